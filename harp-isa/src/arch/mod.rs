@@ -1,0 +1,428 @@
+//! Architecture ids: which member of the HARP family a program is for.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+mod triple;
+
+pub use triple::TripleError;
+
+/// Register and address width of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WordSize {
+    /// 4 bytes, floats are binary32.
+    Four,
+    /// 8 bytes, floats are binary64.
+    Eight,
+}
+
+impl WordSize {
+    /// The width in bytes.
+    pub const fn bytes(self) -> u8 {
+        match self {
+            WordSize::Four => 4,
+            WordSize::Eight => 8,
+        }
+    }
+
+    /// The width in bits.
+    pub const fn bits(self) -> u8 {
+        8 * self.bytes()
+    }
+
+    /// A word of ones.
+    pub const fn mask(self) -> u64 {
+        match self {
+            WordSize::Four => u32::MAX as u64,
+            WordSize::Eight => u64::MAX,
+        }
+    }
+
+    /// `value` cut to the word and sign-extended to 64 bits.
+    pub const fn sign_extend(self, value: u64) -> i64 {
+        match self {
+            WordSize::Four => (value as u32).cast_signed() as i64,
+            WordSize::Eight => value.cast_signed(),
+        }
+    }
+}
+
+/// The binary form of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Encoding {
+    /// One word an instruction, bit fields.
+    Word,
+    /// A stream of bytes.
+    Byte,
+}
+
+impl Encoding {
+    const fn letter(self) -> char {
+        match self {
+            Encoding::Word => 'w',
+            Encoding::Byte => 'b',
+        }
+    }
+}
+
+/// A numeric field of an [`ArchId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Field {
+    /// General registers of a lane.
+    Gprs,
+    /// Predicate registers of a lane.
+    Preds,
+    /// Lanes of a warp.
+    Lanes,
+    /// Hardware warps of a core.
+    Warps,
+}
+
+impl Field {
+    /// The accepted values.
+    pub const fn range(self) -> RangeInclusive<u8> {
+        match self {
+            Field::Gprs => 8..=64,
+            Field::Preds => 2..=64,
+            Field::Lanes | Field::Warps => 1..=64,
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Field::Gprs => "general registers",
+            Field::Preds => "predicates",
+            Field::Lanes => "lanes",
+            Field::Warps => "warps",
+        })
+    }
+}
+
+/// Why an architecture id is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ArchIdError {
+    /// The word size is missing or none that exists.
+    #[error("`{id}`: the word size must be 4 or 8 bytes")]
+    WordSize {
+        /// The string.
+        id: String,
+    },
+    /// The encoding letter is missing or none that exists.
+    #[error("`{id}`: the encoding must be `w` (word) or `b` (byte)")]
+    Encoding {
+        /// The string.
+        id: String,
+    },
+    /// A count that is required is missing.
+    #[error("`{id}`: the number of {field} is missing")]
+    Missing {
+        /// The string.
+        id: String,
+        /// Which count.
+        field: Field,
+    },
+    /// A count that is no number.
+    #[error("`{id}`: the number of {field} is `{given}`, which is no number")]
+    NotANumber {
+        /// The string.
+        id: String,
+        /// Which count.
+        field: Field,
+        /// What stands in its place.
+        given: String,
+    },
+    /// A count out of range.
+    #[error("{given} {field}: the limits are {} and {}", field.range().start(), field.range().end())]
+    OutOfRange {
+        /// Which count.
+        field: Field,
+        /// The value given.
+        given: u64,
+    },
+    /// Something after the last field.
+    #[error("`{id}`: `{rest}` after the last field")]
+    Trailing {
+        /// The string.
+        id: String,
+        /// What is too much.
+        rest: String,
+    },
+    /// The word encoding keeps predicate operands in fields as wide as a register's.
+    #[error(
+        "{preds} predicates need {pred_bits} bits, but the word encoding has {gpr_bits} bits a \
+         register operand ({gprs} general registers)"
+    )]
+    PredicatesWiderThanRegisters {
+        /// Predicates given.
+        preds: u8,
+        /// Bits that they need.
+        pred_bits: u8,
+        /// General registers given.
+        gprs: u8,
+        /// Bits of a register operand.
+        gpr_bits: u8,
+    },
+    /// The fields of an instruction leave no bit for its immediate.
+    #[error(
+        "an instruction of {needed} bits before its immediate does not fit a word of {limit} bits"
+    )]
+    NoImmediateBits {
+        /// Bits of the largest instruction without its immediate.
+        needed: u8,
+        /// Bits of a word.
+        limit: u8,
+    },
+    /// The largest instruction of the extension does not fit a word.
+    #[error("the extension needs instructions of {needed} bits, a word has {limit}")]
+    ExtensionTooWide {
+        /// Bits of the largest instruction of the extension.
+        needed: u8,
+        /// Bits of a word.
+        limit: u8,
+    },
+}
+
+/// One member of the HARP family.
+///
+/// The text form is `<word bytes><encoding><GPRs>/<predicates>[/<lanes>[/<warps>]][+x]`; lanes and
+/// warps that are left out are 1. The presets `harp32` (`4w8/8/16/16`) and `harp64`
+/// (`8w32/32/16/16`) are the evaluated machines of Gupta (2016, table 1).
+///
+/// ```
+/// use harp_isa::ArchId;
+///
+/// let arch: ArchId = "harp64+x".parse()?;
+/// assert_eq!(arch.to_string(), "8w32/32/16/16+x");
+/// assert_eq!((arch.gprs(), arch.lanes(), arch.has_extension()), (32, 16, true));
+/// assert_eq!("4w8/8/65".parse::<ArchId>().unwrap_err().to_string(), "65 lanes: the limits are 1 and 64");
+/// # Ok::<(), harp_isa::ArchIdError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ArchId {
+    word: WordSize,
+    encoding: Encoding,
+    gprs: u8,
+    preds: u8,
+    lanes: u8,
+    warps: u8,
+    extension: bool,
+}
+
+const PRESETS: [(&str, ArchId); 2] = [("harp32", ArchId::HARP32), ("harp64", ArchId::HARP64)];
+
+impl ArchId {
+    /// `4w8/8/16/16`, the 32-bit machine of the thesis.
+    pub const HARP32: ArchId = ArchId {
+        word: WordSize::Four,
+        encoding: Encoding::Word,
+        gprs: 8,
+        preds: 8,
+        lanes: 16,
+        warps: 16,
+        extension: false,
+    };
+
+    /// `8w32/32/16/16`, the 64-bit machine of the thesis.
+    pub const HARP64: ArchId =
+        ArchId { word: WordSize::Eight, gprs: 32, preds: 32, ..ArchId::HARP32 };
+
+    /// A machine with one lane, one warp and no extension.
+    ///
+    /// # Errors
+    ///
+    /// If a count is out of range, or an instruction does not fit a word.
+    pub fn new(
+        word: WordSize,
+        encoding: Encoding,
+        gprs: u8,
+        preds: u8,
+    ) -> Result<ArchId, ArchIdError> {
+        ArchId { word, encoding, gprs, preds, lanes: 1, warps: 1, extension: false }.validated()
+    }
+
+    /// The same machine with `lanes` lanes a warp.
+    ///
+    /// # Errors
+    ///
+    /// If `lanes` is out of range.
+    pub fn with_lanes(self, lanes: u8) -> Result<ArchId, ArchIdError> {
+        ArchId { lanes, ..self }.validated()
+    }
+
+    /// The same machine with `warps` hardware warps a core.
+    ///
+    /// # Errors
+    ///
+    /// If `warps` is out of range.
+    pub fn with_warps(self, warps: u8) -> Result<ArchId, ArchIdError> {
+        ArchId { warps, ..self }.validated()
+    }
+
+    /// The same machine with or without the extension.
+    ///
+    /// # Errors
+    ///
+    /// If the instructions of the extension do not fit a word.
+    pub fn with_extension(self, extension: bool) -> Result<ArchId, ArchIdError> {
+        ArchId { extension, ..self }.validated()
+    }
+
+    /// Register and address width.
+    pub const fn word(self) -> WordSize {
+        self.word
+    }
+
+    /// The binary form of instructions.
+    pub const fn encoding(self) -> Encoding {
+        self.encoding
+    }
+
+    /// General registers of a lane.
+    pub const fn gprs(self) -> u8 {
+        self.gprs
+    }
+
+    /// Predicate registers of a lane.
+    pub const fn preds(self) -> u8 {
+        self.preds
+    }
+
+    /// Lanes of a warp.
+    pub const fn lanes(self) -> u8 {
+        self.lanes
+    }
+
+    /// Hardware warps of a core.
+    pub const fn warps(self) -> u8 {
+        self.warps
+    }
+
+    /// Whether the machine has extension X.
+    pub const fn has_extension(self) -> bool {
+        self.extension
+    }
+
+    /// Whether code for `other` runs on this machine: all but the numbers of lanes and warps agree.
+    pub fn is_object_compatible(self, other: ArchId) -> bool {
+        ArchId { lanes: 1, warps: 1, ..self } == ArchId { lanes: 1, warps: 1, ..other }
+    }
+
+    /// Bits of a register operand in the word encoding: ceil(log2 GPRs).
+    pub(crate) const fn gpr_bits(self) -> u8 {
+        ceil_log2(self.gprs)
+    }
+
+    /// Bits of the guard in the word encoding: ceil(log2 predicates).
+    pub(crate) const fn pred_bits(self) -> u8 {
+        ceil_log2(self.preds)
+    }
+
+    fn validated(self) -> Result<ArchId, ArchIdError> {
+        for (field, given) in [
+            (Field::Gprs, self.gprs),
+            (Field::Preds, self.preds),
+            (Field::Lanes, self.lanes),
+            (Field::Warps, self.warps),
+        ] {
+            if !field.range().contains(&given) {
+                return Err(ArchIdError::OutOfRange { field, given: given.into() });
+            }
+        }
+        if self.encoding == Encoding::Byte {
+            return Ok(self);
+        }
+        let (gpr_bits, pred_bits, limit) = (self.gpr_bits(), self.pred_bits(), self.word.bits());
+        if pred_bits > gpr_bits {
+            let (preds, gprs) = (self.preds, self.gprs);
+            return Err(ArchIdError::PredicatesWiderThanRegisters {
+                preds,
+                pred_bits,
+                gprs,
+                gpr_bits,
+            });
+        }
+        // Predicated bit, guard, opcode and two registers stand before the longest immediate.
+        let needed = 1 + pred_bits + 6 + 2 * gpr_bits;
+        if needed >= limit {
+            return Err(ArchIdError::NoImmediateBits { needed, limit });
+        }
+        let needed = 1 + pred_bits + 6 + 3 * gpr_bits + 6;
+        if self.extension && needed > limit {
+            return Err(ArchIdError::ExtensionTooWide { needed, limit });
+        }
+        Ok(self)
+    }
+}
+
+const fn ceil_log2(n: u8) -> u8 {
+    (u8::BITS - (n - 1).leading_zeros()) as u8
+}
+
+impl fmt::Display for ArchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ArchId { word, encoding, gprs, preds, lanes, warps, extension } = *self;
+        let (bytes, letter) = (word.bytes(), encoding.letter());
+        write!(f, "{bytes}{letter}{gprs}/{preds}/{lanes}/{warps}")?;
+        f.write_str(if extension { "+x" } else { "" })
+    }
+}
+
+impl FromStr for ArchId {
+    type Err = ArchIdError;
+
+    fn from_str(id: &str) -> Result<ArchId, ArchIdError> {
+        let (machine, extension) = match id.strip_suffix("+x") {
+            Some(machine) => (machine, true),
+            None => (id, false),
+        };
+        if let Some((_, preset)) = PRESETS.iter().find(|(name, _)| *name == machine) {
+            return preset.with_extension(extension);
+        }
+        let owned = || id.to_owned();
+        let mut chars = machine.chars();
+        let word = match chars.next() {
+            Some('4') => WordSize::Four,
+            Some('8') => WordSize::Eight,
+            _ => return Err(ArchIdError::WordSize { id: owned() }),
+        };
+        let encoding = match chars.next() {
+            Some('w') => Encoding::Word,
+            Some('b') => Encoding::Byte,
+            _ => return Err(ArchIdError::Encoding { id: owned() }),
+        };
+        let mut parts = chars.as_str().split('/');
+        let mut count = |field: Field| match parts.next() {
+            None => Ok(None),
+            Some("") => Err(ArchIdError::Missing { id: owned(), field }),
+            Some(text) => parse_count(id, field, text).map(Some),
+        };
+        let gprs = count(Field::Gprs)?;
+        let gprs = gprs.ok_or_else(|| ArchIdError::Missing { id: owned(), field: Field::Gprs })?;
+        let preds = count(Field::Preds)?;
+        let preds =
+            preds.ok_or_else(|| ArchIdError::Missing { id: owned(), field: Field::Preds })?;
+        let lanes = count(Field::Lanes)?.unwrap_or(1);
+        let warps = count(Field::Warps)?.unwrap_or(1);
+        if let Some(rest) = parts.next() {
+            return Err(ArchIdError::Trailing { id: owned(), rest: rest.to_owned() });
+        }
+        ArchId { word, encoding, gprs, preds, lanes, warps, extension }.validated()
+    }
+}
+
+fn parse_count(id: &str, field: Field, text: &str) -> Result<u8, ArchIdError> {
+    // `u64::from_str` takes a leading plus sign; an architecture id has none.
+    if !text.bytes().all(|b| b.is_ascii_digit()) {
+        let given = text.to_owned();
+        return Err(ArchIdError::NotANumber { id: id.to_owned(), field, given });
+    }
+    let given = text.parse::<u64>().unwrap_or(u64::MAX);
+    u8::try_from(given).map_err(|_| ArchIdError::OutOfRange { field, given })
+}

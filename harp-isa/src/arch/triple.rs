@@ -1,0 +1,65 @@
+//! Architecture ids as target triples.
+//!
+//! The registry of target-lexicon has no HARP, and borrowing another architecture's name would let
+//! a code generator for *that* one accept the triple. So the architecture stays `unknown` and the
+//! vendor field carries the id, with the characters that a triple cannot hold replaced:
+//! `8w32/32/16/16+x` is `unknown-harp_8w32_32_16_16_x-none-unknown`.
+
+use target_lexicon::{
+    Architecture, BinaryFormat, CustomVendor, Environment, OperatingSystem, Triple, Vendor,
+};
+use thiserror::Error;
+
+use super::{ArchId, ArchIdError};
+
+const PREFIX: &str = "harp_";
+
+/// Why a target triple names no HARP machine.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TripleError {
+    /// The vendor field holds no architecture id.
+    #[error("`{triple}` is no HARP target: its vendor does not start with `{PREFIX}`")]
+    NotHarp {
+        /// The triple.
+        triple: String,
+    },
+    /// The vendor field holds a bad architecture id.
+    #[error("`{triple}`: {source}")]
+    ArchId {
+        /// The triple.
+        triple: String,
+        /// What is wrong with the id.
+        source: ArchIdError,
+    },
+}
+
+impl From<ArchId> for Triple {
+    fn from(arch: ArchId) -> Triple {
+        let id = arch.to_string().replace(['/', '+'], "_");
+        Triple {
+            architecture: Architecture::Unknown,
+            vendor: Vendor::Custom(CustomVendor::Owned(format!("{PREFIX}{id}").into())),
+            operating_system: OperatingSystem::None_,
+            environment: Environment::Unknown,
+            binary_format: BinaryFormat::Unknown,
+        }
+    }
+}
+
+impl TryFrom<&Triple> for ArchId {
+    type Error = TripleError;
+
+    fn try_from(triple: &Triple) -> Result<ArchId, TripleError> {
+        let vendor = triple.vendor.as_str();
+        let id = match vendor.strip_prefix(PREFIX) {
+            Some(id) if triple.architecture == Architecture::Unknown => id,
+            _ => return Err(TripleError::NotHarp { triple: triple.to_string() }),
+        };
+        let id = match id.strip_suffix("_x") {
+            Some(machine) => format!("{}+x", machine.replace('_', "/")),
+            None => id.replace('_', "/"),
+        };
+        id.parse().map_err(|source| TripleError::ArchId { triple: triple.to_string(), source })
+    }
+}

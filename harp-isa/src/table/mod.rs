@@ -1,0 +1,192 @@
+//! The instruction table and the types that are generated from it.
+//!
+//! Each family's file holds rows of the form
+//!
+//! ```text
+//! /// What the instruction does.
+//! <space> <number> <Variant> <method> "<mnemonic>" (<name>: <role> <type>, ...) [<flags>];
+//! ```
+//!
+//! * `space` is `base` for the 6-bit opcode and `ext` for the `funct` of extension X;
+//! * operands stand in assembly order; `role` is `Def`, `Use`, `Mod` for the types `Gpr` and `Pred`,
+//!   and `Imm` for the types `Imm` (used as it is) and `Rel` (counted from the next instruction);
+//! * flags are the names of [`OpcodeFlags`].
+//!
+//! An instruction added here appears in the encoders, the printer and the assembler, and every
+//! [`Visitor`] fails to compile until it says what the instruction does.
+
+use crate::instruction::{Operand, OperandError, TypedOperand};
+use crate::opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
+use crate::reg::{Gpr, Pred};
+
+mod atomic;
+mod control;
+mod float;
+mod integer;
+mod memory;
+mod predicate;
+mod simt;
+mod system;
+
+use atomic::atomic;
+use control::control;
+use float::float;
+use integer::integer;
+use memory::memory;
+use predicate::predicate;
+use simt::simt;
+use system::system;
+
+/// An immediate used as it is.
+pub type Imm = i64;
+/// A displacement in bytes from the next instruction.
+pub type Rel = i64;
+
+/// Gathers the rows of the families and hands them to a macro.
+macro_rules! collect {
+    ($callback:ident; [$($rows:tt)*]) => { $callback! { $($rows)* } };
+    ($callback:ident; [$($rows:tt)*] $family:ident $($rest:ident)*) => {
+        $family! { collect; $callback; [$($rows)*] $($rest)* }
+    };
+}
+
+macro_rules! kind {
+    (Imm Imm) => {
+        OperandKind::Imm
+    };
+    (Imm Rel) => {
+        OperandKind::Rel
+    };
+    ($role:ident $ty:ident) => {
+        OperandKind::$ty(Role::$role)
+    };
+}
+
+macro_rules! space {
+    (base $number:literal) => {
+        Space::Base($number)
+    };
+    (ext $number:literal) => {
+        Space::Extension($number)
+    };
+}
+
+macro_rules! define_instructions {
+    ($(
+        $(#[$doc:meta])*
+        $space:ident $number:literal $variant:ident $method:ident $mnemonic:literal
+        ($($field:ident: $role:ident $ty:ident),*) [$($flag:ident)*];
+    )*) => {
+        /// An instruction without its operands: a key into the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Opcode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        /// An instruction with its operands, its guard aside.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "the operands' names are those of the variant's description")]
+        pub enum Op {
+            $($(#[$doc])* $variant { $($field: $ty),* },)*
+        }
+
+        /// One method an instruction: whoever gives instructions a meaning implements it whole.
+        pub trait Visitor {
+            /// What a method returns.
+            type Output;
+            $($(#[$doc])* fn $method(&mut self, $($field: $ty),*) -> Self::Output;)*
+        }
+
+        impl Opcode {
+            /// Every opcode, in the order of the table.
+            pub const ALL: &'static [Opcode] = &[$(Opcode::$variant),*];
+
+            /// The name in assembly text.
+            pub const fn mnemonic(self) -> &'static str {
+                match self { $(Opcode::$variant => $mnemonic,)* }
+            }
+
+            /// The name of the variant, as in `Opcode::Add`.
+            pub const fn variant_name(self) -> &'static str {
+                match self { $(Opcode::$variant => stringify!($variant),)* }
+            }
+
+            /// Where the opcode lives.
+            pub const fn space(self) -> Space {
+                match self { $(Opcode::$variant => space!($space $number),)* }
+            }
+
+            /// The operands in assembly order.
+            pub const fn operands(self) -> &'static [OperandDesc] {
+                match self { $(
+                    Opcode::$variant => &[$(
+                        OperandDesc { name: stringify!($field), kind: kind!($role $ty) }
+                    ),*],
+                )* }
+            }
+
+            /// Properties that do not follow from the operands.
+            pub const fn flags(self) -> OpcodeFlags {
+                match self { $(
+                    Opcode::$variant => OpcodeFlags::empty()$(.union(OpcodeFlags::$flag))*,
+                )* }
+            }
+        }
+
+        impl Op {
+            /// The opcode.
+            pub const fn opcode(&self) -> Opcode {
+                match self { $(Op::$variant { .. } => Opcode::$variant,)* }
+            }
+
+            /// Calls `visit` with each operand in assembly order.
+            pub fn for_each_operand(&self, mut visit: impl FnMut(Operand)) {
+                match *self { $(Op::$variant { $($field),* } => { $(visit(Operand::from($field));)* })* }
+            }
+
+            /// Calls the method of `visitor` that belongs to this instruction.
+            #[inline(always)]
+            pub fn accept<V: Visitor + ?Sized>(&self, visitor: &mut V) -> V::Output {
+                match *self { $(Op::$variant { $($field),* } => visitor.$method($($field),*),)* }
+            }
+
+            /// The instruction `opcode` with `operands` in assembly order.
+            ///
+            /// # Errors
+            ///
+            /// If the number or the kinds of the operands are not those of the table.
+            pub fn from_operands(opcode: Opcode, operands: &[Operand]) -> Result<Op, OperandError> {
+                let expected = opcode.operands().len();
+                if operands.len() != expected {
+                    return Err(OperandError::Count { opcode, expected, given: operands.len() });
+                }
+                let mut next = operands.iter().copied().enumerate();
+                let mut take = || next.next().expect("the count was checked");
+                Ok(match opcode { $(
+                    Opcode::$variant => Op::$variant {
+                        $($field: { let (index, o) = take(); $ty::take(o, opcode, index)? }),*
+                    },
+                )* })
+            }
+        }
+    };
+}
+
+collect! { define_instructions; [] integer predicate float memory atomic control simt system }
+
+impl Opcode {
+    /// Whether the instruction belongs to extension X.
+    pub const fn is_extension(self) -> bool {
+        matches!(self.space(), Space::Extension(_)) || self.flags().contains(OpcodeFlags::EXTENSION)
+    }
+
+    /// The opcode with that mnemonic.
+    pub fn from_mnemonic(mnemonic: &str) -> Option<Opcode> {
+        Opcode::ALL.iter().copied().find(|op| op.mnemonic() == mnemonic)
+    }
+
+    /// The operand class of the original instruction set, if the operands fit one.
+    pub fn class(self) -> Option<crate::Class> {
+        crate::Class::of(self.operands())
+    }
+}

@@ -1,0 +1,1 @@
+//! Oracles, generators and benchmark kernels.
