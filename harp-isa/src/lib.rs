@@ -15,6 +15,13 @@
 //! * [`encode`] and [`decode`], for the fixed-width word and the byte-stream encoding;
 //! * the disassembler's printer ([`Instruction::display`]) and the assembler's operand lists.
 //!
+//! # From text or code to an image
+//!
+//! ```text
+//! text -> asm::assemble -> Object -> link::link -> Image -> disassemble
+//!         (or a code generator)  \-> object::hof, Object::display
+//! ```
+//!
 //! Bit positions exist in this crate only.
 //!
 //! # Example
@@ -36,16 +43,25 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod abi;
 mod arch;
+pub mod asm;
+mod disassemble;
 mod encoding;
 mod instruction;
+pub mod link;
+pub mod object;
 mod opcode;
 mod reg;
 pub mod table;
 
 pub use arch::{ArchId, ArchIdError, Encoding, Field as ArchIdField, TripleError, WordSize};
+pub use asm::{AsmError, assemble};
+pub use disassemble::{Disassembly, disassemble};
 pub use encoding::{DecodeError, EncodeError, Layout, MAX_ENCODED_BYTES, decode, encode};
 pub use instruction::{Instruction, Operand, OperandError};
+pub use link::{Image, LinkError, link};
+pub use object::{Chunk, Object, Permissions, Reference};
 pub use opcode::{Class, OpcodeFlags, OperandDesc, OperandKind, Role, Space};
 pub use reg::{Gpr, Pred, RegClass};
 pub use table::{Op, Opcode, Visitor};

@@ -1,1 +1,72 @@
-//! See the crate's description.
+//! A JIT code generator for HARP in the manner of Cranelift.
+//!
+//! A [`KernelBuilder`] makes a kernel in Cranelift's intermediate representation;
+//! [`KernelSource::compile`] turns it into machine code for one member of the HARP family:
+//!
+//! ```text
+//! KernelBuilder -> CLIF                      builder    source places on every instruction
+//!   -> CLIF, verified and optimized          compile    Cranelift's verifier and mid-end
+//!   -> legal CLIF                            legalize   all control flow explicit
+//!   -> facts: what is uniform in a warp      analysis
+//!   -> plan: which branches split, joins     divergence unique join blocks
+//!   -> VCode, virtual registers              isel       ISLE rules
+//!   -> VCode, physical registers             regalloc   regalloc2, two register classes
+//!   -> machine code                          emit       harp-isa encodes
+//! ```
+//!
+//! Each stage states in its module what it assumes and what it guarantees; in debug builds, or with
+//! [`CompileOptions::verify`], each result is checked. What is not covered is an error that names
+//! the instruction, never a wrong program.
+//!
+//! # Example
+//!
+//! ```
+//! use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
+//! use harp_jit::{ArchId, CompileOptions, KernelBuilder, KernelSource, ParamType};
+//!
+//! let arch: ArchId = "harp32".parse()?;
+//! let mut source = KernelSource::new("double", arch);
+//! let mut b = KernelBuilder::new(&mut source);
+//! let (data, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+//! let i = b.global_id(0);
+//! let inside = b.ins().icmp(IntCC::UnsignedLessThan, i, n);
+//! b.if_then(inside, |b| {
+//!     let x = b.load_elem(b.word_int(), data, i);
+//!     let x = b.ins().iadd(x, x);
+//!     b.store_elem(x, data, i);
+//! });
+//! b.return_();
+//! b.finalize()?;
+//!
+//! let kernel = source.compile(&CompileOptions::default())?;
+//! assert_eq!(kernel.stats().divergent_branches, 1);
+//! println!("{}", kernel.disassembly());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+// The generated rules name `alloc`.
+extern crate alloc;
+
+mod analysis;
+mod builder;
+mod compile;
+mod divergence;
+mod emit;
+mod error;
+mod intrinsic;
+mod isel;
+mod kernel;
+mod legalize;
+mod regalloc;
+mod source;
+mod vcode;
+
+pub use builder::{
+    BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
+};
+pub use compile::{CompileOptions, DivergenceStrategy, OptLevel};
+pub use error::CompileError;
+pub use harp_isa::ArchId;
+pub use kernel::{CompileStats, Kernel};
+pub use source::{SourceMap, SourcePlace};

@@ -1,1 +1,3 @@
 //! Oracles, generators and benchmark kernels.
+
+pub mod fuzzing;

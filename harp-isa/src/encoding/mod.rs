@@ -172,6 +172,15 @@ impl Layout {
         }
     }
 
+    /// The bits below the immediate in the word that holds it: none, but for the number of an
+    /// extension instruction in the word encoding.
+    pub fn immediate_shift(self, opcode: Opcode) -> u8 {
+        match self.arch.encoding() {
+            Encoding::Word => word::funct_bits(opcode),
+            Encoding::Byte => 0,
+        }
+    }
+
     /// The immediates that survive encoding and decoding.
     pub fn immediate_range(self, opcode: Opcode) -> RangeInclusive<i64> {
         match self.immediate_bits(opcode) {

@@ -16,7 +16,7 @@ const OPCODE_BITS: u8 = 6;
 const ESCAPE: u8 = 0x3f;
 
 /// Bits of the number of an extension instruction, 0 for a base instruction.
-const fn funct_bits(opcode: Opcode) -> u8 {
+pub(super) const fn funct_bits(opcode: Opcode) -> u8 {
     match opcode.space() {
         Space::Base(_) => 0,
         Space::Extension(_) => OPCODE_BITS,

@@ -1,0 +1,235 @@
+//! A core: its warps, in which order they run, and what they do to each other.
+
+use crate::code::Code;
+use crate::config::{MachineConfig, Schedule, SpawnPolicy};
+use crate::exec::{Console, End, Env, Event, Exec};
+use crate::memory::Memory;
+use crate::simd::Level;
+use crate::stats::CoreStats;
+use crate::trap::{Trap, TrapKind};
+use crate::warp::{GROUP, Status, Warp};
+use crate::word::Word;
+
+/// What a run of a core has left behind.
+pub(crate) struct Outcome {
+    pub(crate) stats: CoreStats,
+    pub(crate) console: Vec<u8>,
+    pub(crate) trap: Option<Box<Trap>>,
+}
+
+/// A core whatever its word and number of lanes.
+pub(crate) trait Core: Send {
+    /// Runs for a while; whether the core has something left to do.
+    fn turn(&mut self) -> bool;
+
+    /// Ends the run.
+    fn finish(self: Box<Self>) -> Outcome;
+}
+
+/// Core number `core` at reset. The memory has words of the machine's size.
+pub(crate) fn at_reset<'m>(
+    config: &'m MachineConfig,
+    memory: &'m Memory,
+    core: u16,
+) -> Box<dyn Core + 'm> {
+    match memory.cells::<u32>() {
+        Some(cells) => with_word::<u32>(config, cells, core),
+        None => {
+            let cells = memory.cells::<u64>().expect("words have 4 bytes or 8");
+            with_word::<u64>(config, cells, core)
+        }
+    }
+}
+
+/// Picks the number of groups that holds the machine's lanes.
+fn with_word<'m, W: Word>(
+    config: &'m MachineConfig,
+    cells: &'m [W::Cell],
+    core: u16,
+) -> Box<dyn Core + 'm> {
+    match usize::from(config.arch.lanes()).div_ceil(GROUP) {
+        0 | 1 => Box::new(Lanes::<W, 1>::new(config, cells, core)),
+        2 => Box::new(Lanes::<W, 2>::new(config, cells, core)),
+        3 | 4 => Box::new(Lanes::<W, 4>::new(config, cells, core)),
+        _ => Box::new(Lanes::<W, 8>::new(config, cells, core)),
+    }
+}
+
+/// A core with words `W` and `C` groups of lanes.
+struct Lanes<'m, W: Word, const C: usize> {
+    env: Env<'m, W>,
+    schedule: Schedule,
+    spawn: SpawnPolicy,
+    fuel: Option<u64>,
+    level: Level,
+    code: Code,
+    warps: Vec<Warp<W, C>>,
+    console: Console,
+    /// Rounds in which a warp ran.
+    rounds: u64,
+    /// Instructions issued.
+    issued: u64,
+    trap: Option<Box<Trap>>,
+}
+
+/// Instructions after which a core lets the others on its host thread run.
+const TURN: u64 = 1 << 16;
+
+impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
+    fn new(config: &'m MachineConfig, cells: &'m [W::Cell], core: u16) -> Self {
+        let arch = config.arch;
+        let r0 = u64::from(arch.lanes()) << (W::BITS / 2) | u64::from(core);
+        let mut warps: Vec<_> = (0..arch.warps()).map(|_| Warp::new(W::from_u64(r0))).collect();
+        warps[0].start(0, true);
+        let input = if core == 0 { config.input.iter().rev().copied().collect() } else { vec![] };
+        Lanes {
+            env: Env {
+                cells,
+                lanes: arch.lanes(),
+                warps: arch.warps(),
+                core,
+                cores: config.cores,
+                divergence_depth: config.divergence_depth,
+                has_console: config.console,
+            },
+            schedule: config.schedule,
+            spawn: config.spawn,
+            fuel: config.fuel,
+            level: Level::detect(config.simd),
+            code: Code::new(arch),
+            warps,
+            console: Console { output: Vec::new(), input },
+            rounds: 0,
+            issued: 0,
+            trap: None,
+        }
+    }
+
+    /// Lets every warp that is ready run, in the order of warps, for its quantum. Whether any ran.
+    fn round(&mut self) -> Result<bool, Box<Trap>> {
+        let quantum = match self.schedule {
+            Schedule::Step => 1,
+            Schedule::Quantum(quantum) => quantum.get().into(),
+        };
+        let mut ran = false;
+        for number in 0..self.warps.len() {
+            if self.warps[number].status == Status::Ready {
+                self.quantum(number, quantum)?;
+                ran = true;
+            }
+        }
+        self.rounds += u64::from(ran);
+        Ok(ran)
+    }
+
+    /// Lets a warp run until it stops, waits or has issued `quantum` instructions.
+    fn quantum(&mut self, number: usize, quantum: u64) -> Result<(), Box<Trap>> {
+        let mut left = quantum;
+        while left > 0 && self.warps[number].status == Status::Ready {
+            let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
+            if budget == 0 {
+                let limit = self.issued;
+                let lanes = self.warps[number].active;
+                return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
+            }
+            let warp = &mut self.warps[number];
+            let before = warp.stats.steps;
+            let name = u8::try_from(number).expect("at most 64 warps");
+            let mut exec = Exec::new(warp, &self.env, &mut self.console, name);
+            let end = self.level.run(&mut exec, &self.code, budget);
+            let issued = self.warps[number].stats.steps - before;
+            self.issued += issued;
+            left -= issued;
+            match end {
+                End::Budget => {}
+                End::Undecoded => {
+                    let warp = &self.warps[number];
+                    let (pc, lanes) = (warp.pc, warp.active);
+                    if let Err(kind) = self.code.fill(pc, self.env.cells) {
+                        return Err(self.trap_at(number, kind, lanes));
+                    }
+                }
+                End::Event { event, next } => self.handle(number, event, next)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what an instruction of warp `number` asks for, and lets the warp go on at `next`.
+    fn handle(&mut self, number: usize, event: Event<W>, next: u64) -> Result<(), Box<Trap>> {
+        match event {
+            Event::Stop => self.warps[number].status = Status::Stopped,
+            Event::Spawn { pc, register, value } => {
+                match self.warps.iter_mut().find(|warp| warp.status == Status::Fresh) {
+                    Some(fresh) => {
+                        fresh.start(pc, false);
+                        fresh.regs[usize::from(register)][0][0] = value;
+                    }
+                    None if self.spawn == SpawnPolicy::Original => {}
+                    None => {
+                        let kind = TrapKind::NoWarpLeft { limit: self.env.warps };
+                        let lanes = self.warps[number].active;
+                        return Err(self.trap_at(number, kind, lanes));
+                    }
+                }
+                self.warps[number].pc = next;
+            }
+            Event::Barrier { id, warps } => {
+                self.warps[number].status = Status::Waiting { id, next };
+                let here = |warp: &Warp<W, C>| matches!(warp.status, Status::Waiting { id: other, .. } if other == id);
+                let waiting = self.warps.iter().filter(|warp| here(warp)).count();
+                if waiting as u64 == warps {
+                    self.warps.iter_mut().filter(|warp| here(warp)).for_each(Warp::release);
+                }
+            }
+            Event::Trap { kind, lanes } => return Err(self.trap_at(number, kind, lanes)),
+        }
+        Ok(())
+    }
+
+    /// A trap if warps wait when none is ready.
+    fn check_deadlock(&self) -> Result<(), Box<Trap>> {
+        let mut waiting =
+            self.warps.iter().enumerate().filter_map(|(number, warp)| match warp.status {
+                Status::Waiting { id, .. } => Some((number, warp.active, id)),
+                _ => None,
+            });
+        let Some((number, lanes, barrier)) = waiting.next() else {
+            return Ok(());
+        };
+        let waiting = 1 + waiting.count();
+        Err(self.trap_at(number, TrapKind::Deadlock { waiting, barrier }, lanes))
+    }
+
+    fn trap_at(&self, number: usize, kind: TrapKind, lanes: u64) -> Box<Trap> {
+        let warp = u8::try_from(number).expect("at most 64 warps");
+        let pc = self.warps[number].pc;
+        Box::new(Trap { kind, core: self.env.core, warp, pc, lanes })
+    }
+}
+
+impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
+    fn turn(&mut self) -> bool {
+        let until = self.issued + TURN;
+        while self.issued < until {
+            let ended = match self.round() {
+                Ok(true) => continue,
+                Ok(false) => self.check_deadlock(),
+                Err(trap) => Err(trap),
+            };
+            self.trap = ended.err();
+            return false;
+        }
+        true
+    }
+
+    fn finish(self: Box<Self>) -> Outcome {
+        let steps = match self.schedule {
+            Schedule::Step => self.rounds,
+            Schedule::Quantum(_) => self.issued,
+        };
+        let warps = self.warps.iter().map(|warp| warp.stats).collect();
+        let stats = CoreStats { steps, warps };
+        Outcome { stats, console: self.console.output, trap: self.trap }
+    }
+}

@@ -1,0 +1,125 @@
+//! Jumps, calls, stops and division faults.
+
+use harp_isa::{Gpr, Opcode};
+
+use super::{Event, Exec, Flow, NEXT};
+use crate::trap::TrapKind;
+use crate::word::Word;
+
+impl<W: Word, const C: usize> Exec<'_, W, C> {
+    /// A trap if the active lanes disagree on the guard.
+    #[inline(always)]
+    pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
+        if self.mask == self.warp.active {
+            return NEXT;
+        }
+        let lanes = self.mask;
+        self.trap_uncounted(TrapKind::DivergentBranch { opcode }, lanes)
+    }
+
+    #[inline(always)]
+    pub(super) fn jump_by(&mut self, rel: i64) -> Flow {
+        self.next = self.next.wrapping_add_signed(rel) & W::ONES.to_u64();
+        NEXT
+    }
+
+    /// Jumps to where the executing lanes agree to.
+    #[inline(always)]
+    pub(super) fn jump_to(&mut self, opcode: Opcode, target: Gpr) -> Flow {
+        let (value, others) = self.first_and_rest(target);
+        if others != 0 {
+            return self.trap(TrapKind::DivergentTarget { opcode }, others);
+        }
+        self.next = value.to_u64();
+        NEXT
+    }
+
+    /// Writes the address of the next instruction.
+    #[inline(always)]
+    pub(super) fn link(&mut self, link: Gpr) -> Flow {
+        self.fill(link, W::from_u64(self.next))
+    }
+
+    #[inline(always)]
+    pub(super) fn do_jali(&mut self, link: Gpr, rel: i64) -> Flow {
+        self.converged(Opcode::Jali)?;
+        self.link(link)?;
+        self.jump_by(rel)
+    }
+
+    #[inline(always)]
+    pub(super) fn do_jalr(&mut self, link: Gpr, target: Gpr) -> Flow {
+        self.converged(Opcode::Jalr)?;
+        self.link(link)?;
+        self.jump_to(Opcode::Jalr, target)
+    }
+
+    #[inline(always)]
+    pub(super) fn do_jmpi(&mut self, rel: i64) -> Flow {
+        self.converged(Opcode::Jmpi)?;
+        self.jump_by(rel)
+    }
+
+    #[inline(always)]
+    pub(super) fn do_jmpr(&mut self, target: Gpr) -> Flow {
+        self.converged(Opcode::Jmpr)?;
+        self.jump_to(Opcode::Jmpr, target)
+    }
+
+    #[inline(never)]
+    pub(super) fn do_jmpru(&mut self, target: Gpr) -> Flow {
+        self.privileged(Opcode::Jmpru)?;
+        if self.mask == 0 {
+            return NEXT;
+        }
+        self.jump_to(Opcode::Jmpru, target)?;
+        self.warp.supervisor = false;
+        NEXT
+    }
+
+    /// `halt` counts one however many lanes execute it.
+    #[inline(never)]
+    pub(super) fn do_halt(&mut self) -> Flow {
+        self.warp.stats.insts -= u64::from(self.mask.count_ones()) - 1;
+        self.leave(Event::Stop)
+    }
+
+    #[inline(never)]
+    pub(super) fn do_trap(&mut self) -> Flow {
+        self.converged(Opcode::Trap)?;
+        let lanes = self.mask;
+        self.trap(TrapKind::GuestTrap, lanes)
+    }
+
+    /// A trap in the executing lanes whose `divisor` is zero.
+    #[inline(always)]
+    pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
+        let zero = self.test([divisor], |[b]| b == W::default()) & self.mask;
+        if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
+    }
+
+    /// `dst` := `f(a, b)`, a division. Lanes that do not execute may divide by zero: their
+    /// divisor is replaced.
+    #[inline(always)]
+    pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
+        self.divisor(b)?;
+        self.map(dst, [a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
+    }
+
+    /// `dst` := `f(src, imm)`, a division.
+    #[inline(always)]
+    pub(super) fn divide_imm(
+        &mut self,
+        dst: Gpr,
+        src: Gpr,
+        imm: i64,
+        f: impl Fn(W, W) -> W,
+    ) -> Flow {
+        let b = W::from_u64(imm.cast_unsigned());
+        if b == W::default() {
+            let lanes = self.mask;
+            return self.trap(TrapKind::DivideByZero, lanes);
+        }
+        self.map(dst, [src], |[a]| f(a, b))
+    }
+}

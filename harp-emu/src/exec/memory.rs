@@ -1,0 +1,270 @@
+//! Loads and stores.
+//!
+//! All lanes' addresses are checked before anything is read or written, so an instruction that
+//! traps has no effect. Fast paths: all lanes at one address (read once), and lanes at consecutive
+//! words. Whatever these and the plain gather and scatter cannot do (misaligned words, the console,
+//! traps, the sub-word instructions) goes lane by lane.
+
+use std::array;
+
+use harp_isa::Gpr;
+
+use super::lanes::{index, lanes_of, spread};
+use super::{Exec, Flow, NEXT};
+use crate::trap::TrapKind;
+use crate::warp::{GROUP, Reg};
+use crate::word::{Cell, Word};
+
+/// How a narrow load fills the rest of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extend {
+    Zero,
+    Sign,
+}
+
+/// What the executing lanes' addresses have in common.
+struct Shape {
+    /// Each is that of a whole word in memory.
+    whole: bool,
+    /// They are equal.
+    uniform: bool,
+    /// Each is a word above that of the lane before.
+    consecutive: bool,
+}
+
+impl<W: Word, const C: usize> Exec<'_, W, C> {
+    #[inline(always)]
+    pub(super) fn addresses(&self, base: Gpr, offset: i64) -> Reg<W, C> {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let base = self.reg(base);
+        array::from_fn(|c| {
+            let base = base[c];
+            array::from_fn(|i| base[i].add(offset))
+        })
+    }
+
+    #[inline(always)]
+    fn shape(&self, addresses: &Reg<W, C>) -> Shape {
+        let zero = W::default();
+        let width = W::BYTES as u64;
+        let size = W::from_u64(size_of_val(self.env.cells) as u64);
+        let first = addresses.as_flattened()[self.first()];
+        let base = first.sub(W::from_u64(self.first() as u64 * width));
+        let (mut outside, mut differ, mut jump) = (zero, zero, zero);
+        for c in 0..C {
+            let select = spread::<W>(self.mask, c);
+            let group = addresses[c];
+            for i in 0..GROUP {
+                let expected = base.add(W::from_u64((c * GROUP + i) as u64 * width));
+                outside = outside | (if group[i] >= size { select[i] } else { zero });
+                outside = outside | (group[i] & select[i] & W::from_u64(width - 1));
+                differ = differ | ((group[i] ^ first) & select[i]);
+                jump = jump | ((group[i] ^ expected) & select[i]);
+            }
+        }
+        Shape { whole: outside == zero, uniform: differ == zero, consecutive: jump == zero }
+    }
+
+    /// The place of a word in memory.
+    #[inline(always)]
+    fn cell_index(address: W) -> usize {
+        address.to_u64() as usize / W::BYTES
+    }
+
+    #[inline(always)]
+    pub(super) fn load_word(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.warp.stats.loads += self.executing();
+        let addresses = self.addresses(base, offset);
+        let shape = self.shape(&addresses);
+        if !shape.whole {
+            return self.load_each(dst, &addresses, W::BYTES, Extend::Zero);
+        }
+        let cells = self.env.cells;
+        let first = Self::cell_index(addresses.as_flattened()[self.first()]);
+        if shape.uniform {
+            let value = cells[first].load();
+            return self.fill(dst, value);
+        }
+        if self.mask != self.full {
+            let reg = self.warp.regs[index(dst)].as_flattened_mut();
+            for lane in lanes_of(self.mask) {
+                reg[lane] = cells[Self::cell_index(addresses.as_flattened()[lane])].load();
+            }
+            return NEXT;
+        }
+        let lanes = usize::from(self.env.lanes);
+        let reg = &mut self.warp.regs[index(dst)].as_flattened_mut()[..lanes];
+        if shape.consecutive {
+            for (value, cell) in reg.iter_mut().zip(&cells[first..][..lanes]) {
+                *value = cell.load();
+            }
+        } else {
+            for (value, &address) in reg.iter_mut().zip(addresses.as_flattened()) {
+                *value = cells[Self::cell_index(address)].load();
+            }
+        }
+        NEXT
+    }
+
+    #[inline(always)]
+    pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.warp.stats.stores += self.executing();
+        let addresses = self.addresses(base, offset);
+        let shape = self.shape(&addresses);
+        if !shape.whole {
+            return self.store_each(value, &addresses, W::BYTES);
+        }
+        let cells = self.env.cells;
+        let values = self.reg(value).as_flattened();
+        if self.mask != self.full {
+            for lane in lanes_of(self.mask) {
+                cells[Self::cell_index(addresses.as_flattened()[lane])].store(values[lane]);
+            }
+            return NEXT;
+        }
+        let values = &values[..usize::from(self.env.lanes)];
+        if shape.consecutive {
+            let first = Self::cell_index(addresses[0][0]);
+            for (&value, cell) in values.iter().zip(&cells[first..][..values.len()]) {
+                cell.store(value);
+            }
+        } else {
+            for (&value, &address) in values.iter().zip(addresses.as_flattened()) {
+                cells[Self::cell_index(address)].store(value);
+            }
+        }
+        NEXT
+    }
+
+    #[inline(never)]
+    pub(super) fn load_narrow(
+        &mut self,
+        dst: Gpr,
+        base: Gpr,
+        offset: i64,
+        width: usize,
+        extend: Extend,
+    ) -> Flow {
+        self.warp.stats.loads += self.executing();
+        let addresses = self.addresses(base, offset);
+        self.load_each(dst, &addresses, width, extend)
+    }
+
+    #[inline(never)]
+    pub(super) fn store_narrow(
+        &mut self,
+        value: Gpr,
+        base: Gpr,
+        offset: i64,
+        width: usize,
+    ) -> Flow {
+        self.warp.stats.stores += self.executing();
+        let addresses = self.addresses(base, offset);
+        self.store_each(value, &addresses, width)
+    }
+
+    /// Loads `width` bytes in each executing lane; where `width` is that of a word, those up to
+    /// the end of the word in memory.
+    #[inline(never)]
+    fn load_each(&mut self, dst: Gpr, addresses: &Reg<W, C>, width: usize, extend: Extend) -> Flow {
+        self.check(addresses, width, false)?;
+        let cells = self.env.cells;
+        for lane in lanes_of(self.mask) {
+            let address = addresses.as_flattened()[lane];
+            let value = if self.is_console(address) {
+                self.console.input.pop().map_or(0, u64::from)
+            } else {
+                load_bytes::<W>(cells, address, width)
+            };
+            let unused = 64 - 8 * width as u32;
+            let value = match extend {
+                Extend::Zero => value,
+                Extend::Sign => ((value << unused).cast_signed() >> unused).cast_unsigned(),
+            };
+            self.warp.regs[index(dst)].as_flattened_mut()[lane] = W::from_u64(value);
+        }
+        NEXT
+    }
+
+    /// Stores `width` bytes in each executing lane, lowest lane first; where `width` is that of a
+    /// word, those up to the end of the word in memory.
+    #[inline(never)]
+    fn store_each(&mut self, value: Gpr, addresses: &Reg<W, C>, width: usize) -> Flow {
+        self.check(addresses, width, true)?;
+        let cells = self.env.cells;
+        for lane in lanes_of(self.mask) {
+            let address = addresses.as_flattened()[lane];
+            let value = self.lane(value, lane);
+            if self.is_console(address) {
+                self.console.output.push(value.to_u64() as u8);
+            } else {
+                store_bytes::<W>(cells, address, value.to_u64(), width);
+            }
+        }
+        NEXT
+    }
+
+    /// A trap in the executing lanes where `width` bytes are neither in memory nor on a device.
+    fn check(&mut self, addresses: &Reg<W, C>, width: usize, store: bool) -> Flow {
+        let size = size_of_val(self.env.cells) as u64;
+        let bad = |&lane: &usize| {
+            let address = addresses.as_flattened()[lane];
+            let end = address.to_u64().checked_add(bytes_moved::<W>(address, width) as u64);
+            end.is_none_or(|end| end > size) && !self.is_console(address)
+        };
+        let bad = lanes_of(self.mask).filter(bad).fold(0, |bad, lane| bad | 1 << lane);
+        self.all_answer(addresses, bad, store)
+    }
+
+    /// A trap in the lanes `bad`, whose addresses nothing answers.
+    pub(super) fn all_answer(&mut self, addresses: &Reg<W, C>, bad: u64, store: bool) -> Flow {
+        if bad == 0 {
+            return NEXT;
+        }
+        let address = addresses.as_flattened()[bad.trailing_zeros() as usize].to_u64();
+        self.trap(TrapKind::BadAddress { address, store }, bad)
+    }
+
+    /// Whether the address lies in the console's word.
+    fn is_console(&self, address: W) -> bool {
+        let offset = address.sub(W::sign_bit()).to_u64();
+        self.env.has_console && offset < W::BYTES as u64
+    }
+}
+
+/// How many bytes an access of `width` bytes at `address` moves: one of a word stops at the end of
+/// the word in memory.
+fn bytes_moved<W: Word>(address: W, width: usize) -> usize {
+    if width == W::BYTES { width - address.to_u64() as usize % W::BYTES } else { width }
+}
+
+/// The bytes that an access of `width` bytes at `address` moves, zero-extended. They are in memory.
+fn load_bytes<W: Word>(cells: &[W::Cell], address: W, width: usize) -> u64 {
+    let at = address.to_u64() as usize;
+    let (cell, skip) = (at / W::BYTES, at % W::BYTES);
+    let bytes = bytes_moved(address, width);
+    let mut value = cells[cell].load().to_u64() >> (8 * skip);
+    if skip + bytes > W::BYTES {
+        value |= cells[cell + 1].load().to_u64() << (8 * (W::BYTES - skip));
+    }
+    value & ones(bytes)
+}
+
+/// Stores the bytes that an access of `width` bytes at `address` moves. They are in memory.
+fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, width: usize) {
+    let at = address.to_u64() as usize;
+    let (cell, skip) = (at / W::BYTES, at % W::BYTES);
+    let bytes = bytes_moved(address, width);
+    let mask = ones(bytes);
+    let word = W::from_u64;
+    cells[cell].merge(word(value << (8 * skip)), word(mask << (8 * skip)));
+    if skip + bytes > W::BYTES {
+        let moved = 8 * (W::BYTES - skip);
+        cells[cell + 1].merge(word(value >> moved), word(mask >> moved));
+    }
+}
+
+/// The mask of that many low bytes, 1 to 8.
+fn ones(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}

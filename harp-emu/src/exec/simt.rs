@@ -1,0 +1,213 @@
+//! Lanes, warps, the divergence stack, votes and shuffles.
+
+use harp_isa::{Gpr, Opcode, Pred};
+
+use super::lanes::{index, lanes_of};
+use super::{Event, Exec, Flow, NEXT};
+use crate::trap::TrapKind;
+use crate::warp::{Entry, GROUP};
+use crate::word::Word;
+
+impl<W: Word, const C: usize> Exec<'_, W, C> {
+    /// In lane order: a lane that was overwritten by an earlier one copies what it got.
+    #[inline(never)]
+    pub(super) fn do_clone(&mut self, to: Gpr) -> Flow {
+        self.converged(Opcode::Clone)?;
+        let limit = self.env.lanes;
+        for lane in lanes_of(self.mask) {
+            let given = self.lane(to, lane).to_u64();
+            if given >= u64::from(limit) {
+                return self.trap(TrapKind::NoSuchLane { given, limit }, 1 << lane);
+            }
+            for reg in &mut *self.warp.regs {
+                let reg = reg.as_flattened_mut();
+                reg[given as usize] = reg[lane];
+            }
+        }
+        NEXT
+    }
+
+    #[inline(never)]
+    pub(super) fn do_jalis(&mut self, link: Gpr, lanes: Gpr, rel: i64) -> Flow {
+        self.converged(Opcode::Jalis)?;
+        let count = self.lane_count(Opcode::Jalis, lanes);
+        self.link(link)?;
+        self.jump_by(rel)?;
+        self.activate(count)
+    }
+
+    #[inline(never)]
+    pub(super) fn do_jalrs(&mut self, link: Gpr, lanes: Gpr, target: Gpr) -> Flow {
+        self.converged(Opcode::Jalrs)?;
+        let count = self.lane_count(Opcode::Jalrs, lanes);
+        self.link(link)?;
+        self.jump_to(Opcode::Jalrs, target)?;
+        self.activate(count)
+    }
+
+    /// The target is the first executing lane's: the others stop, and where a single lane activated
+    /// them only that one has a return address.
+    #[inline(never)]
+    pub(super) fn do_jmprt(&mut self, target: Gpr) -> Flow {
+        self.converged(Opcode::Jmprt)?;
+        self.next = self.lane(target, self.first()).to_u64();
+        self.activate(Ok(1))
+    }
+
+    /// How many lanes a jump is to activate, or why it must not.
+    fn lane_count(&self, opcode: Opcode, lanes: Gpr) -> Result<u8, (TrapKind, u64)> {
+        let limit = self.env.lanes;
+        let (given, others) = self.first_and_rest(lanes);
+        let given = given.to_u64();
+        match u8::try_from(given) {
+            _ if others != 0 => Err((TrapKind::DivergentTarget { opcode }, others)),
+            Ok(count) if count <= limit => Ok(count),
+            _ => Err((TrapKind::TooManyLanes { given, limit }, self.mask)),
+        }
+    }
+
+    fn activate(&mut self, count: Result<u8, (TrapKind, u64)>) -> Flow {
+        match count {
+            Ok(0) => self.leave(Event::Stop),
+            Ok(count) => {
+                self.warp.activate(count);
+                NEXT
+            }
+            Err((kind, lanes)) => self.trap(kind, lanes),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn do_wspawn(&mut self, dst: Gpr, pc: Gpr, src: Gpr) -> Flow {
+        let first = self.first();
+        let pc = self.lane(pc, first).to_u64();
+        let value = self.lane(src, first);
+        self.leave(Event::Spawn { pc, register: dst.index(), value })
+    }
+
+    #[inline(never)]
+    pub(super) fn do_bar(&mut self, id: Gpr, warps: Gpr) -> Flow {
+        let first = self.first();
+        let id = self.lane(id, first).to_u64();
+        let warps = self.lane(warps, first).to_u64();
+        self.leave(Event::Barrier { id, warps })
+    }
+
+    /// `split` and `join` count one for each lane that was activated, whatever their guard.
+    #[inline(always)]
+    fn count_all(&mut self) {
+        let stats = &mut self.warp.stats;
+        stats.insts += u64::from(self.warp.active_count);
+        stats.insts -= u64::from(self.mask.count_ones());
+    }
+
+    #[inline(always)]
+    pub(super) fn do_split(&mut self) -> Flow {
+        self.count_all();
+        let active = self.warp.active;
+        let taken = self.mask;
+        let diverges = taken != active && taken != 0;
+        let limit = self.env.divergence_depth;
+        let depth = self.warp.stack.len() + if diverges { 2 } else { 1 };
+        if depth > limit {
+            return self.trap(TrapKind::StackOverflow { limit }, active);
+        }
+        self.warp.stack.push(Entry { mask: active, resume: None });
+        if diverges {
+            self.warp.stack.push(Entry { mask: active & !taken, resume: Some(self.next) });
+            self.warp.active = taken;
+        }
+        let high_water = &mut self.warp.stats.divergence_high_water;
+        *high_water = depth.max(*high_water);
+        NEXT
+    }
+
+    /// Pops whatever its guard, as the original does.
+    #[inline(always)]
+    pub(super) fn do_join(&mut self) -> Flow {
+        self.count_all();
+        let Some(Entry { mask, resume }) = self.warp.stack.pop() else {
+            let lanes = self.warp.active;
+            return self.trap(TrapKind::StackUnderflow, lanes);
+        };
+        self.warp.active = mask;
+        if let Some(pc) = resume {
+            self.next = pc;
+        }
+        NEXT
+    }
+
+    /// `dst` := the lane's number.
+    #[inline(never)]
+    pub(super) fn do_tid(&mut self, dst: Gpr) -> Flow {
+        let mut numbers = [[W::default(); GROUP]; C];
+        for (lane, number) in numbers.as_flattened_mut().iter_mut().enumerate() {
+            *number = W::from_u64(lane as u64);
+        }
+        self.assign(dst, &numbers)
+    }
+
+    #[inline(never)]
+    pub(super) fn do_csr(&mut self, dst: Gpr, given: i64) -> Flow {
+        let value = match given {
+            0 => return self.do_tid(dst),
+            1 => self.number.into(),
+            2 => self.env.core.into(),
+            3 => self.env.lanes.into(),
+            4 => self.env.warps.into(),
+            5 => self.env.cores.into(),
+            // The instructions before this one.
+            6 => self.warp.stats.steps - 1,
+            8 | 9 => word_of::<W>(self.warp.active, given - 8),
+            _ => {
+                let lanes = self.mask;
+                return self.trap(TrapKind::BadIndex { opcode: Opcode::Csr, given }, lanes);
+            }
+        };
+        self.fill(dst, W::from_u64(value))
+    }
+
+    #[inline(never)]
+    pub(super) fn do_ballot(&mut self, dst: Gpr, src: Pred, given: i64) -> Flow {
+        let lanes = self.mask;
+        if !(0..2).contains(&given) {
+            return self.trap(TrapKind::BadIndex { opcode: Opcode::Ballot, given }, lanes);
+        }
+        let bits = word_of::<W>(self.pred(src) & lanes, given);
+        self.fill(dst, W::from_u64(bits))
+    }
+
+    #[inline(always)]
+    pub(super) fn do_anyp(&mut self, dst: Pred, src: Pred) -> Flow {
+        let any = self.pred(src) & self.mask != 0;
+        self.set_pred(dst, if any { u64::MAX } else { 0 })
+    }
+
+    #[inline(always)]
+    pub(super) fn do_allp(&mut self, dst: Pred, src: Pred) -> Flow {
+        let all = self.pred(src) & self.mask == self.mask;
+        self.set_pred(dst, if all { u64::MAX } else { 0 })
+    }
+
+    #[inline(never)]
+    pub(super) fn do_shfl(&mut self, dst: Gpr, value: Gpr, from: Gpr) -> Flow {
+        let values = *self.reg(value);
+        let from = *self.reg(from);
+        let reg = self.warp.regs[index(dst)].as_flattened_mut();
+        for lane in lanes_of(self.mask) {
+            let other = from.as_flattened()[lane].to_u64();
+            let executes = other < 64 && self.mask >> other & 1 != 0;
+            let source = if executes { other as usize } else { lane };
+            reg[lane] = values.as_flattened()[source];
+        }
+        NEXT
+    }
+}
+
+/// Word number `k`, 0 or 1, of a mask.
+fn word_of<W: Word>(mask: u64, k: i64) -> u64 {
+    match k {
+        0 => mask & W::ONES.to_u64(),
+        _ => mask.checked_shr(W::BITS).unwrap_or(0),
+    }
+}

@@ -1,0 +1,550 @@
+//! What each instruction does, one line an instruction.
+
+use harp_isa::{Gpr, Opcode, Pred, Visitor};
+
+use super::atomic::Rmw;
+use super::memory::Extend;
+use super::{Exec, Flow, NEXT};
+use crate::word::Word;
+
+/// An immediate, cut to the word.
+#[inline(always)]
+fn immediate<W: Word>(imm: i64) -> W {
+    W::from_u64(imm.cast_unsigned())
+}
+
+/// The low 4 bytes.
+#[inline(always)]
+fn low<W: Word>(word: W) -> u32 {
+    word.to_u64() as u32
+}
+
+/// 4 bytes, zero-extended.
+#[inline(always)]
+fn widen<W: Word>(half: u32) -> W {
+    W::from_u64(half.into())
+}
+
+impl<W: Word, const C: usize> Visitor for Exec<'_, W, C> {
+    type Output = Flow;
+
+    // Integer
+    #[inline(always)]
+    fn neg(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| W::default().sub(a))
+    }
+    #[inline(always)]
+    fn not(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| !a)
+    }
+    #[inline(always)]
+    fn and(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a & b)
+    }
+    #[inline(always)]
+    fn or(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a | b)
+    }
+    #[inline(always)]
+    fn xor(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a ^ b)
+    }
+    #[inline(always)]
+    fn add(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.add(b))
+    }
+    #[inline(always)]
+    fn sub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.sub(b))
+    }
+    #[inline(always)]
+    fn mul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.mul(b))
+    }
+    #[inline(always)]
+    fn div(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.divide(dst, a, b, W::div)
+    }
+    #[inline(always)]
+    fn mod_(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.divide(dst, a, b, W::rem)
+    }
+    #[inline(always)]
+    fn shl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.shl(b))
+    }
+    #[inline(always)]
+    fn shr(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.shr(b))
+    }
+    #[inline(always)]
+    fn andi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn ori(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn xori(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a ^ b)
+    }
+    #[inline(always)]
+    fn addi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a.add(b))
+    }
+    #[inline(always)]
+    fn subi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a.sub(b))
+    }
+    #[inline(always)]
+    fn muli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a.mul(b))
+    }
+    #[inline(always)]
+    fn divi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.divide_imm(dst, src, imm, W::div)
+    }
+    #[inline(always)]
+    fn modi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.divide_imm(dst, src, imm, W::rem)
+    }
+    #[inline(always)]
+    fn shli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a.shl(b))
+    }
+    #[inline(always)]
+    fn shri(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
+        self.map_imm(dst, src, imm, |a, b| a.shr(b))
+    }
+    #[inline(always)]
+    fn ldi(&mut self, dst: Gpr, imm: i64) -> Flow {
+        self.fill(dst, immediate(imm))
+    }
+    #[inline(always)]
+    fn sra(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.sra(b))
+    }
+    #[inline(always)]
+    fn srl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.srl(b))
+    }
+    #[inline(always)]
+    fn divs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.divide(dst, a, b, W::divs)
+    }
+    #[inline(always)]
+    fn mods(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.divide(dst, a, b, W::mods)
+    }
+    #[inline(always)]
+    fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.mulh(b))
+    }
+    #[inline(always)]
+    fn mulhu(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.mulhu(b))
+    }
+
+    // Predicate
+    #[inline(always)]
+    fn rtop(&mut self, dst: Pred, src: Gpr) -> Flow {
+        self.compare(dst, [src], |[a]| a != W::default())
+    }
+    #[inline(always)]
+    fn andp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
+        self.set_pred(dst, self.pred(a) & self.pred(b))
+    }
+    #[inline(always)]
+    fn orp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
+        self.set_pred(dst, self.pred(a) | self.pred(b))
+    }
+    #[inline(always)]
+    fn xorp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
+        self.set_pred(dst, self.pred(a) ^ self.pred(b))
+    }
+    #[inline(always)]
+    fn notp(&mut self, dst: Pred, src: Pred) -> Flow {
+        self.set_pred(dst, !self.pred(src))
+    }
+    #[inline(always)]
+    fn isneg(&mut self, dst: Pred, src: Gpr) -> Flow {
+        self.compare(dst, [src], |[a]| a.is_negative())
+    }
+    #[inline(always)]
+    fn iszero(&mut self, dst: Pred, src: Gpr) -> Flow {
+        self.compare(dst, [src], |[a]| a == W::default())
+    }
+    #[inline(always)]
+    fn eqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a == b)
+    }
+    #[inline(always)]
+    fn ltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a.lt_signed(b))
+    }
+    #[inline(always)]
+    fn ltup(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a < b)
+    }
+    #[inline(always)]
+    fn ptor(&mut self, dst: Gpr, src: Pred) -> Flow {
+        self.pred_to_reg(dst, src)
+    }
+
+    // Float
+    #[inline(always)]
+    fn itof(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.itof())
+    }
+    #[inline(always)]
+    fn ftoi(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.ftoi())
+    }
+    #[inline(always)]
+    fn fadd(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fadd(b))
+    }
+    #[inline(always)]
+    fn fsub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fsub(b))
+    }
+    #[inline(always)]
+    fn fmul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fmul(b))
+    }
+    #[inline(always)]
+    fn fdiv(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fdiv(b))
+    }
+    #[inline(always)]
+    fn fneg(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a ^ W::sign_bit())
+    }
+    #[inline(always)]
+    fn feqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a.feq(b))
+    }
+    #[inline(always)]
+    fn fltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a.flt(b))
+    }
+    #[inline(always)]
+    fn flep(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
+        self.compare(dst, [a, b], |[a, b]| a.fle(b))
+    }
+    #[inline(always)]
+    fn fmin(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fmin(b))
+    }
+    #[inline(always)]
+    fn fmax(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| a.fmax(b))
+    }
+    #[inline(always)]
+    fn fsqrt(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.fsqrt())
+    }
+    #[inline(always)]
+    fn fabs(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a & !W::sign_bit())
+    }
+    #[inline(always)]
+    fn ftrunc(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.ftrunc())
+    }
+    #[inline(always)]
+    fn ffma(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(acc, [acc, a, b], |[acc, a, b]| acc.ffma(a, b))
+    }
+    #[inline(always)]
+    fn fcvtsd(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
+    }
+    #[inline(always)]
+    fn fcvtds(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| widen((f64::from_bits(a.to_u64()) as f32).to_bits()))
+    }
+    #[inline(always)]
+    fn utof(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.utof())
+    }
+    #[inline(always)]
+    fn ftou(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| a.ftou())
+    }
+    #[inline(always)]
+    fn fadds(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| widen(low(a).fadd(low(b))))
+    }
+    #[inline(always)]
+    fn fsubs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| widen(low(a).fsub(low(b))))
+    }
+    #[inline(always)]
+    fn fmuls(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| widen(low(a).fmul(low(b))))
+    }
+    #[inline(always)]
+    fn fdivs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(dst, [a, b], |[a, b]| widen(low(a).fdiv(low(b))))
+    }
+    #[inline(always)]
+    fn fsqrts(&mut self, dst: Gpr, src: Gpr) -> Flow {
+        self.map(dst, [src], |[a]| widen(low(a).fsqrt()))
+    }
+    #[inline(always)]
+    fn ffmas(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
+        self.map(acc, [acc, a, b], |[acc, a, b]| widen(low(acc).ffma(low(a), low(b))))
+    }
+
+    // Memory
+    #[inline(always)]
+    fn ld(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_word(dst, base, offset)
+    }
+    #[inline(always)]
+    fn st(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.store_word(value, base, offset)
+    }
+    #[inline(always)]
+    fn ldb(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 1, Extend::Zero)
+    }
+    #[inline(always)]
+    fn ldbs(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 1, Extend::Sign)
+    }
+    #[inline(always)]
+    fn ldh(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 2, Extend::Zero)
+    }
+    #[inline(always)]
+    fn ldhs(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 2, Extend::Sign)
+    }
+    #[inline(always)]
+    fn ldw(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 4, Extend::Zero)
+    }
+    #[inline(always)]
+    fn ldws(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.load_narrow(dst, base, offset, 4, Extend::Sign)
+    }
+    #[inline(always)]
+    fn stb(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.store_narrow(value, base, offset, 1)
+    }
+    #[inline(always)]
+    fn sth(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.store_narrow(value, base, offset, 2)
+    }
+    #[inline(always)]
+    fn stw(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        self.store_narrow(value, base, offset, 4)
+    }
+
+    // Atomic
+    #[inline(always)]
+    fn amoadd(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Add, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoand(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::And, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoor(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Or, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoxor(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Xor, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amomin(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Min, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amomax(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Max, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amominu(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Minu, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amomaxu(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Maxu, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoswap(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic(Rmw::Swap, dst, addr, value)
+    }
+    #[inline(always)]
+    fn cas(&mut self, dst: Gpr, addr: Gpr, new: Gpr) -> Flow {
+        self.atomic(Rmw::Cas, dst, addr, new)
+    }
+    #[inline(always)]
+    fn amoaddw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Add, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoandw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::And, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoorw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Or, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoxorw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Xor, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amominw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Min, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amomaxw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Max, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amominuw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Minu, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amomaxuw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Maxu, dst, addr, value)
+    }
+    #[inline(always)]
+    fn amoswapw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
+        self.atomic_half(Rmw::Swap, dst, addr, value)
+    }
+    #[inline(always)]
+    fn casw(&mut self, dst: Gpr, addr: Gpr, new: Gpr) -> Flow {
+        self.atomic_half(Rmw::Cas, dst, addr, new)
+    }
+
+    // Control
+    #[inline(always)]
+    fn nop(&mut self) -> Flow {
+        NEXT
+    }
+    #[inline(always)]
+    fn halt(&mut self) -> Flow {
+        self.do_halt()
+    }
+    #[inline(always)]
+    fn trap(&mut self) -> Flow {
+        self.do_trap()
+    }
+    #[inline(always)]
+    fn jali(&mut self, link: Gpr, rel: i64) -> Flow {
+        self.do_jali(link, rel)
+    }
+    #[inline(always)]
+    fn jalr(&mut self, link: Gpr, target: Gpr) -> Flow {
+        self.do_jalr(link, target)
+    }
+    #[inline(always)]
+    fn jmpi(&mut self, rel: i64) -> Flow {
+        self.do_jmpi(rel)
+    }
+    #[inline(always)]
+    fn jmpr(&mut self, target: Gpr) -> Flow {
+        self.do_jmpr(target)
+    }
+
+    // Simt
+    #[inline(always)]
+    fn clone(&mut self, lane: Gpr) -> Flow {
+        self.do_clone(lane)
+    }
+    #[inline(always)]
+    fn jalis(&mut self, link: Gpr, lanes: Gpr, rel: i64) -> Flow {
+        self.do_jalis(link, lanes, rel)
+    }
+    #[inline(always)]
+    fn jalrs(&mut self, link: Gpr, lanes: Gpr, target: Gpr) -> Flow {
+        self.do_jalrs(link, lanes, target)
+    }
+    #[inline(always)]
+    fn jmprt(&mut self, target: Gpr) -> Flow {
+        self.do_jmprt(target)
+    }
+    #[inline(always)]
+    fn wspawn(&mut self, dst: Gpr, pc: Gpr, src: Gpr) -> Flow {
+        self.do_wspawn(dst, pc, src)
+    }
+    #[inline(always)]
+    fn split(&mut self) -> Flow {
+        self.do_split()
+    }
+    #[inline(always)]
+    fn join(&mut self) -> Flow {
+        self.do_join()
+    }
+    #[inline(always)]
+    fn bar(&mut self, id: Gpr, warps: Gpr) -> Flow {
+        self.do_bar(id, warps)
+    }
+    #[inline(always)]
+    fn tid(&mut self, dst: Gpr) -> Flow {
+        self.do_tid(dst)
+    }
+    #[inline(always)]
+    fn csr(&mut self, dst: Gpr, index: i64) -> Flow {
+        self.do_csr(dst, index)
+    }
+    #[inline(always)]
+    fn ballot(&mut self, dst: Gpr, src: Pred, index: i64) -> Flow {
+        self.do_ballot(dst, src, index)
+    }
+    #[inline(always)]
+    fn anyp(&mut self, dst: Pred, src: Pred) -> Flow {
+        self.do_anyp(dst, src)
+    }
+    #[inline(always)]
+    fn allp(&mut self, dst: Pred, src: Pred) -> Flow {
+        self.do_allp(dst, src)
+    }
+    #[inline(always)]
+    fn shfl(&mut self, dst: Gpr, value: Gpr, lane: Gpr) -> Flow {
+        self.do_shfl(dst, value, lane)
+    }
+
+    // System
+    #[inline(always)]
+    fn di(&mut self) -> Flow {
+        self.privileged(Opcode::Di)
+    }
+    #[inline(always)]
+    fn ei(&mut self) -> Flow {
+        self.privileged(Opcode::Ei)
+    }
+    #[inline(always)]
+    fn tlbadd(&mut self, _virt: Gpr, _phys: Gpr, _flags: Gpr) -> Flow {
+        self.unsupported(Opcode::Tlbadd)
+    }
+    #[inline(always)]
+    fn tlbflush(&mut self) -> Flow {
+        self.unsupported(Opcode::Tlbflush)
+    }
+    #[inline(always)]
+    fn jmpru(&mut self, target: Gpr) -> Flow {
+        self.do_jmpru(target)
+    }
+    #[inline(always)]
+    fn skep(&mut self, _entry: Gpr) -> Flow {
+        self.unsupported(Opcode::Skep)
+    }
+    #[inline(always)]
+    fn reti(&mut self) -> Flow {
+        self.unsupported(Opcode::Reti)
+    }
+    #[inline(always)]
+    fn tlbrm(&mut self, _virt: Gpr) -> Flow {
+        self.unsupported(Opcode::Tlbrm)
+    }
+}

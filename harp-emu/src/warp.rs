@@ -1,0 +1,99 @@
+//! The state of a warp.
+
+use crate::stats::WarpStats;
+use crate::word::Word;
+
+/// Lanes are kept in groups of this many, the unit of the loops that the compiler turns into
+/// vector instructions.
+pub(crate) const GROUP: usize = 8;
+
+/// One register of all lanes: `C` groups. Lanes beyond those that the machine has hold junk.
+pub(crate) type Reg<W, const C: usize> = [[W; GROUP]; C];
+
+/// Registers of a file, whatever the machine has: indexing by a masked number needs no check.
+pub(crate) const FILE: usize = 64;
+
+/// The guard of instructions that are not predicated: a predicate that is true everywhere.
+pub(crate) const ALWAYS: u8 = FILE as u8;
+
+/// Why a warp does or does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Never started.
+    Fresh,
+    /// Runs.
+    Ready,
+    /// Waits at barrier `id`, its pc at the `bar`, to go on at `next`.
+    Waiting { id: u64, next: u64 },
+    /// Will not run again.
+    Stopped,
+}
+
+/// An entry of the divergence stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The active lanes after the `join` that pops the entry.
+    pub(crate) mask: u64,
+    /// Where that `join` continues; `None`: after itself.
+    pub(crate) resume: Option<u64>,
+}
+
+/// A hardware warp.
+pub(crate) struct Warp<W, const C: usize> {
+    pub(crate) regs: Box<[Reg<W, C>; FILE]>,
+    /// Each predicate's bits by lane; the upper half is [`ALWAYS`] and what is never used.
+    pub(crate) preds: Box<[u64; 2 * FILE]>,
+    pub(crate) pc: u64,
+    /// The active lanes.
+    pub(crate) active: u64,
+    /// The number of lanes that were last activated together.
+    pub(crate) active_count: u8,
+    pub(crate) supervisor: bool,
+    pub(crate) status: Status,
+    pub(crate) stack: Vec<Entry>,
+    pub(crate) stats: WarpStats,
+}
+
+impl<W: Word, const C: usize> Warp<W, C> {
+    /// A warp that was never started; `%r0` of lane 0 is `r0`, everything else 0.
+    pub(crate) fn new(r0: W) -> Self {
+        let regs = vec![[[W::default(); GROUP]; C]; FILE].into_boxed_slice();
+        let mut regs: Box<[Reg<W, C>; FILE]> = regs.try_into().ok().expect("as many as made");
+        regs[0][0][0] = r0;
+        let mut preds = Box::new([0; 2 * FILE]);
+        preds[usize::from(ALWAYS)] = u64::MAX;
+        Warp {
+            regs,
+            preds,
+            pc: 0,
+            active: 0,
+            active_count: 0,
+            supervisor: false,
+            status: Status::Fresh,
+            stack: Vec::new(),
+            stats: WarpStats::default(),
+        }
+    }
+
+    /// Starts the warp with only lane 0 active.
+    pub(crate) fn start(&mut self, pc: u64, supervisor: bool) {
+        self.pc = pc;
+        self.supervisor = supervisor;
+        self.status = Status::Ready;
+        self.activate(1);
+    }
+
+    /// Lets the warp go on, if it waits at a barrier.
+    pub(crate) fn release(&mut self) {
+        if let Status::Waiting { next, .. } = self.status {
+            self.pc = next;
+            self.status = Status::Ready;
+        }
+    }
+
+    /// Makes lanes 0 to `count` - 1 the active ones; `count` is 1 to 64.
+    pub(crate) fn activate(&mut self, count: u8) {
+        self.active = u64::MAX >> (64 - u32::from(count));
+        self.active_count = count;
+    }
+}

@@ -1,0 +1,325 @@
+//! The two word sizes as types: what a register holds and how memory holds it.
+
+use std::fmt::Debug;
+use std::ops::{BitAnd, BitOr, BitXor, Not};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A machine word: `u32` or `u64`.
+///
+/// Integer operations wrap; float operations reinterpret the bits as binary32 or binary64. Each
+/// means the same as the instruction of that name.
+pub(crate) trait Word:
+    Copy
+    + Debug
+    + Default
+    + Eq
+    + Ord
+    + Send
+    + Sync
+    + 'static
+    + Not<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+{
+    /// The word in memory.
+    type Cell: Cell<Word = Self>;
+    /// The word's size in bytes.
+    const BYTES: usize;
+    /// The word's size in bits.
+    const BITS: u32;
+    /// All bits set.
+    const ONES: Self;
+
+    /// The low bits of `value`.
+    fn from_u64(value: u64) -> Self;
+    /// The word, zero-extended.
+    fn to_u64(self) -> u64;
+    /// The word, sign-extended.
+    fn to_i64(self) -> i64;
+    /// The word that those bytes, as many as a word has, hold.
+    fn from_le(bytes: &[u8]) -> Self;
+    /// Writes the word to as many bytes as it has.
+    fn to_le(self, bytes: &mut [u8]);
+    /// The words of memory, if they are of this size.
+    fn cells(words: &Words) -> Option<&[Self::Cell]>;
+
+    fn add(self, b: Self) -> Self;
+    fn sub(self, b: Self) -> Self;
+    fn mul(self, b: Self) -> Self;
+    /// Unsigned; `b` is not zero.
+    fn div(self, b: Self) -> Self;
+    /// Unsigned; `b` is not zero.
+    fn rem(self, b: Self) -> Self;
+    /// Signed; `b` is not zero.
+    fn divs(self, b: Self) -> Self;
+    /// Signed; `b` is not zero.
+    fn mods(self, b: Self) -> Self;
+    fn mulh(self, b: Self) -> Self;
+    fn mulhu(self, b: Self) -> Self;
+    fn shl(self, b: Self) -> Self;
+    fn srl(self, b: Self) -> Self;
+    fn sra(self, b: Self) -> Self;
+    /// Logical on 4-byte words, arithmetic on 8-byte words.
+    #[inline(always)]
+    fn shr(self, b: Self) -> Self {
+        if Self::BYTES == 4 { self.srl(b) } else { self.sra(b) }
+    }
+    fn lt_signed(self, b: Self) -> bool;
+
+    fn itof(self) -> Self;
+    fn utof(self) -> Self;
+    fn ftoi(self) -> Self;
+    fn ftou(self) -> Self;
+    fn fadd(self, b: Self) -> Self;
+    fn fsub(self, b: Self) -> Self;
+    fn fmul(self, b: Self) -> Self;
+    fn fdiv(self, b: Self) -> Self;
+    fn fmin(self, b: Self) -> Self;
+    fn fmax(self, b: Self) -> Self;
+    fn fsqrt(self) -> Self;
+    fn ftrunc(self) -> Self;
+    /// `a * b + self`, rounded once.
+    fn ffma(self, a: Self, b: Self) -> Self;
+    fn feq(self, b: Self) -> bool;
+    fn flt(self, b: Self) -> bool;
+    fn fle(self, b: Self) -> bool;
+
+    /// The top bit.
+    #[inline(always)]
+    fn is_negative(self) -> bool {
+        self.lt_signed(Self::default())
+    }
+
+    /// Only the top bit set.
+    #[inline(always)]
+    fn sign_bit() -> Self {
+        Self::from_u64(1 << (Self::BITS - 1))
+    }
+}
+
+/// The words of a memory.
+pub(crate) enum Words {
+    Four(Box<[AtomicU32]>),
+    Eight(Box<[AtomicU64]>),
+}
+
+/// A word in memory. Plain accesses are relaxed.
+pub(crate) trait Cell: Send + Sync + Sized + 'static {
+    /// What it holds.
+    type Word: Word<Cell = Self>;
+    fn load(&self) -> Self::Word;
+    fn store(&self, value: Self::Word);
+    /// Replaces the bits of `mask` by those of `value`, as one access.
+    fn merge(&self, value: Self::Word, mask: Self::Word);
+    /// Replaces the word by `f` of it, sequentially consistent; gives the old word.
+    fn update(&self, f: impl FnMut(Self::Word) -> Self::Word) -> Self::Word;
+}
+
+macro_rules! word {
+    ($word:ty, $signed:ty, $wide:ty, $wide_signed:ty, $float:ty, $atomic:ty, $variant:ident) => {
+        impl Word for $word {
+            type Cell = $atomic;
+            const BYTES: usize = size_of::<$word>();
+            const BITS: u32 = <$word>::BITS;
+            const ONES: Self = <$word>::MAX;
+
+            #[inline(always)]
+            fn from_u64(value: u64) -> Self {
+                value as $word
+            }
+            #[inline(always)]
+            fn to_u64(self) -> u64 {
+                u64::from(self)
+            }
+            #[inline(always)]
+            fn to_i64(self) -> i64 {
+                i64::from(self.cast_signed())
+            }
+            #[inline(always)]
+            fn from_le(bytes: &[u8]) -> Self {
+                <$word>::from_le_bytes(bytes.try_into().expect("as many bytes as the word has"))
+            }
+            #[inline(always)]
+            fn to_le(self, bytes: &mut [u8]) {
+                bytes.copy_from_slice(&self.to_le_bytes());
+            }
+            fn cells(words: &Words) -> Option<&[$atomic]> {
+                match words {
+                    Words::$variant(cells) => Some(cells),
+                    _ => None,
+                }
+            }
+
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                self.wrapping_add(b)
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                self.wrapping_sub(b)
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                self.wrapping_mul(b)
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                self / b
+            }
+            #[inline(always)]
+            fn rem(self, b: Self) -> Self {
+                self % b
+            }
+            #[inline(always)]
+            fn divs(self, b: Self) -> Self {
+                self.cast_signed().wrapping_div(b.cast_signed()).cast_unsigned()
+            }
+            #[inline(always)]
+            fn mods(self, b: Self) -> Self {
+                self.cast_signed().wrapping_rem(b.cast_signed()).cast_unsigned()
+            }
+            #[inline(always)]
+            fn mulh(self, b: Self) -> Self {
+                let (a, b) = (self.cast_signed() as $wide_signed, b.cast_signed() as $wide_signed);
+                ((a * b) >> <$word>::BITS) as $word
+            }
+            #[inline(always)]
+            fn mulhu(self, b: Self) -> Self {
+                ((self as $wide * b as $wide) >> <$word>::BITS) as $word
+            }
+            #[inline(always)]
+            fn shl(self, b: Self) -> Self {
+                // The count is cut before the shift so that the loop over lanes vectorizes.
+                let shifted = self << (b & (<$word>::BITS as $word - 1));
+                if b < <$word>::BITS as $word { shifted } else { 0 }
+            }
+            #[inline(always)]
+            fn srl(self, b: Self) -> Self {
+                let shifted = self >> (b & (<$word>::BITS as $word - 1));
+                if b < <$word>::BITS as $word { shifted } else { 0 }
+            }
+            #[inline(always)]
+            fn sra(self, b: Self) -> Self {
+                let count = b.min(<$word>::BITS as $word - 1);
+                (self.cast_signed() >> count).cast_unsigned()
+            }
+            #[inline(always)]
+            fn lt_signed(self, b: Self) -> bool {
+                self.cast_signed() < b.cast_signed()
+            }
+
+            #[inline(always)]
+            fn itof(self) -> Self {
+                (self.cast_signed() as $float).to_bits()
+            }
+            #[inline(always)]
+            fn utof(self) -> Self {
+                (self as $float).to_bits()
+            }
+            #[inline(always)]
+            fn ftoi(self) -> Self {
+                (<$float>::from_bits(self) as $signed).cast_unsigned()
+            }
+            #[inline(always)]
+            fn ftou(self) -> Self {
+                <$float>::from_bits(self) as $word
+            }
+            #[inline(always)]
+            fn fadd(self, b: Self) -> Self {
+                (<$float>::from_bits(self) + <$float>::from_bits(b)).to_bits()
+            }
+            #[inline(always)]
+            fn fsub(self, b: Self) -> Self {
+                (<$float>::from_bits(self) - <$float>::from_bits(b)).to_bits()
+            }
+            #[inline(always)]
+            fn fmul(self, b: Self) -> Self {
+                (<$float>::from_bits(self) * <$float>::from_bits(b)).to_bits()
+            }
+            #[inline(always)]
+            fn fdiv(self, b: Self) -> Self {
+                (<$float>::from_bits(self) / <$float>::from_bits(b)).to_bits()
+            }
+            #[inline(always)]
+            fn fmin(self, b: Self) -> Self {
+                let (x, y) = (<$float>::from_bits(self), <$float>::from_bits(b));
+                if x < y {
+                    self
+                } else if y < x {
+                    b
+                } else if x == y {
+                    // Equal values differ at most in the sign of a zero: -0 is the lesser.
+                    self | b
+                } else {
+                    (x + y).to_bits()
+                }
+            }
+            #[inline(always)]
+            fn fmax(self, b: Self) -> Self {
+                let (x, y) = (<$float>::from_bits(self), <$float>::from_bits(b));
+                if x > y {
+                    self
+                } else if y > x {
+                    b
+                } else if x == y {
+                    self & b
+                } else {
+                    (x + y).to_bits()
+                }
+            }
+            #[inline(always)]
+            fn fsqrt(self) -> Self {
+                <$float>::from_bits(self).sqrt().to_bits()
+            }
+            #[inline(always)]
+            fn ftrunc(self) -> Self {
+                <$float>::from_bits(self).trunc().to_bits()
+            }
+            #[inline(always)]
+            fn ffma(self, a: Self, b: Self) -> Self {
+                let (a, b) = (<$float>::from_bits(a), <$float>::from_bits(b));
+                a.mul_add(b, <$float>::from_bits(self)).to_bits()
+            }
+            #[inline(always)]
+            fn feq(self, b: Self) -> bool {
+                <$float>::from_bits(self) == <$float>::from_bits(b)
+            }
+            #[inline(always)]
+            fn flt(self, b: Self) -> bool {
+                <$float>::from_bits(self) < <$float>::from_bits(b)
+            }
+            #[inline(always)]
+            fn fle(self, b: Self) -> bool {
+                <$float>::from_bits(self) <= <$float>::from_bits(b)
+            }
+        }
+
+        impl Cell for $atomic {
+            type Word = $word;
+
+            #[inline(always)]
+            fn load(&self) -> $word {
+                self.load(Ordering::Relaxed)
+            }
+            #[inline(always)]
+            fn store(&self, value: $word) {
+                self.store(value, Ordering::Relaxed);
+            }
+            #[inline]
+            fn merge(&self, value: $word, mask: $word) {
+                let merged = |old| Some((old & !mask) | (value & mask));
+                self.fetch_update(Ordering::Relaxed, Ordering::Relaxed, merged)
+                    .expect("the update is never refused");
+            }
+            #[inline]
+            fn update(&self, mut f: impl FnMut($word) -> $word) -> $word {
+                self.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(f(old)))
+                    .expect("the update is never refused")
+            }
+        }
+    };
+}
+
+word!(u32, i32, u64, i64, f32, AtomicU32, Four);
+word!(u64, i64, u128, i128, f64, AtomicU64, Eight);

@@ -1,0 +1,157 @@
+//! How a text falls into chunks.
+//!
+//! The first item after a *break* starts a chunk. Breaks are labels, `.perm`, `.align`, `.entry`,
+//! `.global`, and a change between code and data. A chunk bears the name of the last label, which
+//! several chunks may share. A label with no item before the next label or the end makes an empty
+//! chunk.
+
+use crate::object::{Chunk, Object, Permissions, Reference};
+use crate::{ArchId, WordSize};
+
+/// What a chunk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Code,
+    Data,
+}
+
+/// Gathers code and data into chunks.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    arch: ArchId,
+    chunks: Vec<Chunk>,
+    entry: usize,
+    size: u64,
+    /// The kind of the last chunk, if the next item may go into it.
+    open: Option<Content>,
+    name: String,
+    /// Whether the last label still has no item.
+    bare_label: bool,
+    alignment: Option<u64>,
+    permissions: Permissions,
+    marks: Marks,
+    /// Whether there was an item since the last break, not counting changes of content.
+    items: bool,
+}
+
+/// `.entry` and `.global`. They hold until the next label, `.perm` or `.align` that follows an item.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    entry: bool,
+    global: bool,
+}
+
+impl Chunks {
+    pub(super) fn new(arch: ArchId) -> Chunks {
+        Chunks {
+            arch,
+            chunks: Vec::new(),
+            entry: 0,
+            size: 0,
+            open: None,
+            name: String::new(),
+            bare_label: false,
+            alignment: None,
+            permissions: Permissions::READ,
+            marks: Marks::default(),
+            items: false,
+        }
+    }
+
+    pub(super) fn label(&mut self, name: &str) {
+        self.finish_label();
+        self.end_marks();
+        name.clone_into(&mut self.name);
+        self.bare_label = true;
+    }
+
+    pub(super) fn permissions(&mut self, permissions: Permissions) {
+        self.end_marks();
+        self.permissions = permissions;
+    }
+
+    pub(super) fn align(&mut self, alignment: u64) {
+        self.end_marks();
+        self.alignment = Some(alignment);
+    }
+
+    pub(super) fn mark_entry(&mut self) {
+        self.interrupt();
+        self.marks.entry = true;
+    }
+
+    pub(super) fn mark_global(&mut self) {
+        self.interrupt();
+        self.marks.global = true;
+    }
+
+    /// The bytes emitted so far.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Appends an item; `reference` makes a reference out of its offset in the chunk.
+    pub(super) fn emit(
+        &mut self,
+        content: Content,
+        bytes: &[u8],
+        reference: impl FnOnce(u64) -> Option<Reference>,
+    ) {
+        if self.open != Some(content) {
+            let default = match (content, self.arch.word()) {
+                (Content::Code, _) => 0,
+                (Content::Data, WordSize::Four) => 4,
+                (Content::Data, WordSize::Eight) => 8,
+            };
+            let alignment = self.alignment.take().unwrap_or(default);
+            self.start(alignment);
+            self.open = Some(content);
+        }
+        self.bare_label = false;
+        self.items = true;
+        self.size += bytes.len() as u64;
+        let chunk = self.chunks.last_mut().expect("one was started");
+        chunk.references.extend(reference(chunk.data.len() as u64));
+        chunk.data.extend_from_slice(bytes);
+    }
+
+    pub(super) fn finish(mut self) -> Object {
+        self.finish_label();
+        Object { arch: self.arch, chunks: self.chunks, entry: self.entry }
+    }
+
+    fn start(&mut self, alignment: u64) {
+        if self.marks.entry {
+            self.entry = self.chunks.len();
+        }
+        self.chunks.push(Chunk {
+            name: self.name.clone(),
+            alignment,
+            permissions: self.permissions,
+            global: self.marks.global,
+            address: None,
+            data: Vec::new(),
+            references: Vec::new(),
+        });
+    }
+
+    /// Gives a label that labels nothing its empty chunk.
+    fn finish_label(&mut self) {
+        if self.bare_label {
+            self.alignment = None;
+            self.start(0);
+        }
+    }
+
+    fn interrupt(&mut self) {
+        self.open = None;
+        self.items = false;
+    }
+
+    fn end_marks(&mut self) {
+        if self.items {
+            self.marks = Marks::default();
+        }
+        self.interrupt();
+    }
+}

@@ -1,0 +1,115 @@
+//! Errors with their places in the text.
+
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use crate::encoding::EncodeError;
+
+/// Where and why a text does not assemble.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{line}:{column}: `{text}`: {kind}")]
+pub struct AsmError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// The text at that place, shortened if it is long.
+    pub text: String,
+    /// What is wrong with it.
+    pub kind: AsmErrorKind,
+}
+
+/// What is wrong with a place in assembly text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AsmErrorKind {
+    /// Something else should stand here.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// A character that starts nothing.
+    #[error("no item of the language starts like this")]
+    UnknownCharacter,
+    /// A comment without an end.
+    #[error("the comment has no `*/`")]
+    UnterminatedComment,
+    /// A string without an end on its line.
+    #[error("the string has no closing `\"` on its line")]
+    UnterminatedString,
+    /// A number with wrong digits, or beyond 64 bits.
+    #[error(
+        "no number: expected decimal, `0x` hexadecimal or `0` octal digits of at most 64 bits, `1.5` or `3f`"
+    )]
+    Number,
+    /// A float beyond the machine's format.
+    #[error("the float does not fit a word of {bits} bits")]
+    Float {
+        /// Bits of a word.
+        bits: u8,
+    },
+    /// No directive of that name.
+    #[error("no such directive")]
+    UnknownDirective,
+    /// No instruction of that name.
+    #[error("no such instruction")]
+    UnknownInstruction,
+    /// A constant is needed but the name is none.
+    #[error("not defined by a `.def` before this place")]
+    UndefinedConstant,
+    /// A label or constant that exists already.
+    #[error("already a label or a constant")]
+    AlreadyDefined,
+    /// A number beyond what fits.
+    #[error("the number is {given}, the limits are {} and {}", limits.start(), limits.end())]
+    OutOfRange {
+        /// The number.
+        given: i128,
+        /// What fits.
+        limits: RangeInclusive<i128>,
+    },
+    /// A division by zero in an expression.
+    #[error("the divisor is 0")]
+    DivisionByZero,
+    /// The logarithm of zero in an expression.
+    #[error("0 has no logarithm")]
+    LogarithmOfZero,
+    /// Too many parentheses in each other.
+    #[error("more than {limit} parentheses in each other")]
+    TooDeep {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Too much code and data.
+    #[error("the object would have {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// The size with this item.
+        size: u64,
+        /// The largest size.
+        limit: u64,
+    },
+    /// The machine cannot encode the instruction.
+    #[error(transparent)]
+    Encode(EncodeError),
+}
+
+/// The longest `text` of an error, in characters.
+const MAX_TEXT: usize = 40;
+
+impl AsmError {
+    /// The error `kind` at `text`, which starts at byte `offset` of `source`.
+    pub(super) fn new(source: &str, offset: usize, text: &str, kind: AsmErrorKind) -> AsmError {
+        let before = &source[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let text = match text {
+            "" => "end of text",
+            "\n" | "\r\n" => "end of line",
+            text => text.lines().next().unwrap_or_default(),
+        };
+        AsmError {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            text: text.chars().take(MAX_TEXT).collect(),
+            kind,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The assembler.
+//!
+//! # Text
+//!
+//! * `/* comment */`; `label:`; an instruction or directive ends at a newline or `;`.
+//! * An instruction is `[@pN ?] mnemonic operands`; operands are separated by blanks or commas:
+//!   `%r3`, `%ra %sp %fp` ([roles](crate::abi::RegisterRoles)), `@p2`, `#literal`, `(expression)`,
+//!   `symbol`.
+//! * A symbol, `[A-Za-z_.][A-Za-z0-9_.]*`, is a constant if a `.def` before it says so; else it refers
+//!   to a label in any object. Jumps take the distance to a label and use a constant as it is.
+//! * Literals: decimal, `0x` hexadecimal, `0` octal; `1.5` and `3f` are floats in the format of the
+//!   machine's word, truncated.
+//! * Expressions, only in parentheses, over 64-bit unsigned numbers and constants: loosest `<< >>`,
+//!   then `+ - | ^`, then `* / % &`, then unary `-` and `` ` `` (floor of the binary logarithm).
+//!   **Binary operators associate to the right**: `(9 - 3 - 2)` is 8. `__WORD` is the word size in
+//!   bytes.
+//!
+//! # Directives
+//!
+//! | directive | meaning |
+//! |---|---|
+//! | `.word a b c` | words; a symbol that is no constant is a reference |
+//! | `.byte b` | one byte |
+//! | `.space n` | n zero words |
+//! | `.string "s"` | the bytes of s and a NUL; `\n` is a newline, a backslash and anything else that character |
+//! | `.def S v` | S is v from here on |
+//! | `.align n` | the address of the next chunk is a multiple of n bytes |
+//! | `.perm rwx` | what user mode may do with what follows |
+//! | `.entry`, `.global` | mark the next label's chunks as the entry, as visible to other objects |
+//!
+//! Numbers of directives are literals, expressions or constants. A name is a label or a constant,
+//! once.
+//!
+//! # Chunks
+//!
+//! Each label starts a [chunk](crate::object::Chunk). So does the first item after `.perm`, `.align`,
+//! `.entry` or `.global` and after a change between code and data; these chunks share the label's
+//! name. Without `.align` code may lie anywhere and data lies at a multiple of the word. `.align`
+//! serves one chunk, `.perm` (`r` at first) holds until the next, `.entry` and `.global` hold until
+//! the next label, `.perm` or `.align` that follows an item.
+//!
+//! # Example
+//!
+//! ```
+//! use harp_isa::{ArchId, assemble, link};
+//!
+//! let object = assemble(".perm x\nstart: ldi %r0, N; jmpi start", ArchId::HARP32, &[("N", 7)])?;
+//! let image = link(&[&object], 0)?;
+//! assert_eq!(image.symbol("start"), Some(0));
+//!
+//! let error = assemble("add %r1, %r2", ArchId::HARP32, &[]).unwrap_err();
+//! assert_eq!(error.to_string(), "1:13: `end of text`: expected a register `%rN`, `%ra`, `%sp` or `%fp`");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod chunks;
+mod directive;
+mod error;
+mod expression;
+mod lexer;
+mod number;
+mod parser;
+
+pub use error::{AsmError, AsmErrorKind};
+
+use crate::arch::ArchId;
+use crate::object::Object;
+
+/// The most bytes of code and data that one text may amount to.
+pub const MAX_OBJECT_BYTES: u64 = 1 << 26;
+
+/// Assembles `source` for `arch`. `definitions` act like `.def`s before the text.
+///
+/// # Errors
+///
+/// At the first place that is not understood, or that the machine cannot hold.
+pub fn assemble(
+    source: &str,
+    arch: ArchId,
+    definitions: &[(&str, i64)],
+) -> Result<Object, AsmError> {
+    let tokens = lexer::tokens(source)?;
+    parser::Parser::new(source, tokens, arch, definitions).parse()
+}

@@ -1,0 +1,91 @@
+//! Object files: what the golden files do not show.
+
+use harp_isa::object::hof::{self, HofError};
+use harp_isa::{ArchId, Object, Permissions, assemble};
+use proptest::prelude::*;
+
+use crate::random::machine;
+
+fn sample(arch: ArchId) -> Object {
+    let source = ".perm x\n.global\nmain: jmpi x\nldi %r1 x\n.perm rw\nx: .word x 1\n.byte 2\ny:";
+    assemble(source, arch, &[]).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn round_trip(arch in machine(), address in 1..1_u64 << 32, alignment in 0..1_u64 << 32, shift: u8) {
+        let mut object = sample(arch);
+        object.entry = 1;
+        object.chunks[0].alignment = alignment;
+        object.chunks[0].references[0].shift = shift;
+        object.chunks[1].address = Some(address);
+        prop_assert_eq!(hof::read(&hof::write(&object).unwrap()), Ok(object));
+    }
+
+    #[test]
+    fn damaged_files_are_errors_or_objects(
+        arch in machine(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        end: prop::sample::Index,
+        cut: bool,
+    ) {
+        let mut file = hof::write(&sample(arch)).unwrap();
+        for (at, byte) in damage {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        if cut {
+            file.truncate(end.index(file.len()));
+        }
+        if let Ok(object) = hof::read(&file) {
+            let again = hof::write(&object).map(|file| hof::read(&file));
+            prop_assert_eq!(again, Ok(Ok(object)));
+        }
+    }
+}
+
+#[test]
+fn errors() {
+    let good = hof::write(&sample(ArchId::HARP32)).unwrap();
+    assert_eq!(hof::read(b"ELF"), Err(HofError::Magic));
+    assert!(matches!(hof::read(b"HARP4w7/2\0\0\0"), Err(HofError::Arch(_))));
+    assert!(matches!(
+        hof::read(b"HARP4w8/2"),
+        Err(HofError::Truncated { item: "the architecture id", .. })
+    ));
+    assert!(matches!(hof::read(b"HARP\xff\0"), Err(HofError::Name { .. })));
+    for size in 0..good.len() {
+        assert!(hof::read(&good[..size]).is_err(), "{size} bytes of {}", good.len());
+    }
+    let mut object = sample(ArchId::HARP32);
+    object.chunks[0].alignment = 1 << 32;
+    let limit = u32::MAX.into();
+    let error = HofError::Limit { item: "an alignment", given: 1 << 32, limit };
+    assert_eq!(hof::write(&object), Err(error));
+    object.chunks[0].alignment = 0;
+    object.chunks[1].name = "a\0b".into();
+    assert_eq!(hof::write(&object), Err(HofError::Name { item: "the name of a chunk", offset: 1 }));
+}
+
+#[test]
+fn memory_beyond_the_file_is_zero() {
+    let source = ".perm rw\nx: .word 1 2";
+    let object = assemble(source, ArchId::HARP32, &[]).unwrap();
+    let mut file = hof::write(&object).unwrap();
+    // Header: id (16 bytes), entry, count, one offset. Chunk: name, alignment,
+    // permissions, flags, address, then the size in memory.
+    let memory = 28 + 20;
+    assert_eq!(file[memory], 8);
+    file[memory] = 12;
+    let chunk = hof::read(&file).unwrap().chunks.remove(0);
+    assert_eq!((chunk.data.len(), &chunk.data[8..]), (12, [0; 4].as_slice()));
+    assert_eq!(chunk.permissions, Permissions::READ | Permissions::WRITE);
+    file[memory..memory + 4].fill(0xff);
+    let given = u32::MAX.into();
+    let error = HofError::Limit {
+        item: "the size of a chunk in memory",
+        given,
+        limit: hof::MAX_OBJECT_BYTES,
+    };
+    assert_eq!(hof::read(&file), Err(error));
+}

@@ -1,0 +1,110 @@
+//! Facts about a legalized function: its control-flow graph, where lanes that part meet again, and
+//! which values and branches are the same in all lanes.
+//!
+//! Nothing here changes the function. The facts hold until somebody else does.
+
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function, Opcode};
+use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
+
+mod cause;
+mod post_dominators;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod uniformity;
+
+pub(crate) use cause::Cause;
+pub(crate) use post_dominators::PostDominators;
+pub(crate) use uniformity::Uniformity;
+
+/// The control flow of a function. Only blocks that the entry reaches count.
+pub(crate) struct Flow {
+    cfg: ControlFlowGraph,
+    dominators: DominatorTree,
+    post_dominators: PostDominators,
+    loops: LoopAnalysis,
+}
+
+impl Flow {
+    pub(crate) fn compute(func: &Function) -> Flow {
+        let cfg = ControlFlowGraph::with_function(func);
+        let dominators = DominatorTree::with_function(func, &cfg);
+        let mut loops = LoopAnalysis::new();
+        loops.compute(func, &cfg, &dominators);
+        let post_dominators = PostDominators::compute(func, &cfg, &dominators);
+        Flow { cfg, dominators, post_dominators, loops }
+    }
+
+    /// The blocks in reverse post-order: each before those that it dominates.
+    pub(crate) fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + '_ {
+        self.dominators.cfg_postorder().iter().rev().copied()
+    }
+
+    pub(crate) fn successors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
+        self.cfg.succ_iter(block)
+    }
+
+    pub(crate) fn predecessors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
+        let all = self.cfg.pred_iter(block).map(|pred| pred.block);
+        all.filter(|&pred| self.dominators.is_reachable(pred))
+    }
+
+    pub(crate) fn dominates(&self, above: Block, below: Block) -> bool {
+        self.dominators.block_dominates(above, below)
+    }
+
+    pub(crate) fn post_dominators(&self) -> &PostDominators {
+        &self.post_dominators
+    }
+
+    /// The loops around `block`, the innermost first.
+    fn loops_around(&self, block: Block) -> impl Iterator<Item = Loop> + '_ {
+        let innermost = self.loops.innermost_loop(block);
+        std::iter::successors(innermost, |&inner| self.loops.loop_parent(inner))
+    }
+
+    /// Whether every cycle has a block that dominates it, so that the natural loops are all cycles.
+    fn is_reducible(&self) -> bool {
+        let mut seen = EntitySet::new();
+        self.blocks().all(|block| {
+            seen.insert(block);
+            let mut back = self.successors(block).filter(|&to| seen.contains(to));
+            back.all(|header| self.dominates(header, block))
+        })
+    }
+
+    /// The region of a branch: the blocks that its lanes can run before they reach the branch's
+    /// immediate post-dominator, in no particular order. It holds `branch` itself if they can come
+    /// back to it. Without a post-dominator it is all that `branch` reaches.
+    pub(crate) fn region(&self, branch: Block) -> Vec<Block> {
+        let end = self.post_dominators.immediate(branch);
+        reachable(self.successors(branch), end, |block| self.successors(block))
+    }
+}
+
+/// The blocks that can be reached from `start` without entering `end`.
+pub(crate) fn reachable<I: Iterator<Item = Block>>(
+    start: impl Iterator<Item = Block>,
+    end: Option<Block>,
+    successors: impl Fn(Block) -> I,
+) -> Vec<Block> {
+    let mut seen = EntitySet::new();
+    let mut found = Vec::new();
+    let mut todo: Vec<Block> = start.collect();
+    while let Some(block) = todo.pop() {
+        if Some(block) != end && seen.insert(block) {
+            found.push(block);
+            todo.extend(successors(block));
+        }
+    }
+    found
+}
+
+/// Whether `block` ends in a trap: lanes that enter it stop the launch.
+pub(crate) fn ends_in_trap(func: &Function, block: Block) -> bool {
+    let last = func.layout.last_inst(block);
+    last.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Trap)
+}

@@ -1,0 +1,81 @@
+//! Post-dominators with a virtual exit that only returns lead to.
+//!
+//! A block that ends in a trap has no edge to the virtual exit: lanes that enter it never go on, so
+//! the others need not wait for them at the end of the function. Otherwise one bounds check would
+//! move the reconvergence point of every branch around it there.
+//!
+//! Post-dominators are dominators of the reversed graph (Cooper, Harvey, Kennedy 2001, through
+//! petgraph).
+
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function};
+use petgraph::algo::dominators::simple_fast;
+use petgraph::graph::DiGraph;
+
+use super::ends_in_trap;
+
+/// What comes after a block on every way to a return.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum After {
+    /// No return can be reached.
+    #[default]
+    Nothing,
+    /// Nothing but the end: the block returns, or its ways to returns share no further block.
+    Exit,
+    Block(Block),
+}
+
+/// The immediate post-dominator of each block.
+pub(crate) struct PostDominators {
+    after: SecondaryMap<Block, After>,
+}
+
+impl PostDominators {
+    pub(super) fn compute(
+        func: &Function,
+        cfg: &ControlFlowGraph,
+        dominators: &DominatorTree,
+    ) -> PostDominators {
+        let blocks = dominators.cfg_postorder();
+        let mut graph: DiGraph<Option<Block>, ()> = DiGraph::new();
+        let exit = graph.add_node(None);
+        let mut nodes = SecondaryMap::with_default(exit);
+        for &block in blocks {
+            nodes[block] = graph.add_node(Some(block));
+        }
+        for &block in blocks {
+            let mut ends = true;
+            for successor in cfg.succ_iter(block) {
+                ends = false;
+                graph.add_edge(nodes[successor], nodes[block], ());
+            }
+            if ends && !ends_in_trap(func, block) {
+                graph.add_edge(exit, nodes[block], ());
+            }
+        }
+        let tree = simple_fast(&graph, exit);
+        let mut after = SecondaryMap::new();
+        for &block in blocks {
+            if let Some(node) = tree.immediate_dominator(nodes[block]) {
+                after[block] = graph[node].map_or(After::Exit, After::Block);
+            }
+        }
+        PostDominators { after }
+    }
+
+    /// The first block that all ways from `block` to a return have in common, after `block`. None if
+    /// there is no such block, or no return can be reached.
+    pub(crate) fn immediate(&self, block: Block) -> Option<Block> {
+        match self.after[block] {
+            After::Block(after) => Some(after),
+            After::Exit | After::Nothing => None,
+        }
+    }
+
+    /// Whether a return can be reached from `block`.
+    pub(crate) fn reaches_return(&self, block: Block) -> bool {
+        self.after[block] != After::Nothing
+    }
+}

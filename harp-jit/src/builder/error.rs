@@ -1,0 +1,161 @@
+//! What can go wrong while a kernel is built.
+
+use cranelift_codegen::ir::{Block, Type, Value};
+use cranelift_frontend::Variable;
+use harp_isa::ArchId;
+use thiserror::Error;
+
+use super::ParamType;
+use crate::source::SourcePlace;
+
+/// The first misuse of a [`KernelBuilder`](super::KernelBuilder), and the call that it happened in.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}{kind}", PlacePrefix(.place))]
+pub struct BuildError {
+    /// What is wrong.
+    #[source]
+    pub kind: BuildErrorKind,
+    /// The call of the builder, if one is to blame.
+    pub place: Option<SourcePlace>,
+}
+
+/// What is wrong with a kernel that is being built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BuildErrorKind {
+    /// A parameter does not fit the machine's word.
+    #[error(
+        "parameter {index} is an {ty}, which does not fit the {} bytes of a word of {arch}",
+        arch.word().bytes()
+    )]
+    Parameter {
+        /// The parameter's number, counted from 0.
+        index: usize,
+        /// Its type.
+        ty: ParamType,
+        /// The machine.
+        arch: ArchId,
+    },
+    /// More parameters than kernels can have.
+    #[error("parameter {index} is one too many: the limit is {limit} parameters")]
+    TooManyParameters {
+        /// The parameter's number, counted from 0.
+        index: usize,
+        /// The largest number of parameters.
+        limit: usize,
+    },
+    /// A dimension that grids do not have.
+    #[error("dimension {given} of the grid: dimensions go from 0 to 2")]
+    Dimension {
+        /// The dimension.
+        given: u8,
+    },
+    /// A value that the kernel does not define.
+    #[error("{value} is no value of this kernel")]
+    UnknownValue {
+        /// The value.
+        value: Value,
+    },
+    /// A block that the kernel does not have.
+    #[error("{block} is no block of this kernel")]
+    UnknownBlock {
+        /// The block.
+        block: Block,
+    },
+    /// A variable that was not declared.
+    #[error("{variable} was not declared")]
+    UnknownVariable {
+        /// The variable.
+        variable: Variable,
+    },
+    /// A value of another type than its use wants.
+    #[error("the {role} is of type {given}, {expected} is wanted")]
+    ValueType {
+        /// What the value is used for.
+        role: &'static str,
+        /// The type wanted.
+        expected: Type,
+        /// The value's type.
+        given: Type,
+    },
+    /// A condition or counter that is no integer.
+    #[error("the {role} is of type {given}, an integer is wanted")]
+    NoInteger {
+        /// What the value is used for.
+        role: &'static str,
+        /// The value's type.
+        given: Type,
+    },
+    /// A type that is neither an integer nor a float of at most 64 bits.
+    #[error("the {role} is of type {given}: integers and floats of at most 64 bits are wanted")]
+    NoScalar {
+        /// What the type is used for.
+        role: &'static str,
+        /// The type.
+        given: Type,
+    },
+    /// Something was added to a block after its branch, return or trap.
+    #[error("{block} has ended already")]
+    BlockEnded {
+        /// The block.
+        block: Block,
+    },
+    /// A block was left, or the kernel finished, before the block got its branch, return or trap.
+    #[error("{block} has no branch, return or trap at its end")]
+    BlockOpen {
+        /// The block.
+        block: Block,
+    },
+    /// A block that is the target of a branch has no instructions.
+    #[error("a branch goes to {block}, which has no instructions")]
+    BlockEmpty {
+        /// The block.
+        block: Block,
+    },
+    /// A block was sealed twice.
+    #[error("{block} is sealed already")]
+    BlockSealed {
+        /// The block.
+        block: Block,
+    },
+    /// A parameter was added to a block that has instructions or is the kernel's entry.
+    #[error("{block} cannot get a parameter once it has instructions")]
+    LateBlockParam {
+        /// The block.
+        block: Block,
+    },
+    /// Cranelift's own builder left a block that is no basic block.
+    #[error("{block} is no basic block: {message}")]
+    Malformed {
+        /// The block.
+        block: Block,
+        /// What cranelift says about it.
+        message: &'static str,
+    },
+    /// The function's signature is not that of a kernel.
+    #[error("a kernel for {arch} takes one {} and returns nothing, not `{given}`", word_type(arch.word()))]
+    Signature {
+        /// The machine.
+        arch: ArchId,
+        /// The signature.
+        given: String,
+    },
+    /// The kernel was compiled before its builder was finalized.
+    #[error("kernel `{name}` is not finalized")]
+    NotFinalized {
+        /// The kernel's name.
+        name: String,
+    },
+}
+
+struct PlacePrefix<'a>(&'a Option<SourcePlace>);
+
+impl std::fmt::Display for PlacePrefix<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |place| write!(f, "{place}: "))
+    }
+}
+
+fn word_type(word: harp_isa::WordSize) -> Type {
+    super::word_int(word)
+}

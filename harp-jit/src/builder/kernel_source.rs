@@ -1,0 +1,143 @@
+//! A kernel before compilation: its CLIF function and what belongs to it.
+
+use std::fmt;
+
+use cranelift_codegen::ir::{
+    AbiParam, Function, Signature, SourceLoc, UserFuncName,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::FunctionBuilderContext;
+use harp_isa::ArchId;
+
+use super::{BuildError, BuildErrorKind, ParamType, word_int};
+use crate::source::SourceMap;
+
+/// A kernel before compilation: the CLIF function, its parameters and the source places of its
+/// instructions.
+///
+/// The function takes one word, the address of the [argument block](harp_isa::abi::ArgumentBlock),
+/// and returns nothing. A [`KernelBuilder`](super::KernelBuilder) fills it.
+pub struct KernelSource {
+    pub(super) func: Function,
+    pub(super) context: FunctionBuilderContext,
+    pub(super) params: Vec<ParamType>,
+    pub(super) sources: SourceMap,
+    pub(super) finalized: bool,
+    arch: ArchId,
+    name: String,
+}
+
+impl KernelSource {
+    /// An empty kernel for `arch`.
+    pub fn new(name: &str, arch: ArchId) -> KernelSource {
+        KernelSource {
+            func: Function::new(),
+            context: FunctionBuilderContext::new(),
+            params: Vec::new(),
+            sources: SourceMap::new(),
+            finalized: false,
+            arch,
+            name: name.to_owned(),
+        }
+    }
+
+    /// A kernel from a CLIF function, such as one that was read from text, with the types of its
+    /// arguments in the order of their words in the argument block.
+    ///
+    /// # Errors
+    ///
+    /// If the signature is not that of a kernel, or a parameter does not fit the machine's word.
+    pub fn from_function(
+        func: Function,
+        arch: ArchId,
+        params: &[ParamType],
+    ) -> Result<KernelSource, BuildError> {
+        let fail = |kind| Err(BuildError { kind, place: None });
+        let wanted = kernel_signature(arch);
+        let given = &func.signature;
+        let types = |params: &[AbiParam]| params.iter().map(|p| p.value_type).collect::<Vec<_>>();
+        if types(&given.params) != types(&wanted.params) || !given.returns.is_empty() {
+            return fail(BuildErrorKind::Signature { arch, given: given.to_string() });
+        }
+        if let Some(index) = params.iter().position(|ty| !ty.fits(arch.word())) {
+            return fail(BuildErrorKind::Parameter { index, ty: params[index], arch });
+        }
+        let name = func.name.to_string().trim_start_matches('%').to_owned();
+        let empty = KernelSource::new(&name, arch);
+        Ok(KernelSource { func, params: params.to_vec(), finalized: true, ..empty })
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The machine that it is for.
+    pub fn arch(&self) -> ArchId {
+        self.arch
+    }
+
+    /// The types of its parameters.
+    pub fn params(&self) -> &[ParamType] {
+        &self.params
+    }
+
+    /// The places that its instructions come from.
+    pub fn sources(&self) -> &SourceMap {
+        &self.sources
+    }
+
+    /// The CLIF function as far as it is built.
+    pub fn function(&self) -> &Function {
+        &self.func
+    }
+
+    /// The CLIF function of a kernel whose builder was finalized.
+    ///
+    /// # Errors
+    ///
+    /// If the builder was not finalized, or with an error.
+    pub fn finished(&self) -> Result<&Function, BuildError> {
+        if self.finalized {
+            return Ok(&self.func);
+        }
+        let kind = BuildErrorKind::NotFinalized { name: self.name.clone() };
+        Err(BuildError { kind, place: None })
+    }
+
+    /// Forgets all that was built.
+    pub(super) fn reset(&mut self) {
+        let name = UserFuncName::testcase(&self.name);
+        self.func = Function::with_name_signature(name, kernel_signature(self.arch));
+        // Locations are kept relative to a base; from 0 no number can meet the one for "none".
+        self.func.params.ensure_base_srcloc(SourceLoc::new(0));
+        // A builder that was dropped or failed leaves a context that cranelift refuses to use.
+        self.context = FunctionBuilderContext::new();
+        self.params.clear();
+        self.sources = SourceMap::new();
+        self.finalized = false;
+    }
+}
+
+fn kernel_signature(arch: ArchId) -> Signature {
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.push(AbiParam::new(word_int(arch.word())));
+    signature
+}
+
+impl fmt::Debug for KernelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelSource")
+            .field("name", &self.name)
+            .field("arch", &self.arch)
+            .field("params", &self.params)
+            .field("finalized", &self.finalized)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for KernelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.func.display().fmt(f)
+    }
+}

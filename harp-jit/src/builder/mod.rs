@@ -1,0 +1,343 @@
+//! Building kernels: cranelift-frontend's builder with what kernels need besides.
+//!
+//! A [`KernelSource`] owns the function, a [`KernelBuilder`] fills it. The builder adds typed
+//! parameters, the work-item's ids, array elements and structured control flow, and stamps every
+//! instruction with the place of the call that made it.
+
+use std::fmt;
+use std::panic::Location;
+
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Type, Value, types};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
+use harp_isa::{ArchId, WordSize};
+use target_lexicon::PointerWidth;
+
+use crate::intrinsic::Intrinsic;
+use crate::source::{SourceMap, SourcePlace};
+
+mod blocks;
+mod control;
+mod error;
+mod kernel_source;
+mod memory;
+mod param;
+mod prologue;
+#[cfg(test)]
+mod tests;
+
+pub use error::{BuildError, BuildErrorKind};
+pub use kernel_source::KernelSource;
+pub use param::ParamType;
+
+use prologue::Prologue;
+
+/// A place in the user's program, as `#[track_caller]` gives it.
+type Caller = &'static Location<'static>;
+
+/// The integer type of a word.
+pub(crate) fn word_int(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::I32,
+        WordSize::Eight => types::I64,
+    }
+}
+
+/// The machine's native float: binary32 on 4-byte words, binary64 on 8-byte words.
+pub(crate) fn word_float(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::F32,
+        WordSize::Eight => types::F64,
+    }
+}
+
+/// What cranelift's frontend wants to know of the target.
+pub fn frontend_config(arch: ArchId) -> TargetFrontendConfig {
+    TargetFrontendConfig {
+        default_call_conv: CallConv::Fast,
+        pointer_width: match arch.word() {
+            WordSize::Four => PointerWidth::U32,
+            WordSize::Eight => PointerWidth::U64,
+        },
+        page_size_align_log2: 12,
+    }
+}
+
+/// Builds one kernel.
+///
+/// The entry block exists, is sealed and is the current one.
+///
+/// # Misuse
+///
+/// The builder's own methods do not panic. The first misuse is kept, with the place of the call, and
+/// [`finalize`](KernelBuilder::finalize) returns it; until then the methods go on with values of the
+/// right type that mean nothing. Two things are cranelift's own and panic as cranelift says: the
+/// instruction builder that [`ins`](KernelBuilder::ins) returns (in debug builds it asserts that
+/// branches go to blocks that are not sealed), and everything done through
+/// [`inner`](KernelBuilder::inner). What neither finds, such as an operand of a wrong type, the
+/// verifier reports when the kernel is compiled.
+///
+/// # Example
+///
+/// ```
+/// # use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC, types};
+/// # use harp_jit::{ArchId, KernelBuilder, KernelSource, ParamType};
+/// # let arch = ArchId::HARP32;
+/// let mut kernel = KernelSource::new("scale", arch);
+/// let mut b = KernelBuilder::new(&mut kernel);
+/// let (data, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+/// let i = b.global_id(0);
+/// let inside = b.ins().icmp(IntCC::UnsignedLessThan, i, n);
+/// b.if_then(inside, |b| {
+///     let x = b.load_elem(types::F32, data, i);
+///     let x = b.ins().fadd(x, x);
+///     b.store_elem(x, data, i);
+/// });
+/// b.return_();
+/// b.finalize()?;
+/// # Ok::<(), harp_jit::BuildError>(())
+/// ```
+pub struct KernelBuilder<'a> {
+    inner: FunctionBuilder<'a>,
+    sources: &'a mut SourceMap,
+    params: &'a mut Vec<ParamType>,
+    finalized: &'a mut bool,
+    arch: ArchId,
+    prologue: Prologue,
+    callees: Vec<(Intrinsic, Type, FuncRef)>,
+    variables: SecondaryMap<Variable, Type>,
+    sealed: EntitySet<Block>,
+    error: Option<BuildError>,
+}
+
+impl<'a> KernelBuilder<'a> {
+    /// Starts a kernel from nothing: what `kernel` held before is dropped.
+    pub fn new(kernel: &'a mut KernelSource) -> KernelBuilder<'a> {
+        kernel.reset();
+        let arch = kernel.arch();
+        let KernelSource { func, context, params, sources, finalized, .. } = kernel;
+        let mut inner = FunctionBuilder::new(func, context);
+        let entry = inner.create_block();
+        inner.append_block_params_for_function_params(entry);
+        inner.switch_to_block(entry);
+        inner.seal_block(entry);
+        // Parameters and ids are loaded at its top, whatever block is the current one then.
+        inner.ensure_inserted_block();
+        let prologue = Prologue::new(entry, inner.block_params(entry)[0]);
+        let mut sealed = EntitySet::new();
+        sealed.insert(entry);
+        KernelBuilder {
+            inner,
+            sources,
+            params,
+            finalized,
+            arch,
+            prologue,
+            callees: Vec::new(),
+            variables: SecondaryMap::with_default(types::INVALID),
+            sealed,
+            error: None,
+        }
+    }
+
+    /// The machine that the kernel is for.
+    pub fn arch(&self) -> ArchId {
+        self.arch
+    }
+
+    /// The integer type of a word, also that of addresses and ids: `I32` or `I64`.
+    pub fn word_int(&self) -> Type {
+        word_int(self.arch.word())
+    }
+
+    /// The machine's native float: `F32` on 4-byte words, `F64` on 8-byte words.
+    pub fn word_float(&self) -> Type {
+        word_float(self.arch.word())
+    }
+
+    /// Cranelift's instruction builder at the end of the current block; the instruction gets the
+    /// place of this call.
+    ///
+    /// # Panics
+    ///
+    /// Never itself. The instruction builder is cranelift's own: see above.
+    #[track_caller]
+    pub fn ins<'short>(&'short mut self) -> FuncInstBuilder<'short, 'a> {
+        self.enter(Location::caller());
+        self.inner.ins()
+    }
+
+    /// Cranelift's own builder, with cranelift's own panics. Instructions that are made through it
+    /// get the place of the last call of one of the methods here.
+    pub fn inner(&mut self) -> &mut FunctionBuilder<'a> {
+        &mut self.inner
+    }
+
+    /// Ends the current block by leaving the kernel: the work-item is done.
+    #[track_caller]
+    pub fn return_(&mut self) {
+        self.enter(Location::caller());
+        self.inner.ins().return_(&[]);
+    }
+
+    /// `value`, which the compiler then takes to be equal in all executing lanes.
+    ///
+    /// This is at the user's word: if lanes disagree and a branch depends on it, the machine traps.
+    #[track_caller]
+    pub fn assume_uniform(&mut self, value: Value) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let value = self.checked_scalar(value, "value assumed uniform", place);
+        let ty = self.inner.func.dfg.value_type(value);
+        let callee = self.callee(Intrinsic::AssumeUniform, ty);
+        let call = self.inner.ins().call(callee, &[value]);
+        self.inner.inst_results(call)[0]
+    }
+
+    /// Declares a variable: a name for one value after the other, which cranelift-frontend turns
+    /// into values and block parameters. One that is used before it is defined reads 0.
+    #[track_caller]
+    pub fn declare_var(&mut self, ty: Type) -> Variable {
+        let place = Location::caller();
+        let ty = self.scalar_type(ty, "variable", place);
+        let variable = self.inner.declare_var(ty);
+        self.variables[variable] = ty;
+        variable
+    }
+
+    /// Sets a variable from here on.
+    #[track_caller]
+    pub fn def_var(&mut self, variable: Variable, value: Value) {
+        let place = Location::caller();
+        self.enter(place);
+        if !self.known(value, place) || self.inner.try_def_var(variable, value).is_ok() {
+            return;
+        }
+        let given = self.inner.func.dfg.value_type(value);
+        let kind = match self.variables[variable] {
+            types::INVALID => BuildErrorKind::UnknownVariable { variable },
+            expected => {
+                BuildErrorKind::ValueType { role: "value of the variable", expected, given }
+            }
+        };
+        self.fail(kind, place);
+    }
+
+    /// The value of a variable here.
+    #[track_caller]
+    pub fn use_var(&mut self, variable: Variable) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        match self.inner.try_use_var(variable) {
+            Ok(value) => value,
+            Err(_) => {
+                self.fail(BuildErrorKind::UnknownVariable { variable }, place);
+                self.placeholder(self.word_int())
+            }
+        }
+    }
+
+    /// Makes `place` that of the instructions to come, and sees to it that they have an open block.
+    fn enter(&mut self, place: Caller) {
+        let number = self.sources.intern(SourcePlace::from(place));
+        self.inner.set_srcloc(number);
+        self.reopen(place);
+    }
+
+    /// Keeps the first error.
+    fn fail(&mut self, kind: BuildErrorKind, place: Caller) {
+        let place = Some(SourcePlace::from(place));
+        self.error.get_or_insert(BuildError { kind, place });
+    }
+
+    /// The declaration of an intrinsic, made at its first use.
+    fn callee(&mut self, intrinsic: Intrinsic, ty: Type) -> FuncRef {
+        let found = self.callees.iter().find(|(i, t, _)| (*i, *t) == (intrinsic, ty));
+        if let Some(&(_, _, callee)) = found {
+            return callee;
+        }
+        let callee = intrinsic.declare(self.inner.func, ty);
+        self.callees.push((intrinsic, ty, callee));
+        callee
+    }
+
+    fn known(&mut self, value: Value, place: Caller) -> bool {
+        let known = self.inner.func.dfg.value_is_valid(value);
+        if !known {
+            self.fail(BuildErrorKind::UnknownValue { value }, place);
+        }
+        known
+    }
+
+    /// `value` if it is of type `expected`, else a placeholder and the error.
+    fn checked(
+        &mut self,
+        value: Value,
+        expected: Type,
+        role: &'static str,
+        place: Caller,
+    ) -> Value {
+        if !self.known(value, place) {
+            return self.placeholder(expected);
+        }
+        let given = self.inner.func.dfg.value_type(value);
+        if given == expected {
+            return value;
+        }
+        self.fail(BuildErrorKind::ValueType { role, expected, given }, place);
+        self.placeholder(expected)
+    }
+
+    /// `value` if it is an integer, else a placeholder and the error.
+    fn checked_int(&mut self, value: Value, role: &'static str, place: Caller) -> Value {
+        if !self.known(value, place) {
+            return self.placeholder(self.word_int());
+        }
+        let given = self.inner.func.dfg.value_type(value);
+        if given.is_int() {
+            return value;
+        }
+        self.fail(BuildErrorKind::NoInteger { role, given }, place);
+        self.placeholder(self.word_int())
+    }
+
+    /// `value` if it is a scalar of at most 64 bits, else a placeholder and the error.
+    fn checked_scalar(&mut self, value: Value, role: &'static str, place: Caller) -> Value {
+        if !self.known(value, place) {
+            return self.placeholder(self.word_int());
+        }
+        let given = self.inner.func.dfg.value_type(value);
+        let ty = self.scalar_type(given, role, place);
+        if ty == given { value } else { self.placeholder(ty) }
+    }
+
+    /// `ty` if it is a scalar of at most 64 bits, else the word's and the error.
+    fn scalar_type(&mut self, ty: Type, role: &'static str, place: Caller) -> Type {
+        if (ty.is_int() || ty.is_float()) && ty.bytes() <= 8 {
+            return ty;
+        }
+        self.fail(BuildErrorKind::NoScalar { role, given: ty }, place);
+        self.word_int()
+    }
+
+    /// A value for calls that have failed: of the right type, without meaning.
+    fn placeholder(&mut self, ty: Type) -> Value {
+        match ty {
+            types::F32 => self.inner.ins().f32const(0.0),
+            types::F64 => self.inner.ins().f64const(0.0),
+            ty if ty.is_int() && ty.bytes() <= 8 => self.inner.ins().iconst(ty, 0),
+            _ => self.inner.ins().iconst(word_int(self.arch.word()), 0),
+        }
+    }
+}
+
+impl fmt::Debug for KernelBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelBuilder")
+            .field("name", &self.inner.func.name)
+            .field("arch", &self.arch)
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Proves that a plan's splits and joins match on every path.
+//!
+//! The checker shares nothing with the planner but the plan: it walks the control-flow graph and
+//! gives every block the stack of splits that are open at its entry. It proves that
+//!
+//! * this stack is the same on all paths to a block, and empty at the entry and at returns;
+//! * each join closes one split, always the same one, and each split is closed by one join only.
+//!
+//! So the machine's stack is balanced, and both sides of a split stop at the same join. Blocks that
+//! end in a trap are exempt: nothing comes after them. That unsplit branches are uniform is not proved
+//! here.
+
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, Function, Inst};
+use hashbrown::HashMap;
+use thiserror::Error;
+
+use super::Plan;
+use crate::analysis::ends_in_trap;
+
+/// A path on which splits and joins do not match.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Imbalance {
+    #[error("{block} is reached with {one:?} and with {other:?} open")]
+    Stacks { block: Block, one: Vec<Inst>, other: Vec<Inst> },
+    #[error("{block} joins, but no split is open")]
+    NothingToJoin { block: Block },
+    #[error("{block} closes {one} and {other}")]
+    TwoSplits { block: Block, one: Inst, other: Inst },
+    #[error("{split} is closed by {one} and by {other}")]
+    TwoJoins { split: Inst, one: Block, other: Block },
+    #[error("{block} returns with {open:?} open")]
+    OpenAtReturn { block: Block, open: Vec<Inst> },
+}
+
+/// Checks `plan` against `func` with its join blocks.
+///
+/// # Errors
+///
+/// The first path, from the entry on, that does not join what it split.
+pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
+    let mut checker = Checker { stacks: SecondaryMap::new(), closed: HashMap::new() };
+    let mut todo: Vec<Block> = func.layout.entry_block().into_iter().collect();
+    for &entry in &todo {
+        checker.stacks[entry] = Some(Vec::new());
+    }
+    while let Some(block) = todo.pop() {
+        let open = checker.run(func, plan, block)?;
+        for successor in func.block_successors(block) {
+            if checker.enter(func, successor, &open)? {
+                todo.push(successor);
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Checker {
+    /// The open splits at the entry of each block that was reached.
+    stacks: SecondaryMap<Block, Option<Vec<Inst>>>,
+    /// The join of each split.
+    closed: HashMap<Inst, Block>,
+}
+
+impl Checker {
+    /// The open splits at the end of `block`.
+    fn run(&mut self, func: &Function, plan: &Plan, block: Block) -> Result<Vec<Inst>, Imbalance> {
+        let mut open = self.stacks[block].clone().unwrap_or_default();
+        if plan.is_join(block) {
+            let split = open.pop().ok_or(Imbalance::NothingToJoin { block })?;
+            let one = *self.closed.entry(split).or_insert(block);
+            if one != block {
+                return Err(Imbalance::TwoJoins { split, one, other: block });
+            }
+            if let Some((&one, _)) = self.closed.iter().find(|&(&s, &j)| j == block && s != split) {
+                return Err(Imbalance::TwoSplits { block, one, other: split });
+            }
+        }
+        if let Some(last) = func.layout.last_inst(block) {
+            if plan.is_split(last) {
+                open.push(last);
+            }
+            if func.dfg.insts[last].opcode().is_return() && !open.is_empty() {
+                return Err(Imbalance::OpenAtReturn { block, open });
+            }
+        }
+        Ok(open)
+    }
+
+    /// Goes along an edge to `block`; returns whether it is reached for the first time.
+    fn enter(&mut self, func: &Function, block: Block, open: &[Inst]) -> Result<bool, Imbalance> {
+        if ends_in_trap(func, block) {
+            return Ok(false);
+        }
+        match &self.stacks[block] {
+            None => {
+                self.stacks[block] = Some(open.to_vec());
+                Ok(true)
+            }
+            Some(known) if known == open => Ok(false),
+            Some(known) => {
+                Err(Imbalance::Stacks { block, one: known.clone(), other: open.to_vec() })
+            }
+        }
+    }
+}

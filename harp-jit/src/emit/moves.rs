@@ -1,0 +1,82 @@
+//! The allocator's moves, between registers and spill slots.
+//!
+//! Predicates have no memory instructions: they go through the scratch register as 0 or 1. A slot
+//! too far from the stack pointer is addressed through the scratch register; where that holds the
+//! value, the stack pointer itself moves there and back.
+
+use harp_isa::{Gpr, Op, Opcode, Pred};
+
+use super::Emitter;
+use crate::regalloc::{Location, Move};
+
+impl Emitter<'_> {
+    /// Emits one move.
+    pub(super) fn edit(&mut self, edit: Move) {
+        match (edit.from, edit.to) {
+            (from, to) if from == to => {}
+            (Location::Gpr(src), Location::Gpr(dst)) => self.op(Op::Ori { dst, src, imm: 0 }),
+            (Location::Pred(a), Location::Pred(dst)) => self.op(Op::Orp { dst, a, b: a }),
+            (Location::Gpr(src), Location::Slot { index, .. }) => self.store_slot(src, index),
+            (Location::Slot { index, .. }, Location::Gpr(dst)) => self.load_slot(dst, index),
+            (Location::Pred(src), Location::Slot { index, .. }) => self.spill_pred(src, index),
+            (Location::Slot { index, .. }, Location::Pred(dst)) => self.reload_pred(dst, index),
+            (from, to) => unreachable!("the allocator never moves {from:?} to {to:?}"),
+        }
+    }
+
+    /// `slot = src`, a general register.
+    pub(super) fn store_slot(&mut self, src: Gpr, index: u32) {
+        let offset = self.frame.slot_offset(index);
+        let (base, offset) = self.slot_address(Opcode::St, offset);
+        self.op(Op::St { value: src, base, offset });
+    }
+
+    /// `dst = slot`, a general register.
+    pub(super) fn load_slot(&mut self, dst: Gpr, index: u32) {
+        let offset = self.frame.slot_offset(index);
+        let (base, offset) = self.slot_address(Opcode::Ld, offset);
+        self.op(Op::Ld { dst, base, offset });
+    }
+
+    /// Base and offset for an access to the frame; computes the base where the offset is too large.
+    fn slot_address(&mut self, opcode: Opcode, offset: i64) -> (Gpr, i64) {
+        let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
+        if self.layout.fits(opcode, offset) {
+            return (sp, offset);
+        }
+        self.constant(ra, offset);
+        self.op(Op::Add { dst: ra, a: ra, b: sp });
+        (ra, 0)
+    }
+
+    fn spill_pred(&mut self, src: Pred, index: u32) {
+        let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
+        let offset = self.frame.slot_offset(index);
+        let far = !self.layout.fits(Opcode::St, offset);
+        if far {
+            self.move_stack_pointer(offset);
+        }
+        self.op(Op::Ldi { dst: ra, imm: 0 });
+        self.guarded(src, Op::Ldi { dst: ra, imm: 1 });
+        self.op(Op::St { value: ra, base: sp, offset: if far { 0 } else { offset } });
+        if far {
+            self.move_stack_pointer(-offset);
+        }
+    }
+
+    fn reload_pred(&mut self, dst: Pred, index: u32) {
+        let ra = self.roles.return_address();
+        self.load_slot(ra, index);
+        self.op(Op::Rtop { dst, src: ra });
+    }
+}
+
+impl Move {
+    /// Whether a predicate goes to or comes from a slot.
+    pub(super) fn is_predicate_spill(self) -> bool {
+        matches!(
+            (self.from, self.to),
+            (Location::Pred(_), Location::Slot { .. }) | (Location::Slot { .. }, Location::Pred(_))
+        )
+    }
+}

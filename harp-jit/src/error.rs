@@ -1,0 +1,76 @@
+//! Why a kernel was not compiled: whose fault it is, where, and by how much.
+
+use cranelift_codegen::ir::{Block, Function, Inst};
+use thiserror::Error;
+
+use crate::builder::BuildError;
+use crate::source::{SourceMap, SourcePlace};
+
+/// Why a kernel was not compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The kernel was built wrongly.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The kernel is no valid CLIF.
+    #[error("invalid kernel `{kernel}`:\n{message}")]
+    Invalid {
+        /// The kernel's name.
+        kernel: String,
+        /// The verifier's messages.
+        message: String,
+    },
+    /// Something that this version does not compile.
+    #[error("not supported: {what}: `{inst}` in {block}{}", place.as_ref().map_or(String::new(), |p| format!(" ({p})")))]
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// The CLIF instruction.
+        inst: String,
+        /// Its block.
+        block: String,
+        /// Where the instruction was built.
+        place: Option<SourcePlace>,
+    },
+    /// A size that the machine cannot have.
+    #[error("kernel `{kernel}`: {what} of {given} bytes, the limit is {limit}")]
+    Limit {
+        /// The kernel's name.
+        kernel: String,
+        /// What is too large.
+        what: &'static str,
+        /// Its size in bytes.
+        given: u64,
+        /// The largest size in bytes.
+        limit: u64,
+    },
+    /// A defect of this crate, found by one of its checks.
+    #[error("internal error in {stage}: {message}")]
+    Internal {
+        /// The stage that went wrong.
+        stage: &'static str,
+        /// What was found.
+        message: String,
+    },
+}
+
+/// Something that is not compiled, inside the pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsupported {
+    pub(crate) inst: Inst,
+    pub(crate) block: Block,
+    pub(crate) what: String,
+}
+
+impl Unsupported {
+    /// The same as the user sees it.
+    pub(crate) fn explain(self, func: &Function, sources: &SourceMap) -> CompileError {
+        CompileError::Unsupported {
+            what: self.what,
+            inst: func.dfg.display_inst(self.inst).to_string(),
+            block: self.block.to_string(),
+            place: sources.place(func.srcloc(self.inst)).cloned(),
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! Instruction selection: CLIF to VCode by the rules in `*.isle`.
+//!
+//! Blocks are visited in reverse order and instructions backwards, so that an instruction's uses are
+//! known before its code is made: what nobody uses and has no effect is skipped, a truth value is
+//! computed in the register file in which it is wanted, and constants are made anew at each use.
+//!
+//! Assumes legal CLIF (see [`legalize`](crate::legalize)): branches are `jump` and `brif`, traps are
+//! unconditional, there is at most one `return`. What no rule covers is reported, never guessed.
+
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::types::{F32, F64};
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode, SourceLoc, Type, Value,
+    ValueDef,
+};
+use harp_isa::abi::{LaneField, RegisterRoles};
+use harp_isa::{ArchId, Layout, RegClass, WordSize};
+use smallvec::smallvec;
+
+use crate::divergence::Plan;
+use crate::error::Unsupported;
+use crate::intrinsic::Intrinsic;
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VBlock, VCode};
+
+mod context;
+mod order;
+mod rules;
+
+use order::{BlockOrder, Lowered};
+
+/// The code of `func` over virtual registers, with `split` and `join` where `plan` wants them.
+///
+/// # Errors
+///
+/// If an instruction is not covered.
+pub(crate) fn select(func: &Function, plan: &Plan, arch: ArchId) -> Result<VCode, Unsupported> {
+    let mut lower = Lower::new(func, arch);
+    lower.check_types()?;
+    let order = BlockOrder::new(func);
+    let mut blocks = vec![VBlock::default(); order.len()];
+    let mut code = Vec::with_capacity(order.len());
+    for (id, lowered) in order.iter().rev() {
+        let block = &mut blocks[id.index()];
+        match lowered {
+            Lowered::Block(clif) => lower.block(clif, plan, &order, block)?,
+            Lowered::Edge { branch, successor } => lower.edge(branch, successor, &order, block),
+        }
+        code.push(std::mem::take(&mut lower.block_code));
+    }
+    code.reverse();
+    Ok(lower.finish(blocks, code))
+}
+
+/// An instruction with its place, as it is collected backwards.
+type Placed = (MInst, SourceLoc);
+
+struct Lower<'a> {
+    func: &'a Function,
+    arch: ArchId,
+    layout: Layout,
+    vcode: VCode,
+    /// The general register and the predicate in which a value is wanted.
+    gprs: SecondaryMap<Value, Option<Reg>>,
+    preds: SecondaryMap<Value, Option<Reg>>,
+    /// Registers that turned out to be other registers, by index.
+    aliases: Vec<Option<Reg>>,
+    /// The code of the current CLIF instruction, forwards.
+    inst_code: Vec<MInst>,
+    /// The code of the current block, backwards.
+    block_code: Vec<Placed>,
+}
+
+impl<'a> Lower<'a> {
+    fn new(func: &'a Function, arch: ArchId) -> Self {
+        Lower {
+            func,
+            arch,
+            layout: Layout::new(arch),
+            vcode: VCode::default(),
+            gprs: SecondaryMap::new(),
+            preds: SecondaryMap::new(),
+            aliases: Vec::new(),
+            inst_code: Vec::new(),
+            block_code: Vec::new(),
+        }
+    }
+
+    /// Every value must fit a register.
+    fn check_types(&self) -> Result<(), Unsupported> {
+        let word = self.arch.word();
+        for block in self.func.layout.blocks() {
+            let refuse = |inst: Inst, ty: Type| {
+                let what = format!("a value of type {ty} with {}-byte words", word.bytes());
+                Err(Unsupported { inst, block, what })
+            };
+            let first = self.func.layout.first_inst(block).expect("the verifier wants a terminator");
+            for &param in self.func.dfg.block_params(block) {
+                let ty = self.func.dfg.value_type(param);
+                if !fits_register(ty, word) {
+                    return refuse(first, ty);
+                }
+            }
+            for inst in self.func.layout.block_insts(block) {
+                for &result in self.func.dfg.inst_results(inst) {
+                    let ty = self.func.dfg.value_type(result);
+                    if !fits_register(ty, word) {
+                        return refuse(inst, ty);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers a CLIF block, last instruction first.
+    fn block(
+        &mut self,
+        clif: Block,
+        plan: &Plan,
+        order: &BlockOrder,
+        block: &mut VBlock,
+    ) -> Result<(), Unsupported> {
+        let func = self.func;
+        let mut inst = func.layout.last_inst(clif);
+        while let Some(current) = inst {
+            if func.dfg.insts[current].opcode().is_terminator() {
+                self.terminator(current, clif, plan, order, block)?;
+            } else if self.is_wanted(current) {
+                self.inst(current, clif)?;
+            }
+            self.flush(func.srcloc(current));
+            inst = func.layout.prev_inst(current);
+        }
+        self.params(clif, block)?;
+        if plan.is_join(clif) {
+            self.inst_code.insert(0, MInst::Join);
+        }
+        self.flush(SourceLoc::default());
+        Ok(())
+    }
+
+    /// Moves the code of one CLIF instruction to the block's.
+    fn flush(&mut self, place: SourceLoc) {
+        self.block_code.extend(self.inst_code.drain(..).rev().map(|inst| (inst, place)));
+    }
+
+    /// The parameters of a block; those of the entry arrive in registers.
+    fn params(&mut self, clif: Block, block: &mut VBlock) -> Result<(), Unsupported> {
+        let params = self.func.dfg.block_params(clif);
+        let regs: Vec<Reg> = params.iter().map(|&param| self.value_gpr(param)).collect();
+        if self.func.layout.entry_block() == Some(clif) {
+            let fixed: Vec<_> = RegisterRoles::new(self.arch).caller_saved().collect();
+            if fixed.len() < regs.len() {
+                let inst = self.func.layout.first_inst(clif).expect("a block is not empty");
+                let what = format!("more than {} parameters", fixed.len());
+                return Err(Unsupported { inst, block: clif, what });
+            }
+            self.inst_code.push(MInst::Args { defs: regs.into_iter().zip(fixed).collect() });
+        } else {
+            block.params = regs;
+        }
+        for &param in params {
+            if let Some(wanted) = self.preds[param] {
+                let gpr = self.zero_extended(param);
+                self.emit_op(harp_isa::Opcode::Rtop, [MOperand::Def(wanted), MOperand::Use(gpr)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers the last instruction of a block.
+    fn terminator(
+        &mut self,
+        inst: Inst,
+        clif: Block,
+        plan: &Plan,
+        order: &BlockOrder,
+        block: &mut VBlock,
+    ) -> Result<(), Unsupported> {
+        match self.func.dfg.insts[inst] {
+            InstructionData::Jump { destination, .. } => {
+                let target = order.block(destination.block(&self.func.dfg.value_lists));
+                self.jump(target, &destination);
+                block.succs = smallvec![target];
+            }
+            InstructionData::Brif { arg, .. } => {
+                let condition = self.value_pred(arg);
+                let (taken, not_taken) = (order.successor(inst, 0), order.successor(inst, 1));
+                let split = plan.is_split(inst);
+                self.inst_code.push(MInst::CondBr { condition, taken, not_taken, split });
+                block.succs = smallvec![taken, not_taken];
+            }
+            InstructionData::Trap { code, .. } => self.inst_code.push(MInst::Trap { code }),
+            InstructionData::MultiAry { opcode: Opcode::Return, ref args } if args.is_empty() => {
+                self.inst_code.push(MInst::Ret);
+            }
+            ref data => {
+                let what = format!("the instruction `{}` here", data.opcode());
+                return Err(Unsupported { inst, block: clif, what });
+            }
+        }
+        Ok(())
+    }
+
+    /// A block of its own for an edge: the jump and its arguments.
+    fn edge(&mut self, branch: Inst, successor: usize, order: &BlockOrder, block: &mut VBlock) {
+        let destination = order::successor_call(self.func, branch, successor);
+        let target = order.block(destination.block(&self.func.dfg.value_lists));
+        self.jump(target, &destination);
+        block.succs = smallvec![target];
+        self.flush(self.func.srcloc(branch));
+    }
+
+    fn jump(&mut self, target: BlockId, destination: &BlockCall) {
+        let args = destination.args(&self.func.dfg.value_lists).map(|arg| match arg {
+            BlockArg::Value(value) => self.value_gpr(value),
+            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => {
+                unreachable!("only `try_call` passes these, and it is not supported")
+            }
+        });
+        let args = args.collect();
+        self.inst_code.push(MInst::Jump { target, args });
+    }
+
+    /// Whether an instruction has an effect or a result that is used.
+    fn is_wanted(&self, inst: Inst) -> bool {
+        let dfg = &self.func.dfg;
+        let used = |&value: &Value| self.gprs[value].is_some() || self.preds[value].is_some();
+        dfg.inst_results(inst).iter().any(used) || self.has_effect(inst)
+    }
+
+    fn has_effect(&self, inst: Inst) -> bool {
+        let data = &self.func.dfg.insts[inst];
+        let opcode = data.opcode();
+        if opcode.is_call() {
+            return Intrinsic::of_call(self.func, inst).is_none();
+        }
+        let traps = match data.memflags_data(&self.func.dfg) {
+            Some(flags) => flags.trap_code().is_some(),
+            None => opcode.can_trap(),
+        };
+        traps || opcode.can_store() || opcode.other_side_effects()
+    }
+
+    /// Lowers an instruction that is no terminator.
+    fn inst(&mut self, inst: Inst, block: Block) -> Result<(), Unsupported> {
+        let opcode = self.func.dfg.insts[inst].opcode();
+        let refuse = |what: String| Unsupported { inst, block, what };
+        if opcode.is_call() {
+            let intrinsic = Intrinsic::of_call(self.func, inst)
+                .ok_or_else(|| refuse("a call of a function".to_owned()))?;
+            self.intrinsic(intrinsic, inst);
+            return Ok(());
+        }
+        self.check_address(inst, block)?;
+        let arch = self.arch;
+        let no_rule = || refuse(format!("`{opcode}` with these operands on {arch}"));
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        if let Some(value) = result {
+            let truth = matches!(opcode, Opcode::Icmp | Opcode::Fcmp);
+            if truth || self.preds[value].is_some() {
+                match rules::constructor_lower_pred(self, inst) {
+                    Some(pred) => {
+                        self.define_pred(value, pred);
+                        return Ok(());
+                    }
+                    None if truth => return Err(no_rule()),
+                    None => {}
+                }
+            }
+        }
+        let output = rules::constructor_lower(self, inst).ok_or_else(no_rule)?;
+        if let (Some(value), rules::InstOutput(Some(reg))) = (result, output) {
+            self.define_gpr(value, reg);
+        }
+        Ok(())
+    }
+
+    /// An address must be a word: nothing says how a narrower one is extended.
+    fn check_address(&self, inst: Inst, block: Block) -> Result<(), Unsupported> {
+        let address = match self.func.dfg.insts[inst] {
+            InstructionData::Load { arg, .. } => arg,
+            InstructionData::Store { args, .. } => args[1],
+            _ => return Ok(()),
+        };
+        let ty = self.func.dfg.value_type(address);
+        if ty == word_int(self.arch.word()) {
+            return Ok(());
+        }
+        let what = format!("an address of type {ty} with {}-byte words", self.arch.word().bytes());
+        Err(Unsupported { inst, block, what })
+    }
+
+    fn intrinsic(&mut self, intrinsic: Intrinsic, inst: Inst) {
+        let value = self.func.dfg.first_result(inst);
+        let field = match intrinsic {
+            Intrinsic::LaneId => LaneField::Lane,
+            Intrinsic::WarpId => LaneField::Warp,
+            Intrinsic::CoreId => LaneField::Core,
+            Intrinsic::GlobalId(dim) => {
+                LaneField::global_id(dim).expect("the intrinsic exists for existing dimensions")
+            }
+            Intrinsic::AssumeUniform => {
+                let operand = self.func.dfg.inst_args(inst)[0];
+                let reg = self.value_gpr(operand);
+                self.define_gpr(value, reg);
+                return;
+            }
+        };
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        self.inst_code.push(MInst::LaneWord { dst, field });
+        self.define_gpr(value, dst);
+    }
+
+    /// The register that holds a value, from its definition to here.
+    fn value_gpr(&mut self, value: Value) -> Reg {
+        let value = self.func.dfg.resolve_aliases(value);
+        if let Some(bits) = self.constant(value) {
+            return self.emit_const(bits);
+        }
+        if let Some(reg) = self.gprs[value] {
+            return reg;
+        }
+        let reg = self.vcode.new_reg(RegClass::Gpr);
+        self.gprs[value] = Some(reg);
+        reg
+    }
+
+    /// The predicate that holds whether a value is not zero.
+    fn value_pred(&mut self, value: Value) -> Reg {
+        let value = self.func.dfg.resolve_aliases(value);
+        if self.constant(value).is_some() {
+            let gpr = self.value_gpr(value);
+            return self.test_nonzero(gpr);
+        }
+        if let Some(reg) = self.preds[value] {
+            return reg;
+        }
+        let reg = self.vcode.new_reg(RegClass::Pred);
+        self.preds[value] = Some(reg);
+        reg
+    }
+
+    /// The value was computed into `reg`; where it is wanted as a predicate, that follows.
+    fn define_gpr(&mut self, value: Value, reg: Reg) {
+        if let Some(wanted) = self.preds[value] {
+            let zext = rules::constructor_zext_reg(self, self.func.dfg.value_type(value), reg);
+            let pred = self.test_nonzero(zext);
+            self.alias(wanted, pred);
+        }
+        if let Some(wanted) = self.gprs[value] {
+            self.alias(wanted, reg);
+        }
+    }
+
+    /// The truth value was computed into `pred`; where it is wanted as a number, that follows.
+    fn define_pred(&mut self, value: Value, pred: Reg) {
+        if let Some(wanted) = self.preds[value] {
+            self.alias(wanted, pred);
+        }
+        if let Some(wanted) = self.gprs[value] {
+            let reg = rules::Context::bool_reg(self, pred);
+            self.alias(wanted, reg);
+        }
+    }
+
+    fn test_nonzero(&mut self, gpr: Reg) -> Reg {
+        let pred = self.vcode.new_reg(RegClass::Pred);
+        self.emit_op(harp_isa::Opcode::Rtop, [MOperand::Def(pred), MOperand::Use(gpr)]);
+        pred
+    }
+
+    fn zero_extended(&mut self, value: Value) -> Reg {
+        rules::constructor_zext(self, value)
+    }
+
+    fn emit_op(
+        &mut self,
+        opcode: harp_isa::Opcode,
+        operands: impl IntoIterator<Item = MOperand>,
+    ) {
+        let operands = operands.into_iter().collect();
+        self.inst_code.push(MInst::Op { opcode, guard: None, operands });
+    }
+
+    fn emit_const(&mut self, value: i64) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        let value = self.arch.word().sign_extend(value.cast_unsigned());
+        self.inst_code.push(MInst::Const { dst, value });
+        dst
+    }
+
+    /// The value of a constant, sign-extended from its type.
+    fn constant(&self, value: Value) -> Option<i64> {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return None };
+        Some(match self.func.dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                let unused = 64 - self.func.dfg.value_type(value).bits();
+                imm.bits() << unused >> unused
+            }
+            InstructionData::UnaryIeee32 { imm, .. } => imm.bits().cast_signed().into(),
+            InstructionData::UnaryIeee64 { imm, .. } => imm.bits().cast_signed(),
+            _ => return None,
+        })
+    }
+
+    fn alias(&mut self, name: Reg, reg: Reg) {
+        if self.aliases.len() <= name.index() {
+            self.aliases.resize(name.index() + 1, None);
+        }
+        self.aliases[name.index()] = Some(reg);
+    }
+
+    fn resolve(&self, mut reg: Reg) -> Reg {
+        while let Some(&Some(next)) = self.aliases.get(reg.index()) {
+            reg = next;
+        }
+        reg
+    }
+
+    /// Puts the blocks' code together and gives every register its final name.
+    fn finish(mut self, mut blocks: Vec<VBlock>, code: Vec<Vec<Placed>>) -> VCode {
+        let mut vcode = std::mem::take(&mut self.vcode);
+        for (block, code) in blocks.iter_mut().zip(code) {
+            let start = vcode.insts.len();
+            for (mut inst, place) in code.into_iter().rev() {
+                inst.for_each_reg(|reg| *reg = self.resolve(*reg));
+                vcode.insts.push(inst);
+                vcode.srclocs.push(place);
+            }
+            block.insts = start..vcode.insts.len();
+            block.params.iter_mut().for_each(|reg| *reg = self.resolve(*reg));
+        }
+        vcode.blocks = blocks;
+        vcode.compute_preds();
+        vcode
+    }
+}
+
+/// The integer type of a machine word.
+pub(crate) fn word_int(word: WordSize) -> Type {
+    Type::int(word.bits().into()).expect("CLIF has integers of 32 and 64 bits")
+}
+
+fn fits_register(ty: Type, word: WordSize) -> bool {
+    (ty.is_int() && ty.bits() <= u32::from(word.bits()))
+        || ty == F32
+        || (ty == F64 && word == WordSize::Eight)
+}

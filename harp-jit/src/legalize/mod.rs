@@ -1,0 +1,89 @@
+//! Makes all control flow of a function explicit.
+//!
+//! Instruction selection cannot make control flow once it is planned which branches diverge, and the
+//! mid-end hides some: it turns branches to traps into conditional traps. So this stage stands
+//! between the mid-end and the analyses.
+//!
+//! It assumes a verified function. Afterwards
+//!
+//! * there is no conditional trap and no overflow trap: they are branches to blocks of one `trap`;
+//! * `sdiv` cannot overflow: the check for it is a branch of its own (division by zero remains the
+//!   machine's to find);
+//! * there is no `br_table`: it is a chain of compares and branches;
+//! * at most one block returns;
+//! * the two targets of every `brif` are different blocks.
+//!
+//! All else is untouched, the instructions that replace another one keep its source location, and
+//! what the function computes is the same.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode};
+
+mod switch;
+#[cfg(test)]
+mod tests;
+mod traps;
+
+/// See the [module](self).
+pub(crate) fn legalize(func: &mut Function) {
+    traps::explicit_traps(func);
+    switch::lower_br_tables(func);
+    one_return(func);
+    distinct_targets(func);
+}
+
+/// Sends every return through one block, with the results as its parameters.
+fn one_return(func: &mut Function) {
+    let returns = terminators(func, Opcode::Return);
+    if returns.len() < 2 {
+        return;
+    }
+    let exit = func.dfg.make_block();
+    let types: Vec<_> = func.signature.returns.iter().map(|result| result.value_type).collect();
+    let results: Vec<_> =
+        types.into_iter().map(|ty| func.dfg.append_block_param(exit, ty)).collect();
+    let mut at = append_block(func, exit, returns[0]);
+    at.ins().return_(&results);
+    for inst in returns {
+        let args: Vec<BlockArg> =
+            func.dfg.inst_args(inst).iter().map(|&value| value.into()).collect();
+        func.replace(inst).jump(exit, &args);
+    }
+}
+
+/// A `brif` with equal targets becomes a jump if the arguments are equal too; else each edge gets a
+/// block of its own, so that there is a place for what belongs to one edge only.
+fn distinct_targets(func: &mut Function) {
+    for inst in terminators(func, Opcode::Brif) {
+        let InstructionData::Brif { arg, blocks, .. } = func.dfg.insts[inst] else { continue };
+        let pool = &func.dfg.value_lists;
+        let [(target, on_true), (other, on_false)] =
+            blocks.map(|call| (call.block(pool), call.args(pool).collect::<Vec<_>>()));
+        if target != other {
+            continue;
+        }
+        if on_true == on_false {
+            func.replace(inst).jump(target, &on_true);
+            continue;
+        }
+        let [on_true, on_false] = [on_true, on_false].map(|args| {
+            let edge = func.dfg.make_block();
+            append_block(func, edge, inst).ins().jump(target, &args);
+            edge
+        });
+        func.replace(inst).brif(arg, on_true, &[], on_false, &[]);
+    }
+}
+
+/// The terminators with this opcode, in layout order.
+fn terminators(func: &Function, opcode: Opcode) -> Vec<Inst> {
+    let last = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
+    last.filter(|&inst| func.dfg.insts[inst].opcode() == opcode).collect()
+}
+
+/// Puts `block` at the end of the layout, ready for instructions with the source location of `inst`.
+fn append_block(func: &mut Function, block: Block, inst: Inst) -> FuncCursor<'_> {
+    func.layout.append_block(block);
+    let place = func.srcloc(inst);
+    FuncCursor::new(func).with_srcloc(place).at_bottom(block)
+}

@@ -1,0 +1,96 @@
+//! `br_table` as a chain of compares.
+//!
+//! Each distinct target is tested for once, by one condition for all its table entries. So a target
+//! that occurs often in the table still has one edge from the chain, and the regions of the branches
+//! nest; a search tree would enter it from several leaves, which split/join cannot manage where the
+//! index diverges.
+
+use std::ops::RangeInclusive;
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, JumpTable, Opcode, Type, Value,
+};
+
+use super::terminators;
+
+/// A target with its block arguments.
+type Target = (Block, Vec<BlockArg>);
+
+/// A target and the runs of table indices that lead to it.
+type Case = (Target, Vec<RangeInclusive<u32>>);
+
+/// Replaces every `br_table`.
+pub(super) fn lower_br_tables(func: &mut Function) {
+    for inst in terminators(func, Opcode::BrTable) {
+        let InstructionData::BranchTable { arg, table, .. } = func.dfg.insts[inst] else {
+            continue;
+        };
+        lower(func, inst, arg, table);
+    }
+}
+
+fn lower(func: &mut Function, inst: Inst, index: Value, table: JumpTable) {
+    let (default, cases) = cases(func, table);
+    let ty = func.dfg.value_type(index);
+    let mut at = FuncCursor::new(func);
+    at.use_srcloc(inst);
+    for ((target, args), runs) in cases {
+        at.goto_inst(inst);
+        let condition = is_in(&mut at, index, ty, &runs);
+        let here = at.func.layout.inst_block(inst).expect("it is in the layout");
+        let next = at.func.dfg.make_block();
+        at.func.layout.split_block(next, inst);
+        at.goto_bottom(here);
+        at.ins().brif(condition, target, &args, next, &[]);
+    }
+    func.replace(inst).jump(default.0, &default.1);
+}
+
+/// The targets of a table: the one for all other indices, and the others in the order of the table.
+fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
+    let pool = &func.dfg.value_lists;
+    let table = &func.dfg.jump_tables[table];
+    let default = table.default_block();
+    let default: Target = (default.block(pool), default.args(pool).collect());
+    let mut cases: Vec<Case> = Vec::new();
+    for (index, call) in (0..).zip(table.as_slice()) {
+        let target: Target = (call.block(pool), call.args(pool).collect());
+        if target == default {
+            continue;
+        }
+        match cases.iter_mut().find(|case| case.0 == target) {
+            None => cases.push((target, vec![index..=index])),
+            Some((_, runs)) => match runs.last_mut() {
+                Some(run) if *run.end() + 1 == index => *run = *run.start()..=index,
+                _ => runs.push(index..=index),
+            },
+        }
+    }
+    (default, cases)
+}
+
+/// Whether `index` lies in one of the runs, of which there is at least one.
+fn is_in(
+    at: &mut FuncCursor<'_>,
+    index: Value,
+    ty: Type,
+    runs: &[RangeInclusive<u32>],
+) -> Value {
+    let tests: Vec<Value> = runs
+        .iter()
+        .map(|run| {
+            let (start, length) = (i64::from(*run.start()), i64::from(run.end() - run.start()));
+            let start_value = at.ins().iconst(ty, start);
+            if length == 0 {
+                return at.ins().icmp(IntCC::Equal, index, start_value);
+            }
+            let distance = if start == 0 { index } else { at.ins().isub(index, start_value) };
+            let length = at.ins().iconst(ty, length);
+            at.ins().icmp(IntCC::UnsignedLessThanOrEqual, distance, length)
+        })
+        .collect();
+    let any = tests.into_iter().reduce(|a, b| at.ins().bor(a, b));
+    any.expect("a case has at least one index")
+}

@@ -1,0 +1,185 @@
+//! VCode as regalloc2 wants to see it.
+//!
+//! Register operands of an instruction appear in this order: the guard, then the operands as they
+//! stand; a [`MOperand::Mod`] is a use of the old value followed by a definition that reuses its
+//! register.
+
+use regalloc2::{
+    Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, VReg,
+};
+
+use super::{class, gpr_preg};
+use crate::vcode::{MInst, MOperand, Reg, VCode};
+
+/// A copy of what regalloc2 asks for, in its own types.
+#[derive(Debug)]
+pub(super) struct Adapter {
+    operands: Vec<Operand>,
+    /// Where the operands of each instruction end.
+    operand_ends: Vec<usize>,
+    kinds: Vec<Kind>,
+    /// Arguments of each instruction that is a jump.
+    jump_args: Vec<Vec<VReg>>,
+    blocks: Vec<AdapterBlock>,
+    num_vregs: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Branch,
+    Ret,
+}
+
+#[derive(Debug)]
+struct AdapterBlock {
+    insts: InstRange,
+    succs: Vec<Block>,
+    preds: Vec<Block>,
+    params: Vec<VReg>,
+}
+
+impl Adapter {
+    pub(super) fn new(vcode: &VCode) -> Adapter {
+        let mut adapter = Adapter {
+            operands: Vec::new(),
+            operand_ends: Vec::with_capacity(vcode.insts.len()),
+            kinds: Vec::with_capacity(vcode.insts.len()),
+            jump_args: Vec::with_capacity(vcode.insts.len()),
+            blocks: Vec::with_capacity(vcode.blocks.len()),
+            num_vregs: vcode.num_regs,
+        };
+        for inst in &vcode.insts {
+            adapter.add_inst(inst);
+        }
+        let ids = |blocks: &[crate::vcode::BlockId]| {
+            blocks.iter().map(|block| Block::new(block.index())).collect::<Vec<_>>()
+        };
+        for block in &vcode.blocks {
+            adapter.blocks.push(AdapterBlock {
+                insts: InstRange::new(Inst::new(block.insts.start), Inst::new(block.insts.end)),
+                succs: ids(&block.succs),
+                preds: ids(&block.preds),
+                params: block.params.iter().copied().map(vreg).collect(),
+            });
+        }
+        adapter
+    }
+
+    fn add_inst(&mut self, inst: &MInst) {
+        let first = self.operands.len();
+        let ops = &mut self.operands;
+        let mut kind = Kind::Plain;
+        let mut args = Vec::new();
+        match inst {
+            MInst::Op { guard, operands, .. } => {
+                ops.extend(guard.map(|guard| Operand::reg_use(vreg(guard))));
+                for operand in operands {
+                    match *operand {
+                        MOperand::Def(reg) => ops.push(Operand::reg_def(vreg(reg))),
+                        MOperand::Use(reg) => ops.push(Operand::reg_use(vreg(reg))),
+                        MOperand::Mod { old, new } => {
+                            let reused = ops.len() - first;
+                            ops.push(Operand::reg_use(vreg(old)));
+                            ops.push(Operand::reg_reuse_def(vreg(new), reused));
+                        }
+                        MOperand::Imm(_) => {}
+                    }
+                }
+            }
+            MInst::Args { defs } => ops.extend(
+                defs.iter().map(|&(reg, fixed)| Operand::reg_fixed_def(vreg(reg), gpr_preg(fixed))),
+            ),
+            MInst::Const { dst, .. } | MInst::LaneWord { dst, .. } => {
+                ops.push(Operand::reg_def(vreg(*dst)));
+            }
+            MInst::Join => {}
+            MInst::Jump { args: jump_args, .. } => {
+                kind = Kind::Branch;
+                args = jump_args.iter().copied().map(vreg).collect();
+            }
+            MInst::CondBr { condition, .. } => {
+                kind = Kind::Branch;
+                ops.push(Operand::new(
+                    vreg(*condition),
+                    OperandConstraint::Reg,
+                    OperandKind::Use,
+                    OperandPos::Early,
+                ));
+            }
+            // A trap ends its block for good: to the allocator, a return.
+            MInst::Trap { .. } | MInst::Ret => kind = Kind::Ret,
+        }
+        self.operand_ends.push(self.operands.len());
+        self.kinds.push(kind);
+        self.jump_args.push(args);
+    }
+
+    fn kind(&self, inst: Inst) -> Kind {
+        self.kinds[inst.index()]
+    }
+}
+
+fn vreg(reg: Reg) -> VReg {
+    VReg::new(reg.index(), class(reg.class()))
+}
+
+impl regalloc2::Function for Adapter {
+    fn num_insts(&self) -> usize {
+        self.kinds.len()
+    }
+
+    fn num_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn entry_block(&self) -> Block {
+        Block::new(0)
+    }
+
+    fn block_insns(&self, block: Block) -> InstRange {
+        self.blocks[block.index()].insts
+    }
+
+    fn block_succs(&self, block: Block) -> &[Block] {
+        &self.blocks[block.index()].succs
+    }
+
+    fn block_preds(&self, block: Block) -> &[Block] {
+        &self.blocks[block.index()].preds
+    }
+
+    fn block_params(&self, block: Block) -> &[VReg] {
+        &self.blocks[block.index()].params
+    }
+
+    fn is_ret(&self, inst: Inst) -> bool {
+        self.kind(inst) == Kind::Ret
+    }
+
+    fn is_branch(&self, inst: Inst) -> bool {
+        self.kind(inst) == Kind::Branch
+    }
+
+    fn branch_blockparams(&self, _block: Block, inst: Inst, _succ: usize) -> &[VReg] {
+        &self.jump_args[inst.index()]
+    }
+
+    fn inst_operands(&self, inst: Inst) -> &[Operand] {
+        let index = inst.index();
+        let start = if index == 0 { 0 } else { self.operand_ends[index - 1] };
+        &self.operands[start..self.operand_ends[index]]
+    }
+
+    fn inst_clobbers(&self, _inst: Inst) -> PRegSet {
+        PRegSet::empty()
+    }
+
+    fn num_vregs(&self) -> usize {
+        self.num_vregs
+    }
+
+    fn spillslot_size(&self, _class: regalloc2::RegClass) -> usize {
+        1
+    }
+}

@@ -1,0 +1,99 @@
+//! Places in the user's source, and their numbers in CLIF.
+//!
+//! Every instruction carries a 32-bit [`SourceLoc`]; here it is the index of a place in the
+//! kernel's [`SourceMap`]. The numbers survive the mid-end, so traps and messages about an
+//! instruction can name the line that made it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::Location;
+
+use cranelift_codegen::ir::SourceLoc;
+use hashbrown::HashMap;
+
+/// A place in the source that a kernel was built from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourcePlace {
+    /// The file as the compiler was given it.
+    pub file: Cow<'static, str>,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column, counted from 1.
+    pub column: u32,
+}
+
+impl From<&Location<'static>> for SourcePlace {
+    fn from(location: &Location<'static>) -> SourcePlace {
+        SourcePlace {
+            file: Cow::Borrowed(location.file()),
+            line: location.line(),
+            column: location.column(),
+        }
+    }
+}
+
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// The places that a kernel's instructions come from, each with a number.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    places: Vec<SourcePlace>,
+    numbers: HashMap<SourcePlace, SourceLoc>,
+}
+
+impl SourceMap {
+    /// An empty table.
+    pub fn new() -> SourceMap {
+        SourceMap::default()
+    }
+
+    /// The number of `place`, the same for equal places.
+    ///
+    /// After 2^32 - 1 different places it gives the default location, which stands for no place.
+    pub fn intern(&mut self, place: SourcePlace) -> SourceLoc {
+        if let Some(&number) = self.numbers.get(&place) {
+            return number;
+        }
+        let number = u32::try_from(self.places.len()).map_or(SourceLoc::default(), SourceLoc::new);
+        if !number.is_default() {
+            self.places.push(place.clone());
+            self.numbers.insert(place, number);
+        }
+        number
+    }
+
+    /// The place with this number; none for the default location or a number of another table.
+    pub fn place(&self, number: SourceLoc) -> Option<&SourcePlace> {
+        self.places.get(usize::try_from(number.bits()).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_places_have_one_number() {
+        let mut map = SourceMap::new();
+        let here = SourcePlace::from(Location::caller());
+        let there = SourcePlace { line: here.line + 1, ..here.clone() };
+        let numbers =
+            [map.intern(here.clone()), map.intern(there.clone()), map.intern(here.clone())];
+        assert_eq!(numbers[0], numbers[2]);
+        assert_ne!(numbers[0], numbers[1]);
+        assert_eq!(map.place(numbers[0]), Some(&here));
+        assert_eq!(map.place(numbers[1]), Some(&there));
+        assert_eq!(map.place(SourceLoc::default()), None);
+        assert_eq!(map.place(SourceLoc::new(7)), None);
+    }
+
+    #[test]
+    fn a_place_reads_like_a_compiler_message() {
+        let place = SourcePlace { file: "src/main.rs".into(), line: 42, column: 9 };
+        assert_eq!(place.to_string(), "src/main.rs:42:9");
+    }
+}

@@ -1,0 +1,123 @@
+//! Kernel arguments.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use harp_jit::ParamType;
+
+use crate::buffer::{Buffer, Element};
+use crate::device::Device;
+use crate::heap::Heap;
+use crate::launch::LaunchError;
+
+/// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer or a float.
+///
+/// A kernel's parameter takes exactly one type, signedness aside: nothing is converted.
+#[derive(Clone)]
+pub struct Arg<'a> {
+    ty: ParamType,
+    /// Bits above those of the type are zero.
+    bits: u64,
+    /// The heap of the buffer pointed to.
+    heap: Option<Heap>,
+    /// A buffer stays alive until the launch.
+    buffer: PhantomData<&'a ()>,
+}
+
+impl Arg<'static> {
+    /// A pointer that is no buffer's, for instance into the middle of one. Nobody checks it.
+    pub fn address(address: u64) -> Arg<'static> {
+        Arg::new(ParamType::Pointer, address)
+    }
+
+    fn new(ty: ParamType, bits: u64) -> Arg<'static> {
+        Arg { ty, bits, heap: None, buffer: PhantomData }
+    }
+}
+
+impl Arg<'_> {
+    /// The parameter's type that takes this argument.
+    pub fn param_type(&self) -> ParamType {
+        self.ty
+    }
+}
+
+impl fmt::Debug for Arg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Arg({} {:#x})", self.ty, self.bits)
+    }
+}
+
+impl<'a, T: Element> From<&'a Buffer<T>> for Arg<'a> {
+    fn from(buffer: &'a Buffer<T>) -> Arg<'a> {
+        Arg {
+            ty: ParamType::Pointer,
+            bits: buffer.address(),
+            heap: Some(buffer.heap().clone()),
+            buffer: PhantomData,
+        }
+    }
+}
+
+macro_rules! scalar_arguments {
+    ($($ty:ty => $param:ident, |$value:ident| $bits:expr;)*) => { $(
+        impl From<$ty> for Arg<'static> {
+            fn from($value: $ty) -> Self {
+                Arg::new(ParamType::$param, $bits.into())
+            }
+        }
+    )* };
+}
+
+scalar_arguments! {
+    u8 => I8, |value| value;
+    i8 => I8, |value| value.cast_unsigned();
+    u16 => I16, |value| value;
+    i16 => I16, |value| value.cast_unsigned();
+    u32 => I32, |value| value;
+    i32 => I32, |value| value.cast_unsigned();
+    u64 => I64, |value| value;
+    i64 => I64, |value| value.cast_unsigned();
+    f32 => F32, |value| value.to_bits();
+    f64 => F64, |value| value.to_bits();
+}
+
+/// The words of the argument block for `args`, after its header.
+///
+/// # Errors
+///
+/// If the number or a type is not what the kernel wants, a buffer is another device's, or a value
+/// does not fit the machine's word.
+pub(crate) fn words(
+    device: &Device,
+    params: &[ParamType],
+    args: &[Arg<'_>],
+) -> Result<Vec<u64>, LaunchError> {
+    if params.len() != args.len() {
+        let (expected, given) = (params.len(), args.len());
+        return Err(LaunchError::ArgumentCount { expected, given });
+    }
+    params
+        .iter()
+        .zip(args)
+        .enumerate()
+        .map(|(index, (&expected, arg))| arg.word(device, index, expected))
+        .collect()
+}
+
+impl Arg<'_> {
+    fn word(&self, device: &Device, index: usize, expected: ParamType) -> Result<u64, LaunchError> {
+        if self.ty != expected {
+            return Err(LaunchError::ArgumentType { index, expected, given: self.ty });
+        }
+        if self.heap.as_ref().is_some_and(|heap| !heap.is(device.heap())) {
+            return Err(LaunchError::ForeignBuffer { index });
+        }
+        let word = device.arch().word();
+        if !self.ty.fits(word) || self.bits > word.mask() {
+            let (ty, word_bytes) = (self.ty, word.bytes());
+            return Err(LaunchError::ArgumentTooWide { index, ty, word_bytes });
+        }
+        Ok(self.bits)
+    }
+}

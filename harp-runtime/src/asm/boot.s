@@ -1,0 +1,72 @@
+/* Boot code: warp 0 of each core starts here with lane 0 alone. It starts the other warps; every
+   warp that has work makes all lanes of the machine, sets their stacks up and enters the walker.
+
+   At a warp's start %r0 holds (lanes << half a word) | core. The host names two registers for the
+   text: %item, the callee-saved register that holds a lane's work-item, and, where the machine has
+   enough of them, %stride and %full. Until kernels run every register is free.
+
+   Between here and the walker lanes are missing, so nothing here may split. */
+
+.perm x
+.entry
+boot:
+        ldi %r2, descriptor
+        ld %r3, %r2, D_WARPS
+        ldi %r2, warp_start
+        ldi %r1, #1
+        jmpi spawn_test
+spawn:  wspawn %r1, %r2, %r1            /* the new warp finds its number in %r1 */
+        addi %r1, %r1, #1
+spawn_test:
+        sub %item, %r1, %r3
+        isneg @p0, %item
+  @p0 ? jmpi spawn
+        ldi %r1, #0
+
+/* One lane a warp; %r1: the warp's number in its core. */
+warp_start:
+        shri %r2, %r0, HALF_WORD        /* %r2: lanes of the machine */
+        shli %r0, %r0, HALF_WORD
+        shri %r0, %r0, HALF_WORD        /* %r0: core */
+        ldi %r3, descriptor
+        ld %item, %r3, D_WARPS
+        mul %item, %item, %r0
+        add %item, %item, %r1
+        mul %item, %item, %r2           /* %item: the first work-item of the warp */
+        ld %fp, %r3, D_ROUNDED
+        sub %fp, %item, %fp
+        isneg @p0, %fp
+  @p0 ? jmpi clone_lanes
+        halt
+clone_lanes:
+        subi %fp, %r2, #1
+        jmpi clone_test
+clone_next:
+        clone %fp                       /* the new lane finds its number in %fp */
+        subi %fp, %fp, #1
+clone_test:
+        rtop @p0, %fp
+  @p0 ? jmpi clone_next
+        jalis %ra, %r2, lane_start
+
+/* All lanes from here on. A lane's stack is the one of its first work-item's number. */
+lane_start:
+        add %item, %item, %fp
+        ld %r2, %r3, D_STACK_SHIFT
+        shl %sp, %item, %r2
+        ld %r2, %r3, D_STACKS
+        add %sp, %sp, %r2               /* %sp: the lane control block, at the stack's base */
+        st %fp, %sp, L_LANE
+        st %r1, %sp, L_WARP
+        st %r0, %sp, L_CORE
+        ldi %r0, #0
+        st %r0, %sp, L_Y
+        st %r0, %sp, L_Z
+        addi %r0, %sp, L_BYTES
+        st %r0, %sp, L_STACK_LIMIT
+        ori %fp, %sp, #0
+        ld %r2, %r3, D_STACK_TOP
+        add %sp, %sp, %r2
+        ld %r0, %r3, D_SPATIAL
+        rtop @p0, %r0
+  @p0 ? jmpi volume

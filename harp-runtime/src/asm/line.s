@@ -1,0 +1,20 @@
+/* The walk over a grid of one dimension where registers are scarce: stride and end are loaded anew
+   for each chunk. All lanes; %r3: descriptor, %fp: lane control block, %item: first work-item.
+
+   Chunks start at multiples of the lanes and so do D_FULL, the end of the last chunk without
+   surplus lanes, and D_ROUNDED, the end of the last chunk: the lanes agree on each comparison. */
+line:
+        jmpi line_test
+line_next:
+        st %item, %fp, L_X
+        st %item, %fp, L_LINEAR
+        ldi %r0, runtime.arguments
+        jali %ra, runtime.kernel
+        ldi %r3, descriptor
+        ld %r2, %r3, D_STRIDE
+        add %item, %item, %r2
+line_test:
+        ld %r2, %r3, D_FULL
+        sub %r2, %item, %r2
+        isneg @p0, %r2
+  @p0 ? jmpi line_next

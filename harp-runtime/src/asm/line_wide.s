@@ -1,0 +1,16 @@
+/* The walk over a grid of one dimension with stride and end in registers. Otherwise as line.s. */
+line:
+        ld %stride, %r3, D_STRIDE
+        ld %full, %r3, D_FULL
+        jmpi line_test
+line_next:
+        st %item, %fp, L_X
+        st %item, %fp, L_LINEAR
+        ldi %r0, runtime.arguments
+        jali %ra, runtime.kernel
+        add %item, %item, %stride
+line_test:
+        sub %r2, %item, %full
+        isneg @p0, %r2
+  @p0 ? jmpi line_next
+        ldi %r3, descriptor

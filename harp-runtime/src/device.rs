@@ -1,0 +1,147 @@
+//! The device: guest memory and the parameters of the machine that runs on it.
+//!
+//! The guest's memory holds the image (code, launch descriptor, arguments) at address 0 and above
+//! it the heap, from which buffers and, during a launch, the lanes' stacks come.
+
+use std::num::NonZeroUsize;
+
+use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError};
+use harp_isa::ArchId;
+use thiserror::Error;
+
+use crate::heap::{ALIGNMENT, Heap};
+use crate::image::ImageCache;
+
+/// The most bytes at the bottom of guest memory that are kept for the image. Small memories give a
+/// quarter.
+const MAX_IMAGE_BYTES: u64 = 1 << 20;
+
+/// The parameters of a [`Device`].
+///
+/// ```
+/// use harp_runtime::{Device, DeviceConfig};
+///
+/// let config = DeviceConfig { cores: 4, ..DeviceConfig::new("harp64".parse()?) };
+/// let device = Device::new(config)?;
+/// assert_eq!(device.read(&device.buffer_from_slice(&[1.5_f64])?)?, [1.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// The machine of each core.
+    pub arch: ArchId,
+    /// Cores, at least 1. They share the memory.
+    pub cores: u16,
+    /// Bytes of guest memory, a multiple of the word. The host's pages are taken when they are
+    /// first touched.
+    pub memory_bytes: u64,
+    /// The most host threads on which cores run; `None`: as many as the host offers.
+    pub host_threads: Option<NonZeroUsize>,
+    /// The most instructions that each core may issue in a launch; `None`: no limit, so that a
+    /// kernel that never ends hangs its caller.
+    pub fuel: Option<u64>,
+    /// The most entries of a warp's divergence stack.
+    pub divergence_depth: usize,
+}
+
+impl DeviceConfig {
+    /// One core, 256 MiB of memory (that of machines with 4-byte words, too, ends far below their
+    /// 2 GiB), all host threads, no fuel limit, 4096 divergence stack entries.
+    pub fn new(arch: ArchId) -> DeviceConfig {
+        DeviceConfig {
+            arch,
+            cores: 1,
+            memory_bytes: 256 << 20,
+            host_threads: None,
+            fuel: None,
+            divergence_depth: 4096,
+        }
+    }
+}
+
+/// Why a device was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The memory cannot be.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The machine cannot be.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
+/// A HARP machine with its memory, on which [buffers](crate::Buffer) live and kernels run.
+#[derive(Debug)]
+pub struct Device {
+    config: DeviceConfig,
+    memory: Memory,
+    image_limit: u64,
+    heap: Heap,
+    pub(crate) images: ImageCache,
+}
+
+impl Device {
+    /// A device with zeroed memory.
+    ///
+    /// # Errors
+    ///
+    /// If there are no cores, or the host does not give the memory.
+    pub fn new(config: DeviceConfig) -> Result<Device, DeviceError> {
+        let memory = Memory::new(config.arch.word(), config.memory_bytes)?;
+        let image_limit = MAX_IMAGE_BYTES.min(memory.size() / 4) / ALIGNMENT * ALIGNMENT;
+        let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
+        let images = ImageCache::new(config.arch);
+        let device = Device { config, memory, image_limit, heap, images };
+        device.machine(device.config.fuel)?;
+        Ok(device)
+    }
+
+    /// The device's parameters.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// The machine of each core.
+    pub fn arch(&self) -> ArchId {
+        self.config.arch
+    }
+
+    /// Guest memory, image and stacks included.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Where the image must end.
+    pub(crate) fn image_limit(&self) -> u64 {
+        self.image_limit
+    }
+
+    /// A machine over the device's memory.
+    pub(crate) fn machine(&self, fuel: Option<u64>) -> Result<Machine<'_>, MachineError> {
+        let config = MachineConfig {
+            cores: self.config.cores,
+            fuel,
+            divergence_depth: self.config.divergence_depth,
+            host_threads: self.config.host_threads,
+            // A kernel has no console: its address is one where nothing answers.
+            console: false,
+            ..MachineConfig::new(self.config.arch)
+        };
+        Machine::new(config, &self.memory)
+    }
+
+    /// Writes to a place that is known to be inside the memory.
+    pub(crate) fn put(&self, address: u64, data: &[u8]) {
+        self.memory.write(address, data).expect("the heap and the image are inside the memory");
+    }
+
+    /// Reads from a place that is known to be inside the memory.
+    pub(crate) fn get(&self, address: u64, out: &mut [u8]) {
+        self.memory.read(address, out).expect("the heap and the image are inside the memory");
+    }
+}

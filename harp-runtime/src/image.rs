@@ -1,0 +1,148 @@
+//! Images: the runtime library, an argument block and a kernel, linked at address 0.
+//!
+//! The library comes first, so that boot code lies at address 0 and the descriptor and the argument
+//! block within reach of the immediates of every machine; the kernel, of any size, comes last.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use harp_isa::abi::ArgumentBlock;
+use harp_isa::object::{Chunk, Permissions};
+use harp_isa::{ArchId, Image, LinkError, Object, link};
+
+use crate::kernel::KernelParts;
+use crate::library;
+
+/// Index of the library among the linked objects.
+const LIBRARY_OBJECT: usize = 0;
+
+/// How many images a device keeps.
+const CACHED_IMAGES: usize = 16;
+
+/// A linked image and the places in it that a launch needs.
+#[derive(Debug)]
+pub(crate) struct KernelImage {
+    image: Image,
+    descriptor: u64,
+    arguments: u64,
+    kernel: Range<u64>,
+}
+
+impl KernelImage {
+    fn new(library: &Object, kernel: KernelParts<'_>) -> Result<KernelImage, LinkError> {
+        let (code, code_bytes) = renamed(kernel);
+        let image = link(&[library, &argument_block(kernel), &code], 0)?;
+        let address = |name| image.symbol(name).expect("the link resolved the name");
+        let start = address(library::KERNEL);
+        let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
+        Ok(KernelImage { descriptor, arguments, kernel: start..start + code_bytes, image })
+    }
+
+    /// The image, descriptor and arguments zero.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.image.bytes
+    }
+
+    /// The address of the launch descriptor.
+    pub(crate) fn descriptor(&self) -> u64 {
+        self.descriptor
+    }
+
+    /// The address of the argument block.
+    pub(crate) fn arguments(&self) -> u64 {
+        self.arguments
+    }
+
+    /// The kernel's code.
+    pub(crate) fn kernel(&self) -> Range<u64> {
+        self.kernel.clone()
+    }
+
+    /// The label of the runtime library at or before `address`, and the distance to it; none
+    /// outside the library.
+    pub(crate) fn library_symbol(&self, address: u64) -> Option<(&str, u64)> {
+        let (symbol, distance) = self.image.symbol_before(address)?;
+        (symbol.object == LIBRARY_OBJECT).then_some((symbol.name.as_str(), distance))
+    }
+}
+
+/// The kernel's object with the entry under the name by which the library calls it, and the size
+/// of the entry's code.
+fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
+    let mut object = kernel.object.clone();
+    let mut bytes = 0;
+    for chunk in &mut object.chunks {
+        if chunk.name == kernel.name && chunk.global {
+            library::KERNEL.clone_into(&mut chunk.name);
+            bytes += chunk.data.len() as u64;
+        }
+        for reference in chunk.references.iter_mut().filter(|r| r.name == kernel.name) {
+            library::KERNEL.clone_into(&mut reference.name);
+        }
+    }
+    (object, bytes)
+}
+
+fn argument_block(kernel: KernelParts<'_>) -> Object {
+    let word = usize::from(kernel.object.arch.word().bytes());
+    let words = ArgumentBlock::HEADER_WORDS as usize + kernel.params.len();
+    let block = Chunk {
+        name: library::ARGUMENTS.to_owned(),
+        alignment: word as u64,
+        permissions: Permissions::READ,
+        global: true,
+        address: None,
+        data: vec![0; words * word],
+        references: Vec::new(),
+    };
+    Object { arch: kernel.object.arch, chunks: vec![block], entry: 0 }
+}
+
+/// The library of one machine and the images of the kernels launched last.
+#[derive(Debug)]
+pub(crate) struct ImageCache {
+    library: Object,
+    /// The most recently linked image comes last.
+    images: Vec<CachedImage>,
+}
+
+#[derive(Debug)]
+struct CachedImage {
+    name: String,
+    params: usize,
+    object: Object,
+    image: Arc<KernelImage>,
+}
+
+impl CachedImage {
+    fn is_of(&self, kernel: KernelParts<'_>) -> bool {
+        self.name == kernel.name
+            && self.params == kernel.params.len()
+            && self.object == *kernel.object
+    }
+}
+
+impl ImageCache {
+    /// An empty cache for kernels of `arch`.
+    pub(crate) fn new(arch: ArchId) -> ImageCache {
+        ImageCache { library: library::assemble(arch), images: Vec::new() }
+    }
+
+    /// The image of `kernel`, linked if it is not there.
+    pub(crate) fn image(&mut self, kernel: KernelParts<'_>) -> Result<Arc<KernelImage>, LinkError> {
+        if let Some(found) = self.images.iter().rev().find(|cached| cached.is_of(kernel)) {
+            return Ok(Arc::clone(&found.image));
+        }
+        let image = Arc::new(KernelImage::new(&self.library, kernel)?);
+        if self.images.len() == CACHED_IMAGES {
+            self.images.remove(0);
+        }
+        self.images.push(CachedImage {
+            name: kernel.name.to_owned(),
+            params: kernel.params.len(),
+            object: kernel.object.clone(),
+            image: Arc::clone(&image),
+        });
+        Ok(image)
+    }
+}

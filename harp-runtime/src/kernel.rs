@@ -1,0 +1,52 @@
+//! What a launch needs to know of a kernel.
+
+use harp_isa::Object;
+use harp_jit::{Kernel, ParamType, SourcePlace};
+
+/// A kernel taken apart, so that launches do not depend on how it came to be.
+#[derive(Clone, Copy)]
+pub(crate) struct KernelParts<'a> {
+    /// The kernel's name.
+    pub(crate) name: &'a str,
+    /// Its code: one global executable chunk of the kernel's name, its entry.
+    pub(crate) object: &'a Object,
+    /// The types of its arguments.
+    pub(crate) params: &'a [ParamType],
+    /// The size of each lane's stack, a power of two that holds the lane control block and more:
+    /// the code finds the block by cutting the stack pointer to a multiple of it.
+    pub(crate) lane_stack_bytes: u32,
+    /// Where the instruction at an offset of the entry comes from.
+    pub(crate) origin_of: &'a dyn Fn(u64) -> Origin,
+}
+
+/// Where an instruction of a kernel comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The place in the source.
+    pub(crate) place: Option<SourcePlace>,
+    /// The code of a `trap` instruction.
+    pub(crate) trap_code: Option<String>,
+}
+
+impl Origin {
+    /// The origin of the instruction at `offset` of a compiled kernel.
+    pub(crate) fn in_kernel(kernel: &Kernel, offset: u64) -> Origin {
+        Origin {
+            place: kernel.place_at(offset).cloned(),
+            trap_code: kernel.trap_code_at(offset).map(|code| code.to_string()),
+        }
+    }
+}
+
+impl<'a> KernelParts<'a> {
+    /// The parts of a compiled kernel.
+    pub(crate) fn new(kernel: &'a Kernel, origin_of: &'a dyn Fn(u64) -> Origin) -> KernelParts<'a> {
+        KernelParts {
+            name: kernel.name(),
+            object: kernel.object(),
+            params: kernel.params(),
+            lane_stack_bytes: kernel.lane_stack_bytes(),
+            origin_of,
+        }
+    }
+}

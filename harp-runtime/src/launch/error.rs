@@ -1,0 +1,152 @@
+//! Why a launch failed.
+
+use std::fmt;
+
+use harp_emu::{MachineError, Stats, Trap};
+use harp_isa::{ArchId, LinkError};
+use thiserror::Error;
+
+use crate::heap::OutOfMemory;
+use harp_jit::{ParamType, SourcePlace};
+
+/// Why a launch failed. Except for [`Trap`](Self::Trap) nothing has run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The kernel was compiled for another machine.
+    #[error("kernel `{kernel}` is for {given}, the device is {expected}")]
+    Arch {
+        /// The kernel's name.
+        kernel: String,
+        /// The kernel's machine.
+        given: ArchId,
+        /// The device's.
+        expected: ArchId,
+    },
+    /// More work-items than the machine's word can number.
+    #[error("a grid of {} x {} x {} work-items, the limit is {limit} on this device", given[0], given[1], given[2])]
+    GridTooLarge {
+        /// The extents.
+        given: [u64; 3],
+        /// The most work-items.
+        limit: u64,
+    },
+    /// Too few or too many arguments.
+    #[error("the kernel takes {expected} arguments, {given} given")]
+    ArgumentCount {
+        /// How many the kernel takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// An argument of the wrong type.
+    #[error("parameter {index} is {expected}, the argument {given}")]
+    ArgumentType {
+        /// Which parameter, from 0.
+        index: usize,
+        /// Its type.
+        expected: ParamType,
+        /// The argument's type.
+        given: ParamType,
+    },
+    /// A value that does not fit the argument block's words.
+    #[error("argument {index}, {ty}, does not fit the machine's word of {word_bytes} bytes")]
+    ArgumentTooWide {
+        /// Which argument, from 0.
+        index: usize,
+        /// Its type.
+        ty: ParamType,
+        /// Bytes of a word.
+        word_bytes: u8,
+    },
+    /// A buffer that another device made.
+    #[error("argument {index} is a buffer of another device")]
+    ForeignBuffer {
+        /// Which argument, from 0.
+        index: usize,
+    },
+    /// The kernel does not link with the runtime library.
+    #[error("the kernel does not link with the runtime library")]
+    Link(#[from] LinkError),
+    /// The kernel is too large.
+    #[error("kernel and runtime library take {given} bytes, the limit is {limit}")]
+    ImageTooLarge {
+        /// Bytes of the image.
+        given: u64,
+        /// Bytes that the device keeps for it.
+        limit: u64,
+    },
+    /// There is no memory for the stacks of the lanes.
+    #[error("no room for the stacks of the lanes")]
+    Stacks(#[from] OutOfMemory),
+    /// The machine cannot be.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The run stopped before its end. Memory holds what was written until then.
+    #[error(transparent)]
+    Trap(Box<LaunchTrap>),
+}
+
+/// A trap during a launch, and the place in the source that it goes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchTrap {
+    /// What happened, and on which core, warp and lanes, at which pc.
+    pub trap: Trap,
+    /// The name of the kernel that was launched.
+    pub kernel: String,
+    /// What the pc points into.
+    pub site: TrapSite,
+    /// The builder call that made the instruction, if the trap is in the kernel and the place is
+    /// known.
+    pub place: Option<SourcePlace>,
+    /// What CLIF calls the reason, if the instruction is a `trap` that the kernel's code holds:
+    /// `int_ovf`, `user1` and so on.
+    pub trap_code: Option<String>,
+    /// What the launch cost until the trap.
+    pub stats: Stats,
+}
+
+/// What the pc of a trap points into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrapSite {
+    /// The kernel's code.
+    Kernel {
+        /// Bytes from the kernel's first instruction.
+        offset: u64,
+    },
+    /// The runtime library.
+    Runtime {
+        /// The label at or before the pc.
+        symbol: String,
+        /// Bytes from it.
+        offset: u64,
+    },
+    /// Neither: control went astray.
+    Outside,
+}
+
+impl std::error::Error for LaunchTrap {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.trap.kind)
+    }
+}
+
+impl fmt::Display for LaunchTrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LaunchTrap { trap, kernel, site, place, trap_code, .. } = self;
+        write!(f, "kernel `{kernel}`")?;
+        match (place, site) {
+            (Some(place), _) => write!(f, " at {place}")?,
+            (None, TrapSite::Kernel { offset }) => write!(f, " + {offset:#x}")?,
+            (None, TrapSite::Runtime { symbol, offset }) => {
+                write!(f, ", runtime library, `{symbol}` + {offset:#x}")?;
+            }
+            (None, TrapSite::Outside) => f.write_str(", outside of any code")?,
+        }
+        match trap_code {
+            Some(code) => write!(f, ": {code}: {trap}"),
+            None => write!(f, ": {trap}"),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Generators and oracles that the fuzz targets call, each with a short seeded run in `cargo test`.
+
+pub mod isa;

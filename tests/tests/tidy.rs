@@ -1,0 +1,156 @@
+//! The rules of the house that no compiler checks: who may know whom, and that documents name
+//! things that exist.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Which of the workspace's and the code generator's crates each crate may depend upon.
+fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
+    BTreeMap::from([
+        ("harp-isa", &[] as &[_]),
+        ("harp-emu", &["harp-isa"]),
+        ("harp-jit", &["harp-isa", "cranelift-*", "regalloc2"]),
+        ("harp-runtime", &["harp-isa", "harp-emu", "harp-jit"]),
+    ])
+}
+
+fn is_watched(dependency: &str) -> bool {
+    ["harp-", "cranelift", "regalloc2"].iter().any(|prefix| dependency.starts_with(prefix))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+/// Rust files below a folder, as paths from the root with their text.
+fn rust_files(folder: &str) -> Vec<(String, String)> {
+    let root = root();
+    let files: Vec<_> = WalkDir::new(root.join(folder))
+        .sort_by_file_name()
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(|entry| entry.path().extension().is_some_and(|ext| ext == "rs"))
+        .map(|entry| {
+            let name = entry.path().strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(entry.path()).unwrap())
+        })
+        .collect();
+    assert!(!files.is_empty(), "no Rust files in {folder}");
+    files
+}
+
+/// The code of a file, without comments.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim_start()))
+        .filter(|(_, line)| !line.starts_with("//"))
+}
+
+#[test]
+fn crates_depend_only_on_those_they_may_know() {
+    for (name, allowed) in allowed() {
+        let manifest = fs::read_to_string(root().join(name).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        for dependency in dependencies.keys().filter(|name| is_watched(name)) {
+            assert!(
+                allowed.iter().any(|pattern| matches(pattern, dependency)),
+                "{name} must not depend on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn regalloc2_stays_in_its_adapter() {
+    let mut seen = false;
+    for (file, text) in rust_files("harp-jit/src") {
+        let inside = file.starts_with("harp-jit/src/regalloc/");
+        for (line, code) in code_lines(&text) {
+            let named = code.contains("regalloc2::");
+            seen |= named;
+            assert!(inside || !named, "{file}:{line} names regalloc2 outside its adapter");
+        }
+    }
+    assert!(seen, "the adapter names regalloc2: is it looked for in the right place?");
+}
+
+#[test]
+fn bit_positions_stay_in_the_encoding() {
+    // Whoever assembles or takes apart instruction words needs the numbers of opcodes.
+    for folder in ["harp-emu/src", "harp-jit/src", "harp-runtime/src"] {
+        for (file, text) in rust_files(folder) {
+            for (line, code) in code_lines(&text) {
+                assert!(!code.contains("Space::"), "{file}:{line} looks at opcode numbers");
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_argued_in_one_module() {
+    let mut with_unsafe = Vec::new();
+    for folder in ["harp-isa/src", "harp-emu/src", "harp-jit/src", "harp-runtime/src", "tests/src"] {
+        for (file, text) in rust_files(folder) {
+            let is_use = |line: &str| line.contains("unsafe {") || line.contains("unsafe fn");
+            if code_lines(&text).any(|(_, line)| is_use(line)) {
+                assert!(text.contains("SAFETY:"), "{file}: unsafe code without its argument");
+                with_unsafe.push(file);
+            }
+        }
+    }
+    assert!(with_unsafe.len() <= 1, "unsafe code in {with_unsafe:?}");
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    let root = root();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root.join(document)).unwrap();
+        // Every piece of inline code that looks like a path of this repository.
+        for piece in text.split('`').skip(1).step_by(2) {
+            let top = piece.split('/').next().unwrap_or_default();
+            let is_path = piece.contains('/')
+                && !piece.contains(char::is_whitespace)
+                && ["harp-isa", "harp-emu", "harp-jit", "harp-runtime", "tests", "fuzz", "docs", ".ci"]
+                    .contains(&top);
+            if is_path {
+                assert!(root.join(piece).exists(), "{document} names `{piece}`, which is not there");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_and_ci_run_the_same_tests() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let command = "cargo test --workspace";
+    assert!(readme.contains(command) && ci.lines().any(|line| line == command));
+    assert!(readme.contains("cargo run --release --example saxpy -p harp-runtime"));
+}
+
+#[test]
+fn files_stay_readable() {
+    for folder in ["harp-isa", "harp-emu", "harp-jit", "harp-runtime", "tests"] {
+        for (file, text) in rust_files(folder) {
+            let lines = text.lines().count();
+            assert!(lines <= 800, "{file} has {lines} lines");
+            assert!(
+                text.starts_with("//!") || !file.contains("/src/"),
+                "{file} does not say what it is for"
+            );
+        }
+    }
+}
