@@ -40,7 +40,8 @@ pub struct DeviceConfig {
     /// The most instructions that each core may issue in a launch; `None`: no limit, so that a
     /// kernel that never ends hangs its caller.
     pub fuel: Option<u64>,
-    /// The most entries of a warp's divergence stack.
+    /// The most entries of a warp's divergence stack. The runtime library takes two of them for a
+    /// chunk with surplus lanes.
     pub divergence_depth: usize,
 }
 

@@ -39,8 +39,8 @@ impl KernelImage {
     }
 
     /// The image, descriptor and arguments zero.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.image.bytes
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
     }
 
     /// The address of the launch descriptor.

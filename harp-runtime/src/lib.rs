@@ -6,6 +6,33 @@
 //! [`LaunchError`] that says what went wrong where; a kernel that traps names the line of the
 //! builder call that made the instruction.
 //!
+//! ```
+//! use cranelift_codegen::ir::InstBuilder;
+//! use harp_jit::{ArchId, CompileOptions, KernelBuilder, KernelSource, ParamType};
+//! use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+//!
+//! // data[i] = data[i] * factor, on a machine with 8 registers, 16 lanes, 16 warps and 2 cores.
+//! let arch: ArchId = "harp32".parse()?;
+//! let mut source = KernelSource::new("scale", arch);
+//! let mut b = KernelBuilder::new(&mut source);
+//! let (data, factor) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+//! let i = b.global_id(0);
+//! let old = b.load_elem(b.word_int(), data, i);
+//! let new = b.ins().imul(old, factor);
+//! b.store_elem(new, data, i);
+//! b.return_();
+//! b.finalize()?;
+//! let kernel = source.compile(&CompileOptions::default())?;
+//!
+//! let mut device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) })?;
+//! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
+//! let grid = LaunchConfig::grid_1d(data.len());
+//! let report = device.launch(&kernel, grid, &[Arg::from(&data), Arg::from(10)])?;
+//! assert_eq!(device.read(&data)?, [10, 20, 30, 40, 50]);
+//! println!("{report}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What a launch does
 //!
 //! 1. Check the arguments against the kernel's parameters.

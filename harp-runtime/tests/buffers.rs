@@ -3,17 +3,17 @@
 use harp_runtime::{Buffer, BufferError, Device, DeviceConfig, DeviceError, Element, OutOfMemory};
 
 fn device(arch: &str, memory_bytes: u64) -> Device {
-    let arch = arch.parse().unwrap();
-    Device::new(DeviceConfig { memory_bytes, ..DeviceConfig::new(arch) }).unwrap()
+    let arch = arch.parse().expect("an architecture id");
+    Device::new(DeviceConfig { memory_bytes, ..DeviceConfig::new(arch) }).expect("a device")
 }
 
 fn round_trip<T: Element + PartialEq + std::fmt::Debug>(device: &Device, data: &[T]) {
-    let buffer = device.buffer_from_slice(data).unwrap();
+    let buffer = device.buffer_from_slice(data).expect("room for the buffer");
     assert_eq!((buffer.len(), buffer.address() % 64), (data.len(), 0));
-    assert_eq!(device.read(&buffer).unwrap(), data);
+    assert_eq!(device.read(&buffer).as_deref(), Ok(data));
     let reversed: Vec<T> = data.iter().rev().copied().collect();
-    device.write(&buffer, &reversed).unwrap();
-    assert_eq!(device.read(&buffer).unwrap(), reversed);
+    assert_eq!(device.write(&buffer, &reversed), Ok(()));
+    assert_eq!(device.read(&buffer), Ok(reversed));
 }
 
 #[test]

@@ -1,3 +1,4 @@
 //! Oracles, generators and benchmark kernels.
 
 pub mod fuzzing;
+pub mod kernels;

@@ -9,7 +9,7 @@
 //! * by control: to the parameters of blocks where lanes meet that took different sides of a
 //!   divergent branch ([`sync`]);
 //! * in time: to uses outside of a loop, of values defined in it, if lanes leave it in different
-//!   iterations.
+//!   iterations, and to all that is computed where lanes can go round a loop before they meet.
 //!
 //! It assumes that the function is a kernel entry, whose parameters are uniform, and that lanes
 //! reconverge no later than the branch's immediate post-dominator. Where it is not sure it says
@@ -48,6 +48,7 @@ impl Uniformity {
             branches: SecondaryMap::new(),
             meetings: SecondaryMap::new(),
             left: HashMap::new(),
+            rounds: SecondaryMap::new(),
         };
         while solver.pass() {}
         let Solver { values, branches, .. } = solver;
@@ -80,7 +81,9 @@ impl Uniformity {
             let _ = write!(text, " <- {cause}");
             next = match cause {
                 Cause::Operand(value) => self.divergence(func, value),
-                Cause::Merge(branch) | Cause::Iteration { branch, .. } => {
+                Cause::Merge(branch)
+                | Cause::Rounds(branch)
+                | Cause::Iteration { branch, .. } => {
                     func.layout.inst_block(branch).and_then(|block| self.branches[block])
                 }
                 _ => None,
@@ -111,6 +114,8 @@ struct Solver<'a> {
     meetings: SecondaryMap<Block, Option<Inst>>,
     /// Loops that lanes leave in different iterations, with a branch that is to blame.
     left: HashMap<Loop, Inst>,
+    /// Blocks that lanes can run several times before others, in the same loop, catch up.
+    rounds: SecondaryMap<Block, Option<Inst>>,
 }
 
 impl Solver<'_> {
@@ -165,6 +170,9 @@ impl Solver<'_> {
         if let Some(branch) = self.meetings[block] {
             return Some(Cause::Merge(branch));
         }
+        if let Some(branch) = self.rounds[block] {
+            return Some(Cause::Rounds(branch));
+        }
         self.flow.predecessors(block).find_map(|pred| {
             let branch = self.func.layout.last_inst(pred)?;
             let dfg = &self.func.dfg;
@@ -208,6 +216,11 @@ impl Solver<'_> {
         if !known || opcode.other_side_effects() {
             return Some(Cause::Operation);
         }
+        if operands.peek().is_some()
+            && let Some(branch) = self.rounds[block]
+        {
+            return Some(Cause::Rounds(branch));
+        }
         operands.find_map(|value| self.use_cause(value, block))
     }
 
@@ -247,15 +260,21 @@ impl Solver<'_> {
         for meeting in sync::meeting_points(self.func, self.flow, block, &region) {
             self.meetings[meeting].get_or_insert(branch);
         }
-        let end = self.flow.post_dominators().immediate(block);
-        for around in self.flow.loops_around(block) {
+        let (flow, end) = (self.flow, self.flow.post_dominators().immediate(block));
+        for around in flow.loops_around(block) {
+            let inside = |reached| flow.loops.is_in_loop(reached, around);
             // Lanes that meet again in the loop start the next iteration together. Of those that
             // trap nobody asks any more.
-            let leaves = region.iter().chain(&end).any(|&reached| {
-                !self.flow.loops.is_in_loop(reached, around) && !ends_in_trap(self.func, reached)
-            });
-            if leaves {
+            let mut reached = region.iter().chain(&end);
+            if reached.any(|&reached| !inside(reached) && !ends_in_trap(self.func, reached)) {
                 self.left.entry(around).or_insert(branch);
+            }
+            // Lanes that can go round before they meet, in the loop, take along what they computed
+            // in different rounds.
+            if region.contains(&flow.loops.loop_header(around)) && end.is_none_or(inside) {
+                for &round in &region {
+                    self.rounds[round].get_or_insert(branch);
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harp_emu::{Stats, Trap};
-use harp_isa::WordSize;
+use harp_isa::{Image, WordSize};
 use harp_jit::Kernel;
 
 use crate::args::{self, Arg};
@@ -75,6 +75,19 @@ impl Device {
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args)
     }
 
+    /// The image that launches of `kernel` run: runtime library, argument block and kernel, linked
+    /// at address 0. The launch descriptor and the arguments in it are zero.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel is for another machine, or does not fit the memory.
+    pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
+        let parts = KernelParts::new(kernel, &|_| Origin::default());
+        self.check_machine(parts)?;
+        Ok(self.linked(parts)?.image().clone())
+    }
+
+    /// [`launch`](Self::launch) for a kernel of any origin.
     pub(crate) fn launch_parts(
         &mut self,
         kernel: KernelParts<'_>,
@@ -126,7 +139,7 @@ impl Device {
     /// The kernel's image, which is known to fit the place that the memory has for it.
     fn linked(&mut self, kernel: KernelParts<'_>) -> Result<Arc<KernelImage>, LaunchError> {
         let image = self.images.image(kernel)?;
-        let (given, limit) = (image.bytes().len() as u64, self.image_limit());
+        let (given, limit) = (image.image().bytes.len() as u64, self.image_limit());
         if given > limit {
             return Err(LaunchError::ImageTooLarge { given, limit });
         }
@@ -142,7 +155,7 @@ impl Device {
         arguments: &[u64],
     ) {
         let word = self.arch().word();
-        self.put(0, image.bytes());
+        self.put(0, &image.image().bytes);
         self.put(image.descriptor(), &word_bytes(word, descriptor.iter().copied()));
         let block = grid.into_iter().chain(arguments.iter().copied());
         self.put(image.arguments(), &word_bytes(word, block));

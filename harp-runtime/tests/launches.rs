@@ -1,0 +1,92 @@
+//! Compiled kernels over the public interface.
+
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use harp_isa::{OpcodeFlags, Permissions, Space, disassemble};
+use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapSite};
+
+const MACHINES: [&str; 6] =
+    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "8b32/32/8/8", "4w8/2/1/1"];
+
+/// `data[i] = data[i] / divisor` for `i < n`, words of the machine; and the line of the division.
+fn halves(arch: ArchId) -> (Kernel, u32) {
+    let mut source = KernelSource::new("halves", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let data = b.param(ParamType::Pointer);
+    let n = b.param(ParamType::I32);
+    let divisor = b.param(ParamType::I32);
+    let i = b.global_id(0);
+    let word = b.word_int();
+    let [n, divisor] = [n, divisor]
+        .map(|value| if arch.word().bytes() == 8 { b.ins().uextend(word, value) } else { value });
+    let (inside, old) = (b.ins().icmp(IntCC::UnsignedLessThan, i, n), b.load_elem(word, data, i));
+    let (new, division) = (b.ins().udiv(old, divisor), line!());
+    let new = b.ins().select(inside, new, old);
+    b.store_elem(new, data, i);
+    b.return_();
+    b.finalize().expect("the kernel is well formed");
+    (source.compile(&CompileOptions::default()).expect("the kernel compiles"), division)
+}
+
+fn words(arch: ArchId, values: impl Iterator<Item = u64>) -> Vec<u8> {
+    let bytes = usize::from(arch.word().bytes());
+    values.flat_map(|value| value.to_le_bytes().into_iter().take(bytes)).collect()
+}
+
+#[test]
+fn compiled_kernels_run_on_every_machine() {
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        let mut device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) }).unwrap();
+        let (kernel, _) = halves(arch);
+        for n in [1, 7, 33, 1000] {
+            let data = device.buffer_from_slice(&words(arch, (0..n).map(|i| 3 * i))).unwrap();
+            let args = [Arg::from(&data), (n as u32 - 1).into(), 2_u32.into()];
+            let report = device.launch(&kernel, LaunchConfig::grid_1d(n as usize), &args).unwrap();
+            let expected = (0..n).map(|i| if i + 1 < n { 3 * i / 2 } else { 3 * i });
+            assert_eq!(device.read(&data).unwrap(), words(arch, expected), "{id}, {n}");
+            assert!(report.warp_instructions() > 0 && report.work_items() == n);
+        }
+    }
+}
+
+#[test]
+fn a_trap_names_the_line_of_the_builder_call() {
+    let mut device = Device::new(DeviceConfig::new(ArchId::HARP32)).unwrap();
+    let (kernel, division) = halves(ArchId::HARP32);
+    let data = device.buffer_zeroed::<u32>(40).unwrap();
+    let args = [Arg::from(&data), 40_u32.into(), 0_u32.into()];
+    let error = device.launch(&kernel, LaunchConfig::grid_1d(40), &args).unwrap_err();
+    let LaunchError::Trap(trap) = &error else { panic!("{error:?}") };
+    let place = trap.place.as_ref().unwrap();
+    assert!(place.file.ends_with("launches.rs"), "{place}");
+    assert_eq!(place.line, division, "{error}");
+    assert!(matches!(trap.site, TrapSite::Kernel { .. }));
+    assert_eq!((trap.trap.warp, trap.trap.lanes), (0, 0xffff));
+}
+
+#[test]
+fn images_without_the_extension_hold_base_instructions_only() {
+    for id in MACHINES.into_iter().filter(|id| !id.ends_with("+x")) {
+        let arch: ArchId = id.parse().unwrap();
+        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let image = device.image(&halves(arch).0).unwrap();
+        let mut seen = 0;
+        for section in &image.sections {
+            if !section.permissions.contains(Permissions::EXECUTE) {
+                continue;
+            }
+            let (start, size) = (section.address as usize, section.size as usize);
+            let code = &image.bytes[start..start + size];
+            for (address, instruction) in disassemble(code, section.address, arch) {
+                let opcode = instruction.unwrap().op.opcode();
+                let base = matches!(opcode.space(), Space::Base(_))
+                    && !opcode.flags().contains(OpcodeFlags::EXTENSION);
+                assert!(base, "{id} {address:#x}: {opcode:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 80, "{id}: {seen}");
+    }
+}
