@@ -70,37 +70,38 @@ impl Code {
         page.and_then(Option::as_deref).unwrap_or(&EMPTY_PAGE)
     }
 
-    /// Decodes the instruction at `pc` and those after it up to the next that may change the pc.
+    /// Decodes the instruction at `pc` and those after it up to the next that may change the pc, but
+    /// not beyond the page: zeros decode, and memory is full of them.
     ///
     /// # Errors
     ///
     /// If `pc` is outside the memory or there is no instruction.
     pub(crate) fn fill<C: Cell>(&mut self, mut pc: u64, cells: &[C]) -> Result<(), TrapKind> {
-        if pc % (1 << self.shift) != 0 {
+        if !pc.is_multiple_of(1 << self.shift) {
             // Word-encoded code off the word boundaries: from now on a slot for every byte.
             self.shift = 0;
             self.pages.clear();
         }
-        let mut slot = self.decode(pc, cells)?;
-        loop {
-            let place = self.place(pc);
-            let number = usize::try_from(place.page).expect("the pc is inside the memory");
-            if self.pages.len() <= number {
-                self.pages.resize(number + 1, None);
-            }
-            self.pages[number].get_or_insert_with(|| Box::new(EMPTY_PAGE))[place.slot] = slot;
-            if slot.op.opcode().flags().contains(OpcodeFlags::CONTROL) {
-                return Ok(());
-            }
-            pc += u64::from(slot.size);
-            // What follows may be data; it is an error only if it is reached.
-            match self.decode(pc, cells) {
-                Ok(next) if self.page(self.place(pc).page)[self.place(pc).slot].size == 0 => {
-                    slot = next;
-                }
-                _ => return Ok(()),
-            }
+        let first = self.place(pc);
+        let slot = self.decode(pc, cells)?;
+        let number = usize::try_from(first.page).expect("the pc is inside the memory");
+        if self.pages.len() <= number {
+            self.pages.resize(number + 1, None);
         }
+        let mut page = self.pages[number].take().unwrap_or_else(|| Box::new(EMPTY_PAGE));
+        page[first.slot] = slot;
+        while !page[self.place(pc).slot].op.opcode().flags().contains(OpcodeFlags::CONTROL) {
+            pc += u64::from(page[self.place(pc).slot].size);
+            let place = self.place(pc);
+            if place.page != first.page || page[place.slot].size != 0 {
+                break;
+            }
+            // What follows may be data; it is an error only if it is reached.
+            let Ok(slot) = self.decode(pc, cells) else { break };
+            page[place.slot] = slot;
+        }
+        self.pages[number] = Some(page);
+        Ok(())
     }
 
     fn decode<C: Cell>(&self, pc: u64, cells: &[C]) -> Result<Slot, TrapKind> {
@@ -109,7 +110,7 @@ impl Code {
         if pc >= size {
             return Err(TrapKind::BadPc { size });
         }
-        let mut bytes = [0; MAX_ENCODED_BYTES + 8];
+        let mut bytes = [0; MAX_ENCODED_BYTES.next_multiple_of(8) + 8];
         let first = (pc / width) as usize;
         let skip = (pc % width) as usize;
         for (bytes, cell) in bytes.chunks_exact_mut(C::Word::BYTES).zip(&cells[first..]) {

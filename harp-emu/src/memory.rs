@@ -77,7 +77,7 @@ impl Memory {
         if bytes > limit {
             return Err(MemoryError::TooLarge { given: bytes, limit });
         }
-        if bytes % u64::from(word.bytes()) != 0 {
+        if !bytes.is_multiple_of(word.bytes().into()) {
             return Err(MemoryError::NotWords { given: bytes, word: word.bytes() });
         }
         let words = match word {

@@ -13,6 +13,7 @@ use crate::word::Word;
 /// What the host can do. Values other than the baseline come from [`Level::detect`] only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is one choice"))]
     avx2: bool,
 }
 

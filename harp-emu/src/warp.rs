@@ -58,7 +58,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
     /// A warp that was never started; `%r0` of lane 0 is `r0`, everything else 0.
     pub(crate) fn new(r0: W) -> Self {
         let regs = vec![[[W::default(); GROUP]; C]; FILE].into_boxed_slice();
-        let mut regs: Box<[Reg<W, C>; FILE]> = regs.try_into().ok().expect("as many as made");
+        let mut regs: Box<[Reg<W, C>; FILE]> = regs.try_into().expect("as many as made");
         regs[0][0][0] = r0;
         let mut preds = Box::new([0; 2 * FILE]);
         preds[usize::from(ALWAYS)] = u64::MAX;

@@ -3,6 +3,7 @@
 //!
 //! `golden/<ArchID, / written _>/<program>.bin` is a flat image for address 0, `.out` what the
 //! original emulator printed. It could not link 8-byte byte-encoded programs, so there are none.
+#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,9 @@
 //! * The stack grows down; `%ra` is the last general register, `%sp` the one before, `%fp` the one
 //!   before that. The lower half of the registers is caller-saved, the upper half callee-saved, and
 //!   so is `%ra` (Gupta 2016, table 1). All predicates are caller-saved.
-//! * Arguments come in `%r0`, `%r1`, ... of the lower half. A kernel takes one: the address of its
-//!   [argument block](ArgumentBlock).
+//! * Arguments come in `%r0`, `%r1`, ... of the lower half. A kernel takes two: the address of its
+//!   [argument block](ArgumentBlock), and the work-item's position in the grid in the first
+//!   dimension ([`KernelEntry`]).
 //! * Each lane's stack is a power of two in size and aligned to it. The [`LaneField`]s lie at its
 //!   base, so any address within the stack gives them away: shift right, shift left. For that
 //!   `%sp` never points past the end: it starts one word below.
@@ -61,32 +62,23 @@ pub enum LaneField {
     Warp,
     /// The core's number.
     Core,
-    /// The work-item's position in the grid, first dimension.
-    GlobalIdX,
-    /// Second dimension.
+    /// The work-item's position in the grid, second dimension.
     GlobalIdY,
     /// Third dimension.
     GlobalIdZ,
-    /// The work-item's position in the grid counted through all dimensions, the first fastest.
-    LinearId,
     /// The lowest address that the lane's stack pointer may take.
     StackLimit,
-    /// A word for the runtime library.
-    Walker,
 }
 
 impl LaneField {
     /// Every field, in the order of their offsets.
-    pub const ALL: [LaneField; 9] = [
+    pub const ALL: [LaneField; 6] = [
         LaneField::Lane,
         LaneField::Warp,
         LaneField::Core,
-        LaneField::GlobalIdX,
         LaneField::GlobalIdY,
         LaneField::GlobalIdZ,
-        LaneField::LinearId,
         LaneField::StackLimit,
-        LaneField::Walker,
     ];
 
     /// The offset from the base of the lane's stack, in bytes.
@@ -98,16 +90,19 @@ impl LaneField {
     pub const fn block_bytes(word: WordSize) -> u32 {
         Self::ALL.len() as u32 * word.bytes() as u32
     }
+}
 
-    /// The field that holds the position in the grid in dimension `dim`, 0 to 2.
-    pub const fn global_id(dim: u8) -> Option<LaneField> {
-        match dim {
-            0 => Some(LaneField::GlobalIdX),
-            1 => Some(LaneField::GlobalIdY),
-            2 => Some(LaneField::GlobalIdZ),
-            _ => None,
-        }
-    }
+/// What a kernel finds in registers when it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelEntry;
+
+impl KernelEntry {
+    /// The address of the [argument block](ArgumentBlock), the same in all lanes.
+    pub const ARGUMENTS: Gpr = Gpr::new(0);
+
+    /// The work-item's position in the grid in the first dimension. The others wait in the lane
+    /// control block: most grids are lines.
+    pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
 }
 
 /// The words at the address that a kernel gets in `%r0`: the extent of the grid in its three

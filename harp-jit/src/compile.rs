@@ -119,8 +119,7 @@ fn optimize(
     options: &CompileOptions,
 ) -> Result<Function, CompileError> {
     let flags = flags(options);
-    let invalid =
-        |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
+    let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
         stage: "mid-end",
         message: error.to_string(),
@@ -161,9 +160,8 @@ fn verify(
     if !options.verify {
         return Ok(());
     }
-    cranelift_codegen::verify_function(func, &flags(options)).map_err(|errors| {
-        CompileError::Internal { stage, message: format!("`{name}`: {errors}") }
-    })
+    cranelift_codegen::verify_function(func, &flags(options))
+        .map_err(|errors| CompileError::Internal { stage, message: format!("`{name}`: {errors}") })
 }
 
 fn count_insts(func: &Function) -> usize {

@@ -20,10 +20,25 @@ pub(crate) enum Intrinsic {
     WarpId,
     /// The core's number.
     CoreId,
-    /// The work-item's position in the grid in one dimension, 0 to 2.
-    GlobalId(u8),
+    /// The work-item's position in the grid in one dimension.
+    GlobalId(Dimension),
     /// Its operand, of any type, which the user promises to be equal in all executing lanes.
     AssumeUniform,
+}
+
+/// A dimension of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Dimension {
+    X,
+    Y,
+    Z,
+}
+
+impl Dimension {
+    /// The dimension with this number, 0 to 2.
+    pub(crate) fn new(number: u8) -> Option<Dimension> {
+        [Dimension::X, Dimension::Y, Dimension::Z].get(usize::from(number)).copied()
+    }
 }
 
 /// How the result of an intrinsic varies over the lanes of a warp.
@@ -42,16 +57,16 @@ const TABLE: [(Intrinsic, &str, Variation); 7] = [
     (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
     (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
     (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
-    (Intrinsic::GlobalId(0), "harp_global_id_x", Variation::Divergent),
-    (Intrinsic::GlobalId(1), "harp_global_id_y", Variation::Divergent),
-    (Intrinsic::GlobalId(2), "harp_global_id_z", Variation::Divergent),
+    (Intrinsic::GlobalId(Dimension::X), "harp_global_id_x", Variation::Divergent),
+    (Intrinsic::GlobalId(Dimension::Y), "harp_global_id_y", Variation::Divergent),
+    (Intrinsic::GlobalId(Dimension::Z), "harp_global_id_z", Variation::Divergent),
     (Intrinsic::AssumeUniform, "harp_assume_uniform", Variation::AssumedUniform),
 ];
 
 impl Intrinsic {
     /// The position in the grid in dimension `dim`; none if there is no such dimension.
     pub(crate) fn global_id(dim: u8) -> Option<Intrinsic> {
-        (dim < 3).then_some(Intrinsic::GlobalId(dim))
+        Dimension::new(dim).map(Intrinsic::GlobalId)
     }
 
     /// The intrinsic with this name.

@@ -21,8 +21,7 @@
 //! # Example
 //!
 //! ```
-//! use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
-//! use harp_jit::{ArchId, CompileOptions, KernelBuilder, KernelSource, ParamType};
+//! use harp_jit::prelude::*;
 //!
 //! let arch: ArchId = "harp32".parse()?;
 //! let mut source = KernelSource::new("double", arch);
@@ -70,3 +69,17 @@ pub use error::CompileError;
 pub use harp_isa::ArchId;
 pub use kernel::{CompileStats, Kernel};
 pub use source::{SourceMap, SourcePlace};
+
+/// Cranelift's intermediate representation, of the version that this crate is built upon.
+pub use cranelift_codegen::ir;
+
+/// What building and compiling a kernel takes, in one import.
+pub mod prelude {
+    pub use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+    pub use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+
+    pub use crate::{
+        ArchId, CompileError, CompileOptions, Kernel, KernelBuilder, KernelSource, OptLevel,
+        ParamType,
+    };
+}

@@ -70,3 +70,15 @@ pub use device::{Device, DeviceConfig, DeviceError};
 pub use heap::OutOfMemory;
 pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
 pub use report::Report;
+
+/// Builders and options of the code generator.
+pub use harp_jit as jit;
+
+/// What building, compiling and launching a kernel takes, in one import.
+pub mod prelude {
+    pub use harp_jit::prelude::*;
+
+    pub use crate::{
+        Arg, Buffer, Device, DeviceConfig, Element, LaunchConfig, LaunchError, Report,
+    };
+}

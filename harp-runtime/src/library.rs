@@ -4,7 +4,7 @@
 //! address 0, followed by a chunk `runtime.arguments` and one `runtime.kernel`; that the host fills
 //! in the [descriptor](Descriptor) before the run; and that the kernel keeps the calling
 //! convention of [`harp_isa::abi`]. It guarantees that each work-item of the grid runs the kernel
-//! once, with its position in its lane control block, and that surplus lanes of the last chunk do
+//! once, with its position where [`harp_isa::abi`] has it, and that surplus lanes of the last chunk do
 //! not run it.
 //!
 //! Work-items are dealt out in chunks of as many as a warp has lanes: of `w` warps in all cores,
@@ -85,10 +85,8 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
         ("L_LANE", field(LaneField::Lane)),
         ("L_WARP", field(LaneField::Warp)),
         ("L_CORE", field(LaneField::Core)),
-        ("L_X", field(LaneField::GlobalIdX)),
         ("L_Y", field(LaneField::GlobalIdY)),
         ("L_Z", field(LaneField::GlobalIdZ)),
-        ("L_LINEAR", field(LaneField::LinearId)),
         ("L_STACK_LIMIT", field(LaneField::StackLimit)),
         ("L_BYTES", i64::from(LaneField::block_bytes(word))),
         ("A_EXTENT_X", i64::from(ArgumentBlock::grid_extent(0, word))),
@@ -129,9 +127,7 @@ impl Registers {
 
 #[cfg(test)]
 mod tests {
-    use harp_isa::{
-        Instruction, Op, Opcode, OpcodeFlags, Operand, Permissions, Space, disassemble, link,
-    };
+    use harp_isa::{Instruction, Op, Opcode, OpcodeFlags, Operand, Permissions, disassemble, link};
 
     use super::*;
 
@@ -177,9 +173,7 @@ mod tests {
         for arch in machines() {
             for (address, instruction) in code(arch) {
                 let opcode = instruction.op.opcode();
-                let base = matches!(opcode.space(), Space::Base(_))
-                    && !opcode.flags().contains(OpcodeFlags::EXTENSION);
-                assert!(base, "{arch} {address:#x}: {opcode:?}");
+                assert!(!opcode.is_extension(), "{arch} {address:#x}: {opcode:?}");
                 let privileged = opcode.flags().contains(OpcodeFlags::PRIVILEGED);
                 assert!(!privileged, "{arch} {address:#x}: {opcode:?} runs in user mode");
                 seen += 1;

@@ -1,4 +1,5 @@
 //! Saxpy through the whole house, bit for bit against the host.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{CompileOptions, Kernel, OptLevel};

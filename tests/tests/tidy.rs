@@ -1,5 +1,6 @@
 //! The rules of the house that no compiler checks: who may know whom, and that documents name
 //! things that exist.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,6 +5,8 @@
 //! Where all lanes of the machine execute, results are stored as they are, those of lanes that the
 //! machine lacks included; otherwise they are blended with the old values.
 
+#![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
+
 use std::array;
 
 use harp_isa::{Gpr, Pred};
@@ -45,6 +47,13 @@ pub(super) fn spread<W: Word>(mask: u64, group: usize) -> [W; GROUP] {
         let bit = W::from_u64(1 << i);
         if bits & bit == bit { W::ONES } else { W::default() }
     })
+}
+
+/// The bits that are set in any of the words.
+#[inline(always)]
+pub(super) fn any_bits<W: Word>(words: &[W; GROUP]) -> W {
+    let [a, b, c, d, e, f, g, h] = *words;
+    ((a | e) | (c | g)) | ((b | f) | (d | h))
 }
 
 impl<W: Word, const C: usize> Exec<'_, W, C> {
@@ -149,16 +158,20 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     /// The lanes, executing or not, where `f` of the sources holds.
     #[inline(always)]
     pub(super) fn test<const K: usize>(&self, src: [Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
-        let mut bits = 0;
+        // Each word of these gathers its lanes' bits where they belong, so that a single reduction
+        // at the end crosses lanes. Words of 4 bytes hold the bits of half the lanes.
+        let mut halves = [[W::default(); GROUP]; 2];
         for c in 0..C {
             let x: [[W; GROUP]; K] = array::from_fn(|k| self.reg(src[k])[c]);
-            let mut group = 0u32;
-            for i in 0..GROUP {
-                group |= u32::from(f(array::from_fn(|k| x[k][i]))) << i;
-            }
-            bits |= u64::from(group) << (c * GROUP);
+            let (half, shift) = (c * GROUP / W::BITS as usize, c * GROUP % W::BITS as usize);
+            let old = halves[half];
+            halves[half] = array::from_fn(|i| {
+                let bit = W::from_u64(1 << (shift + i));
+                old[i] | if f(array::from_fn(|k| x[k][i])) { bit } else { W::default() }
+            });
         }
-        bits
+        let [low, high] = halves.map(|words| any_bits(&words).to_u64());
+        low | high.checked_shl(W::BITS).unwrap_or(0)
     }
 
     /// `dst` := whether `f` of the sources holds, in the executing lanes.

@@ -9,11 +9,30 @@ use std::array;
 
 use harp_isa::Gpr;
 
-use super::lanes::{index, lanes_of, spread};
+use super::lanes::{any_bits, index, lanes_of, spread};
 use super::{Exec, Flow, NEXT};
 use crate::trap::TrapKind;
 use crate::warp::{GROUP, Reg};
 use crate::word::{Cell, Word};
+
+/// How many bytes an access moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// From the address to the end of the word in memory that it lies in.
+    Word,
+    /// So many, whatever the alignment.
+    Bytes(usize),
+}
+
+impl Width {
+    /// The bytes that an access at `address` moves.
+    fn at<W: Word>(self, address: W) -> usize {
+        match self {
+            Width::Word => W::BYTES - address.to_u64() as usize % W::BYTES,
+            Width::Bytes(bytes) => bytes,
+        }
+    }
+}
 
 /// How a narrow load fills the rest of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +69,21 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         let size = W::from_u64(size_of_val(self.env.cells) as u64);
         let first = addresses.as_flattened()[self.first()];
         let base = first.sub(W::from_u64(self.first() as u64 * width));
-        let (mut outside, mut differ, mut jump) = (zero, zero, zero);
-        for c in 0..C {
+        // Bits where an address is not what it should be, without crossing lanes until the end.
+        let mut outside = [zero; GROUP];
+        let mut differ = [zero; GROUP];
+        let mut jump = [zero; GROUP];
+        for (c, at) in addresses.iter().enumerate() {
             let select = spread::<W>(self.mask, c);
-            let group = addresses[c];
-            for i in 0..GROUP {
-                let expected = base.add(W::from_u64((c * GROUP + i) as u64 * width));
-                outside = outside | (if group[i] >= size { select[i] } else { zero });
-                outside = outside | (group[i] & select[i] & W::from_u64(width - 1));
-                differ = differ | ((group[i] ^ first) & select[i]);
-                jump = jump | ((group[i] ^ expected) & select[i]);
-            }
+            let (o, d, j) = (outside, differ, jump);
+            let is_outside = |x: W| if x >= size { W::ONES } else { x & W::from_u64(width - 1) };
+            let expected = |i: usize| base.add(W::from_u64((c * GROUP + i) as u64 * width));
+            outside = array::from_fn(|i| o[i] | (is_outside(at[i]) & select[i]));
+            differ = array::from_fn(|i| d[i] | ((at[i] ^ first) & select[i]));
+            jump = array::from_fn(|i| j[i] | ((at[i] ^ expected(i)) & select[i]));
         }
-        Shape { whole: outside == zero, uniform: differ == zero, consecutive: jump == zero }
+        let none = |bits: &[W; GROUP]| any_bits(bits) == zero;
+        Shape { whole: none(&outside), uniform: none(&differ), consecutive: none(&jump) }
     }
 
     /// The place of a word in memory.
@@ -77,7 +98,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         let addresses = self.addresses(base, offset);
         let shape = self.shape(&addresses);
         if !shape.whole {
-            return self.load_each(dst, &addresses, W::BYTES, Extend::Zero);
+            return self.load_each(dst, &addresses, Width::Word, Extend::Zero);
         }
         let cells = self.env.cells;
         let first = Self::cell_index(addresses.as_flattened()[self.first()]);
@@ -112,7 +133,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         let addresses = self.addresses(base, offset);
         let shape = self.shape(&addresses);
         if !shape.whole {
-            return self.store_each(value, &addresses, W::BYTES);
+            return self.store_each(value, &addresses, Width::Word);
         }
         let cells = self.env.cells;
         let values = self.reg(value).as_flattened();
@@ -147,7 +168,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     ) -> Flow {
         self.warp.stats.loads += self.executing();
         let addresses = self.addresses(base, offset);
-        self.load_each(dst, &addresses, width, extend)
+        self.load_each(dst, &addresses, Width::Bytes(width), extend)
     }
 
     #[inline(never)]
@@ -160,23 +181,23 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     ) -> Flow {
         self.warp.stats.stores += self.executing();
         let addresses = self.addresses(base, offset);
-        self.store_each(value, &addresses, width)
+        self.store_each(value, &addresses, Width::Bytes(width))
     }
 
-    /// Loads `width` bytes in each executing lane; where `width` is that of a word, those up to
-    /// the end of the word in memory.
+    /// Loads in each executing lane.
     #[inline(never)]
-    fn load_each(&mut self, dst: Gpr, addresses: &Reg<W, C>, width: usize, extend: Extend) -> Flow {
+    fn load_each(&mut self, dst: Gpr, addresses: &Reg<W, C>, width: Width, extend: Extend) -> Flow {
         self.check(addresses, width, false)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
             let address = addresses.as_flattened()[lane];
+            let bytes = width.at(address);
             let value = if self.is_console(address) {
                 self.console.input.pop().map_or(0, u64::from)
             } else {
-                load_bytes::<W>(cells, address, width)
+                load_bytes::<W>(cells, address, bytes)
             };
-            let unused = 64 - 8 * width as u32;
+            let unused = 64 - 8 * bytes as u32;
             let value = match extend {
                 Extend::Zero => value,
                 Extend::Sign => ((value << unused).cast_signed() >> unused).cast_unsigned(),
@@ -186,10 +207,9 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         NEXT
     }
 
-    /// Stores `width` bytes in each executing lane, lowest lane first; where `width` is that of a
-    /// word, those up to the end of the word in memory.
+    /// Stores in each executing lane, lowest first.
     #[inline(never)]
-    fn store_each(&mut self, value: Gpr, addresses: &Reg<W, C>, width: usize) -> Flow {
+    fn store_each(&mut self, value: Gpr, addresses: &Reg<W, C>, width: Width) -> Flow {
         self.check(addresses, width, true)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
@@ -198,18 +218,18 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
             if self.is_console(address) {
                 self.console.output.push(value.to_u64() as u8);
             } else {
-                store_bytes::<W>(cells, address, value.to_u64(), width);
+                store_bytes::<W>(cells, address, value.to_u64(), width.at(address));
             }
         }
         NEXT
     }
 
-    /// A trap in the executing lanes where `width` bytes are neither in memory nor on a device.
-    fn check(&mut self, addresses: &Reg<W, C>, width: usize, store: bool) -> Flow {
+    /// A trap in the executing lanes whose bytes are neither in memory nor on a device.
+    fn check(&mut self, addresses: &Reg<W, C>, width: Width, store: bool) -> Flow {
         let size = size_of_val(self.env.cells) as u64;
         let bad = |&lane: &usize| {
             let address = addresses.as_flattened()[lane];
-            let end = address.to_u64().checked_add(bytes_moved::<W>(address, width) as u64);
+            let end = address.to_u64().checked_add(width.at(address) as u64);
             end.is_none_or(|end| end > size) && !self.is_console(address)
         };
         let bad = lanes_of(self.mask).filter(bad).fold(0, |bad, lane| bad | 1 << lane);
@@ -232,17 +252,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     }
 }
 
-/// How many bytes an access of `width` bytes at `address` moves: one of a word stops at the end of
-/// the word in memory.
-fn bytes_moved<W: Word>(address: W, width: usize) -> usize {
-    if width == W::BYTES { width - address.to_u64() as usize % W::BYTES } else { width }
-}
-
-/// The bytes that an access of `width` bytes at `address` moves, zero-extended. They are in memory.
-fn load_bytes<W: Word>(cells: &[W::Cell], address: W, width: usize) -> u64 {
+/// The bytes from `address` on, 1 to 8 and no more than a word, zero-extended. They are in memory.
+fn load_bytes<W: Word>(cells: &[W::Cell], address: W, bytes: usize) -> u64 {
     let at = address.to_u64() as usize;
     let (cell, skip) = (at / W::BYTES, at % W::BYTES);
-    let bytes = bytes_moved(address, width);
     let mut value = cells[cell].load().to_u64() >> (8 * skip);
     if skip + bytes > W::BYTES {
         value |= cells[cell + 1].load().to_u64() << (8 * (W::BYTES - skip));
@@ -250,11 +263,10 @@ fn load_bytes<W: Word>(cells: &[W::Cell], address: W, width: usize) -> u64 {
     value & ones(bytes)
 }
 
-/// Stores the bytes that an access of `width` bytes at `address` moves. They are in memory.
-fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, width: usize) {
+/// Stores the bytes from `address` on, 1 to 8 and no more than a word. They are in memory.
+fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, bytes: usize) {
     let at = address.to_u64() as usize;
     let (cell, skip) = (at / W::BYTES, at % W::BYTES);
-    let bytes = bytes_moved(address, width);
     let mask = ones(bytes);
     let word = W::from_u64;
     cells[cell].merge(word(value << (8 * skip)), word(mask << (8 * skip)));

@@ -91,15 +91,15 @@ impl<W: Word, const C: usize> Visitor for Exec<'_, W, C> {
     }
     #[inline(always)]
     fn addi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a.add(b))
+        self.map_imm(dst, src, imm, W::add)
     }
     #[inline(always)]
     fn subi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a.sub(b))
+        self.map_imm(dst, src, imm, W::sub)
     }
     #[inline(always)]
     fn muli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a.mul(b))
+        self.map_imm(dst, src, imm, W::mul)
     }
     #[inline(always)]
     fn divi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
@@ -111,11 +111,11 @@ impl<W: Word, const C: usize> Visitor for Exec<'_, W, C> {
     }
     #[inline(always)]
     fn shli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a.shl(b))
+        self.map_imm(dst, src, imm, W::shl)
     }
     #[inline(always)]
     fn shri(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a.shr(b))
+        self.map_imm(dst, src, imm, W::shr)
     }
     #[inline(always)]
     fn ldi(&mut self, dst: Gpr, imm: i64) -> Flow {

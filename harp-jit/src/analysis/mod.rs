@@ -16,7 +16,6 @@ mod sync;
 mod tests;
 mod uniformity;
 
-pub(crate) use cause::Cause;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 
@@ -52,7 +51,7 @@ impl Flow {
         all.filter(|&pred| self.dominators.is_reachable(pred))
     }
 
-    pub(crate) fn dominates(&self, above: Block, below: Block) -> bool {
+    fn dominates(&self, above: Block, below: Block) -> bool {
         self.dominators.block_dominates(above, below)
     }
 

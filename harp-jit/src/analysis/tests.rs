@@ -3,7 +3,8 @@
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Block, Function, Value};
 
-use super::{Cause, Flow, Uniformity};
+use super::cause::Cause;
+use super::{Flow, Uniformity};
 
 fn kernel(body: &str) -> Function {
     let text = format!(

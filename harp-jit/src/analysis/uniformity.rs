@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef,
+    Block, BlockArg, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef,
 };
 use cranelift_codegen::loop_analysis::Loop;
 use hashbrown::HashMap;
@@ -81,9 +81,7 @@ impl Uniformity {
             let _ = write!(text, " <- {cause}");
             next = match cause {
                 Cause::Operand(value) => self.divergence(func, value),
-                Cause::Merge(branch)
-                | Cause::Rounds(branch)
-                | Cause::Iteration { branch, .. } => {
+                Cause::Merge(branch) | Cause::Rounds(branch) | Cause::Iteration { branch, .. } => {
                     func.layout.inst_block(branch).and_then(|block| self.branches[block])
                 }
                 _ => None,
@@ -206,7 +204,7 @@ impl Solver<'_> {
         }
         if opcode.can_load() {
             let plain = opcode == Opcode::Load;
-            let readonly = data.memflags_data(dfg).is_some_and(|flags| flags.readonly());
+            let readonly = data.memflags_data(dfg).is_some_and(MemFlagsData::readonly);
             if !(plain && readonly) {
                 return Some(Cause::Memory);
             }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use cranelift_codegen::ir::{Block, Inst, Type, Value};
 
-use super::{BuildError, BuildErrorKind, Caller, KernelBuilder, frontend_config};
+use super::{BuildError, BuildErrorKind, Caller, KernelBuilder, machine_config};
 
 /// How far a block is built.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl KernelBuilder<'_> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.inner.finalize(frontend_config(self.arch));
+        self.inner.finalize(machine_config(self.arch));
         *self.finalized = true;
         Ok(())
     }

@@ -121,5 +121,4 @@ impl KernelBuilder<'_> {
             self.inner.ins().jump(block, args);
         }
     }
-
 }

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use cranelift_codegen::ir::{
-    AbiParam, Function, Signature, SourceLoc, UserFuncName,
-};
+use cranelift_codegen::ir::{AbiParam, Function, Signature, SourceLoc, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::ArchId;

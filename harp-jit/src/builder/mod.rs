@@ -11,8 +11,8 @@ use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Type, Value, types};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
-use harp_isa::{ArchId, WordSize};
-use target_lexicon::PointerWidth;
+use harp_isa::{ArchId, TripleError, WordSize};
+use target_lexicon::{PointerWidth, Triple};
 
 use crate::intrinsic::Intrinsic;
 use crate::source::{SourceMap, SourcePlace};
@@ -52,8 +52,17 @@ pub(crate) fn word_float(word: WordSize) -> Type {
     }
 }
 
-/// What cranelift's frontend wants to know of the target.
-pub fn frontend_config(arch: ArchId) -> TargetFrontendConfig {
+/// What cranelift's frontend wants to know of a target: `ArchId` converts to and from a triple.
+///
+/// # Errors
+///
+/// If the triple names no HARP machine.
+pub fn frontend_config(target: &Triple) -> Result<TargetFrontendConfig, TripleError> {
+    ArchId::try_from(target).map(machine_config)
+}
+
+/// The same for a machine.
+fn machine_config(arch: ArchId) -> TargetFrontendConfig {
     TargetFrontendConfig {
         default_call_conv: CallConv::Fast,
         pointer_width: match arch.word() {

@@ -85,9 +85,8 @@ impl KernelBuilder<'_> {
         }
         let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);
         let offset = ArgumentBlock::grid_extent(dim, self.arch.word()).cast_signed();
-        let load = |at: &mut FuncCursor<'_>| {
-            at.ins().load(ty, argument_flags(), argument_block, offset)
-        };
+        let load =
+            |at: &mut FuncCursor<'_>| at.ins().load(ty, argument_flags(), argument_block, offset);
         let size = self.in_prologue(place, load);
         self.prologue.sizes[usize::from(dim)] = Some(size);
         size

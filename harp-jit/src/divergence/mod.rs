@@ -29,11 +29,13 @@ use crate::error::Unsupported;
 
 mod check;
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod simulator;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::{Imbalance, check};
+pub(crate) use check::check;
 
 /// A divergent branch and the block where its lanes come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,8 +134,13 @@ fn obstacle(func: &Function, flow: &Flow, block: Block, inst: Inst) -> Option<St
     if region.contains(&block) {
         return Some("divergent loop: lanes leave it in different iterations".to_owned());
     }
+    // To be dominated by the branch would not be enough: lanes can also come from behind the join,
+    // if they cannot reach a return from there.
+    let mut own = EntitySet::new();
+    own.extend(region.iter().copied().chain([block]));
     let mut inside = region.iter().filter(|&&inside| !ends_in_trap(func, inside));
-    let foreign = inside.find(|&&inside| !flow.dominates(block, inside))?;
+    let foreign =
+        inside.find(|&&inside| !flow.predecessors(inside).all(|from| own.contains(from)))?;
     Some(format!("divergent branch into {foreign}, which other branches lead to as well"))
 }
 
@@ -146,8 +153,8 @@ fn insert_join(func: &mut Function, block: Block, branch: Inst, end: Block) -> B
     for from in region.into_iter().chain([block]) {
         let Some(inst) = func.layout.last_inst(from) else { continue };
         let dfg = &mut func.dfg;
-        let calls = dfg.insts[inst]
-            .branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+        let calls =
+            dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
         for call in calls {
             if call.block(&dfg.value_lists) == end {
                 call.set_block(join, &mut dfg.value_lists);

@@ -5,9 +5,7 @@
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    Block, BlockCall, Function, Inst, InstructionData, Opcode, Value,
-};
+use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode, Value};
 
 use super::Plan;
 use crate::analysis::Uniformity;
@@ -150,7 +148,9 @@ impl<'a> Warp<'a> {
             }
             InstructionData::Binary { opcode, args: [x, y] } => {
                 let columns = self.columns(&[x, y]);
-                self.set(result.unwrap(), |lane| binary(opcode, columns[lane][0], columns[lane][1]));
+                self.set(result.unwrap(), |lane| {
+                    binary(opcode, columns[lane][0], columns[lane][1])
+                });
             }
             InstructionData::IntCompare { cond, args: [x, y], .. } => {
                 let columns = self.columns(&[x, y]);

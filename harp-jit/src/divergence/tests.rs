@@ -1,24 +1,13 @@
-//! Plans of small functions by hand, and of random ones against a simulated warp.
+//! Plans of small functions, run on a simulated warp.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
-    TrapCode, Value,
-};
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
-use cranelift_frontend::Variable;
-use harp_isa::ArchId;
-use proptest::collection::vec;
-use proptest::prelude::any;
-use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 
+use super::check::Imbalance;
 use super::simulator::{End, Trace, Warp};
-use super::{Imbalance, Plan, Unsupported, check, plan};
+use super::{Plan, Unsupported, check, plan};
 use crate::analysis::Uniformity;
-use crate::builder::{KernelBuilder, KernelSource};
 use crate::legalize::legalize;
 
 const HEADER: &str = "
@@ -30,7 +19,7 @@ block0(v0: i32):
     v2 = call fn2()
 ";
 
-fn verify(func: &Function) {
+pub(super) fn verify(func: &Function) {
     let flags = settings::Flags::new(settings::builder());
     verify_function(func, &flags).unwrap_or_else(|errors| panic!("{errors}\n{}", func.display()));
 }
@@ -52,7 +41,7 @@ fn planned(func: &Function) -> Result<(Function, Plan, Uniformity), Unsupported>
 }
 
 /// Plans and runs; returns the plan and the number of splits in which lanes disagreed.
-fn runs(func: &Function) -> Result<(Plan, usize), Unsupported> {
+pub(super) fn runs(func: &Function) -> Result<(Plan, usize), Unsupported> {
     let (after, plan, facts) = planned(func)?;
     // The simulator knows no conditional traps, so the reference runs legal code too.
     let mut reference = func.clone();
@@ -309,6 +298,20 @@ fn a_trap_block_may_be_shared() {
 }
 
 #[test]
+fn a_way_to_a_trap_from_behind_the_join_is_refused() {
+    // No return can be reached from block1, so block2 is where the lanes of block0 join.
+    let func = kernel(
+        "   brif v1, block1, block2
+        block1: call fn1(v0)
+            jump block3
+        block2: brif v2, block1, block4
+        block3: trap user1
+        block4: return",
+    );
+    assert!(refused(&func).contains("block1"));
+}
+
+#[test]
 fn both_sides_may_trap() {
     let func = kernel(
         "   brif v1, block1, block2
@@ -362,242 +365,4 @@ fn the_checker_finds_what_is_wrong() {
     assert!(with(&[join, other]).is_err());
     let entry = after.layout.entry_block().unwrap();
     assert_eq!(with(&[entry, join]), Err(Imbalance::NothingToJoin { block: entry }));
-}
-
-/// Makes programs out of random bytes. All zero bytes make a small one, so failures shrink.
-struct Generator<'a> {
-    bytes: std::slice::Iter<'a, u8>,
-    vars: Vec<Variable>,
-    emit: FuncRef,
-}
-
-impl<'a> Generator<'a> {
-    fn new(b: &mut KernelBuilder<'_>, bytes: &'a [u8]) -> Generator<'a> {
-        let mut signature = Signature::new(CallConv::Fast);
-        signature.params.push(AbiParam::new(I32));
-        let signature = b.inner().import_signature(signature);
-        let emit = b.inner().import_function(ExtFuncData {
-            name: ExternalName::testcase("emit"),
-            signature,
-            colocated: true,
-            patchable: false,
-        });
-        let start = [b.warp_id(), b.lane_id(), b.warp_id(), b.lane_id()];
-        let vars = start.map(|value| {
-            let var = b.declare_var(I32);
-            b.def_var(var, value);
-            var
-        });
-        Generator { bytes: bytes.iter(), vars: vars.to_vec(), emit }
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.bytes.next().copied().unwrap_or(0)
-    }
-
-    fn below(&mut self, limit: u8) -> u8 {
-        self.byte() % limit
-    }
-
-    fn var(&mut self) -> Variable {
-        let index = self.below(4);
-        self.vars[usize::from(index)]
-    }
-
-    /// A variable, or a small number.
-    fn operand(&mut self, b: &mut KernelBuilder<'_>) -> Value {
-        match self.below(5) {
-            4 => {
-                let number = i64::from(self.below(4));
-                b.ins().iconst(I32, number)
-            }
-            index => b.use_var(self.vars[usize::from(index)]),
-        }
-    }
-
-    fn condition(&mut self, b: &mut KernelBuilder<'_>) -> Value {
-        let [x, y] = [self.operand(b), self.operand(b)];
-        let codes = [IntCC::NotEqual, IntCC::UnsignedLessThan, IntCC::SignedLessThan];
-        let code = codes[usize::from(self.below(3))];
-        b.ins().icmp(code, x, y)
-    }
-
-    fn emit(&mut self, b: &mut KernelBuilder<'_>) {
-        let value = self.operand(b);
-        let emit = self.emit;
-        b.ins().call(emit, &[value]);
-    }
-
-    fn assign(&mut self, b: &mut KernelBuilder<'_>) {
-        let [x, y] = [self.operand(b), self.operand(b)];
-        let value = match self.below(4) {
-            0 => b.ins().iadd(x, y),
-            1 => b.ins().bxor(x, y),
-            2 => b.ins().band(x, y),
-            _ => x,
-        };
-        let var = self.var();
-        b.def_var(var, value);
-    }
-
-    fn statements(&mut self, b: &mut KernelBuilder<'_>, depth: u8) {
-        for _ in 0..=self.below(3) {
-            self.statement(b, depth);
-        }
-    }
-
-    fn statement(&mut self, b: &mut KernelBuilder<'_>, depth: u8) {
-        let kind = if depth == 0 { self.below(3) } else { self.below(8) };
-        match kind {
-            0 => self.emit(b),
-            1 | 2 => self.assign(b),
-            3 => {
-                let condition = self.condition(b);
-                b.if_then(condition, |b| self.statements(b, depth - 1));
-            }
-            4 => {
-                let condition = self.condition(b);
-                // Both closures draw from one source of bytes.
-                let this = std::cell::RefCell::new(self);
-                b.if_else(
-                    condition,
-                    |b| this.borrow_mut().statements(b, depth - 1),
-                    |b| this.borrow_mut().statements(b, depth - 1),
-                );
-            }
-            5 => {
-                let [start, step] = [0, 1].map(|number| b.ins().iconst(I32, number));
-                let (bound, three) = (self.operand(b), b.ins().iconst(I32, 3));
-                let end = b.ins().band(bound, three);
-                let counter = self.var();
-                b.for_range(start, end, step, |b, i| {
-                    b.def_var(counter, i);
-                    self.statements(b, depth - 1);
-                });
-            }
-            6 => {
-                let var = self.var();
-                let this = std::cell::RefCell::new(self);
-                b.while_loop(
-                    |b| {
-                        this.borrow_mut().assign(b);
-                        let (value, two) = (b.use_var(var), b.ins().iconst(I32, 2));
-                        b.ins().icmp(IntCC::UnsignedLessThan, value, two)
-                    },
-                    |b| {
-                        this.borrow_mut().statements(b, depth - 1);
-                        let (value, one) = (b.use_var(var), b.ins().iconst(I32, 1));
-                        let next = b.ins().iadd(value, one);
-                        b.def_var(var, next);
-                    },
-                );
-            }
-            _ => {
-                let condition = self.condition(b);
-                let rare = self.operand(b);
-                let hundred = b.ins().iconst(I32, 5);
-                let both = b.ins().icmp(IntCC::Equal, rare, hundred);
-                let trap = b.ins().band(condition, both);
-                b.ins().trapnz(trap, TrapCode::unwrap_user(1));
-            }
-        }
-    }
-
-    /// A graph of blocks without any structure.
-    fn graph(&mut self, b: &mut KernelBuilder<'_>) {
-        let count = 2 + self.below(7);
-        let blocks: Vec<Block> = (0..count).map(|_| b.create_block()).collect();
-        b.ins().jump(blocks[0], &[]);
-        for (index, &block) in blocks.iter().enumerate() {
-            b.switch_to_block(block);
-            for _ in 0..self.below(3) {
-                self.assign(b);
-            }
-            self.emit(b);
-            // Mostly forward, so that many graphs end.
-            let mut target = || {
-                let step = usize::from(self.below(4));
-                blocks[if step == 3 { index / 2 } else { (index + 1 + step).min(blocks.len() - 1) }]
-            };
-            let [on_true, on_false] = [target(), target()];
-            if block == blocks[blocks.len() - 1] {
-                b.return_();
-                continue;
-            }
-            match self.below(8) {
-                0 => {
-                    b.ins().jump(on_true, &[]);
-                }
-                1 if self.below(4) == 3 => {
-                    b.ins().trap(TrapCode::unwrap_user(2));
-                }
-                _ => {
-                    let condition = self.condition(b);
-                    b.ins().brif(condition, on_true, &[], on_false, &[]);
-                }
-            }
-        }
-    }
-}
-
-fn build(bytes: &[u8], fill: impl FnOnce(&mut Generator<'_>, &mut KernelBuilder<'_>)) -> Function {
-    let mut source = KernelSource::new("random", ArchId::HARP32);
-    let mut b = KernelBuilder::new(&mut source);
-    let mut generator = Generator::new(&mut b, bytes);
-    fill(&mut generator, &mut b);
-    b.finalize().unwrap();
-    verify(source.function());
-    source.function().clone()
-}
-
-/// What random programs came to.
-#[derive(Debug, Default)]
-struct Outcomes {
-    refused: usize,
-    uniform: usize,
-    parted: usize,
-}
-
-fn random_programs(
-    cases: u32,
-    fill: impl Fn(&mut Generator<'_>, &mut KernelBuilder<'_>),
-) -> Outcomes {
-    let outcomes = std::cell::RefCell::new(Outcomes::default());
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let test = |bytes: Vec<u8>| -> TestCaseResult {
-        let func = build(&bytes, &fill);
-        // What the entry does not reach is no business of a plan; the mid-end drops it.
-        let mut context = cranelift_codegen::Context::for_function(func);
-        context.compute_cfg();
-        context.compute_domtree();
-        let flags = settings::Flags::new(settings::builder());
-        context.eliminate_unreachable_code(&flags).unwrap();
-        let mut outcomes = outcomes.borrow_mut();
-        match runs(&context.func) {
-            Err(_) => outcomes.refused += 1,
-            Ok((_, 0)) => outcomes.uniform += 1,
-            Ok(_) => outcomes.parted += 1,
-        }
-        Ok(())
-    };
-    TestRunner::new(config).run(&vec(any::<u8>(), 0..120), test).unwrap_or_else(|e| panic!("{e}"));
-    outcomes.into_inner()
-}
-
-#[test]
-fn random_structured_programs_run_as_each_lane_alone() {
-    let outcomes = random_programs(600, |generator, b| {
-        generator.statements(b, 3);
-        generator.emit(b);
-        b.return_();
-    });
-    assert!(outcomes.parted > 60, "{outcomes:?}");
-    assert!(outcomes.refused > 5 && outcomes.uniform > 5, "{outcomes:?}");
-}
-
-#[test]
-fn random_graphs_run_as_each_lane_alone_or_are_refused() {
-    let outcomes = random_programs(20000, |generator, b| generator.graph(b));
-    assert!(outcomes.parted > 60, "{outcomes:?}");
-    assert!(outcomes.refused > 60 && outcomes.uniform > 5, "{outcomes:?}");
 }

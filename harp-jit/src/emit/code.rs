@@ -119,8 +119,8 @@ impl CodeBuffer {
         for index in (0..self.items.len()).rev() {
             let Item::Jump { target, .. } = self.items[index] else { continue };
             let destination = self.destination(target);
-            removed[index] |= destination > index
-                && (index + 1..destination).all(|between| removed[between]);
+            removed[index] |=
+                destination > index && (index + 1..destination).all(|between| removed[between]);
         }
         removed
     }

@@ -17,10 +17,10 @@ mod constant;
 mod frame;
 mod moves;
 
-pub(crate) use code::CodeTooLarge;
 use code::CodeBuffer;
-pub(crate) use frame::lane_stack_bytes;
+pub(crate) use code::CodeTooLarge;
 use frame::Frame;
+pub(crate) use frame::lane_stack_bytes;
 
 /// Machine code of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,9 @@ impl EmitError {
             limit,
         };
         match self {
-            EmitError::TooLarge(CodeTooLarge { given, limit: most }) => limit("a jump", given, most),
+            EmitError::TooLarge(CodeTooLarge { given, limit: most }) => {
+                limit("a jump", given, most)
+            }
             EmitError::Frame { given, limit: most } => limit("a stack frame", given, most),
             EmitError::Encode(error) => {
                 CompileError::Internal { stage: "emission", message: error.to_string() }
@@ -145,12 +147,9 @@ impl Emitter<'_> {
         let mut regs = self.allocated.operands(index);
         let mut gpr = || expect_gpr(regs.next());
         match &self.vcode.insts[index] {
-            MInst::Op { opcode, guard, operands } => self.machine_inst(
-                index,
-                *opcode,
-                guard.is_some(),
-                operands,
-            ),
+            MInst::Op { opcode, guard, operands } => {
+                self.machine_inst(index, *opcode, guard.is_some(), operands)
+            }
             MInst::Args { .. } => {}
             MInst::Const { value, .. } => {
                 let dst = gpr();
@@ -178,13 +177,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn machine_inst(
-        &mut self,
-        index: usize,
-        opcode: Opcode,
-        guarded: bool,
-        operands: &[MOperand],
-    ) {
+    fn machine_inst(&mut self, index: usize, opcode: Opcode, guarded: bool, operands: &[MOperand]) {
         let mut regs = self.allocated.operands(index);
         let guard = guarded.then(|| expect_pred(regs.next()));
         let mut register = || match regs.next() {
@@ -216,23 +209,7 @@ impl Emitter<'_> {
         let bits = i64::from(self.lane_stack_log2);
         self.op(Op::Shri { dst, src: self.roles.stack_pointer(), imm: bits });
         self.op(Op::Shli { dst, src: dst, imm: bits });
-        let offset = i64::from(field.offset(self.word));
-        if self.layout.fits(Opcode::Ld, offset) {
-            self.op(Op::Ld { dst, base: dst, offset });
-        } else {
-            for _ in 0..offset / self.near_step() {
-                self.op(Op::Addi { dst, src: dst, imm: self.near_step() });
-            }
-            self.op(Op::Ld { dst, base: dst, offset: offset % self.near_step() });
-        }
-    }
-
-    /// The largest multiple of a word that instructions take as an offset or a summand.
-    fn near_step(&self) -> i64 {
-        let word = i64::from(self.word.bytes());
-        let most = [Opcode::Ld, Opcode::St, Opcode::Addi]
-            .map(|opcode| *self.layout.immediate_range(opcode).end());
-        most.into_iter().fold(i64::MAX, i64::min) / word * word
+        self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
 }
 

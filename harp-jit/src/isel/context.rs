@@ -6,7 +6,8 @@ use harp_isa::{RegClass, WordSize};
 use smallvec::smallvec;
 
 use super::rules::*;
-use super::{Lower, fits_register, word_int};
+use super::{Lower, fits_register};
+use crate::builder::word_int;
 use crate::vcode::{MInst, MOperand};
 
 /// Operands of truth values are followed this deep.

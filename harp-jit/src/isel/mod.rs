@@ -13,13 +13,14 @@ use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode, SourceLoc, Type, Value,
     ValueDef,
 };
-use harp_isa::abi::{LaneField, RegisterRoles};
+use harp_isa::abi::{KernelEntry, LaneField};
 use harp_isa::{ArchId, Layout, RegClass, WordSize};
 use smallvec::smallvec;
 
+use crate::builder::word_int;
 use crate::divergence::Plan;
 use crate::error::Unsupported;
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Dimension, Intrinsic};
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VBlock, VCode};
 
 mod context;
@@ -62,6 +63,8 @@ struct Lower<'a> {
     /// The general register and the predicate in which a value is wanted.
     gprs: SecondaryMap<Value, Option<Reg>>,
     preds: SecondaryMap<Value, Option<Reg>>,
+    /// Where the position in the first dimension of the grid stays, if it is asked for.
+    global_id_x: Option<Reg>,
     /// Registers that turned out to be other registers, by index.
     aliases: Vec<Option<Reg>>,
     /// The code of the current CLIF instruction, forwards.
@@ -79,6 +82,7 @@ impl<'a> Lower<'a> {
             vcode: VCode::default(),
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
+            global_id_x: None,
             aliases: Vec::new(),
             inst_code: Vec::new(),
             block_code: Vec::new(),
@@ -93,7 +97,8 @@ impl<'a> Lower<'a> {
                 let what = format!("a value of type {ty} with {}-byte words", word.bytes());
                 Err(Unsupported { inst, block, what })
             };
-            let first = self.func.layout.first_inst(block).expect("the verifier wants a terminator");
+            let first =
+                self.func.layout.first_inst(block).expect("the verifier wants a terminator");
             for &param in self.func.dfg.block_params(block) {
                 let ty = self.func.dfg.value_type(param);
                 if !fits_register(ty, word) {
@@ -149,13 +154,14 @@ impl<'a> Lower<'a> {
         let params = self.func.dfg.block_params(clif);
         let regs: Vec<Reg> = params.iter().map(|&param| self.value_gpr(param)).collect();
         if self.func.layout.entry_block() == Some(clif) {
-            let fixed: Vec<_> = RegisterRoles::new(self.arch).caller_saved().collect();
-            if fixed.len() < regs.len() {
+            let &[arguments] = regs.as_slice() else {
                 let inst = self.func.layout.first_inst(clif).expect("a block is not empty");
-                let what = format!("more than {} parameters", fixed.len());
+                let what = format!("a kernel with {} parameters", regs.len());
                 return Err(Unsupported { inst, block: clif, what });
-            }
-            self.inst_code.push(MInst::Args { defs: regs.into_iter().zip(fixed).collect() });
+            };
+            let mut defs = smallvec![(arguments, KernelEntry::ARGUMENTS)];
+            defs.extend(self.global_id_x.map(|reg| (reg, KernelEntry::GLOBAL_ID_X)));
+            self.inst_code.push(MInst::Args { defs });
         } else {
             block.params = regs;
         }
@@ -293,23 +299,25 @@ impl<'a> Lower<'a> {
 
     fn intrinsic(&mut self, intrinsic: Intrinsic, inst: Inst) {
         let value = self.func.dfg.first_result(inst);
-        let field = match intrinsic {
-            Intrinsic::LaneId => LaneField::Lane,
-            Intrinsic::WarpId => LaneField::Warp,
-            Intrinsic::CoreId => LaneField::Core,
-            Intrinsic::GlobalId(dim) => {
-                LaneField::global_id(dim).expect("the intrinsic exists for existing dimensions")
+        let reg = match intrinsic {
+            Intrinsic::LaneId => self.lane_word(LaneField::Lane),
+            Intrinsic::WarpId => self.lane_word(LaneField::Warp),
+            Intrinsic::CoreId => self.lane_word(LaneField::Core),
+            Intrinsic::GlobalId(Dimension::X) => {
+                let vcode = &mut self.vcode;
+                *self.global_id_x.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
             }
-            Intrinsic::AssumeUniform => {
-                let operand = self.func.dfg.inst_args(inst)[0];
-                let reg = self.value_gpr(operand);
-                self.define_gpr(value, reg);
-                return;
-            }
+            Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
+            Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
+            Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
         };
+        self.define_gpr(value, reg);
+    }
+
+    fn lane_word(&mut self, field: LaneField) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
         self.inst_code.push(MInst::LaneWord { dst, field });
-        self.define_gpr(value, dst);
+        dst
     }
 
     /// The register that holds a value, from its definition to here.
@@ -374,11 +382,7 @@ impl<'a> Lower<'a> {
         rules::constructor_zext(self, value)
     }
 
-    fn emit_op(
-        &mut self,
-        opcode: harp_isa::Opcode,
-        operands: impl IntoIterator<Item = MOperand>,
-    ) {
+    fn emit_op(&mut self, opcode: harp_isa::Opcode, operands: impl IntoIterator<Item = MOperand>) {
         let operands = operands.into_iter().collect();
         self.inst_code.push(MInst::Op { opcode, guard: None, operands });
     }
@@ -436,11 +440,6 @@ impl<'a> Lower<'a> {
         vcode.compute_preds();
         vcode
     }
-}
-
-/// The integer type of a machine word.
-pub(crate) fn word_int(word: WordSize) -> Type {
-    Type::int(word.bits().into()).expect("CLIF has integers of 32 and 64 bits")
 }
 
 fn fits_register(ty: Type, word: WordSize) -> bool {

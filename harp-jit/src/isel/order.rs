@@ -84,6 +84,6 @@ impl BlockOrder {
 
 /// The call of successor 0 or 1 of a `brif`.
 pub(super) fn successor_call(func: &Function, branch: Inst, successor: usize) -> BlockCall {
-    func.dfg.insts[branch]
-        .branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)[successor]
+    func.dfg.insts[branch].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
+        [successor]
 }

@@ -17,7 +17,9 @@
 //! what the function computes is the same.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode};
+use cranelift_codegen::ir::{
+    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode,
+};
 
 mod switch;
 #[cfg(test)]

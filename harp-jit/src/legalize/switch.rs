@@ -72,12 +72,7 @@ fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
 }
 
 /// Whether `index` lies in one of the runs, of which there is at least one.
-fn is_in(
-    at: &mut FuncCursor<'_>,
-    index: Value,
-    ty: Type,
-    runs: &[RangeInclusive<u32>],
-) -> Value {
+fn is_in(at: &mut FuncCursor<'_>, index: Value, ty: Type, runs: &[RangeInclusive<u32>]) -> Value {
     let tests: Vec<Value> = runs
         .iter()
         .map(|run| {

@@ -253,7 +253,5 @@ fn source_locations_stay() {
             seen[(place.bits() - 0x10) as usize] += 1;
         }
     }
-    // A branch and a trap; five more for the check of the division; an addition, a compare, a branch
-    // and a trap; seven tests and two jumps of the chain; two jumps and the return.
     assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
 }

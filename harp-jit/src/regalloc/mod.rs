@@ -28,7 +28,9 @@ pub(crate) enum Location {
     Gpr(Gpr),
     Pred(Pred),
     /// A spill slot, numbered from 0, holding a general register's or a predicate's value.
-    Slot { index: u32 },
+    Slot {
+        index: u32,
+    },
 }
 
 /// A move that the allocator inserted.
@@ -140,9 +142,7 @@ fn from_preg(preg: PReg) -> Location {
 
 fn machine_env(arch: ArchId) -> MachineEnv {
     let roles = RegisterRoles::new(arch);
-    let set = |regs: &mut dyn Iterator<Item = PReg>| {
-        regs.fold(PRegSet::empty(), |set, preg| set.with(preg))
-    };
+    let set = |regs: &mut dyn Iterator<Item = PReg>| regs.fold(PRegSet::empty(), PRegSet::with);
     let none = PRegSet::empty();
     let preds = arch.preds().min(MAX_REGS);
     MachineEnv {
@@ -151,11 +151,7 @@ fn machine_env(arch: ArchId) -> MachineEnv {
             set(&mut (0..preds).map(Pred::new).map(pred_preg)),
             none,
         ],
-        non_preferred_regs_by_class: [
-            set(&mut roles.callee_saved().map(gpr_preg)),
-            none,
-            none,
-        ],
+        non_preferred_regs_by_class: [set(&mut roles.callee_saved().map(gpr_preg)), none, none],
         scratch_by_class: [None; 3],
         fixed_stack_slots: Vec::new(),
     }

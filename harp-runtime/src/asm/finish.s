@@ -7,11 +7,10 @@
         isneg @p0, %r2
         notp @p0, @p0
   @p0 ? jmpi finish
-        st %item, %fp, L_X
-        st %item, %fp, L_LINEAR
+        ori %r1, %item, #0
 
-/* The last chunk, with surplus lanes, the positions stored: the one split of the runtime library
-   holds them back from the kernel. */
+/* The last chunk, with surplus lanes; %r1: position in the first dimension, the others stored. The
+   one split of the runtime library holds surplus lanes back from the kernel. */
 remainder:
         ldi %r3, descriptor
         ld %r2, %r3, D_ITEMS
@@ -31,17 +30,16 @@ stop:   halt
 
 /* Entered with %item before D_ROUNDED: warps without work have halted before. */
 volume:
-        st %item, %fp, L_LINEAR
         ldi %r0, runtime.arguments
         ld %r1, %r0, A_EXTENT_X
-        mod %r2, %item, %r1
-        st %r2, %fp, L_X
         div %r2, %item, %r1
-        ld %r1, %r0, A_EXTENT_Y
-        mod %r3, %r2, %r1
+        mod %r1, %item, %r1
+        ld %r0, %r0, A_EXTENT_Y
+        mod %r3, %r2, %r0
         st %r3, %fp, L_Y
-        div %r2, %r2, %r1
+        div %r2, %r2, %r0
         st %r2, %fp, L_Z
+        ldi %r0, runtime.arguments
         ldi %r3, descriptor
         ld %r2, %r3, D_FULL
         sub %r2, %item, %r2

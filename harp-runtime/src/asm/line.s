@@ -6,9 +6,8 @@
 line:
         jmpi line_test
 line_next:
-        st %item, %fp, L_X
-        st %item, %fp, L_LINEAR
         ldi %r0, runtime.arguments
+        ori %r1, %item, #0
         jali %ra, runtime.kernel
         ldi %r3, descriptor
         ld %r2, %r3, D_STRIDE

@@ -4,9 +4,8 @@ line:
         ld %full, %r3, D_FULL
         jmpi line_test
 line_next:
-        st %item, %fp, L_X
-        st %item, %fp, L_LINEAR
         ldi %r0, runtime.arguments
+        ori %r1, %item, #0
         jali %ra, runtime.kernel
         add %item, %item, %stride
 line_test:

@@ -1,0 +1,59 @@
+//! Launches: an empty kernel over one work-item (what a launch costs at least), an empty kernel over
+//! many (what walking the grid costs), and saxpy.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use harp_isa::ArchId;
+use harp_jit::{CompileOptions, Kernel, KernelBuilder, KernelSource};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_tests::kernels::saxpy;
+
+const ARCHS: [&str; 3] = ["harp32", "4w32/16/16/16+x", "4w32/16/32/16+x"];
+const ITEMS: usize = 1 << 20;
+
+fn empty(arch: ArchId) -> Kernel {
+    let mut source = KernelSource::new("empty", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    b.return_();
+    b.finalize().expect("a good kernel");
+    source.compile(&CompileOptions::default()).expect("a supported kernel")
+}
+
+fn device(arch: ArchId) -> Device {
+    Device::new(DeviceConfig::new(arch)).expect("enough memory")
+}
+
+fn launches(c: &mut Criterion) {
+    for (name, items) in [("launch/empty/1", 1), ("launch/empty/1Mi", ITEMS)] {
+        let mut group = c.benchmark_group(name);
+        for arch in ARCHS {
+            let machine = arch.parse().expect("a good id");
+            let (kernel, mut device) = (empty(machine), device(machine));
+            group.bench_function(BenchmarkId::from_parameter(arch), |b| {
+                b.iter(|| device.launch(&kernel, LaunchConfig::grid_1d(items), &[]));
+            });
+        }
+        group.finish();
+    }
+}
+
+fn saxpy_launches(c: &mut Criterion) {
+    let mut group = c.benchmark_group("launch/saxpy/1Mi");
+    group.throughput(Throughput::Elements(ITEMS as u64));
+    let (x, y) = saxpy::inputs(ITEMS);
+    for arch in ARCHS {
+        let machine = arch.parse().expect("a good id");
+        let source = saxpy::source(machine).expect("a good kernel");
+        let kernel = source.compile(&CompileOptions::default()).expect("a supported kernel");
+        let mut device = device(machine);
+        let x = device.buffer_from_slice(&x).expect("enough memory");
+        let y = device.buffer_from_slice(&y).expect("enough memory");
+        let args = [Arg::from(&x), Arg::from(&y), Arg::from(saxpy::FACTOR)];
+        group.bench_function(BenchmarkId::from_parameter(arch), |b| {
+            b.iter(|| device.launch(&kernel, LaunchConfig::grid_1d(ITEMS), &args));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, launches, saxpy_launches);
+criterion_main!(benches);

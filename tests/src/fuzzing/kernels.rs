@@ -1,0 +1,323 @@
+//! Random kernels on many machines, at all optimization levels, against the oracle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::AddAssign;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::ir::Function;
+use harp_isa::{ArchId, Op, decode};
+use harp_jit::{CompileError, Kernel, OptLevel};
+use harp_runtime::Device;
+
+use crate::generate::{self, Family};
+use crate::oracle::{Case, Expected, Observed, Stop, device};
+
+/// Both word sizes, both encodings, with and without extension, 8 to 64 general registers, 2 to 64
+/// predicates, 1 to 64 lanes.
+pub const ARCHS: [&str; 10] = [
+    "harp32",
+    "harp64",
+    "4w32/16/8/2+x",
+    "8w16/16/4/2+x",
+    "8b8/2/16/1+x",
+    "4b16/16/2/1",
+    "4w8/2/4/2",
+    "8b64/64/16/1",
+    "4w64/64/1/1",
+    "8w8/2/64/1",
+];
+
+/// All levels.
+pub const OPT_LEVELS: [OptLevel; 2] = [OptLevel::None, OptLevel::Speed];
+
+/// A machine of each kind.
+#[derive(Debug)]
+pub struct Machines(Vec<(ArchId, Device)>);
+
+impl Machines {
+    /// All of [`ARCHS`].
+    ///
+    /// # Panics
+    ///
+    /// If the host does not give their memory.
+    #[expect(clippy::new_without_default, reason = "it takes memory")]
+    pub fn new() -> Machines {
+        let ids = ARCHS.map(|id| id.parse().expect("the list above holds machines"));
+        Machines(ids.map(|arch| (arch, device(arch).expect("4 MiB are little"))).into())
+    }
+
+    /// The machines by what kernels may use on them.
+    fn families(&mut self) -> BTreeMap<Family, Vec<&mut (ArchId, Device)>> {
+        let mut families = BTreeMap::<Family, Vec<_>>::new();
+        for machine in &mut self.0 {
+            families.entry(Family::of(machine.0)).or_default().push(machine);
+        }
+        families
+    }
+}
+
+/// What a run of cases came to, so that a vacuous one is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Kernels that were built, one a family of machines.
+    pub kernels: usize,
+    /// Launches that agreed with the oracle.
+    pub launches: usize,
+    /// Those in which warps split, and split again under a split.
+    pub split: usize,
+    /// See `split`.
+    pub split_twice: usize,
+    /// Launches of kernels with spill slots, and with predicates in them.
+    pub spilled: usize,
+    /// See `spilled`.
+    pub spilled_predicates: usize,
+    /// Launches of kernels with loops.
+    pub loops: usize,
+    /// Launches of kernels with branches that are uniform.
+    pub uniform_branches: usize,
+    /// Launches that trapped as they should.
+    pub bad_addresses: usize,
+    /// See `bad_addresses`.
+    pub divisions_by_zero: usize,
+    /// See `bad_addresses`.
+    pub trap_codes: usize,
+    /// The CLIF operations of kernels that ran.
+    pub opcodes: BTreeSet<String>,
+    /// What was not supported, and how many compilations of it.
+    pub unsupported: BTreeMap<String, usize>,
+}
+
+impl AddAssign for Reached {
+    fn add_assign(&mut self, other: Reached) {
+        self.kernels += other.kernels;
+        self.launches += other.launches;
+        self.split += other.split;
+        self.split_twice += other.split_twice;
+        self.spilled += other.spilled;
+        self.spilled_predicates += other.spilled_predicates;
+        self.loops += other.loops;
+        self.uniform_branches += other.uniform_branches;
+        self.bad_addresses += other.bad_addresses;
+        self.divisions_by_zero += other.divisions_by_zero;
+        self.trap_codes += other.trap_codes;
+        self.opcodes.extend(other.opcodes);
+        for (what, count) in other.unsupported {
+            *self.unsupported.entry(what).or_default() += count;
+        }
+    }
+}
+
+/// A kernel that did not do what it should.
+#[derive(Debug)]
+pub struct Failure {
+    /// The machine.
+    pub arch: ArchId,
+    /// The level.
+    pub opt_level: OptLevel,
+    /// What went wrong.
+    pub message: String,
+    /// The kernel as it was built, with grid and arguments; none if it was not.
+    pub case: Option<Box<Case>>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { arch, opt_level, message, case } = self;
+        writeln!(f, "on {arch} at {opt_level:?}: {message}")?;
+        case.as_ref().map_or(Ok(()), |case| write!(f, "{case}"))
+    }
+}
+
+/// Compiles and launches the kernel of `bytes` everywhere and compares with the oracle.
+///
+/// # Errors
+///
+/// The first machine and level that differ, or where something failed otherwise than by not being
+/// supported.
+pub fn check(bytes: &[u8], machines: &mut Machines) -> Result<Reached, Box<Failure>> {
+    let mut reached = Reached::default();
+    for (_, members) in machines.families() {
+        let arch = members[0].0;
+        let fail = |message: String, case: Option<&Case>| {
+            let case = case.cloned().map(Box::new);
+            Box::new(Failure { arch, opt_level: OptLevel::None, message, case })
+        };
+        let case = generate::kernel(bytes, arch).map_err(|error| fail(error.to_string(), None))?;
+        let expected = catch_unwind(AssertUnwindSafe(|| case.expected()))
+            .map_err(|_| fail("the oracle panicked".to_owned(), Some(&case)))?
+            .map_err(|error| fail(error.to_string(), Some(&case)))?;
+        reached.kernels += 1;
+        for (arch, device) in members {
+            for opt_level in OPT_LEVELS {
+                reached += compare(&case, &expected, *arch, device, opt_level)?;
+            }
+        }
+    }
+    Ok(reached)
+}
+
+/// Runs a case on one machine at one level.
+///
+/// # Errors
+///
+/// If it differs from what is expected, or fails otherwise than by not being supported.
+pub fn compare(
+    case: &Case,
+    expected: &Expected,
+    arch: ArchId,
+    device: &mut Device,
+    opt_level: OptLevel,
+) -> Result<Reached, Box<Failure>> {
+    let fail = |message: String| {
+        let case = Some(Box::new(case.clone()));
+        Box::new(Failure { arch, opt_level, message, case })
+    };
+    let run = || {
+        let kernel = case.compile(arch, opt_level).map_err(Err)?;
+        match case.observed(&kernel, device) {
+            Ok(observed) => Ok((kernel, observed)),
+            Err(error) => Err(Ok(error)),
+        }
+    };
+    let (kernel, observed) = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(done)) => done,
+        Ok(Err(Err(CompileError::Unsupported { what, .. }))) => {
+            let unsupported = BTreeMap::from([(without_numbers(&what), 1)]);
+            return Ok(Reached { unsupported, ..Reached::default() });
+        }
+        Ok(Err(Err(error))) => return Err(fail(error.to_string())),
+        Ok(Err(Ok(error))) => return Err(fail(error.to_string())),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            return Err(fail(format!("it panicked: {}", text.unwrap_or("(no message)"))));
+        }
+    };
+    if let Some(difference) = case.difference(expected, &observed, arch.lanes().into()) {
+        return Err(fail(format!("{difference}\n{}", kernel.disassembly())));
+    }
+    Ok(counts(case, &kernel, expected, &observed))
+}
+
+fn counts(case: &Case, kernel: &Kernel, expected: &Expected, observed: &Observed) -> Reached {
+    let stats = kernel.stats();
+    let mut reached = Reached {
+        launches: 1,
+        spilled: usize::from(stats.spill_slots > 0),
+        spilled_predicates: usize::from(reloads_predicates(kernel)),
+        loops: usize::from(has_loop(&case.func)),
+        uniform_branches: usize::from(stats.branches > stats.divergent_branches),
+        opcodes: opcodes(&case.func),
+        ..Reached::default()
+    };
+    if let Observed::Memory(_, report) = observed {
+        // The runtime library splits too, where the last warp is not full.
+        let depth = report.stats.divergence_high_water();
+        reached.split = usize::from(depth > 2 && stats.divergent_branches > 0);
+        reached.split_twice = usize::from(depth > 4 && stats.divergent_branches > 1);
+    }
+    if let Expected::Trap(traps) = expected {
+        match traps[0].stop {
+            Stop::BadAddress => reached.bad_addresses = 1,
+            Stop::DivideByZero => reached.divisions_by_zero = 1,
+            Stop::Code(_) => reached.trap_codes = 1,
+        }
+    }
+    reached
+}
+
+/// Whether predicates come back from memory: only that reads a predicate out of `%ra`.
+fn reloads_predicates(kernel: &Kernel) -> bool {
+    let arch = kernel.arch();
+    let scratch = harp_isa::abi::RegisterRoles::new(arch).return_address();
+    let mut code = kernel.code();
+    while let Ok((instruction, size)) = decode(code, arch) {
+        if matches!(instruction.op, Op::Rtop { src, .. } if src == scratch) {
+            return true;
+        }
+        code = &code[size..];
+    }
+    false
+}
+
+/// Whether a block branches to itself or to one that the builder laid out before.
+fn has_loop(func: &Function) -> bool {
+    let mut seen = BTreeSet::new();
+    func.layout.blocks().any(|block| {
+        seen.insert(block);
+        func.block_successors(block).any(|successor| seen.contains(&successor))
+    })
+}
+
+fn opcodes(func: &Function) -> BTreeSet<String> {
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    insts.map(|inst| func.dfg.insts[inst].opcode().to_string()).collect()
+}
+
+/// Names of blocks and values are of no interest.
+fn without_numbers(what: &str) -> String {
+    what.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// Bytes that fail as `bytes` do, on the same machine and level, but stand for a smaller kernel.
+///
+/// Less is tried in the manner of delta debugging (Zeller and Hildebrandt 2002): shorter, parts left
+/// out, parts zero. Takes `attempts` at most.
+pub fn shrink(bytes: &[u8], failure: &Failure, attempts: usize) -> Option<Box<Failure>> {
+    let (arch, opt_level) = (failure.arch, failure.opt_level);
+    let mut attempts = attempts;
+    let mut smallest: Option<Box<Failure>> = None;
+    let mut bytes = bytes.to_vec();
+    let mut part = bytes.len() / 2;
+    let fails = |bytes: &[u8]| {
+        let case = generate::kernel(bytes, arch).ok()?;
+        let expected = catch_unwind(AssertUnwindSafe(|| case.expected())).ok()?.ok()?;
+        let mut device = device(arch).ok()?;
+        compare(&case, &expected, arch, &mut device, opt_level).err()
+    };
+    while part > 0 && attempts > 0 {
+        let mut start = 0;
+        let mut changed = false;
+        while start < bytes.len() && attempts > 0 {
+            let end = bytes.len().min(start + part);
+            let mut truncated = bytes.clone();
+            truncated.truncate(start);
+            let mut removed = bytes.clone();
+            removed.drain(start..end);
+            let mut zeroed = bytes.clone();
+            zeroed[start..end].fill(0);
+            let mut found = false;
+            for candidate in [truncated, removed, zeroed] {
+                if candidate == bytes || attempts == 0 {
+                    continue;
+                }
+                attempts -= 1;
+                if let Some(smaller) = fails(&candidate) {
+                    (bytes, smallest, found, changed) = (candidate, Some(smaller), true, true);
+                    break;
+                }
+            }
+            if !found || bytes.get(start..end).is_some_and(|part| part.iter().all(|&b| b == 0)) {
+                start += part;
+            }
+        }
+        if !changed || part > 1 {
+            part /= 2;
+        }
+    }
+    smallest
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014, figure 15), so that a seed means the same everywhere.
+pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)).to_le_bytes()
+    });
+    words.flatten().take(count).collect()
+}

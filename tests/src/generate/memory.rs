@@ -1,0 +1,207 @@
+//! Loads and stores.
+//!
+//! A work-item's slice of the integers holds scratch bytes, accessed in all sizes at all offsets,
+//! and results, written once at the end. Its slices of floats are the same in elements.
+
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use harp_isa::WordSize;
+use harp_jit::KernelBuilder;
+
+use super::{Generator, inside};
+
+/// Bytes of a work-item's slice of the integers.
+pub(super) const INT_SLICE: usize = 128;
+/// Its scratch bytes, from the start.
+const SCRATCH: usize = 64;
+/// Elements of a work-item's slice of floats, and its scratch elements from the start.
+pub(super) const FLOAT_SLICE: usize = 8;
+const FLOAT_SCRATCH: usize = 4;
+/// Words of the table that everybody reads and nobody writes, a power of two.
+pub(super) const TABLE_WORDS: usize = 16;
+
+impl Generator<'_> {
+    pub(super) fn load_int(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
+        match self.choices.below(4) {
+            0 => self.load_table(b, ty, depth),
+            1 => self.load_extending(b, ty, depth),
+            _ => {
+                let (base, offset, aligned) = self.scratch(b, ty, depth);
+                let flags = inside(&mut self.choices, aligned);
+                b.ins().load(ty, flags, base, offset)
+            }
+        }
+    }
+
+    fn load_extending(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let narrower: Vec<Type> = [types::I8, types::I16, types::I32]
+            .into_iter()
+            .filter(|part| part.bits() < ty.bits())
+            .filter(|&part| part != types::I32 || ty == types::I64)
+            .collect();
+        if narrower.is_empty() {
+            return self.load_table(b, ty, depth);
+        }
+        let part = self.choices.one(&narrower);
+        let (base, offset, aligned) = self.scratch(b, part, depth);
+        let flags = inside(&mut self.choices, aligned);
+        match (part, self.choices.below(2) == 0) {
+            (types::I8, false) => b.ins().uload8(ty, flags, base, offset),
+            (types::I8, true) => b.ins().sload8(ty, flags, base, offset),
+            (types::I16, false) => b.ins().uload16(ty, flags, base, offset),
+            (types::I16, true) => b.ins().sload16(ty, flags, base, offset),
+            (_, false) => b.ins().uload32(flags, base, offset),
+            (_, true) => b.ins().sload32(flags, base, offset),
+        }
+    }
+
+    /// An element that anybody may read, at an index that may differ.
+    fn load_table(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let word = self.family.word_int();
+        let index = match self.choices.below(3) {
+            0 => self.uniform(b),
+            _ => self.value(b, word, depth.saturating_sub(1)),
+        };
+        let mask = b.ins().iconst(word, TABLE_WORDS as i64 - 1);
+        let index = b.ins().band(index, mask);
+        let shift = b.ins().iconst(word, i64::from(word.bytes().ilog2()));
+        let offset = b.ins().ishl(index, shift);
+        let address = b.ins().iadd(self.table, offset);
+        let mut flags = inside(&mut self.choices, true);
+        if flags.trap_code().is_none() && self.choices.below(2) == 0 {
+            flags = flags.with_readonly().with_can_move();
+        }
+        let loaded = b.ins().load(word, flags, address, 0);
+        self.resize(b, ty, loaded)
+    }
+
+    pub(super) fn load_float(&mut self, b: &mut KernelBuilder<'_>, ty: Type) -> Value {
+        let (base, offset) = self.float_scratch(ty);
+        let flags = inside(&mut self.choices, true);
+        b.ins().load(ty, flags, base, offset)
+    }
+
+    pub(super) fn store_int(&mut self, b: &mut KernelBuilder<'_>) {
+        let word = self.family.word_int();
+        if !self.family.extension {
+            // Only whole, aligned words.
+            let ty = self.choices.one(self.family.ints());
+            let value = self.value(b, ty, 3);
+            let value = self.resize(b, word, value);
+            let (base, offset) = self.aligned_scratch(b, word);
+            let flags = inside(&mut self.choices, true);
+            b.ins().store(flags, value, base, offset);
+            return;
+        }
+        let ty = self.choices.one(self.family.ints());
+        let value = self.value(b, ty, 3);
+        let narrower: Vec<Type> = self.family.ints().iter().copied().filter(|part| part.bits() < ty.bits()).collect();
+        if narrower.is_empty() || self.choices.below(3) > 0 {
+            let (base, offset, aligned) = self.scratch(b, ty, 2);
+            let flags = inside(&mut self.choices, aligned);
+            b.ins().store(flags, value, base, offset);
+            return;
+        }
+        let part = self.choices.one(&narrower);
+        let (base, offset, aligned) = self.scratch(b, part, 2);
+        let flags = inside(&mut self.choices, aligned);
+        match part {
+            types::I8 => b.ins().istore8(flags, value, base, offset),
+            types::I16 => b.ins().istore16(flags, value, base, offset),
+            _ => b.ins().istore32(flags, value, base, offset),
+        };
+    }
+
+    pub(super) fn store_float(&mut self, b: &mut KernelBuilder<'_>) {
+        let ty = self.choices.one(self.family.floats());
+        let value = self.value(b, ty, 3);
+        let (base, offset) = self.float_scratch(ty);
+        let flags = inside(&mut self.choices, true);
+        b.ins().store(flags, value, base, offset);
+    }
+
+    /// Stores every variable and some of the values that are left, so that they all count.
+    pub(super) fn store_results(&mut self, b: &mut KernelBuilder<'_>) {
+        let (word, word_bytes) = (self.family.word_int(), i32::from(self.family.word.bytes()));
+        let flags = inside(&mut self.choices, true);
+        for index in 0..(INT_SLICE - SCRATCH) as i32 / word_bytes {
+            let ty = self.family.ints()[index as usize % self.family.ints().len()];
+            let value = self.result(b, ty);
+            let value = self.resize(b, word, value);
+            b.ins().store(flags, value, self.slice, SCRATCH as i32 + index * word_bytes);
+        }
+        for (ty, base) in self.float_slices.clone() {
+            for index in FLOAT_SCRATCH..FLOAT_SLICE {
+                let value = self.result(b, ty);
+                b.ins().store(flags, value, base, index as i32 * ty.bytes() as i32);
+            }
+        }
+    }
+
+    fn result(&mut self, b: &mut KernelBuilder<'_>, ty: Type) -> Value {
+        let of_type = self.variables.iter().position(|(_, have)| *have == ty);
+        if let (Some(index), true) = (of_type, self.choices.below(3) == 0) {
+            let (variable, _) = self.variables.swap_remove(index);
+            return b.use_var(variable);
+        }
+        self.leaf(b, ty)
+    }
+
+    /// A place for `ty` among the scratch bytes, and whether it is aligned.
+    fn scratch(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> (Value, i32, bool) {
+        let size = ty.bytes() as usize;
+        match self.choices.below(4) {
+            0 => {
+                let (base, offset) = self.aligned_scratch(b, ty);
+                (base, offset, true)
+            }
+            // Any offset; what is aligned by chance may say so.
+            1 => {
+                let offset = self.choices.below(SCRATCH - size + 1);
+                (self.slice, offset as i32, offset % size == 0 && self.choices.below(2) == 0)
+            }
+            // A constant added to the base, which the offset makes good.
+            2 => {
+                let at = self.choices.below(SCRATCH - size + 1) as i64;
+                let offset = match (self.family.word, self.choices.below(3)) {
+                    (WordSize::Four, 0) => -(self.choices.below(1 << 12) as i64),
+                    (_, 0) => -(self.choices.below(1 << 30) as i64),
+                    (_, 1) => self.choices.below(1 << 20) as i64,
+                    _ => self.choices.below(SCRATCH) as i64,
+                };
+                let added = b.ins().iconst(self.family.word_int(), self.word_bits(at - offset));
+                (b.ins().iadd(self.slice, added), offset as i32, false)
+            }
+            _ => {
+                let half = SCRATCH / 2;
+                let index = self.value(b, self.family.word_int(), depth.saturating_sub(1));
+                let mask = b.ins().iconst(self.family.word_int(), half as i64 - 1);
+                let index = b.ins().band(index, mask);
+                let base = b.ins().iadd(self.slice, index);
+                (base, self.choices.below(half - size + 1) as i32, false)
+            }
+        }
+    }
+
+    fn aligned_scratch(&mut self, b: &mut KernelBuilder<'_>, ty: Type) -> (Value, i32) {
+        let size = ty.bytes() as usize;
+        if self.choices.below(3) > 0 {
+            return (self.slice, (self.choices.below(SCRATCH / size) * size) as i32);
+        }
+        let word = self.family.word_int();
+        let index = self.leaf(b, word);
+        let mask = b.ins().iconst(word, ((SCRATCH - 1) & !(size - 1)) as i64);
+        let index = b.ins().band(index, mask);
+        (b.ins().iadd(self.slice, index), 0)
+    }
+
+    fn float_scratch(&mut self, ty: Type) -> (Value, i32) {
+        let found = self.float_slices.iter().find(|(have, _)| *have == ty);
+        let base = found.map_or(self.slice, |(_, base)| *base);
+        (base, (self.choices.below(FLOAT_SCRATCH) as u32 * ty.bytes()) as i32)
+    }
+
+    /// A word as `iconst` wants it.
+    fn word_bits(&self, value: i64) -> i64 {
+        (value.cast_unsigned() & self.family.word.mask()).cast_signed()
+    }
+}

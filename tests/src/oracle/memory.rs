@@ -1,0 +1,60 @@
+//! The memory that a kernel sees in the oracle: separate allocations in one flat address space.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::Type;
+
+/// Nothing answers below this address, so null pointers trap.
+const FIRST_ADDRESS: u64 = 0x10_0000;
+
+/// Allocations lie apart by at least as much.
+const GAP: u64 = 0x1000;
+
+/// Allocations at addresses of the oracle's own choice, which have nothing to do with a device's.
+/// Little-endian.
+#[derive(Clone, Debug, Default)]
+pub struct FlatMemory {
+    allocations: Vec<(u64, Vec<u8>)>,
+}
+
+impl FlatMemory {
+    /// Adds an allocation and gives its address, a multiple of 4096.
+    pub fn allocate(&mut self, bytes: Vec<u8>) -> u64 {
+        let address = self.allocations.last().map_or(FIRST_ADDRESS, |(start, bytes)| {
+            (start + bytes.len() as u64 + GAP).next_multiple_of(GAP)
+        });
+        self.allocations.push((address, bytes));
+        address
+    }
+
+    /// The bytes of the allocation that starts at `address`; none if there is none.
+    pub fn contents(&self, address: u64) -> Option<&[u8]> {
+        let found = self.allocations.iter().find(|(start, _)| *start == address);
+        found.map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// A value of type `ty`; none if it does not lie inside an allocation.
+    pub(super) fn load(&self, address: u64, ty: Type) -> Option<DataValue> {
+        let (allocation, offset) = self.locate(address, ty.bytes())?;
+        let bytes = &self.allocations[allocation].1[offset..];
+        Some(DataValue::read_from_slice_le(bytes, ty))
+    }
+
+    /// Writes a value; none, and no change, if its place does not lie inside an allocation.
+    pub(super) fn store(&mut self, address: u64, value: &DataValue) -> Option<()> {
+        let size = value.ty().bytes();
+        let (allocation, offset) = self.locate(address, size)?;
+        let bytes = &mut self.allocations[allocation].1[offset..offset + size as usize];
+        value.write_to_slice_le(bytes);
+        Some(())
+    }
+
+    fn locate(&self, address: u64, size: u32) -> Option<(usize, usize)> {
+        let holds = |(start, bytes): &(u64, Vec<u8>)| {
+            let offset = address.checked_sub(*start)?;
+            let end = offset.checked_add(size.into())?;
+            (end <= bytes.len() as u64).then_some(offset as usize)
+        };
+        let found = self.allocations.iter().enumerate();
+        found.into_iter().find_map(|(index, allocation)| Some((index, holds(allocation)?)))
+    }
+}

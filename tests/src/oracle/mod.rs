@@ -1,0 +1,311 @@
+//! The independent oracle: a kernel's CLIF, work-item after work-item, in cranelift-interpreter.
+//!
+//! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how
+//! harp-jit works: the calling convention (one argument, the address of a block of words: the
+//! grid's three extents, then the arguments) and the names of the intrinsics are written down a
+//! second time. What a lane id is depends on the machine, so kernels that ask for one are refused,
+//! and so are kernels whose work-items communicate: each runs to its end before the next begins.
+//!
+//! Three things are not left to the interpreter, because it does not do what CLIF documents:
+//! addresses wrap at the word and offsets are signed (it zero-extends both), and `srem` of the
+//! smallest number by -1 is 0 (it traps).
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{
+    ExternalName, Function, Inst, InstructionData, Opcode, TrapCode, Type, types,
+};
+use cranelift_interpreter::instruction::DfgInstructionContext;
+use cranelift_interpreter::state::State;
+use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, StepError, step};
+use harp_isa::WordSize;
+use smallvec::SmallVec;
+use thiserror::Error;
+
+mod case;
+mod memory;
+mod state;
+
+pub use case::{Argument, Case, CaseError, Elements, Expected, Observed, device};
+pub use memory::FlatMemory;
+
+use state::KernelState;
+
+/// CLIF instructions that a work-item may take.
+const FUEL: u64 = 1 << 20;
+
+/// Why a work-item stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// An access outside of all allocations.
+    BadAddress,
+    /// A division by zero.
+    DivideByZero,
+    /// A trap that the kernel asks for, or the overflow of a signed division.
+    Code(TrapCode),
+}
+
+/// A work-item that trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemTrap {
+    /// The work-item, counted through all dimensions, the first fastest.
+    pub item: u64,
+    /// Why.
+    pub stop: Stop,
+}
+
+/// Why the oracle cannot say what a kernel does.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OracleError {
+    /// The interpreter gave up.
+    #[error("the interpreter failed at `{inst}`: {message}")]
+    Interpreter {
+        /// The instruction.
+        inst: String,
+        /// What it says.
+        message: String,
+    },
+    /// Something that has no meaning without a machine.
+    #[error("the oracle does not know `{inst}`")]
+    Unknown {
+        /// The instruction.
+        inst: String,
+    },
+    /// A work-item does not end.
+    #[error("a work-item took more than {FUEL} steps")]
+    OutOfFuel,
+}
+
+/// A launch as the oracle sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid<'a> {
+    /// Work-items in each dimension.
+    pub extents: [u64; 3],
+    /// The words of the arguments.
+    pub args: &'a [u64],
+    /// The machine's word.
+    pub word: WordSize,
+}
+
+/// Runs all work-items and gives those that trapped. The others go on: what memory holds after a
+/// trap means nothing.
+///
+/// # Errors
+///
+/// If the kernel holds something that the oracle does not know, or does not end.
+pub fn run(
+    func: &Function,
+    grid: Grid<'_>,
+    memory: &mut FlatMemory,
+) -> Result<Vec<ItemTrap>, OracleError> {
+    let words = grid.extents.iter().chain(grid.args);
+    let bytes = usize::from(grid.word.bytes());
+    let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
+    let block = memory.allocate(block);
+    let [width, height, depth] = grid.extents;
+    let mut traps = Vec::new();
+    for item in 0..width * height * depth {
+        let id = [item % width, item / width % height, item / (width * height)];
+        let stop = Item { func, id, word: grid.word }.run(block, memory)?;
+        traps.extend(stop.map(|stop| ItemTrap { item, stop }));
+    }
+    Ok(traps)
+}
+
+/// What an instruction that the oracle executes itself came to.
+enum Executed {
+    Result(Option<DataValue>),
+    Stop(Stop),
+}
+
+struct Item<'a> {
+    func: &'a Function,
+    id: [u64; 3],
+    word: WordSize,
+}
+
+impl<'a> Item<'a> {
+    /// Runs the work-item; gives the reason if it traps.
+    fn run(&self, argument_block: u64, memory: &mut FlatMemory) -> Result<Option<Stop>, OracleError> {
+        let func = self.func;
+        let mut state = KernelState::new(func);
+        let entry = func.layout.entry_block().ok_or(OracleError::OutOfFuel)?;
+        let argument = self.word_value(argument_block);
+        state.current_frame_mut().set_all(func.dfg.block_params(entry), vec![argument]);
+        let mut next = func.layout.first_inst(entry);
+        for _ in 0..FUEL {
+            let Some(inst) = next else { return Err(self.unknown_end()) };
+            if let Some(executed) = self.execute(inst, &state, memory)? {
+                match executed {
+                    Executed::Stop(stop) => return Ok(Some(stop)),
+                    Executed::Result(value) => {
+                        let results = func.dfg.inst_results(inst);
+                        state.current_frame_mut().set_all(results, value.into_iter().collect());
+                    }
+                }
+                next = func.layout.next_inst(inst);
+                continue;
+            }
+            let context = DfgInstructionContext::new(inst, &func.dfg);
+            let flow = step(&mut state, context).map_err(|error| self.failed(inst, &error))?;
+            match flow {
+                ControlFlow::Assign(values) => {
+                    let results = func.dfg.inst_results(inst);
+                    state.current_frame_mut().set_all(results, values.to_vec());
+                    next = func.layout.next_inst(inst);
+                }
+                ControlFlow::Continue => next = func.layout.next_inst(inst),
+                ControlFlow::ContinueAt(block, args) => {
+                    let params = func.dfg.block_params(block);
+                    state.current_frame_mut().set_all(params, args.to_vec());
+                    next = func.layout.first_inst(block);
+                }
+                ControlFlow::Return(_) => return Ok(None),
+                ControlFlow::Trap(CraneliftTrap::User(TrapCode::INTEGER_DIVISION_BY_ZERO)) => {
+                    return Ok(Some(Stop::DivideByZero));
+                }
+                ControlFlow::Trap(CraneliftTrap::User(code)) => return Ok(Some(Stop::Code(code))),
+                ControlFlow::Trap(_) | ControlFlow::Call(..) | ControlFlow::ReturnCall(..) => {
+                    return Err(self.unknown(inst));
+                }
+            }
+        }
+        Err(OracleError::OutOfFuel)
+    }
+
+    /// Executes what is not the interpreter's.
+    fn execute(
+        &self,
+        inst: Inst,
+        state: &KernelState<'_>,
+        memory: &mut FlatMemory,
+    ) -> Result<Option<Executed>, OracleError> {
+        let values = || state.collect_values(self.func.dfg.inst_args(inst));
+        let ty = self.func.dfg.ctrl_typevar(inst);
+        Ok(Some(match self.func.dfg.insts[inst] {
+            InstructionData::Call { .. } => self.intrinsic(inst, values())?,
+            InstructionData::Load { opcode, offset, .. } => {
+                let address = self.address(&values()[0], offset.into());
+                self.load(memory, opcode, ty, address)
+            }
+            InstructionData::Store { opcode, offset, .. } => {
+                let values = values();
+                let address = self.address(&values[1], offset.into());
+                self.store(memory, opcode, &values[0], address)
+            }
+            InstructionData::Binary { opcode: Opcode::Srem, .. } => {
+                let values = values();
+                match (&values[0], &values[1]) {
+                    (_, divisor) if signed(divisor) == -1 => Executed::Result(Some(int(0, ty))),
+                    _ => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn intrinsic(
+        &self,
+        inst: Inst,
+        args: SmallVec<[DataValue; 1]>,
+    ) -> Result<Executed, OracleError> {
+        let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else {
+            return Err(self.unknown(inst));
+        };
+        let ExternalName::TestCase(name) = &self.func.dfg.ext_funcs[func_ref].name else {
+            return Err(self.unknown(inst));
+        };
+        let value = match name.raw() {
+            b"harp_global_id_x" => self.word_value(self.id[0]),
+            b"harp_global_id_y" => self.word_value(self.id[1]),
+            b"harp_global_id_z" => self.word_value(self.id[2]),
+            b"harp_assume_uniform" => args[0].clone(),
+            _ => return Err(self.unknown(inst)),
+        };
+        Ok(Executed::Result(Some(value)))
+    }
+
+    fn load(&self, memory: &FlatMemory, opcode: Opcode, ty: Type, address: u64) -> Executed {
+        let part = match opcode {
+            Opcode::Uload8 | Opcode::Sload8 => types::I8,
+            Opcode::Uload16 | Opcode::Sload16 => types::I16,
+            Opcode::Uload32 | Opcode::Sload32 => types::I32,
+            _ => return memory.load(address, ty).into(),
+        };
+        let Some(loaded) = memory.load(address, part) else {
+            return Executed::Stop(Stop::BadAddress);
+        };
+        let signed = match opcode {
+            Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => signed(&loaded),
+            _ => signed(&loaded) & ((1 << part.bits()) - 1),
+        };
+        // The 32-bit ones are of type i64 whatever the word is.
+        let ty = if part == types::I32 { types::I64 } else { ty };
+        Executed::Result(Some(int(signed, ty)))
+    }
+
+    fn store(
+        &self,
+        memory: &mut FlatMemory,
+        opcode: Opcode,
+        value: &DataValue,
+        address: u64,
+    ) -> Executed {
+        let part = match opcode {
+            Opcode::Istore8 => int(signed(value), types::I8),
+            Opcode::Istore16 => int(signed(value), types::I16),
+            Opcode::Istore32 => int(signed(value), types::I32),
+            _ => value.clone(),
+        };
+        match memory.store(address, &part) {
+            Some(()) => Executed::Result(None),
+            None => Executed::Stop(Stop::BadAddress),
+        }
+    }
+
+    fn address(&self, base: &DataValue, offset: i64) -> u64 {
+        (signed(base) as u64).wrapping_add_signed(offset) & self.word.mask()
+    }
+
+    fn word_value(&self, value: u64) -> DataValue {
+        int(value.into(), if self.word == WordSize::Four { types::I32 } else { types::I64 })
+    }
+
+    fn text(&self, inst: Inst) -> String {
+        self.func.dfg.display_inst(inst).to_string()
+    }
+
+    fn unknown(&self, inst: Inst) -> OracleError {
+        OracleError::Unknown { inst: self.text(inst) }
+    }
+
+    fn unknown_end(&self) -> OracleError {
+        OracleError::Unknown { inst: "a block without an end".to_owned() }
+    }
+
+    fn failed(&self, inst: Inst, error: &StepError) -> OracleError {
+        OracleError::Interpreter { inst: self.text(inst), message: error.to_string() }
+    }
+}
+
+impl From<Option<DataValue>> for Executed {
+    fn from(loaded: Option<DataValue>) -> Executed {
+        loaded.map_or(Executed::Stop(Stop::BadAddress), |value| Executed::Result(Some(value)))
+    }
+}
+
+/// The low bits of `value` as an integer of type `ty`, at most 64 bits wide.
+fn int(value: i128, ty: Type) -> DataValue {
+    DataValue::from_integer(value, ty).expect("the verifier wants an integer type here")
+}
+
+/// An integer of at most 64 bits, sign-extended; other values, which the verifier excludes, are 0.
+fn signed(value: &DataValue) -> i128 {
+    match *value {
+        DataValue::I8(value) => value.into(),
+        DataValue::I16(value) => value.into(),
+        DataValue::I32(value) => value.into(),
+        DataValue::I64(value) => value.into(),
+        _ => 0,
+    }
+}

