@@ -6,12 +6,13 @@ use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::ir::Function;
+use harp_emu::TrapKind;
 use harp_isa::{ArchId, Op, decode};
 use harp_jit::{CompileError, Kernel, OptLevel};
 use harp_runtime::Device;
 
 use crate::generate::{self, Family};
-use crate::oracle::{Case, Expected, Observed, Stop, device};
+use crate::oracle::{Case, Expected, Observed, device};
 
 /// Both word sizes, both encodings, with and without extension, 8 to 64 general registers, 2 to 64
 /// predicates, 1 to 64 lanes.
@@ -183,7 +184,7 @@ pub fn compare(
     let (kernel, observed) = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(done)) => done,
         Ok(Err(Err(CompileError::Unsupported { what, .. }))) => {
-            let unsupported = BTreeMap::from([(without_numbers(&what), 1)]);
+            let unsupported = BTreeMap::from([(reason(&what), 1)]);
             return Ok(Reached { unsupported, ..Reached::default() });
         }
         Ok(Err(Err(error))) => return Err(fail(error.to_string())),
@@ -197,10 +198,10 @@ pub fn compare(
     if let Some(difference) = case.difference(expected, &observed, arch.lanes().into()) {
         return Err(fail(format!("{difference}\n{}", kernel.disassembly())));
     }
-    Ok(counts(case, &kernel, expected, &observed))
+    Ok(counts(case, &kernel, &observed))
 }
 
-fn counts(case: &Case, kernel: &Kernel, expected: &Expected, observed: &Observed) -> Reached {
+fn counts(case: &Case, kernel: &Kernel, observed: &Observed) -> Reached {
     let stats = kernel.stats();
     let mut reached = Reached {
         launches: 1,
@@ -211,18 +212,17 @@ fn counts(case: &Case, kernel: &Kernel, expected: &Expected, observed: &Observed
         opcodes: opcodes(&case.func),
         ..Reached::default()
     };
-    if let Observed::Memory(_, report) = observed {
-        // The runtime library splits too, where the last warp is not full.
-        let depth = report.stats.divergence_high_water();
-        reached.split = usize::from(depth > 2 && stats.divergent_branches > 0);
-        reached.split_twice = usize::from(depth > 4 && stats.divergent_branches > 1);
-    }
-    if let Expected::Trap(traps) = expected {
-        match traps[0].stop {
-            Stop::BadAddress => reached.bad_addresses = 1,
-            Stop::DivideByZero => reached.divisions_by_zero = 1,
-            Stop::Code(_) => reached.trap_codes = 1,
+    match observed {
+        Observed::Memory(_, report) => {
+            let depth = report.stats.divergence_high_water();
+            reached.split = usize::from(depth >= SPLIT_ENTRIES);
+            reached.split_twice = usize::from(depth >= 2 * SPLIT_ENTRIES);
         }
+        Observed::Trap(trap) => match trap.trap.kind {
+            TrapKind::BadAddress { .. } => reached.bad_addresses = 1,
+            TrapKind::DivideByZero => reached.divisions_by_zero = 1,
+            _ => reached.trap_codes = 1,
+        },
     }
     reached
 }
@@ -255,9 +255,10 @@ fn opcodes(func: &Function) -> BTreeSet<String> {
     insts.map(|inst| func.dfg.insts[inst].opcode().to_string()).collect()
 }
 
-/// Names of blocks and values are of no interest.
-fn without_numbers(what: &str) -> String {
-    what.chars().filter(|c| !c.is_ascii_digit()).collect()
+/// What is not supported, without the names of blocks and without where divergence comes from.
+fn reason(what: &str) -> String {
+    let (reason, _) = what.split_once(" (divergent").unwrap_or((what, ""));
+    reason.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Bytes that fail as `bytes` do, on the same machine and level, but stand for a smaller kernel.

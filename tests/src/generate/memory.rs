@@ -122,6 +122,9 @@ impl Generator<'_> {
     /// Stores every variable and some of the values that are left, so that they all count.
     pub(super) fn store_results(&mut self, b: &mut KernelBuilder<'_>) {
         let (word, word_bytes) = (self.family.word_int(), i32::from(self.family.word.bytes()));
+        if self.choices.once_in(3) {
+            self.keep_all_alive(b);
+        }
         let flags = inside(&mut self.choices, true);
         for index in 0..(INT_SLICE - SCRATCH) as i32 / word_bytes {
             let ty = self.family.ints()[index as usize % self.family.ints().len()];
@@ -137,8 +140,27 @@ impl Generator<'_> {
         }
     }
 
+    /// Makes one value of each type of integers out of all values: up to here they need registers.
+    fn keep_all_alive(&mut self, b: &mut KernelBuilder<'_>) {
+        for &ty in self.family.ints() {
+            let all: Vec<Value> =
+                self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
+            let folded = all.into_iter().reduce(|x, y| {
+                let sum = b.ins().bxor(x, y);
+                let one = b.ins().iconst(ty, 1);
+                b.ins().rotl(sum, one)
+            });
+            self.pool.extend(folded.map(|value| (value, ty)));
+            self.variables.extend(folded.map(|value| {
+                let variable = b.declare_var(ty);
+                b.def_var(variable, value);
+                (variable, ty)
+            }));
+        }
+    }
+
     fn result(&mut self, b: &mut KernelBuilder<'_>, ty: Type) -> Value {
-        let of_type = self.variables.iter().position(|(_, have)| *have == ty);
+        let of_type = self.variables.iter().rposition(|(_, have)| *have == ty);
         if let (Some(index), true) = (of_type, self.choices.below(3) == 0) {
             let (variable, _) = self.variables.swap_remove(index);
             return b.use_var(variable);

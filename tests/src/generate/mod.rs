@@ -193,7 +193,7 @@ impl<'u> Generator<'u> {
         }
         let mut pool = scalars;
         pool.extend(ids.iter().chain([&item]).map(|&id| (id, word)));
-        let may_trap = choices.once_in(8);
+        let may_trap = choices.once_in(6);
         let budget = 12 + choices.below(4) * 40;
         let mut generator = Generator {
             choices,

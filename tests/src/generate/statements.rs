@@ -33,7 +33,7 @@ impl Generator<'_> {
         for _ in 0..count {
             self.statement(b);
         }
-        if self.choices.once_in(24) {
+        if self.choices.once_in(60) {
             b.return_();
         } else if self.may_trap && self.choices.once_in(4) {
             let code = self.trap_code();
@@ -45,18 +45,19 @@ impl Generator<'_> {
     }
 
     fn statement(&mut self, b: &mut KernelBuilder<'_>) {
-        let kinds = if self.depth < DEPTH && self.budget > 0 { 14 } else { 6 };
+        let kinds = if self.depth < DEPTH && self.budget > 0 { 15 } else { 6 };
         match self.choices.below(kinds) {
             0 | 1 => self.store_int(b),
             2 => self.store_float(b),
+            4 | 5 if self.may_trap => self.trap_statement(b),
             3 | 4 => self.assign(b),
-            5 if self.may_trap => self.trap_statement(b),
             5 => self.merge(b),
             6..=8 => self.if_else(b),
             9 => self.if_then(b),
             10 | 11 if self.loops < LOOP_DEPTH => self.counted_loop(b),
             12 if self.loops < LOOP_DEPTH => self.while_loop(b),
-            13 => self.switch(b),
+            13 if self.loops < LOOP_DEPTH => self.loop_with_break(b),
+            14 => self.switch(b),
             _ => self.if_then(b),
         }
     }
@@ -117,6 +118,35 @@ impl Generator<'_> {
             self.pool.truncate(values);
         });
         self.loops -= 1;
+    }
+
+    /// Counts a variable of its own down to 0, or leaves before that.
+    fn loop_with_break(&mut self, b: &mut KernelBuilder<'_>) {
+        let counter = b.declare_var(types::I8);
+        let start = b.ins().iconst(types::I8, 1 + self.choices.below(3) as i64);
+        b.def_var(counter, start);
+        let [body, latch, after] = std::array::from_fn(|_| b.create_block());
+        b.ins().jump(body, &[]);
+        b.switch_to_block(body);
+        self.loops += 1;
+        self.depth += 1;
+        let (values, uniforms) = (self.pool.len(), self.uniforms.len());
+        self.statement(b);
+        let leave = self.uniform_condition(b);
+        b.ins().brif(leave, after, &[], latch, &[]);
+        self.pool.truncate(values);
+        self.uniforms.truncate(uniforms);
+        self.depth -= 1;
+        self.loops -= 1;
+        b.switch_to_block(latch);
+        b.seal_block(latch);
+        let (now, one) = (b.use_var(counter), b.ins().iconst(types::I8, 1));
+        let next = b.ins().isub(now, one);
+        b.def_var(counter, next);
+        b.ins().brif(next, body, &[], after, &[]);
+        b.seal_block(body);
+        b.switch_to_block(after);
+        b.seal_block(after);
     }
 
     /// Counts a variable of its own down to 0.
