@@ -39,8 +39,13 @@ pub enum DivergenceStrategy {
 }
 
 /// Options of compilation.
+///
+/// ```
+/// use harp_jit::{CompileOptions, OptLevel};
+///
+/// let options = CompileOptions { opt_level: OptLevel::None, ..CompileOptions::default() };
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub struct CompileOptions {
     /// Whether the mid-end rewrites the kernel.
     pub opt_level: OptLevel,

@@ -16,9 +16,7 @@ fn compile(c: &mut Criterion) {
             ("optimized", OptLevel::Speed, false),
             ("checked", OptLevel::Speed, true),
         ] {
-            let mut options = CompileOptions::default();
-            options.opt_level = opt_level;
-            options.verify = verify;
+            let options = CompileOptions { opt_level, verify, ..CompileOptions::default() };
             group.bench_function(BenchmarkId::new(name, arch), |b| {
                 b.iter(|| {
                     let source = saxpy::source(machine).expect("a good kernel");

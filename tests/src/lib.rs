@@ -4,3 +4,8 @@ pub mod fuzzing;
 pub mod generate;
 pub mod kernels;
 pub mod oracle;
+
+/// The README's examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct ReadmeExamples;

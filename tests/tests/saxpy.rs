@@ -12,9 +12,7 @@ const ARCHS: &[&str] =
     &["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "8b32/8/4/2+x", "4w8/2/1/1", "8w64/64/64/2"];
 
 fn compile(arch: ArchId, opt_level: OptLevel) -> Kernel {
-    let mut options = CompileOptions::default();
-    options.opt_level = opt_level;
-    options.verify = true;
+    let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
     saxpy::source(arch).unwrap().compile(&options).unwrap()
 }
 

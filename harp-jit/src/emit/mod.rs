@@ -148,7 +148,7 @@ impl Emitter<'_> {
         let mut gpr = || expect_gpr(regs.next());
         match &self.vcode.insts[index] {
             MInst::Op { opcode, guard, operands } => {
-                self.machine_inst(index, *opcode, guard.is_some(), operands)
+                self.machine_inst(index, *opcode, guard.is_some(), operands);
             }
             MInst::Args { .. } => {}
             MInst::Const { value, .. } => {

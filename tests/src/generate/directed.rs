@@ -158,7 +158,8 @@ fn case(
     b.finalize()?;
 
     let noise = if ty.is_int() { 0xb5a3_9c71_e6d2_8f4b << (ty.bits() - 1) << 1 } else { 0 };
-    let words = operands.iter().flatten().map(|&value| if ty == word { value } else { value | noise });
+    let words =
+        operands.iter().flatten().map(|&value| if ty == word { value } else { value | noise });
     let inputs = words.flat_map(|w| w.to_le_bytes().into_iter().take(cell(ty).bytes() as usize));
     let outputs = vec![0; operands.len() * builds.len() * cell(to).bytes() as usize];
     let args = [(ty, inputs.collect()), (to, outputs)];

@@ -110,8 +110,7 @@ impl Generator<'_> {
     /// `x`, or some number where it is a NaN.
     pub(super) fn number(&mut self, b: &mut KernelBuilder<'_>, x: Value) -> Value {
         let ty = b.inner().func.dfg.value_type(x);
-        let other =
-            if ty == types::F32 { b.ins().f32const(-1.5) } else { b.ins().f64const(-1.5) };
+        let other = if ty == types::F32 { b.ins().f32const(-1.5) } else { b.ins().f64const(-1.5) };
         let ordered = b.ins().fcmp(FloatCC::Ordered, x, x);
         b.ins().select(ordered, x, other)
     }

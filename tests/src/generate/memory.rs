@@ -94,7 +94,8 @@ impl Generator<'_> {
         }
         let ty = self.choices.one(self.family.ints());
         let value = self.value(b, ty, 3);
-        let narrower: Vec<Type> = self.family.ints().iter().copied().filter(|part| part.bits() < ty.bits()).collect();
+        let narrower: Vec<Type> =
+            self.family.ints().iter().copied().filter(|part| part.bits() < ty.bits()).collect();
         if narrower.is_empty() || self.choices.below(3) > 0 {
             let (base, offset, aligned) = self.scratch(b, ty, 2);
             let flags = inside(&mut self.choices, aligned);

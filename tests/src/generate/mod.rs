@@ -78,7 +78,9 @@ pub fn kernel(bytes: &[u8], arch: ArchId) -> Result<Case, BuildError> {
     let extents = match choices.below(4) {
         0 | 1 => [1 + choices.below(40) as u64, 1, 1],
         2 => [1 + choices.below(9) as u64, 1 + choices.below(5) as u64, 1],
-        _ => [1 + choices.below(5) as u64, 1 + choices.below(3) as u64, 1 + choices.below(3) as u64],
+        _ => {
+            [1 + choices.below(5) as u64, 1 + choices.below(3) as u64, 1 + choices.below(3) as u64]
+        }
     };
     let items = extents.iter().product::<u64>() as usize;
     let args = arguments(&mut choices, family, items);
@@ -116,9 +118,8 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
             .map(|_| if ty == types::F32 { choices.f32().into() } else { choices.f64() })
             .collect();
         let size = ty.bytes() as usize;
-        let all = (0..items * FLOAT_SLICE).flat_map(|at| {
-            few[at % few.len()].to_le_bytes().into_iter().take(size)
-        });
+        let all = (0..items * FLOAT_SLICE)
+            .flat_map(|at| few[at % few.len()].to_le_bytes().into_iter().take(size));
         args.push(Argument::Buffer(Elements::of(ty), all.collect()));
     }
     args.push(Argument::Scalar(ParamType::I32, choices.int(32)));
@@ -327,6 +328,7 @@ impl<'u> Generator<'u> {
 
 /// Flags of an access inside an allocation.
 fn inside(choices: &mut Choices<'_>, aligned: bool) -> MemFlagsData {
-    let flags = if choices.once_in(2) { MemFlagsData::new().with_notrap() } else { MemFlagsData::new() };
+    let flags =
+        if choices.once_in(2) { MemFlagsData::new().with_notrap() } else { MemFlagsData::new() };
     if aligned { flags.with_aligned() } else { flags }
 }

@@ -158,9 +158,9 @@ fn narrowed(b: &mut KernelBuilder<'_>, to: Type, x: Value) -> Value {
 }
 
 fn comparisons() -> Vec<Operation> {
-    let all = IntCC::all().iter().map(|&condition| {
-        operation(true, move |b, [x, y, _]| b.ins().icmp(condition, x, y))
-    });
+    let all = IntCC::all()
+        .iter()
+        .map(|&condition| operation(true, move |b, [x, y, _]| b.ins().icmp(condition, x, y)));
     all.collect()
 }
 
@@ -214,9 +214,8 @@ fn float_operations(family: Family) -> Vec<Operation> {
 }
 
 fn float_comparisons() -> Vec<Operation> {
-    let all = FloatCC::all().iter().map(|&condition| {
-        operation(true, move |b, [x, y, _]| b.ins().fcmp(condition, x, y))
-    });
+    let all = FloatCC::all()
+        .iter()
+        .map(|&condition| operation(true, move |b, [x, y, _]| b.ins().fcmp(condition, x, y)));
     all.collect()
 }
-

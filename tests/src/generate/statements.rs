@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use cranelift_codegen::ir::{BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, types};
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, types};
 use harp_jit::KernelBuilder;
 
 use super::Generator;
@@ -76,11 +76,7 @@ impl Generator<'_> {
     fn if_else(&mut self, b: &mut KernelBuilder<'_>) {
         let condition = self.condition(b, 2);
         let this = RefCell::new(self);
-        b.if_else(
-            condition,
-            |b| this.borrow_mut().nested(b),
-            |b| this.borrow_mut().nested(b),
-        );
+        b.if_else(condition, |b| this.borrow_mut().nested(b), |b| this.borrow_mut().nested(b));
     }
 
     /// A branch with both ways to one block, which takes other arguments on each.
@@ -177,7 +173,11 @@ impl Generator<'_> {
         };
         let three = b.ins().iconst(self.family.word_int(), 3);
         let index = b.ins().band(index, three);
-        let index = if self.family.word_int() == types::I32 { index } else { b.ins().ireduce(types::I32, index) };
+        let index = if self.family.word_int() == types::I32 {
+            index
+        } else {
+            b.ins().ireduce(types::I32, index)
+        };
         let cases: Vec<_> = (0..=self.choices.below(4)).map(|_| b.create_block()).collect();
         let after = b.create_block();
         let mut targets = cases.clone();

@@ -9,7 +9,9 @@ use std::fmt;
 use cranelift_codegen::ir::{Function, Type, types};
 use harp_emu::TrapKind;
 use harp_isa::{ArchId, WordSize};
-use harp_jit::{BuildError, CompileError, CompileOptions, Kernel, KernelSource, OptLevel, ParamType};
+use harp_jit::{
+    BuildError, CompileError, CompileOptions, Kernel, KernelSource, OptLevel, ParamType,
+};
 use harp_runtime::{
     Arg, Buffer, BufferError, Device, DeviceConfig, DeviceError, LaunchConfig, LaunchError,
     LaunchTrap, Report,

@@ -126,7 +126,11 @@ struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// Runs the work-item; gives the reason if it traps.
-    fn run(&self, argument_block: u64, memory: &mut FlatMemory) -> Result<Option<Stop>, OracleError> {
+    fn run(
+        &self,
+        argument_block: u64,
+        memory: &mut FlatMemory,
+    ) -> Result<Option<Stop>, OracleError> {
         let func = self.func;
         let mut state = KernelState::new(func);
         let entry = func.layout.entry_block().ok_or(OracleError::OutOfFuel)?;

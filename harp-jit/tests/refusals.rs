@@ -1,0 +1,134 @@
+//! What is not compiled is refused by name, never miscompiled and never a panic.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
+
+use harp_jit::{ArchId, CompileError, CompileOptions, KernelSource, OptLevel, ParamType};
+
+/// A kernel for `arch` from CLIF text: declarations, then the body of the entry block, whose only
+/// parameter is `v0`.
+fn compile(arch: &str, declarations: &str, body: &str) -> Result<(), CompileError> {
+    let arch: ArchId = arch.parse().unwrap();
+    let word = if arch.word().bytes() == 4 { "i32" } else { "i64" };
+    let text = format!("function %k({word}) {{\n{declarations}\nblock0(v0: {word}):\n{body}\n}}");
+    let func = cranelift_reader::parse_functions(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let func = func.into_iter().next().unwrap();
+    let source = KernelSource::from_function(func, arch, &[ParamType::Pointer])?;
+    for opt_level in [OptLevel::None, OptLevel::Speed] {
+        let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
+        source.compile(&options)?;
+    }
+    Ok(())
+}
+
+/// The kernel must be refused because of the instruction that begins with `inst`.
+fn refused(arch: &str, declarations: &str, body: &str, inst: &str) {
+    match compile(arch, declarations, body) {
+        Err(CompileError::Unsupported { inst: given, block, .. }) => {
+            let operation = given.split_once(" = ").map_or(given.as_str(), |(_, right)| right);
+            assert!(operation.starts_with(inst), "{arch}: `{given}`, not `{inst}`");
+            assert!(block.starts_with("block"), "{block}");
+        }
+        other => panic!("{arch}: {other:?}\n{body}"),
+    }
+}
+
+#[test]
+fn values_wider_than_a_word() {
+    let wide = "v1 = uextend.i64 v0\nv2 = imul v1, v1\nv3 = ireduce.i32 v2\nstore aligned v3, v0\nreturn";
+    refused("harp32", "", wide, "uextend.i64");
+    refused("4w16/16/4/2+x", "", wide, "uextend.i64");
+    let wide = "v1 = uextend.i128 v0\nv2 = imul v1, v1\nv3 = ireduce.i64 v2\nstore aligned v3, v0\nreturn";
+    refused("harp64+x", "", wide, "uextend.i128");
+    refused("harp32", "", "v1 = load.f64 v0\nstore v1, v0\nreturn", "load.f64");
+    let vector = "v1 = load.i32x4 v0\nv2 = iadd v1, v1\nstore v2, v0\nreturn";
+    refused("harp64+x", "", vector, "load.i32x4");
+    let half = "v1 = load.f16 v0\nv2 = fpromote.f32 v1\nstore v2, v0\nreturn";
+    refused("4w16/16/4/2+x", "", half, "load.f16");
+}
+
+#[test]
+fn what_base_machines_cannot_do() {
+    let single = "v1 = load.f32 aligned v0\nv2 = fadd v1, v1\nv3 = bitcast.i32 v2\nv4 = uextend.i64 v3\nstore aligned v4, v0\nreturn";
+    refused("harp64", "", single, "fadd");
+    compile("harp64+x", "", single).unwrap();
+    // A part of a word: beside it other lanes may write in the same instruction.
+    for ty in ["i8", "i16"] {
+        let store = format!("v1 = ireduce.{ty} v0\nstore aligned v1, v0\nreturn");
+        refused("harp32", "", &store, "store");
+        refused("harp64", "", &store, "store");
+        compile("4w16/16/4/2+x", "", &store).unwrap();
+    }
+    // A word at any address would be two of those.
+    refused("harp32", "", "store v0, v0\nreturn", "store");
+    compile("4w16/16/4/2+x", "", "store v0, v0\nreturn").unwrap();
+    let root = "v1 = load.f32 aligned v0\nv2 = sqrt v1\nstore aligned v2, v0\nreturn";
+    refused("harp32", "", root, "sqrt");
+    compile("4w16/16/4/2+x", "", root).unwrap();
+}
+
+#[test]
+fn operations_that_are_not_covered() {
+    for (operation, name) in [
+        ("v2 = ceil v1", "ceil"),
+        ("v2 = floor v1", "floor"),
+        ("v2 = nearest v1", "nearest"),
+    ] {
+        let body = format!("v1 = load.f32 aligned v0\n{operation}\nstore aligned v2, v0\nreturn");
+        refused("4w16/16/4/2+x", "", &body, name);
+    }
+    let trapping = "v1 = load.f32 aligned v0\nv2 = fcvt_to_sint.i32 v1\nstore aligned v2, v0\nreturn";
+    refused("4w16/16/4/2+x", "", trapping, "fcvt_to_sint");
+    let big = "v1 = load.i32 big v0\nstore aligned v1, v0\nreturn";
+    refused("4w16/16/4/2+x", "", big, "load.i32");
+    let atomic = "v1 = atomic_rmw.i32 add v0, v0\nreturn";
+    refused("4w16/16/4/2+x", "", atomic, "atomic_rmw.i32");
+    let narrow = "v1 = ireduce.i32 v0\nv2 = load.i32 v1\nstore v2, v0\nreturn";
+    refused("harp64+x", "", narrow, "load.i32");
+    refused("harp32", "", "fence\nreturn", "fence");
+    let pair = "v1, v2 = uadd_overflow v0, v0\nstore aligned v1, v0\nreturn";
+    refused("harp32", "", pair, "uadd_overflow");
+}
+
+#[test]
+fn calls_and_stack_slots() {
+    refused("harp32", "fn0 = %g(i32)", "call fn0(v0)\nreturn", "call fn0");
+    let indirect = "call_indirect sig0, v0(v0)\nreturn";
+    refused("harp32", "sig0 = (i32)", indirect, "call_indirect");
+    // The name of an intrinsic, but not its signature.
+    let declaration = "fn0 = %harp_lane_id(i32) -> i32";
+    refused("harp32", declaration, "v1 = call fn0(v0)\nstore aligned v1, v0\nreturn", "call fn0");
+    let slot = "v1 = stack_addr.i32 ss0\nstore aligned v0, v1\nreturn";
+    refused("harp32", "ss0 = explicit_slot 8", slot, "stack_addr.i32");
+    let address = "v1 = func_addr.i32 fn0\nstore aligned v1, v0\nreturn";
+    refused("harp32", "fn0 = %g(i32)", address, "func_addr.i32");
+}
+
+#[test]
+fn control_flow_that_comes_later() {
+    let lane = "fn0 = %harp_lane_id() -> i32";
+    let divergent_loop = "v1 = call fn0()\njump block1(v1)\nblock1(v2: i32):\nv4 = iconst.i32 -1\nv3 = iadd v2, v4\nbrif v3, block1(v3), block2\nblock2:\nreturn";
+    refused("harp32", lane, divergent_loop, "brif");
+    let either = "v1 = call fn0()\nbrif v1, block2, block1\nblock1:\nv3 = iconst.i32 3\nv2 = icmp eq v1, v3\nbrif v2, block2, block3\nblock2:\nstore aligned v1, v0\njump block3\nblock3:\nreturn";
+    refused("harp32", lane, either, "brif");
+    // A uniform loop needs nothing.
+    let uniform = divergent_loop.replace("call fn0()", "load.i32 notrap aligned readonly v0");
+    compile("harp32", lane, &uniform).unwrap();
+    // A loop back to the entry block.
+    let entry = "v1 = iadd v0, v0\njump block0(v1)";
+    assert!(compile("harp32", "", entry).is_err());
+}
+
+#[test]
+fn functions_that_are_no_kernels() {
+    let text = "function %k(i32, i32) -> i32 {\nblock0(v0: i32, v1: i32):\nreturn v0\n}";
+    let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    let error = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap_err();
+    assert!(error.to_string().contains("i32"), "{error}");
+    // Ill-typed CLIF is the verifier's to refuse.
+    let text = "function %k(i32) {\nblock0(v0: i32):\nv1 = iconst.i8 1\nv2 = iadd.i8 v1, v0\nreturn\n}";
+    let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    let source = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap();
+    let error = source.compile(&CompileOptions::default()).unwrap_err();
+    let CompileError::Invalid { kernel, message } = error else { panic!("{error}") };
+    assert!(kernel == "k" && message.contains("v2"), "{message}");
+}
