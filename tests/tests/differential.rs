@@ -1,6 +1,7 @@
 //! Compiled kernels against cranelift-interpreter.
 //!
 //! `HARP_SEED=7` replays one random kernel, `HARP_SEED=0..10000` runs many.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use std::collections::BTreeMap;
 use std::env;

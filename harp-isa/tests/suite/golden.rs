@@ -23,7 +23,7 @@ const OBJECTS: [&str; 7] = ["alu", "boot", "encode", "lib", "link_a", "link_b", 
 const PROGRAMS: [&str; 7] = ["alu", "faults", "float", "lanes", "mem", "preds", "warps"];
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden")
 }
 
 fn file(folder: &str, name: &str) -> Vec<u8> {

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use crate::random::machine;
 
 const PROGRAMS: [&str; 4] = [
-    include_str!("../golden/src/encode.s"),
-    include_str!("../golden/src/lib.s"),
-    include_str!("../golden/src/link_a.s"),
-    include_str!("../golden/src/warps.s"),
+    include_str!("../../../tests/golden/src/encode.s"),
+    include_str!("../../../tests/golden/src/lib.s"),
+    include_str!("../../../tests/golden/src/link_a.s"),
+    include_str!("../../../tests/golden/src/warps.s"),
 ];
 
 const PIECES: [&str; 48] = [

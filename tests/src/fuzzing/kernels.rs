@@ -12,7 +12,7 @@ use harp_jit::{CompileError, Kernel, OptLevel};
 use harp_runtime::Device;
 
 use crate::generate::{self, Family};
-use crate::oracle::{Case, Expected, Observed, device};
+use crate::oracle::{Case, CaseError, Expected, Observed, device};
 
 /// Both word sizes, both encodings, with and without extension, 8 to 64 general registers, 2 to 64
 /// predicates, 1 to 64 lanes.
@@ -124,13 +124,18 @@ pub struct Failure {
     pub message: String,
     /// The kernel as it was built, with grid and arguments; none if it was not.
     pub case: Option<Box<Case>>,
+    /// The machine code; none if there is none.
+    pub code: Option<String>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { arch, opt_level, message, case } = self;
+        let Failure { arch, opt_level, message, case, code } = self;
         writeln!(f, "on {arch} at {opt_level:?}: {message}")?;
-        case.as_ref().map_or(Ok(()), |case| write!(f, "{case}"))
+        if let Some(case) = case {
+            writeln!(f, "{case}")?;
+        }
+        code.as_ref().map_or(Ok(()), |code| f.write_str(code))
     }
 }
 
@@ -146,7 +151,7 @@ pub fn check(bytes: &[u8], machines: &mut Machines) -> Result<Reached, Box<Failu
         let arch = members[0].0;
         let fail = |message: String, case: Option<&Case>| {
             let case = case.cloned().map(Box::new);
-            Box::new(Failure { arch, opt_level: OptLevel::None, message, case })
+            Box::new(Failure { arch, opt_level: OptLevel::None, message, case, code: None })
         };
         let case = generate::kernel(bytes, arch).map_err(|error| fail(error.to_string(), None))?;
         let expected = catch_unwind(AssertUnwindSafe(|| case.expected()))
@@ -174,35 +179,35 @@ pub fn compare(
     device: &mut Device,
     opt_level: OptLevel,
 ) -> Result<Reached, Box<Failure>> {
-    let fail = |message: String| {
-        let case = Some(Box::new(case.clone()));
-        Box::new(Failure { arch, opt_level, message, case })
+    let fail = |message: String, kernel: Option<&Kernel>| {
+        let code = kernel.map(Kernel::disassembly);
+        Box::new(Failure { arch, opt_level, message, case: Some(Box::new(case.clone())), code })
     };
-    let run = || {
-        let kernel = case.compile(arch, opt_level).map_err(Err)?;
-        match case.observed(&kernel, device) {
-            Ok(observed) => Ok((kernel, observed)),
-            Err(error) => Err(Ok(error)),
-        }
+    let run = || -> Result<_, CaseError> {
+        let kernel = case.compile(arch, opt_level)?;
+        let observed = case.observed(&kernel, device)?;
+        Ok((kernel, observed))
     };
     let (kernel, observed) = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(done)) => done,
-        Ok(Err(Err(CompileError::Unsupported { what, .. }))) => {
-            let unsupported = BTreeMap::from([(reason(&what), 1)]);
-            return Ok(Reached { unsupported, ..Reached::default() });
-        }
-        Ok(Err(Err(error))) => return Err(fail(error.to_string())),
-        Ok(Err(Ok(error))) => return Err(fail(error.to_string())),
+        Ok(Err(CaseError::Compile(error))) => match *error {
+            CompileError::Unsupported { what, .. } => {
+                let unsupported = BTreeMap::from([(reason(&what), 1)]);
+                return Ok(Reached { unsupported, ..Reached::default() });
+            }
+            error => return Err(fail(error.to_string(), None)),
+        },
+        Ok(Err(error)) => return Err(fail(error.to_string(), None)),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            return Err(fail(format!("it panicked: {}", text.unwrap_or("(no message)"))));
+            return Err(fail(format!("it panicked: {}", text.unwrap_or("(no message)")), None));
         }
     };
-    if let Some(difference) = case.difference(expected, &observed, arch.lanes().into()) {
-        return Err(fail(format!("{difference}\n{}", kernel.disassembly())));
+    match case.difference(expected, &observed, arch.lanes().into()) {
+        Some(difference) => Err(fail(difference, Some(&kernel))),
+        None => Ok(counts(case, &kernel, &observed)),
     }
-    Ok(counts(case, &kernel, &observed))
 }
 
 fn counts(case: &Case, kernel: &Kernel, observed: &Observed) -> Reached {

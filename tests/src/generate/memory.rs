@@ -1,7 +1,7 @@
 //! Loads and stores.
 //!
 //! A work-item's slice of the integers holds scratch bytes, accessed in all sizes at all offsets,
-//! and results, written once at the end. Its slices of floats are the same in elements.
+//! and results, some of which are written at the end. Its slices of floats are the same in elements.
 
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use harp_isa::WordSize;
@@ -120,21 +120,23 @@ impl Generator<'_> {
         b.ins().store(flags, value, base, offset);
     }
 
-    /// Stores every variable and some of the values that are left, so that they all count.
+    /// Stores variables and values that are left, so that what made them counts.
     pub(super) fn store_results(&mut self, b: &mut KernelBuilder<'_>) {
         let (word, word_bytes) = (self.family.word_int(), i32::from(self.family.word.bytes()));
         if self.choices.once_in(3) {
             self.keep_all_alive(b);
         }
         let flags = inside(&mut self.choices, true);
-        for index in 0..(INT_SLICE - SCRATCH) as i32 / word_bytes {
+        let most = (INT_SLICE - SCRATCH) / word_bytes as usize;
+        let count = if self.choices.once_in(2) { most } else { self.choices.below(most + 1) };
+        for index in 0..count as i32 {
             let ty = self.family.ints()[index as usize % self.family.ints().len()];
             let value = self.result(b, ty);
             let value = self.resize(b, word, value);
             b.ins().store(flags, value, self.slice, SCRATCH as i32 + index * word_bytes);
         }
         for (ty, base) in self.float_slices.clone() {
-            for index in FLOAT_SCRATCH..FLOAT_SLICE {
+            for index in FLOAT_SCRATCH..FLOAT_SCRATCH + self.choices.below(5) {
                 let value = self.result(b, ty);
                 b.ins().store(flags, value, base, index as i32 * ty.bytes() as i32);
             }
@@ -180,7 +182,11 @@ impl Generator<'_> {
             // Any offset; what is aligned by chance may say so.
             1 => {
                 let offset = self.choices.below(SCRATCH - size + 1);
-                (self.slice, offset as i32, offset % size == 0 && self.choices.below(2) == 0)
+                (
+                    self.slice,
+                    offset as i32,
+                    offset.is_multiple_of(size) && self.choices.below(2) == 0,
+                )
             }
             // A constant added to the base, which the offset makes good.
             2 => {

@@ -220,7 +220,7 @@ impl<'u> Generator<'u> {
         let types: Vec<Type> = types.copied().flat_map(|ty| [ty, ty]).collect();
         for ty in types {
             let variable = b.declare_var(ty);
-            if !self.choices.once_in(4) {
+            if self.choices.below(4) > 0 {
                 let value = self.leaf(b, ty);
                 b.def_var(variable, value);
             }

@@ -9,9 +9,7 @@ use std::fmt;
 use cranelift_codegen::ir::{Function, Type, types};
 use harp_emu::TrapKind;
 use harp_isa::{ArchId, WordSize};
-use harp_jit::{
-    BuildError, CompileError, CompileOptions, Kernel, KernelSource, OptLevel, ParamType,
-};
+use harp_jit::{CompileError, CompileOptions, Kernel, KernelSource, OptLevel, ParamType};
 use harp_runtime::{
     Arg, Buffer, BufferError, Device, DeviceConfig, DeviceError, LaunchConfig, LaunchError,
     LaunchTrap, Report,
@@ -98,9 +96,9 @@ pub enum Observed {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaseError {
-    /// The kernel is none.
+    /// The kernel did not compile.
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Compile(#[from] Box<CompileError>),
     /// The oracle failed.
     #[error(transparent)]
     Oracle(#[from] OracleError),
@@ -150,12 +148,12 @@ impl Case {
     /// # Errors
     ///
     /// If it does not compile.
-    pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, CompileError> {
+    pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, Box<CompileError>> {
         let params: Vec<_> = self.args.iter().map(Argument::ty).collect();
-        let mut options = CompileOptions::default();
-        options.opt_level = opt_level;
-        options.verify = true;
-        KernelSource::from_function(self.func.clone(), arch, &params)?.compile(&options)
+        let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
+        let source = KernelSource::from_function(self.func.clone(), arch, &params);
+        let compiled = source.map_err(CompileError::from).and_then(|s| s.compile(&options));
+        compiled.map_err(Box::new)
     }
 
     /// Launches the compiled kernel.

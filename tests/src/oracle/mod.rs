@@ -24,6 +24,8 @@ use thiserror::Error;
 mod case;
 mod memory;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use case::{Argument, Case, CaseError, Elements, Expected, Observed, device};
 pub use memory::FlatMemory;
