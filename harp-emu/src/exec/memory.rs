@@ -41,6 +41,14 @@ pub(super) enum Extend {
     Sign,
 }
 
+/// Addresses of all lanes of a warp that need no look at each.
+enum Pattern {
+    /// All lanes use the word with this index.
+    Uniform(usize),
+    /// Lane after lane uses word after word from this index on.
+    Consecutive(usize),
+}
+
 /// What the executing lanes' addresses have in common.
 struct Shape {
     /// Each is that of a whole word in memory.
@@ -60,6 +68,43 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
             let base = base[c];
             array::from_fn(|i| base[i].add(offset))
         })
+    }
+
+    /// The pattern of the addresses where all lanes execute and all are the machine's own; none if
+    /// there is none, or not all of it is in memory. Cheaper than [`shape`](Self::shape), and what
+    /// most accesses come to.
+    #[inline(always)]
+    fn pattern(&self, base: Gpr, offset: i64) -> Option<Pattern> {
+        if self.mask != self.full || usize::from(self.env.lanes) != C * GROUP {
+            return None;
+        }
+        let base = self.reg(base);
+        let first = base[0][0];
+        let is_uniform = base[0][1] == first;
+        let differ = if is_uniform {
+            Self::differences(base, |_| first)
+        } else {
+            Self::differences(base, |lane| first.add(W::from_u64((lane * W::BYTES) as u64)))
+        };
+        let start = first.add(W::from_u64(offset.cast_unsigned()));
+        let cell = Self::cell_index(start);
+        let count = if is_uniform { 1 } else { C * GROUP };
+        let whole = start.to_u64().is_multiple_of(W::BYTES as u64);
+        if any_bits(&differ) != W::default() || !whole || cell + count > self.env.cells.len() {
+            return None;
+        }
+        Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
+    }
+
+    /// The bits in which any lane's word is not what is expected there, by the place in its group.
+    #[inline(always)]
+    fn differences(reg: &Reg<W, C>, expected: impl Fn(usize) -> W) -> [W; GROUP] {
+        let mut differ = [W::default(); GROUP];
+        for (c, at) in reg.iter().enumerate() {
+            let old = differ;
+            differ = array::from_fn(|i| old[i] | (at[i] ^ expected(c * GROUP + i)));
+        }
+        differ
     }
 
     #[inline(always)]
@@ -95,6 +140,23 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     pub(super) fn load_word(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         self.warp.stats.loads += self.executing();
+        let cells = self.env.cells;
+        match self.pattern(base, offset) {
+            Some(Pattern::Uniform(cell)) => self.fill(dst, cells[cell].load()),
+            Some(Pattern::Consecutive(cell)) => {
+                let reg = self.warp.regs[index(dst)].as_flattened_mut();
+                for (value, cell) in reg.iter_mut().zip(&cells[cell..][..C * GROUP]) {
+                    *value = cell.load();
+                }
+                NEXT
+            }
+            None => self.load_gathered(dst, base, offset),
+        }
+    }
+
+    /// Loads words from any addresses.
+    #[inline(always)]
+    fn load_gathered(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         let addresses = self.addresses(base, offset);
         let shape = self.shape(&addresses);
         if !shape.whole {
@@ -130,6 +192,20 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         self.warp.stats.stores += self.executing();
+        let cells = self.env.cells;
+        let Some(Pattern::Consecutive(cell)) = self.pattern(base, offset) else {
+            return self.store_scattered(value, base, offset);
+        };
+        let values = self.reg(value).as_flattened();
+        for (&value, cell) in values.iter().zip(&cells[cell..][..C * GROUP]) {
+            cell.store(value);
+        }
+        NEXT
+    }
+
+    /// Stores words to any addresses.
+    #[inline(always)]
+    fn store_scattered(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         let addresses = self.addresses(base, offset);
         let shape = self.shape(&addresses);
         if !shape.whole {
