@@ -179,10 +179,18 @@ fn statistics(
     allocated: &Allocated,
     emitted: &Emitted,
 ) -> CompileStats {
-    let steps = vcode.blocks().flat_map(|(id, _)| allocated.steps(id));
+    let moves: Vec<_> = vcode
+        .blocks()
+        .flat_map(|(id, _)| allocated.steps(id))
+        .filter_map(|step| match step {
+            Step::Move(edit) => Some(edit),
+            Step::Inst(_) => None,
+        })
+        .collect();
     CompileStats {
         selected_insts: vcode.insts.len(),
-        moves: steps.filter(|step| matches!(step, Step::Move(_))).count(),
+        moves: moves.len(),
+        predicate_spills: moves.iter().filter(|edit| edit.is_predicate_spill()).count(),
         spill_slots: allocated.slots(),
         branches: vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
         divergent_branches: plan.splits().len(),

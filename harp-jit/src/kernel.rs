@@ -38,6 +38,8 @@ pub struct CompileStats {
     pub moves: usize,
     /// Words of spill slots.
     pub spill_slots: u32,
+    /// Moves of predicates to and from spill slots.
+    pub predicate_spills: usize,
     /// Conditional branches.
     pub branches: usize,
     /// Conditional branches on which lanes may disagree.

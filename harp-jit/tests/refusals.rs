@@ -34,10 +34,12 @@ fn refused(arch: &str, declarations: &str, body: &str, inst: &str) {
 
 #[test]
 fn values_wider_than_a_word() {
-    let wide = "v1 = uextend.i64 v0\nv2 = imul v1, v1\nv3 = ireduce.i32 v2\nstore aligned v3, v0\nreturn";
+    let wide =
+        "v1 = uextend.i64 v0\nv2 = imul v1, v1\nv3 = ireduce.i32 v2\nstore aligned v3, v0\nreturn";
     refused("harp32", "", wide, "uextend.i64");
     refused("4w16/16/4/2+x", "", wide, "uextend.i64");
-    let wide = "v1 = uextend.i128 v0\nv2 = imul v1, v1\nv3 = ireduce.i64 v2\nstore aligned v3, v0\nreturn";
+    let wide =
+        "v1 = uextend.i128 v0\nv2 = imul v1, v1\nv3 = ireduce.i64 v2\nstore aligned v3, v0\nreturn";
     refused("harp64+x", "", wide, "uextend.i128");
     refused("harp32", "", "v1 = load.f64 v0\nstore v1, v0\nreturn", "load.f64");
     let vector = "v1 = load.i32x4 v0\nv2 = iadd v1, v1\nstore v2, v0\nreturn";
@@ -68,15 +70,14 @@ fn what_base_machines_cannot_do() {
 
 #[test]
 fn operations_that_are_not_covered() {
-    for (operation, name) in [
-        ("v2 = ceil v1", "ceil"),
-        ("v2 = floor v1", "floor"),
-        ("v2 = nearest v1", "nearest"),
-    ] {
+    for (operation, name) in
+        [("v2 = ceil v1", "ceil"), ("v2 = floor v1", "floor"), ("v2 = nearest v1", "nearest")]
+    {
         let body = format!("v1 = load.f32 aligned v0\n{operation}\nstore aligned v2, v0\nreturn");
         refused("4w16/16/4/2+x", "", &body, name);
     }
-    let trapping = "v1 = load.f32 aligned v0\nv2 = fcvt_to_sint.i32 v1\nstore aligned v2, v0\nreturn";
+    let trapping =
+        "v1 = load.f32 aligned v0\nv2 = fcvt_to_sint.i32 v1\nstore aligned v2, v0\nreturn";
     refused("4w16/16/4/2+x", "", trapping, "fcvt_to_sint");
     let big = "v1 = load.i32 big v0\nstore aligned v1, v0\nreturn";
     refused("4w16/16/4/2+x", "", big, "load.i32");
@@ -125,7 +126,8 @@ fn functions_that_are_no_kernels() {
     let error = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap_err();
     assert!(error.to_string().contains("i32"), "{error}");
     // Ill-typed CLIF is the verifier's to refuse.
-    let text = "function %k(i32) {\nblock0(v0: i32):\nv1 = iconst.i8 1\nv2 = iadd.i8 v1, v0\nreturn\n}";
+    let text =
+        "function %k(i32) {\nblock0(v0: i32):\nv1 = iconst.i8 1\nv2 = iadd.i8 v1, v0\nreturn\n}";
     let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
     let source = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap();
     let error = source.compile(&CompileOptions::default()).unwrap_err();

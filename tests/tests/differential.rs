@@ -8,9 +8,8 @@ use std::env;
 use std::ops::Range;
 
 use harp_jit::{ArchId, BuildError};
-use harp_tests::fuzzing::kernels::{
-    ARCHS, Machines, OPT_LEVELS, Reached, check, compare, random_bytes, shrink,
-};
+use harp_tests::fuzzing::kernels::{ARCHS, Machines, OPT_LEVELS, Reached, check, compare, shrink};
+use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate::{Family, directed, divisions};
 use harp_tests::oracle::{Case, Expected, device};
 

@@ -8,8 +8,15 @@ use harp_tests::kernels::{checksum, saxpy};
 
 /// Eight registers without extension; the wide machine; the extension; the byte encoding in both
 /// word sizes; the fewest and the most registers and lanes.
-const ARCHS: &[&str] =
-    &["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "8b32/8/4/2+x", "4w8/2/1/1", "8w64/64/64/2"];
+const ARCHS: &[&str] = &[
+    "harp32",
+    "harp64",
+    "4w32/16/32/16+x",
+    "4b16/16/8/4",
+    "8b32/8/4/2+x",
+    "4w8/2/1/1",
+    "8w64/64/64/2",
+];
 
 fn compile(arch: ArchId, opt_level: OptLevel) -> Kernel {
     let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };

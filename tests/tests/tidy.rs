@@ -102,7 +102,8 @@ fn bit_positions_stay_in_the_encoding() {
 #[test]
 fn unsafe_code_is_argued_in_one_module() {
     let mut with_unsafe = Vec::new();
-    for folder in ["harp-isa/src", "harp-emu/src", "harp-jit/src", "harp-runtime/src", "tests/src"] {
+    for folder in ["harp-isa/src", "harp-emu/src", "harp-jit/src", "harp-runtime/src", "tests/src"]
+    {
         for (file, text) in rust_files(folder) {
             let is_use = |line: &str| line.contains("unsafe {") || line.contains("unsafe fn");
             if code_lines(&text).any(|(_, line)| is_use(line)) {
@@ -124,10 +125,22 @@ fn documents_name_files_that_exist() {
             let top = piece.split('/').next().unwrap_or_default();
             let is_path = piece.contains('/')
                 && !piece.contains(char::is_whitespace)
-                && ["harp-isa", "harp-emu", "harp-jit", "harp-runtime", "tests", "fuzz", "docs", ".ci"]
-                    .contains(&top);
+                && [
+                    "harp-isa",
+                    "harp-emu",
+                    "harp-jit",
+                    "harp-runtime",
+                    "tests",
+                    "fuzz",
+                    "docs",
+                    ".ci",
+                ]
+                .contains(&top);
             if is_path {
-                assert!(root.join(piece).exists(), "{document} names `{piece}`, which is not there");
+                assert!(
+                    root.join(piece).exists(),
+                    "{document} names `{piece}`, which is not there"
+                );
             }
         }
     }

@@ -212,7 +212,9 @@ fn a_divergent_loop_is_refused() {
         b.return_();
         b.finalize().unwrap();
         let error = source.compile(&CompileOptions::default()).unwrap_err();
-        let CompileError::Unsupported { inst, block, place, .. } = &error else { panic!("{error}") };
+        let CompileError::Unsupported { inst, block, place, .. } = &error else {
+            panic!("{error}")
+        };
         assert!(inst.starts_with("brif") && block.starts_with("block"), "{error}");
         assert_eq!(place.as_ref().map(|place| place.line), Some(line), "{error}");
     });

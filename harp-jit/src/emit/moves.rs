@@ -70,13 +70,3 @@ impl Emitter<'_> {
         self.op(Op::Rtop { dst, src: ra });
     }
 }
-
-impl Move {
-    /// Whether a predicate goes to or comes from a slot.
-    pub(super) fn is_predicate_spill(self) -> bool {
-        matches!(
-            (self.from, self.to),
-            (Location::Pred(_), Location::Slot { .. }) | (Location::Slot { .. }, Location::Pred(_))
-        )
-    }
-}

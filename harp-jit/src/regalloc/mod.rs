@@ -40,6 +40,16 @@ pub(crate) struct Move {
     pub(crate) to: Location,
 }
 
+impl Move {
+    /// Whether a predicate goes to or comes from a slot.
+    pub(crate) fn is_predicate_spill(&self) -> bool {
+        matches!(
+            (self.from, self.to),
+            (Location::Pred(_), Location::Slot { .. }) | (Location::Slot { .. }, Location::Pred(_))
+        )
+    }
+}
+
 /// What is to be emitted next in a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::ir::Function;
 use harp_emu::TrapKind;
-use harp_isa::{ArchId, Op, decode};
+use harp_isa::ArchId;
 use harp_jit::{CompileError, Kernel, OptLevel};
 use harp_runtime::Device;
 
@@ -215,7 +215,7 @@ fn counts(case: &Case, kernel: &Kernel, observed: &Observed) -> Reached {
     let mut reached = Reached {
         launches: 1,
         spilled: usize::from(stats.spill_slots > 0),
-        spilled_predicates: usize::from(reloads_predicates(kernel)),
+        spilled_predicates: usize::from(kernel.stats().predicate_spills > 0),
         loops: usize::from(has_loop(&case.func)),
         uniform_branches: usize::from(stats.branches > stats.divergent_branches),
         opcodes: opcodes(&case.func),
@@ -234,20 +234,6 @@ fn counts(case: &Case, kernel: &Kernel, observed: &Observed) -> Reached {
         },
     }
     reached
-}
-
-/// Whether predicates come back from memory: only that reads a predicate out of `%ra`.
-fn reloads_predicates(kernel: &Kernel) -> bool {
-    let arch = kernel.arch();
-    let scratch = harp_isa::abi::RegisterRoles::new(arch).return_address();
-    let mut code = kernel.code();
-    while let Ok((instruction, size)) = decode(code, arch) {
-        if matches!(instruction.op, Op::Rtop { src, .. } if src == scratch) {
-            return true;
-        }
-        code = &code[size..];
-    }
-    false
 }
 
 /// Whether a block branches to itself or to one that the builder laid out before.
@@ -317,17 +303,4 @@ pub fn shrink(bytes: &[u8], failure: &Failure, attempts: usize) -> Option<Box<Fa
         }
     }
     smallest
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014, figure 15), so that a seed means the same everywhere.
-pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
-    let mut state = seed;
-    let words = std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)).to_le_bytes()
-    });
-    words.flatten().take(count).collect()
 }

@@ -2,3 +2,16 @@
 
 pub mod isa;
 pub mod kernels;
+
+/// SplitMix64 (Steele, Lea, Flood 2014, figure 15), so that a seed means the same everywhere.
+pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)).to_le_bytes()
+    });
+    words.flatten().take(count).collect()
+}

@@ -52,7 +52,10 @@ pub fn on_host<T: Float>(factor: T, x: &[T], y: &[T]) -> Vec<T> {
 }
 
 /// The native float of some machine.
-pub trait Float: Element + From<f32> + Into<Arg<'static>> + Mul<Output = Self> + Add<Output = Self> {}
+pub trait Float:
+    Element + From<f32> + Into<Arg<'static>> + Mul<Output = Self> + Add<Output = Self>
+{
+}
 
 impl Float for f32 {}
 impl Float for f64 {}
