@@ -6,7 +6,7 @@
 //! A NaN's bits go nowhere (see [`Case`]). All bytes give a kernel, and fewer bytes give a smaller
 //! one.
 //!
-//! Beside them stand [directed](mod@directed) kernels: every operation at the edges of its operands' types.
+//! Beside them stand directed kernels ([`directed()`]): every operation at the edges of its operands' types.
 
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use cranelift_frontend::Variable;
