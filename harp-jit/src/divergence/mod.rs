@@ -16,7 +16,7 @@
 //! Both are refused. Blocks that end in a trap may lie in a region, also shared ones: who enters them
 //! stops the launch. The function must be legalized.
 //!
-//! [`check`] proves, without the plan's reasons, that every path joins what it split.
+//! [`check()`] proves, without the plan's reasons, that every path joins what it split.
 
 use std::fmt;
 
