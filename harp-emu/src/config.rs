@@ -26,6 +26,9 @@ pub struct MachineConfig {
     /// The most host threads on which cores run; `None`: as many as the host offers. There are
     /// never more than cores, and a machine with one thread runs on the caller's.
     pub host_threads: Option<NonZeroUsize>,
+    /// Stores and atomic operations below this address, rounded up to a word, trap. 0 lets the guest
+    /// write everywhere.
+    pub read_only_below: u64,
     /// Whether the console answers at the address whose only set bit is the top one.
     pub console: bool,
     /// What loads from the console take, byte by byte, on core 0. When all is taken, and on the
@@ -36,8 +39,8 @@ pub struct MachineConfig {
 }
 
 impl MachineConfig {
-    /// One core, no fuel limit, 4096 divergence stack entries, strict spawning, a console without
-    /// input, the default quantum, all host threads, the host's vector instructions.
+    /// One core, no fuel limit, 4096 divergence stack entries, strict spawning, no read-only memory, a
+    /// console without input, the default quantum, all host threads, the host's vector instructions.
     pub fn new(arch: ArchId) -> MachineConfig {
         MachineConfig {
             arch,
@@ -47,6 +50,7 @@ impl MachineConfig {
             spawn: SpawnPolicy::Strict,
             schedule: Schedule::default(),
             host_threads: None,
+            read_only_below: 0,
             console: true,
             input: Vec::new(),
             simd: Simd::Detect,

@@ -90,6 +90,10 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 core,
                 cores: config.cores,
                 divergence_depth: config.divergence_depth,
+                writable_from: config
+                    .read_only_below
+                    .min(size_of_val(cells) as u64)
+                    .next_multiple_of(W::BYTES as u64),
                 has_console: config.console,
             },
             schedule: config.schedule,

@@ -33,6 +33,14 @@ pub enum TrapKind {
         /// Whether it was a store (an atomic operation counts as one).
         store: bool,
     },
+    /// A store or an atomic operation on memory that may only be read.
+    #[error("stored to address {address:#x}: memory below {limit:#x} is read-only")]
+    ReadOnly {
+        /// The address that the first lane concerned used.
+        address: u64,
+        /// The first address that may be stored to.
+        limit: u64,
+    },
     /// An atomic operation on an address that is no multiple of its size.
     #[error("atomic operation on address {address:#x}, which is no multiple of {size}")]
     Misaligned {

@@ -50,6 +50,43 @@ fn addresses_outside_memory() {
 }
 
 #[test]
+fn stores_into_read_only_memory() {
+    // Lane i uses word i, 5 or 7 - i, counted from three words before the first writable one.
+    let limit = (OUT + 12).cast_unsigned();
+    let rising = vec![Op::Muli { dst: r(3), src: r(0), imm: 4 }.into()];
+    let equal = vec![ldi(3, 4)];
+    let falling = vec![
+        Op::Muli { dst: r(3), src: r(0), imm: -4 }.into(),
+        Op::Addi { dst: r(3), src: r(3), imm: 28 }.into(),
+    ];
+    let atomic = Op::AmoAdd { dst: r(4), addr: r(5), value: r(0) };
+    let byte = Op::Stb { value: r(0), base: r(5), offset: 0 };
+    for (addresses, lanes, first) in
+        [(rising, 0b0000_0111, 0), (equal, 0b1111_1111, 4), (falling, 0b1110_0000, 8)]
+    {
+        for access in [st(0, 5, 0), atomic.into(), byte.into(), ld(4, 5, 0)] {
+            let base = Op::Addi { dst: r(5), src: r(3), imm: OUT }.into();
+            let code: Vec<_> = setup()
+                .into_iter()
+                .chain(addresses.clone())
+                .chain([base, access, halt()])
+                .collect();
+            for (read_only_below, limit) in
+                [(limit, limit), (limit - 3, limit), (u64::MAX, MEMORY), (OUT as u64, 0)]
+            {
+                let run = run(ARCH, &code, |config| config.read_only_below = read_only_below);
+                let stores = access != ld(4, 5, 0) && limit != 0;
+                let lanes = if limit == MEMORY { 0b1111_1111 } else { lanes };
+                let address = OUT as u64 + if lanes & 1 == 1 && first == 8 { 28 } else { first };
+                let kind = TrapKind::ReadOnly { address, limit };
+                let trap = run.trap.map(|trap| (trap.kind, trap.lanes));
+                assert_eq!(trap, stores.then_some((kind, lanes)), "{access:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_is_stored_by_a_store_that_traps() {
     let mut code = setup();
     code.push(Op::Muli { dst: r(3), src: r(0), imm: 4 }.into());

@@ -94,7 +94,7 @@ impl Device {
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
         let images = ImageCache::new(config.arch);
         let device = Device { config, memory, image_limit, heap, images };
-        device.machine(device.config.fuel)?;
+        device.machine(device.config.fuel, 0)?;
         Ok(device)
     }
 
@@ -122,13 +122,18 @@ impl Device {
         self.image_limit
     }
 
-    /// A machine over the device's memory.
-    pub(crate) fn machine(&self, fuel: Option<u64>) -> Result<Machine<'_>, MachineError> {
+    /// A machine over the device's memory, in which the image at its bottom is read-only.
+    pub(crate) fn machine(
+        &self,
+        fuel: Option<u64>,
+        image_bytes: u64,
+    ) -> Result<Machine<'_>, MachineError> {
         let config = MachineConfig {
             cores: self.config.cores,
             fuel,
             divergence_depth: self.config.divergence_depth,
             host_threads: self.config.host_threads,
+            read_only_below: image_bytes,
             // A kernel has no console: its address is one where nothing answers.
             console: false,
             ..MachineConfig::new(self.config.arch)

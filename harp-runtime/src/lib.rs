@@ -49,8 +49,9 @@
 //! * A grid's work-items and those of one round of all warps together must be fewer than 2^31 on
 //!   machines with 4-byte words.
 //! * An argument takes one word: 8-byte integers and floats need machines with 8-byte words.
-//! * Nothing keeps a kernel from reading or writing memory that is not its own: addresses outside
-//!   the guest's memory trap, those of other buffers, stacks and code do not.
+//! * Nothing keeps a kernel from reading memory that is not its own, or from writing to other
+//!   buffers and stacks: only addresses outside the guest's memory trap, and stores into the image,
+//!   null pointers' included.
 //! * The host must be little-endian.
 #![forbid(unsafe_code)]
 

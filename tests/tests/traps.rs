@@ -87,6 +87,23 @@ fn a_write_outside_of_memory() {
 }
 
 #[test]
+fn a_write_through_a_null_pointer() {
+    each_arch(|arch| {
+        let trap = trap_of(arch, 1, &[Arg::address(0)], |b| {
+            let data = b.param(ParamType::Pointer);
+            let i = b.global_id(0);
+            let line = line!() + 1;
+            b.store_elem(i, data, i);
+            b.return_();
+            line
+        });
+        let TrapKind::ReadOnly { address, limit } = trap.trap.kind else { panic!("{trap}") };
+        assert!(address == 0 && limit > trap.trap.pc, "{trap}");
+        assert_eq!((trap.trap.warp, trap.trap.lanes), (0, 1));
+    });
+}
+
+#[test]
 fn a_division_by_zero() {
     each_arch(|arch| {
         for signed in [false, true] {

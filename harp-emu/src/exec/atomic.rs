@@ -81,8 +81,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         NEXT
     }
 
-    /// Counts a load and a store; a trap in the executing lanes whose address is misaligned or
-    /// outside the memory.
+    /// Counts a load and a store; a trap in the executing lanes whose address is misaligned, may only
+    /// be read or is outside the memory.
     fn check_atomic(&mut self, addr: Gpr, size: usize) -> Flow {
         self.warp.stats.loads += self.executing();
         self.warp.stats.stores += self.executing();
@@ -99,6 +99,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
             let size = size as u8;
             return self.trap(TrapKind::Misaligned { address, size }, misaligned);
         }
+        self.all_writable(&addresses)?;
         self.all_answer(&addresses, outside, true)
     }
 }

@@ -51,7 +51,7 @@ enum Pattern {
 
 /// What the executing lanes' addresses have in common.
 struct Shape {
-    /// Each is that of a whole word in memory.
+    /// Each is that of a whole word in memory, from the lowest address on that was asked for.
     whole: bool,
     /// They are equal.
     uniform: bool,
@@ -108,10 +108,11 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     }
 
     #[inline(always)]
-    fn shape(&self, addresses: &Reg<W, C>) -> Shape {
+    fn shape(&self, addresses: &Reg<W, C>, from: u64) -> Shape {
         let zero = W::default();
         let width = W::BYTES as u64;
-        let size = W::from_u64(size_of_val(self.env.cells) as u64);
+        let from = W::from_u64(from);
+        let size = W::from_u64(size_of_val(self.env.cells) as u64).sub(from);
         let first = addresses.as_flattened()[self.first()];
         let base = first.sub(W::from_u64(self.first() as u64 * width));
         // Bits where an address is not what it should be, without crossing lanes until the end.
@@ -121,7 +122,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         for (c, at) in addresses.iter().enumerate() {
             let select = spread::<W>(self.mask, c);
             let (o, d, j) = (outside, differ, jump);
-            let is_outside = |x: W| if x >= size { W::ONES } else { x & W::from_u64(width - 1) };
+            let is_outside =
+                |x: W| if x.sub(from) >= size { W::ONES } else { x & W::from_u64(width - 1) };
             let expected = |i: usize| base.add(W::from_u64((c * GROUP + i) as u64 * width));
             outside = array::from_fn(|i| o[i] | (is_outside(at[i]) & select[i]));
             differ = array::from_fn(|i| d[i] | ((at[i] ^ first) & select[i]));
@@ -158,7 +160,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     fn load_gathered(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         let addresses = self.addresses(base, offset);
-        let shape = self.shape(&addresses);
+        let shape = self.shape(&addresses, 0);
         if !shape.whole {
             return self.load_each(dst, &addresses, Width::Word, Extend::Zero);
         }
@@ -193,21 +195,23 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         self.warp.stats.stores += self.executing();
         let cells = self.env.cells;
-        let Some(Pattern::Consecutive(cell)) = self.pattern(base, offset) else {
-            return self.store_scattered(value, base, offset);
-        };
-        let values = self.reg(value).as_flattened();
-        for (&value, cell) in values.iter().zip(&cells[cell..][..C * GROUP]) {
-            cell.store(value);
+        match self.pattern(base, offset) {
+            Some(Pattern::Consecutive(cell)) if cell >= self.first_writable() => {
+                let values = self.reg(value).as_flattened();
+                for (&value, cell) in values.iter().zip(&cells[cell..][..C * GROUP]) {
+                    cell.store(value);
+                }
+                NEXT
+            }
+            _ => self.store_scattered(value, base, offset),
         }
-        NEXT
     }
 
     /// Stores words to any addresses.
     #[inline(always)]
     fn store_scattered(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         let addresses = self.addresses(base, offset);
-        let shape = self.shape(&addresses);
+        let shape = self.shape(&addresses, self.env.writable_from);
         if !shape.whole {
             return self.store_each(value, &addresses, Width::Word);
         }
@@ -300,8 +304,32 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         NEXT
     }
 
-    /// A trap in the executing lanes whose bytes are neither in memory nor on a device.
+    /// The index of the first word that may be stored to.
+    #[inline(always)]
+    fn first_writable(&self) -> usize {
+        self.env.writable_from as usize / W::BYTES
+    }
+
+    /// A trap in the executing lanes whose address may only be read.
+    pub(super) fn all_writable(&mut self, addresses: &Reg<W, C>) -> Flow {
+        let limit = self.env.writable_from;
+        let address = |lane: usize| addresses.as_flattened()[lane].to_u64();
+        let bad = lanes_of(self.mask).filter(|&lane| address(lane) < limit);
+        match bad.fold(0u64, |bad, lane| bad | 1 << lane) {
+            0 => NEXT,
+            bad => {
+                let address = address(bad.trailing_zeros() as usize);
+                self.trap(TrapKind::ReadOnly { address, limit }, bad)
+            }
+        }
+    }
+
+    /// A trap in the executing lanes whose bytes are neither in memory nor on a device, or may only
+    /// be read and are to be stored.
     fn check(&mut self, addresses: &Reg<W, C>, width: Width, store: bool) -> Flow {
+        if store {
+            self.all_writable(addresses)?;
+        }
         let size = size_of_val(self.env.cells) as u64;
         let bad = |&lane: &usize| {
             let address = addresses.as_flattened()[lane];

@@ -44,6 +44,8 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) core: u16,
     pub(crate) cores: u16,
     pub(crate) divergence_depth: usize,
+    /// The first address that may be stored to, a word's.
+    pub(crate) writable_from: u64,
     pub(crate) has_console: bool,
 }
 

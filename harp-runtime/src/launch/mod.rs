@@ -114,7 +114,8 @@ impl Device {
         let word = self.arch().word();
         let descriptor = plan.descriptor(stacks.address(), stack_bytes, word.bytes().into());
         self.put_image(&image, &descriptor, config.grid, &arguments);
-        let mut machine = self.machine(config.fuel.or(self.config().fuel))?;
+        let mut machine =
+            self.machine(config.fuel.or(self.config().fuel), image.image().bytes.len() as u64)?;
         let prepared = start.elapsed();
 
         let run = machine.run();
@@ -146,7 +147,7 @@ impl Device {
         Ok(image)
     }
 
-    /// Writes the image anew: nothing keeps a kernel from storing into it.
+    /// Writes the image: the launch before may have been of another kernel.
     fn put_image(
         &self,
         image: &KernelImage,
