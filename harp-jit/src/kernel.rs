@@ -1,8 +1,8 @@
 //! A compiled kernel: machine code and what is known about it.
 
 use cranelift_codegen::ir::TrapCode;
-use harp_isa::ArchId;
 use harp_isa::object::Object;
+use harp_isa::{ArchId, Instruction, Layout, Operand, OperandKind};
 
 use crate::builder::ParamType;
 use crate::source::SourcePlace;
@@ -100,16 +100,49 @@ impl Kernel {
         self.stats
     }
 
-    /// The machine code as text, an instruction a line after its offset.
+    /// The machine code as text: an instruction a line after its offset, jumps with the offset that
+    /// they lead to, and where the source changes its place.
+    ///
+    /// ```text
+    ///         ; src/main.rs:12:9
+    ///     48  @p0 ? jmpi #0xc;  ; to 58
+    /// ```
     pub fn disassembly(&self) -> String {
-        use std::fmt::Write as _;
         let mut text = String::new();
-        let mut offset = 0;
-        while let Some(rest) = self.code.get(offset..).filter(|rest| !rest.is_empty()) {
-            let Ok((instruction, size)) = harp_isa::decode(rest, self.arch) else { break };
-            let _ = writeln!(text, "{offset:6x}  {}", instruction.display(self.arch));
-            offset += size;
+        let mut last_place = None;
+        for (offset, instruction) in harp_isa::disassemble(&self.code, 0, self.arch) {
+            let place = self.place_at(offset);
+            if let Some(place) = place
+                && last_place != Some(place)
+            {
+                text.push_str(&format!("        ; {place}\n"));
+            }
+            last_place = place;
+            text.push_str(&match instruction {
+                Ok(instruction) => {
+                    let shown = instruction.display(self.arch);
+                    match self.jump_target(offset, &instruction) {
+                        Some(target) => format!("{offset:6x}  {shown}  ; to {target:x}\n"),
+                        None => format!("{offset:6x}  {shown}\n"),
+                    }
+                }
+                Err(error) => format!("{offset:6x}  ; {error}\n"),
+            });
         }
         text
+    }
+
+    /// Where an instruction with a displacement leads.
+    fn jump_target(&self, offset: u64, instruction: &Instruction) -> Option<u64> {
+        let opcode = instruction.op.opcode();
+        let relative = opcode.operands().iter().any(|o| o.kind == OperandKind::Rel);
+        let mut displacement = None;
+        instruction.op.for_each_operand(|operand| {
+            if let Operand::Imm(imm) = operand {
+                displacement = Some(imm);
+            }
+        });
+        let next = offset + Layout::new(self.arch).size(opcode) as u64;
+        displacement.filter(|_| relative).and_then(|rel| next.checked_add_signed(rel))
     }
 }
