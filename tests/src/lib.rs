@@ -1,5 +1,6 @@
 //! Oracles, generators and benchmark kernels.
 
+pub mod base_forms;
 pub mod fuzzing;
 pub mod generate;
 pub mod kernels;

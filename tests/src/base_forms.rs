@@ -1,0 +1,47 @@
+//! What an image without extension X must not hold, so that it runs on the original machine unchanged.
+//!
+//! The original computes some instructions on its host's wider integers, and so differently from
+//! what their description says: on 4-byte words `ori` and `xori` with a negative immediate, `divi`
+//! and `modi` with a negative immediate; on any word shift counts at or above its width.
+
+use harp_isa::{Image, Instruction, Op, OpcodeFlags, Operand, Permissions, WordSize, disassemble};
+
+/// The instructions of the image's code that an original machine lacks or gets wrong, each with its
+/// address, and how many instructions were looked at.
+pub fn violations(image: &Image) -> (Vec<String>, usize) {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    let code = image.sections.iter().filter(|s| s.permissions.contains(Permissions::EXECUTE));
+    for section in code {
+        let start = (section.address - image.base) as usize;
+        let bytes = &image.bytes[start..start + section.size as usize];
+        for (address, instruction) in disassemble(bytes, section.address, image.arch) {
+            seen += 1;
+            let reason = match &instruction {
+                Ok(instruction) => violation(instruction, image.arch.word()),
+                Err(error) => Some(error.to_string()),
+            };
+            found.extend(reason.map(|reason| format!("{address:#x}: {reason}")));
+        }
+    }
+    (found, seen)
+}
+
+fn violation(instruction: &Instruction, word: WordSize) -> Option<String> {
+    let opcode = instruction.op.opcode();
+    let mut immediate = 0;
+    instruction.op.for_each_operand(|operand| {
+        if let Operand::Imm(imm) = operand {
+            immediate = imm;
+        }
+    });
+    let wrong = match instruction.op {
+        Op::Ori { .. } | Op::Xori { .. } | Op::Divi { .. } | Op::Modi { .. } => {
+            immediate < 0 && word == WordSize::Four
+        }
+        Op::Shli { .. } | Op::Shri { .. } => !(0..word.bits().into()).contains(&immediate),
+        _ => false,
+    };
+    let lacks = opcode.is_extension() || opcode.flags().contains(OpcodeFlags::PRIVILEGED);
+    (wrong || lacks).then(|| format!("`{}` with immediate {immediate}", opcode.mnemonic()))
+}
