@@ -53,15 +53,14 @@ impl CodeBuffer {
             items: Vec::new(),
             places: Vec::new(),
             traps: Vec::new(),
-            starts: Vec::with_capacity(blocks),
+            starts: vec![0; blocks],
             place: SourceLoc::default(),
         }
     }
 
-    /// The next item begins block `label`; blocks are bound in their order.
+    /// The next item begins block `label`.
     pub(super) fn bind(&mut self, label: Label) {
-        debug_assert_eq!(label.index(), self.starts.len());
-        self.starts.push(self.items.len());
+        self.starts[label.index()] = self.items.len();
     }
 
     /// What follows was built there.

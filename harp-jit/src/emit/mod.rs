@@ -15,6 +15,7 @@ use crate::vcode::{BlockId, MInst, MOperand, VCode};
 mod code;
 mod constant;
 mod frame;
+mod layout;
 mod moves;
 
 use code::CodeBuffer;
@@ -93,7 +94,8 @@ pub(crate) fn emit(
         code: CodeBuffer::new(arch, vcode.blocks.len()),
         frame,
     };
-    for (id, block) in vcode.blocks() {
+    for id in layout::order(vcode) {
+        let block = &vcode.blocks[id.index()];
         emitter.code.bind(id);
         if id.index() == 0 {
             emitter.prolog();
