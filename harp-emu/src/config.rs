@@ -24,7 +24,8 @@ pub struct MachineConfig {
     /// In which order the warps of a core run.
     pub schedule: Schedule,
     /// The most host threads on which cores run; `None`: as many as the host offers. There are
-    /// never more than cores, and a machine with one thread runs on the caller's.
+    /// never more than cores, than 1024 or than the host gives, and a machine with one thread runs
+    /// on the caller's.
     pub host_threads: Option<NonZeroUsize>,
     /// Stores and atomic operations below this address, rounded up to a word, trap. 0 lets the guest
     /// write everywhere.

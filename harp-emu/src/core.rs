@@ -5,7 +5,7 @@ use crate::config::{MachineConfig, Schedule, SpawnPolicy};
 use crate::exec::{Console, End, Env, Event, Exec};
 use crate::memory::Memory;
 use crate::simd::Level;
-use crate::stats::CoreStats;
+use crate::stats::{CoreStats, WarpStats};
 use crate::trap::{Trap, TrapKind};
 use crate::warp::{GROUP, Status, Warp};
 use crate::word::Word;
@@ -63,6 +63,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     fuel: Option<u64>,
     level: Level,
     code: Code,
+    /// The warps that have been started, which are the lowest. The others take no room: many a run
+    /// has thousands of cores of which each uses one.
     warps: Vec<Warp<W, C>>,
     console: Console,
     /// Rounds in which a warp ran.
@@ -78,11 +80,8 @@ const TURN: u64 = 1 << 16;
 impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     fn new(config: &'m MachineConfig, cells: &'m [W::Cell], core: u16) -> Self {
         let arch = config.arch;
-        let r0 = u64::from(arch.lanes()) << (W::BITS / 2) | u64::from(core);
-        let mut warps: Vec<_> = (0..arch.warps()).map(|_| Warp::new(W::from_u64(r0))).collect();
-        warps[0].start(0, true);
         let input = if core == 0 { config.input.iter().rev().copied().collect() } else { vec![] };
-        Lanes {
+        let mut lanes = Lanes {
             env: Env {
                 cells,
                 lanes: arch.lanes(),
@@ -101,12 +100,20 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             fuel: config.fuel,
             level: Level::detect(config.simd),
             code: Code::new(arch),
-            warps,
+            warps: Vec::new(),
             console: Console { output: Vec::new(), input },
             rounds: 0,
             issued: 0,
             trap: None,
-        }
+        };
+        lanes.start(0, true);
+        lanes
+    }
+
+    /// Starts the lowest warp that was never started; there is one.
+    fn start(&mut self, pc: u64, supervisor: bool) -> &mut Warp<W, C> {
+        let r0 = u64::from(self.env.lanes) << (W::BITS / 2) | u64::from(self.env.core);
+        self.warps.push_mut(Warp::new(W::from_u64(r0), pc, supervisor))
     }
 
     /// Lets every warp that is ready run, in the order of warps, for its quantum. Whether any ran.
@@ -116,11 +123,14 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             Schedule::Quantum(quantum) => quantum.get().into(),
         };
         let mut ran = false;
-        for number in 0..self.warps.len() {
+        let mut number = 0;
+        // A warp that is started in this round runs in it.
+        while number < self.warps.len() {
             if self.warps[number].status == Status::Ready {
                 self.quantum(number, quantum)?;
                 ran = true;
             }
+            number += 1;
         }
         self.rounds += u64::from(ran);
         Ok(ran)
@@ -164,17 +174,13 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         match event {
             Event::Stop => self.warps[number].status = Status::Stopped,
             Event::Spawn { pc, register, value } => {
-                match self.warps.iter_mut().find(|warp| warp.status == Status::Fresh) {
-                    Some(fresh) => {
-                        fresh.start(pc, false);
-                        fresh.regs[usize::from(register)][0][0] = value;
-                    }
-                    None if self.spawn == SpawnPolicy::Original => {}
-                    None => {
-                        let kind = TrapKind::NoWarpLeft { limit: self.env.warps };
-                        let lanes = self.warps[number].active;
-                        return Err(self.trap_at(number, kind, lanes));
-                    }
+                if self.warps.len() < self.env.warps.into() {
+                    let started = self.start(pc, false);
+                    started.regs[usize::from(register)][0][0] = value;
+                } else if self.spawn == SpawnPolicy::Strict {
+                    let kind = TrapKind::NoWarpLeft { limit: self.env.warps };
+                    let lanes = self.warps[number].active;
+                    return Err(self.trap_at(number, kind, lanes));
                 }
                 self.warps[number].pc = next;
             }
@@ -232,7 +238,8 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
             Schedule::Step => self.rounds,
             Schedule::Quantum(_) => self.issued,
         };
-        let warps = self.warps.iter().map(|warp| warp.stats).collect();
+        let mut warps: Vec<_> = self.warps.iter().map(|warp| warp.stats).collect();
+        warps.resize(self.env.warps.into(), WarpStats::default());
         let stats = CoreStats { steps, warps };
         Outcome { stats, console: self.console.output, trap: self.trap }
     }

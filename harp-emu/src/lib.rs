@@ -66,7 +66,8 @@
 //! * a warp that runs has an active lane, and no lane beyond the machine's is ever active;
 //! * an instruction that traps has not changed memory, in no lane;
 //! * the counts in [`Stats`] and the trap reported depend neither on the host's vector instructions
-//!   nor, for race-free programs, on the number of host threads.
+//!   nor, for race-free programs, on the number of host threads; but after a trap the counts of the
+//!   cores above the one that trapped tell how far they had come by then.
 
 mod code;
 mod config;

@@ -14,6 +14,10 @@ use crate::memory::Memory;
 use crate::stats::Stats;
 use crate::trap::Trap;
 
+/// However many are asked for. Near the limits of hosts a new thread may abort the process instead
+/// of failing to start.
+const MAX_HOST_THREADS: usize = 1024;
+
 /// Why a machine was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -68,7 +72,7 @@ impl<'m> Machine<'m> {
     ///
     /// The trap of the lowest core that traps. A core that traps stops the cores above it soon;
     /// those below go on, because one of them may trap too: so the trap reported does not depend
-    /// on the number of host threads.
+    /// on the number of host threads. How far the cores above it have come does.
     pub fn run(&mut self) -> Result<Stats, Box<Trap>> {
         let outcomes = self.run_cores();
         self.console = outcomes.iter().flat_map(|outcome| &outcome.console).copied().collect();
@@ -89,16 +93,26 @@ impl<'m> Machine<'m> {
     fn run_cores(&self) -> Vec<Outcome> {
         let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let most = self.config.host_threads.unwrap_or_else(available).get();
-        let threads = most.min(self.config.cores.into());
+        let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
         let lowest_trap = AtomicU32::new(u32::MAX);
         // Dealt out like cards, so that cores whose work is alike spread evenly.
-        let share = |first: usize| -> Vec<(u16, Outcome)> {
-            self.run_share((0..self.config.cores).skip(first).step_by(threads), &lowest_trap)
-        };
+        let share = |first: usize| (0..self.config.cores).skip(first).step_by(threads);
         let mut outcomes: Vec<(u16, Outcome)> = thread::scope(|scope| {
-            let share = &share;
-            let others: Vec<_> = (1..threads).map(|t| scope.spawn(move || share(t))).collect();
-            let mut outcomes = share(0);
+            let (mut own, mut others) = (share(0).collect::<Vec<_>>(), Vec::new());
+            for first in 1..threads {
+                let (cores, lowest_trap) = (share(first), &lowest_trap);
+                let run = move || self.run_share(cores, lowest_trap);
+                match thread::Builder::new().spawn_scoped(scope, run) {
+                    Ok(other) => others.push(other),
+                    // The host gives no more threads. A core may wait for any other, so the cores
+                    // that are left run in turns with this thread's.
+                    Err(_) => {
+                        own.extend((first..threads).flat_map(share));
+                        break;
+                    }
+                }
+            }
+            let mut outcomes = self.run_share(own.into_iter(), &lowest_trap);
             for other in others {
                 outcomes.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }

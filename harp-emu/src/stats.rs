@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// What a run cost. The counts of a race-free program depend on nothing but the program, the
-/// machine and (for [`CoreStats::steps`]) the schedule.
+/// machine and (for [`CoreStats::steps`]) the schedule; except that after a trap those of the cores
+/// above the one that trapped, which are stopped where they are, depend on the host too.
 ///
 /// Its text form is that of the original emulator's statistics: totals, then a section a warp. With
 /// more than one core the sections name the core too.

@@ -19,8 +19,6 @@ pub(crate) const ALWAYS: u8 = FILE as u8;
 /// Why a warp does or does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Never started.
-    Fresh,
     /// Runs.
     Ready,
     /// Waits at barrier `id`, its pc at the `bar`, to go on at `next`.
@@ -38,7 +36,7 @@ pub(crate) struct Entry {
     pub(crate) resume: Option<u64>,
 }
 
-/// A hardware warp.
+/// A hardware warp that has been started.
 pub(crate) struct Warp<W, const C: usize> {
     pub(crate) regs: Box<[Reg<W, C>; FILE]>,
     /// Each predicate's bits by lane; the upper half is [`ALWAYS`] and what is never used.
@@ -55,8 +53,8 @@ pub(crate) struct Warp<W, const C: usize> {
 }
 
 impl<W: Word, const C: usize> Warp<W, C> {
-    /// A warp that was never started; `%r0` of lane 0 is `r0`, everything else 0.
-    pub(crate) fn new(r0: W) -> Self {
+    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
+    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Self {
         let regs = vec![[[W::default(); GROUP]; C]; FILE].into_boxed_slice();
         let mut regs: Box<[Reg<W, C>; FILE]> = regs.try_into().expect("as many as made");
         regs[0][0][0] = r0;
@@ -65,22 +63,14 @@ impl<W: Word, const C: usize> Warp<W, C> {
         Warp {
             regs,
             preds,
-            pc: 0,
-            active: 0,
-            active_count: 0,
-            supervisor: false,
-            status: Status::Fresh,
+            pc,
+            active: 1,
+            active_count: 1,
+            supervisor,
+            status: Status::Ready,
             stack: Vec::new(),
             stats: WarpStats::default(),
         }
-    }
-
-    /// Starts the warp with only lane 0 active.
-    pub(crate) fn start(&mut self, pc: u64, supervisor: bool) {
-        self.pc = pc;
-        self.supervisor = supervisor;
-        self.status = Status::Ready;
-        self.activate(1);
     }
 
     /// Lets the warp go on, if it waits at a barrier.

@@ -353,3 +353,28 @@ fn the_console_reads_its_input() {
     let run = run("4w16/8/2/1", &code, |config| config.input = b"HAL".to_vec());
     assert_eq!((run.trap, &run.console[..]), (None, &b"IBM\x01"[..]));
 }
+
+/// A machine of the most cores, of which each uses one of its 64 warps: those that never start must
+/// take no room. With all of them the registers alone would be 134 GB of host memory.
+#[test]
+fn cores_take_room_for_the_warps_that_they_start() {
+    let idle = run("8w64/64/64/64", &[halt()], |config| config.cores = u16::MAX);
+    assert_eq!((idle.trap, idle.stats.issued()), (None, u16::MAX.into()));
+    assert_eq!(
+        (idle.stats.cores.len(), idle.stats.cores[0].warps.len()),
+        (usize::from(u16::MAX), 64)
+    );
+}
+
+/// More threads than any host starts: the cores share those that there are.
+#[test]
+fn any_number_of_host_threads_may_be_asked_for() {
+    let count = Op::AmoAdd { dst: r(2), addr: r(0), value: r(1) }.into();
+    let code = [ldi(0, OUT), ldi(1, 1), count, halt()];
+    let cores = 40_000;
+    let met = run("4w8/8/1/1+x", &code, |config| {
+        config.cores = cores;
+        config.host_threads = Some(NonZeroUsize::MAX);
+    });
+    assert_eq!((met.word(OUT.cast_unsigned()), met.trap), (cores.into(), None));
+}

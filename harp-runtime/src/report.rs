@@ -41,7 +41,11 @@ impl Report {
 
     /// Work-items of the grid.
     pub fn work_items(&self) -> u64 {
-        self.grid.iter().product()
+        // An empty grid may have two extents whose product alone is no number.
+        if self.grid.contains(&0) {
+            return 0;
+        }
+        self.grid.iter().fold(1, |items, &extent| items.saturating_mul(extent))
     }
 
     /// Warp instructions of a second of the run; 0 if none ran.
@@ -86,5 +90,23 @@ impl fmt::Display for Report {
             "image {:.1?}, run {:.1?}: {rate:.1} M warp instructions/s",
             self.image_time, self.run_time
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_items_of_any_grid_are_a_number() {
+        let work_items = |grid| {
+            let (stats, time) = (Stats::default(), Duration::ZERO);
+            let (kernel, arch) = (String::new(), ArchId::HARP32);
+            Report { kernel, arch, cores: 1, grid, stats, image_time: time, run_time: time }
+                .work_items()
+        };
+        assert_eq!(work_items([2, 3, 5]), 30);
+        assert_eq!(work_items([u64::MAX, u64::MAX, 0]), 0);
+        assert_eq!(work_items([u64::MAX, u64::MAX, 2]), u64::MAX);
     }
 }

@@ -139,7 +139,8 @@ impl<'a> Parser<'a> {
         if limits.contains(&unsigned) || limits.contains(&signed) {
             return Ok(value);
         }
-        let given = if signed < 0 { signed } else { unsigned };
+        let is_negative = self.tokens[token].kind == Kind::Sign('-');
+        let given = if is_negative { signed } else { unsigned };
         Err(self.error_at(token, AsmErrorKind::OutOfRange { given, limits }))
     }
 }

@@ -42,8 +42,8 @@ pub enum LinkError {
         /// The machine of the first object.
         expected: ArchId,
     },
-    /// Two objects define the same global name.
-    #[error("`{name}` is global in object {first} and in object {second}")]
+    /// Two objects define the same global name, or one object the same name at two places.
+    #[error("`{name}` is defined in object {first} and once more in object {second}")]
     Duplicate {
         /// The name.
         name: String,

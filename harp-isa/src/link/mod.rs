@@ -23,8 +23,8 @@ pub const MAX_IMAGE_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// If objects are for different machines, a name is missing or global twice, an address does not
-/// fit its field, or the image exceeds the address space or [`MAX_IMAGE_BYTES`].
+/// If objects are for different machines, a name is missing, global in two objects or twice in one,
+/// an address does not fit its field, or the image exceeds the address space or [`MAX_IMAGE_BYTES`].
 pub fn link(objects: &[&Object], base: u64) -> Result<Image, LinkError> {
     let arch = objects.first().ok_or(LinkError::NoObjects)?.arch;
     check_machines(objects, arch)?;
@@ -99,10 +99,18 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn collect(placed: &[Placed<'a>]) -> Result<Names<'a>, LinkError> {
         let mut names = Names { global: HashMap::new(), local: HashMap::new() };
+        let mut before = None;
         for &Placed { object, chunk, address } in placed {
             let name = chunk.name.as_str();
+            // Chunks that follow each other under one label share its name.
+            let continues = before.replace((object, name)) == Some((object, name));
             if name.is_empty() {
                 continue;
+            }
+            let is_global_here = names.global.get(name).is_some_and(|&(_, first)| first == object);
+            if !continues && (is_global_here || names.local.contains_key(&(object, name))) {
+                let (first, second) = (object, object);
+                return Err(LinkError::Duplicate { name: name.to_owned(), first, second });
             }
             if !chunk.global {
                 names.local.entry((object, name)).or_insert(address);

@@ -53,6 +53,14 @@ pub enum HofError {
         /// Where it starts; in an object to be written, the index of the chunk.
         offset: u64,
     },
+    /// A chunk that is bound to address 0.
+    #[error(
+        "chunk {chunk} is bound to address 0, by which the file format marks chunks that are not bound"
+    )]
+    BoundToZero {
+        /// The index of the chunk.
+        chunk: usize,
+    },
     /// A number that its item cannot have.
     #[error("{item} is {given:#x}, the limit is {limit:#x}")]
     Limit {
@@ -69,7 +77,7 @@ pub enum HofError {
 ///
 /// # Errors
 ///
-/// If a number does not fit the machine's word, or a name holds a NUL.
+/// If a number does not fit the machine's word, a name holds a NUL, or a chunk is bound to address 0.
 pub fn write(object: &Object) -> Result<Vec<u8>, HofError> {
     let mut file = Writer::new(object.arch);
     file.text(&format!("{MAGIC}{}", object.arch));
@@ -99,6 +107,9 @@ fn write_chunk(chunk: &Chunk, index: usize, arch: ArchId) -> Result<Vec<u8>, Hof
     file.number("an alignment", chunk.alignment)?;
     file.number("permissions", chunk.permissions.bits().into())?;
     file.number("flags", if chunk.global { GLOBAL } else { 0 })?;
+    if chunk.address == Some(0) {
+        return Err(HofError::BoundToZero { chunk: index });
+    }
     file.number("an address", chunk.address.unwrap_or(0))?;
     file.number("the size of a chunk", chunk.data.len() as u64)?;
     file.number("the size of a chunk", chunk.data.len() as u64)?;
@@ -175,7 +186,7 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     let offsets = (0..count)
         .map(|_| file.number("the offset of a chunk"))
         .collect::<Result<Vec<_>, HofError>>()?;
-    let mut budget = MAX_OBJECT_BYTES;
+    let mut budget = Budget { memory: MAX_OBJECT_BYTES, file: bytes.len() as u64 };
     let chunks = offsets
         .into_iter()
         .map(|offset| {
@@ -186,8 +197,15 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     Ok(Object { arch, chunks, entry: entry as usize })
 }
 
-/// `budget` is how many bytes may still be made.
-fn read_chunk(file: &mut Reader<'_>, budget: &mut u64) -> Result<Chunk, HofError> {
+/// How many bytes may still be made, and read: chunks that share their bytes, which no writer makes,
+/// would turn a small file into any number of names and references.
+struct Budget {
+    memory: u64,
+    file: u64,
+}
+
+fn read_chunk(file: &mut Reader<'_>, budget: &mut Budget) -> Result<Chunk, HofError> {
+    let start = file.left();
     let name = file.text("the name of a chunk")?;
     let alignment = file.number("an alignment")?;
     let permissions = file.number("permissions")?;
@@ -200,8 +218,8 @@ fn read_chunk(file: &mut Reader<'_>, budget: &mut u64) -> Result<Chunk, HofError
     let global = file.number("flags")? & GLOBAL != 0;
     let address = Some(file.number("an address")?).filter(|&address| address != 0);
     let memory = file.number("the size of a chunk in memory")?;
-    bounded("the size of a chunk in memory", memory, *budget)?;
-    *budget -= memory;
+    bounded("the size of a chunk in memory", memory, budget.memory)?;
+    budget.memory -= memory;
     let disk = file.number("the size of a chunk in the file")?;
     bounded("the size of a chunk in the file", disk, memory)?;
     let count = file.number("the number of references")?;
@@ -210,6 +228,13 @@ fn read_chunk(file: &mut Reader<'_>, budget: &mut u64) -> Result<Chunk, HofError
         (0..count).map(|_| read_reference(file)).collect::<Result<Vec<_>, HofError>>()?;
     let mut data = file.take("the data of a chunk", disk as usize)?.to_vec();
     data.resize(memory as usize, 0);
+    let size = start - file.left();
+    bounded(
+        "the size of a chunk with its references, outside of other chunks,",
+        size,
+        budget.file,
+    )?;
+    budget.file -= size;
     Ok(Chunk { name, alignment, permissions, global, address, data, references })
 }
 

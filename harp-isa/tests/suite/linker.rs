@@ -83,6 +83,14 @@ fn errors() {
     let global = ".global\nx: nop";
     let duplicate = LinkError::Duplicate { name: "x".into(), first: 0, second: 2 };
     assert_eq!(linked(&[global, "nop", global], "harp32", 0), Err(duplicate));
+    // Files may hold what the assembler refuses: one name at two places.
+    for mark in ["", ".global\n"] {
+        let mut twice =
+            object(&format!("{mark}x: .word 1\n{mark}y: .word 2\n{mark}z: .word x"), "harp32");
+        twice.chunks[2].name = "x".into();
+        let duplicate = LinkError::Duplicate { name: "x".into(), first: 0, second: 0 };
+        assert_eq!(link(&[&twice], 0), Err(duplicate));
+    }
     // One label, two chunks: no duplicate, and the name means the first.
     let image = linked(&["nop", ".global\nx: nop; .word x"], "harp32", 0).unwrap();
     assert_eq!((image.symbol("x"), image.bytes[8]), (Some(4), 4));

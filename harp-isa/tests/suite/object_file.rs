@@ -63,6 +63,9 @@ fn errors() {
     let error = HofError::Limit { item: "an alignment", given: 1 << 32, limit };
     assert_eq!(hof::write(&object), Err(error));
     object.chunks[0].alignment = 0;
+    object.chunks[1].address = Some(0);
+    assert_eq!(hof::write(&object), Err(HofError::BoundToZero { chunk: 1 }));
+    object.chunks[1].address = None;
     object.chunks[1].name = "a\0b".into();
     assert_eq!(hof::write(&object), Err(HofError::Name { item: "the name of a chunk", offset: 1 }));
 }
@@ -88,4 +91,17 @@ fn memory_beyond_the_file_is_zero() {
         limit: hof::MAX_OBJECT_BYTES,
     };
     assert_eq!(hof::read(&file), Err(error));
+}
+
+/// Else a file of a megabyte could ask for gigabytes of names.
+#[test]
+fn chunks_do_not_share_bytes() {
+    let mut object = assemble("x: .word 1\ny: .word 2", ArchId::HARP32, &[]).unwrap();
+    object.chunks[0].name = "x".repeat(1000);
+    let mut file = hof::write(&object).unwrap();
+    assert_eq!(hof::read(&file), Ok(object));
+    // The offsets of the chunks follow the id (16 bytes), the entry and the number of chunks.
+    let first: [u8; 4] = file[24..28].try_into().unwrap();
+    file[28..32].copy_from_slice(&first);
+    assert!(matches!(hof::read(&file), Err(HofError::Limit { .. })), "{:?}", hof::read(&file));
 }
