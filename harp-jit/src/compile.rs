@@ -12,6 +12,7 @@ use crate::divergence::{self, Plan};
 use crate::emit::{self, Emitted};
 use crate::error::{CompileError, Unsupported};
 use crate::kernel::{CompileStats, Kernel};
+use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::vcode::VCode;
@@ -129,6 +130,7 @@ fn optimize(
         stage: "mid-end",
         message: error.to_string(),
     };
+    precheck(&func).map_err(invalid)?;
     let mut context = Context::for_function(func);
     context.verify(&flags).map_err(|errors| invalid(errors.to_string()))?;
     context.compute_cfg();

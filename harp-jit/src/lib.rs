@@ -57,6 +57,7 @@ mod intrinsic;
 mod isel;
 mod kernel;
 mod legalize;
+mod precheck;
 mod regalloc;
 mod source;
 mod vcode;

@@ -134,3 +134,19 @@ fn functions_that_are_no_kernels() {
     let CompileError::Invalid { kernel, message } = error else { panic!("{error}") };
     assert!(kernel == "k" && message.contains("v2"), "{message}");
 }
+
+/// What Cranelift's verifier itself does not survive, or lets pass.
+#[test]
+fn functions_that_no_verifier_expects() {
+    let mut empty = cranelift_codegen::ir::Function::new();
+    let word = cranelift_codegen::ir::AbiParam::new(cranelift_codegen::ir::types::I32);
+    empty.signature.params.push(word);
+    let text = "function %k(i32) {\nblock0(v0: i32):\nv1 = swiden_low v0\nreturn\n}";
+    let scalar = std::panic::catch_unwind(|| cranelift_reader::parse_functions(text));
+    let scalar = scalar.ok().and_then(Result::ok).map(|mut functions| functions.remove(0));
+    for func in scalar.into_iter().chain([empty]) {
+        let source = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap();
+        let error = source.compile(&CompileOptions::default()).unwrap_err();
+        assert!(matches!(error, CompileError::Invalid { .. }), "{error}");
+    }
+}
