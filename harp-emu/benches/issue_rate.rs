@@ -57,7 +57,10 @@ fn issue_rate(c: &mut Criterion) {
                 let issued = machine.run().expect("no trap").issued();
                 group.throughput(Throughput::Elements(issued));
                 let id = BenchmarkId::new(format!("{word} {simd:?}"), lanes);
-                group.bench_function(id, |b| b.iter(|| black_box(machine.run())));
+                group.bench_function(id, |b| b.iter(|| {
+                    machine.reset();
+                    black_box(machine.run())
+                }));
             }
         }
     }

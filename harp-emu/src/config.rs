@@ -37,6 +37,8 @@ pub struct MachineConfig {
     pub input: Vec<u8>,
     /// Which of the host's vector instructions may be used. The results are the same.
     pub simd: Simd,
+    /// How instructions are carried out. The results are the same.
+    pub path: Path,
 }
 
 impl MachineConfig {
@@ -55,6 +57,7 @@ impl MachineConfig {
             console: true,
             input: Vec::new(),
             simd: Simd::Detect,
+            path: Path::Fast,
         }
     }
 }
@@ -93,4 +96,14 @@ pub enum Simd {
     Detect,
     /// Those that every host of this kind has.
     Baseline,
+}
+
+/// How instructions are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// As fast as possible: on all lanes at once, except where the run is observed or the machine
+    /// has features that only the precise path knows.
+    Fast,
+    /// Lane by lane, always: slow, simple, and the fast path's yardstick.
+    Precise,
 }

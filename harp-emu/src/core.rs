@@ -1,34 +1,45 @@
 //! A core: its warps, in which order they run, and what they do to each other.
 
 use crate::code::Code;
-use crate::config::{MachineConfig, Schedule, SpawnPolicy};
-use crate::exec::{Console, End, Env, Event, Exec};
+use crate::config::{MachineConfig, Path, Schedule, SpawnPolicy};
+use crate::exec::{self, Console, End, Env, Event, Exec};
+use crate::inspect::Inspect;
 use crate::memory::Memory;
+use crate::observe::Observer;
 use crate::simd::Level;
 use crate::stats::{CoreStats, WarpStats};
 use crate::trap::{Trap, TrapKind};
 use crate::warp::{GROUP, Status, Warp};
 use crate::word::Word;
 
-/// What a run of a core has left behind.
-pub(crate) struct Outcome {
-    pub(crate) stats: CoreStats,
-    pub(crate) console: Vec<u8>,
-    pub(crate) trap: Option<Box<Trap>>,
-}
-
 /// A core whatever its word and number of lanes.
 pub(crate) trait Core: Send {
     /// Runs for a while; whether the core has something left to do.
-    fn turn(&mut self) -> bool;
+    fn turn(&mut self, observer: Option<&mut dyn Observer>) -> bool;
 
-    /// Ends the run.
-    fn finish(self: Box<Self>) -> Outcome;
+    /// One machine step: every warp that is ready issues one instruction. Whether the core has
+    /// something left to do.
+    fn step(&mut self, observer: Option<&mut dyn Observer>) -> bool;
+
+    /// Warp number `warp` issues one instruction. Whether it was ready to.
+    fn step_warp(&mut self, warp: u8, observer: Option<&mut dyn Observer>) -> bool;
+
+    /// Why the core stopped before its end, if it did.
+    fn trap(&self) -> Option<&Trap>;
+
+    /// What the core has cost so far.
+    fn stats(&self) -> CoreStats;
+
+    /// What it has written to the console.
+    fn console(&self) -> &[u8];
+
+    /// The warp with that number, if it has been started.
+    fn warp(&self, warp: u8) -> Option<&dyn Inspect>;
 }
 
 /// Core number `core` at reset. The memory has words of the machine's size.
 pub(crate) fn at_reset<'m>(
-    config: &'m MachineConfig,
+    config: &MachineConfig,
     memory: &'m Memory,
     core: u16,
 ) -> Box<dyn Core + 'm> {
@@ -43,7 +54,7 @@ pub(crate) fn at_reset<'m>(
 
 /// Picks the number of groups that holds the machine's lanes.
 fn with_word<'m, W: Word>(
-    config: &'m MachineConfig,
+    config: &MachineConfig,
     cells: &'m [W::Cell],
     core: u16,
 ) -> Box<dyn Core + 'm> {
@@ -62,6 +73,7 @@ struct Lanes<'m, W: Word, const C: usize> {
     spawn: SpawnPolicy,
     fuel: Option<u64>,
     level: Level,
+    path: Path,
     code: Code,
     /// The warps that have been started, which are the lowest. The others take no room: many a run
     /// has thousands of cores of which each uses one.
@@ -78,7 +90,7 @@ struct Lanes<'m, W: Word, const C: usize> {
 const TURN: u64 = 1 << 16;
 
 impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
-    fn new(config: &'m MachineConfig, cells: &'m [W::Cell], core: u16) -> Self {
+    fn new(config: &MachineConfig, cells: &'m [W::Cell], core: u16) -> Self {
         let arch = config.arch;
         let input = if core == 0 { config.input.iter().rev().copied().collect() } else { vec![] };
         let mut lanes = Lanes {
@@ -99,6 +111,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             spawn: config.spawn,
             fuel: config.fuel,
             level: Level::detect(config.simd),
+            path: config.path,
             code: Code::new(arch),
             warps: Vec::new(),
             console: Console { output: Vec::new(), input },
@@ -117,17 +130,17 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     }
 
     /// Lets every warp that is ready run, in the order of warps, for its quantum. Whether any ran.
-    fn round(&mut self) -> Result<bool, Box<Trap>> {
-        let quantum = match self.schedule {
-            Schedule::Step => 1,
-            Schedule::Quantum(quantum) => quantum.get().into(),
-        };
+    fn round(
+        &mut self,
+        quantum: u64,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<bool, Box<Trap>> {
         let mut ran = false;
         let mut number = 0;
         // A warp that is started in this round runs in it.
         while number < self.warps.len() {
             if self.warps[number].status == Status::Ready {
-                self.quantum(number, quantum)?;
+                self.quantum(number, quantum, reborrow(&mut observer))?;
                 ran = true;
             }
             number += 1;
@@ -137,7 +150,12 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     }
 
     /// Lets a warp run until it stops, waits or has issued `quantum` instructions.
-    fn quantum(&mut self, number: usize, quantum: u64) -> Result<(), Box<Trap>> {
+    fn quantum(
+        &mut self,
+        number: usize,
+        quantum: u64,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<(), Box<Trap>> {
         let mut left = quantum;
         while left > 0 && self.warps[number].status == Status::Ready {
             let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
@@ -146,11 +164,8 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 let lanes = self.warps[number].active;
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
-            let warp = &mut self.warps[number];
-            let before = warp.stats.steps;
-            let name = u8::try_from(number).expect("at most 64 warps");
-            let mut exec = Exec::new(warp, &self.env, &mut self.console, name);
-            let end = self.level.run(&mut exec, &self.code, budget);
+            let before = self.warps[number].stats.steps;
+            let end = self.issue(number, budget, reborrow(&mut observer));
             let issued = self.warps[number].stats.steps - before;
             self.issued += issued;
             left -= issued;
@@ -167,6 +182,19 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             }
         }
         Ok(())
+    }
+
+    /// Lets a warp issue at most `budget` instructions.
+    fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
+        let warp = &mut self.warps[number];
+        let name = u8::try_from(number).expect("at most 64 warps");
+        if observer.is_none() && self.path == Path::Fast {
+            let mut exec = Exec::<W, C, false>::new(warp, &self.env, &mut self.console, name);
+            self.level.run(&mut exec, &self.code, budget)
+        } else {
+            let mut exec = Exec::<W, C, true>::new(warp, &self.env, &mut self.console, name);
+            exec::run(&mut exec, &self.code, budget, observer)
+        }
     }
 
     /// Does what an instruction of warp `number` asks for, and lets the warp go on at `next`.
@@ -218,29 +246,80 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     }
 }
 
+impl<W: Word, const C: usize> Lanes<'_, W, C> {
+    /// What a round or a part of it has come to: whether the core has something left to do.
+    fn goes_on(&mut self, ran: Result<bool, Box<Trap>>) -> bool {
+        let ended = match ran {
+            Ok(true) => return true,
+            Ok(false) => self.check_deadlock(),
+            Err(trap) => Err(trap),
+        };
+        self.trap = ended.err();
+        false
+    }
+}
+
 impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
-    fn turn(&mut self) -> bool {
+    fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
+        let quantum = match self.schedule {
+            Schedule::Step => 1,
+            Schedule::Quantum(quantum) => quantum.get().into(),
+        };
         let until = self.issued + TURN;
-        while self.issued < until {
-            let ended = match self.round() {
-                Ok(true) => continue,
-                Ok(false) => self.check_deadlock(),
-                Err(trap) => Err(trap),
-            };
-            self.trap = ended.err();
+        while self.trap.is_none() && self.issued < until {
+            let ran = self.round(quantum, reborrow(&mut observer));
+            if !self.goes_on(ran) {
+                return false;
+            }
+        }
+        self.trap.is_none()
+    }
+
+    fn step(&mut self, observer: Option<&mut dyn Observer>) -> bool {
+        if self.trap.is_some() {
             return false;
         }
+        let ran = self.round(1, observer);
+        self.goes_on(ran)
+    }
+
+    fn step_warp(&mut self, warp: u8, observer: Option<&mut dyn Observer>) -> bool {
+        let number = usize::from(warp);
+        let ready = self.warps.get(number).is_some_and(|warp| warp.status == Status::Ready);
+        if self.trap.is_some() || !ready {
+            return false;
+        }
+        self.trap = self.quantum(number, 1, observer).err();
         true
     }
 
-    fn finish(self: Box<Self>) -> Outcome {
+    fn trap(&self) -> Option<&Trap> {
+        self.trap.as_deref()
+    }
+
+    fn stats(&self) -> CoreStats {
         let steps = match self.schedule {
             Schedule::Step => self.rounds,
             Schedule::Quantum(_) => self.issued,
         };
         let mut warps: Vec<_> = self.warps.iter().map(|warp| warp.stats).collect();
         warps.resize(self.env.warps.into(), WarpStats::default());
-        let stats = CoreStats { steps, warps };
-        Outcome { stats, console: self.console.output, trap: self.trap }
+        CoreStats { steps, warps }
+    }
+
+    fn console(&self) -> &[u8] {
+        &self.console.output
+    }
+
+    fn warp(&self, warp: u8) -> Option<&dyn Inspect> {
+        self.warps.get(usize::from(warp)).map(|warp| warp as &dyn Inspect)
+    }
+}
+
+/// The same observer for a shorter while.
+fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut dyn Observer> {
+    match observer {
+        Some(observer) => Some(&mut **observer),
+        None => None,
     }
 }

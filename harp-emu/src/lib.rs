@@ -58,6 +58,7 @@
 //! | `simd` | the interpreter's loop compiled for the host's vector instructions |
 //! | `code` | decoded instructions by address |
 //! | `warp`, `word`, `memory` | state: registers, words of 4 or 8 bytes, shared memory |
+//! | `inspect`, `observe` | looking at the state between instructions, and at every instruction |
 //!
 //! Registers are arrays over lanes, a structure of arrays; everything is generic over the word and
 //! over the lanes rounded up to 8, 16, 32 or 64. A predicate is a bit mask over lanes, and so is
@@ -73,16 +74,20 @@ mod code;
 mod config;
 mod core;
 mod exec;
+mod inspect;
 mod machine;
 mod memory;
+mod observe;
 mod simd;
 mod stats;
 mod trap;
 mod warp;
 mod word;
 
-pub use config::{MachineConfig, Schedule, Simd, SpawnPolicy};
+pub use config::{MachineConfig, Path, Schedule, Simd, SpawnPolicy};
+pub use inspect::{StackEntry, WarpStatus, WarpView};
 pub use machine::{Machine, MachineError};
 pub use memory::{Memory, MemoryError};
+pub use observe::{Issue, Observer, Retire};
 pub use stats::{CoreStats, Stats, WarpStats};
 pub use trap::{Trap, TrapKind};

@@ -1,6 +1,6 @@
 //! The choice between the host's vector instructions, and the crate's only `unsafe`.
 //!
-//! [`Level::run`] compiles the interpreter's loop twice: for every host of the target, and for x86
+//! [`Level::run`] compiles the interpreter's fast loop twice: for every host of the target, and for x86
 //! hosts with AVX2, FMA and the bit instructions of their generation. Fused multiply-add does not
 //! change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "a function with target features is called after detection")]
@@ -30,7 +30,7 @@ impl Level {
     /// Issues at most `budget` instructions of a warp.
     pub(crate) fn run<W: Word, const C: usize>(
         self,
-        exec: &mut Exec<'_, W, C>,
+        exec: &mut Exec<'_, W, C, false>,
         code: &Code,
         budget: u64,
     ) -> End<W> {
@@ -62,17 +62,17 @@ fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 fn run_avx2<W: Word, const C: usize>(
-    exec: &mut Exec<'_, W, C>,
+    exec: &mut Exec<'_, W, C, false>,
     code: &Code,
     budget: u64,
 ) -> End<W> {
-    exec::run(exec, code, budget)
+    exec::run(exec, code, budget, None)
 }
 
 fn run_baseline<W: Word, const C: usize>(
-    exec: &mut Exec<'_, W, C>,
+    exec: &mut Exec<'_, W, C, false>,
     code: &Code,
     budget: u64,
 ) -> End<W> {
-    exec::run(exec, code, budget)
+    exec::run(exec, code, budget, None)
 }

@@ -44,7 +44,7 @@ impl Rmw {
     }
 }
 
-impl<W: Word, const C: usize> Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// On a machine word.
     #[inline(never)]
     pub(super) fn atomic(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {

@@ -6,7 +6,7 @@ use super::{Event, Exec, Flow, NEXT};
 use crate::trap::TrapKind;
 use crate::word::Word;
 
-impl<W: Word, const C: usize> Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// A trap if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {

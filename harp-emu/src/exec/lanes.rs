@@ -4,6 +4,8 @@
 //! out of the registers, so that the compiler need not prove that destination and sources differ.
 //! Where all lanes of the machine execute, results are stored as they are, those of lanes that the
 //! machine lacks included; otherwise they are blended with the old values.
+//!
+//! The precise way does without all that: one lane after the other.
 
 #![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
 
@@ -56,7 +58,7 @@ pub(super) fn any_bits<W: Word>(words: &[W; GROUP]) -> W {
     ((a | e) | (c | g)) | ((b | f) | (d | h))
 }
 
-impl<W: Word, const C: usize> Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// How many lanes execute.
     #[inline(always)]
     pub(super) fn executing(&self) -> u64 {
@@ -96,6 +98,13 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
         src: [Gpr; K],
         f: impl Fn([W; K]) -> W,
     ) -> Flow {
+        if PRECISE {
+            for lane in lanes_of(self.mask) {
+                let value = f(src.map(|reg| self.lane(reg, lane)));
+                self.warp.regs[index(dst)].as_flattened_mut()[lane] = value;
+            }
+            return NEXT;
+        }
         let regs = &mut *self.warp.regs;
         let dst = index(dst);
         if self.mask == self.full {
@@ -143,7 +152,11 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     pub(super) fn assign(&mut self, dst: Gpr, values: &Reg<W, C>) -> Flow {
         let reg = &mut self.warp.regs[index(dst)];
-        if self.mask == self.full {
+        if PRECISE {
+            for lane in lanes_of(self.mask) {
+                reg.as_flattened_mut()[lane] = values.as_flattened()[lane];
+            }
+        } else if self.mask == self.full {
             *reg = *values;
         } else {
             for c in 0..C {
@@ -158,6 +171,11 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     /// The lanes, executing or not, where `f` of the sources holds.
     #[inline(always)]
     pub(super) fn test<const K: usize>(&self, src: [Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
+        if PRECISE {
+            return lanes_of(self.full)
+                .filter(|&lane| f(src.map(|reg| self.lane(reg, lane))))
+                .fold(0, |bits, lane| bits | 1 << lane);
+        }
         // Each word of these gathers its lanes' bits where they belong, so that a single reduction
         // at the end crosses lanes. Words of 4 bytes hold the bits of half the lanes.
         let mut halves = [[W::default(); GROUP]; 2];

@@ -3,7 +3,7 @@
 //! All lanes' addresses are checked before anything is read or written, so an instruction that
 //! traps has no effect. Fast paths: all lanes at one address (read once), and lanes at consecutive
 //! words. Whatever these and the plain gather and scatter cannot do (misaligned words, the console,
-//! traps, the sub-word instructions) goes lane by lane.
+//! traps, the sub-word instructions) goes lane by lane, and so does everything on the precise way.
 
 use std::array;
 
@@ -59,7 +59,7 @@ struct Shape {
     consecutive: bool,
 }
 
-impl<W: Word, const C: usize> Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     #[inline(always)]
     pub(super) fn addresses(&self, base: Gpr, offset: i64) -> Reg<W, C> {
         let offset = W::from_u64(offset.cast_unsigned());
@@ -142,6 +142,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     pub(super) fn load_word(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         self.warp.stats.loads += self.executing();
+        if PRECISE {
+            let addresses = self.addresses(base, offset);
+            return self.load_each(dst, &addresses, Width::Word, Extend::Zero);
+        }
         let cells = self.env.cells;
         match self.pattern(base, offset) {
             Some(Pattern::Uniform(cell)) => self.fill(dst, cells[cell].load()),
@@ -194,6 +198,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C> {
     #[inline(always)]
     pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         self.warp.stats.stores += self.executing();
+        if PRECISE {
+            let addresses = self.addresses(base, offset);
+            return self.store_each(value, &addresses, Width::Word);
+        }
         let cells = self.env.cells;
         match self.pattern(base, offset) {
             Some(Pattern::Consecutive(cell)) if cell >= self.first_writable() => {

@@ -17,6 +17,10 @@
 //! Everything that is to profit from vector instructions is `#[inline(always)]`, so that it becomes
 //! part of [`run`] and is compiled with the features of run's caller (see `simd`). What is rare is
 //! `#[inline(never)]`, so that it is compiled once.
+//!
+//! There are two ways through, chosen by the constant `PRECISE` of [`Exec`]. The fast one works on
+//! whole registers; the precise one goes lane by lane, tells an [`Observer`], and alone knows what
+//! the fast one leaves out. What an operation does is written once, for both.
 
 mod atomic;
 mod control;
@@ -27,11 +31,13 @@ mod visitor;
 
 use std::ops::ControlFlow;
 
-use harp_isa::Opcode;
+use harp_isa::{Instruction, Opcode, Pred};
 
-use crate::code::{Code, EMPTY_PAGE};
+use crate::code::{Code, EMPTY_PAGE, Slot};
+use crate::inspect::WarpView;
+use crate::observe::{Issue, Observer, Retire};
 use crate::trap::TrapKind;
-use crate::warp::Warp;
+use crate::warp::{ALWAYS, Warp};
 use crate::word::Word;
 
 /// What a core has besides its warps; nothing of it changes in a run.
@@ -95,8 +101,8 @@ pub(crate) type Flow = ControlFlow<()>;
 /// The warp goes on.
 const NEXT: Flow = ControlFlow::Continue(());
 
-/// A warp at work.
-pub(crate) struct Exec<'a, W: Word, const C: usize> {
+/// A warp at work: fast, or lane by lane.
+pub(crate) struct Exec<'a, W: Word, const C: usize, const PRECISE: bool> {
     pub(crate) warp: &'a mut Warp<W, C>,
     pub(crate) env: &'a Env<'a, W>,
     pub(crate) console: &'a mut Console,
@@ -111,7 +117,7 @@ pub(crate) struct Exec<'a, W: Word, const C: usize> {
     event: Option<Event<W>>,
 }
 
-impl<'a, W: Word, const C: usize> Exec<'a, W, C> {
+impl<'a, W: Word, const C: usize, const PRECISE: bool> Exec<'a, W, C, PRECISE> {
     pub(crate) fn new(
         warp: &'a mut Warp<W, C>,
         env: &'a Env<'a, W>,
@@ -165,12 +171,13 @@ impl<'a, W: Word, const C: usize> Exec<'a, W, C> {
     }
 }
 
-/// Issues at most `budget` instructions of a warp.
+/// Issues at most `budget` instructions of a warp. Only the precise way tells `observer`.
 #[inline(always)]
-pub(crate) fn run<W: Word, const C: usize>(
-    exec: &mut Exec<'_, W, C>,
+pub(crate) fn run<W: Word, const C: usize, const PRECISE: bool>(
+    exec: &mut Exec<'_, W, C, PRECISE>,
     code: &Code,
     budget: u64,
+    mut observer: Option<&mut dyn Observer>,
 ) -> End<W> {
     let pc_mask = W::ONES.to_u64();
     let mut page = &EMPTY_PAGE;
@@ -193,13 +200,21 @@ pub(crate) fn run<W: Word, const C: usize>(
         left -= 1;
         exec.next = pc.wrapping_add(u64::from(slot.size)) & pc_mask;
         exec.mask = exec.warp.active & exec.warp.preds[usize::from(slot.guard % 128)];
-        exec.warp.stats.steps += 1;
-        if exec.mask == 0 && !slot.unconditional {
-            pc = exec.next;
-            continue;
+        if PRECISE && let Some(observer) = observer.as_deref_mut() {
+            exec.warp.pc = pc;
+            observer.issue(&exec.issue(slot));
         }
-        exec.warp.stats.insts += exec.executing();
-        if slot.op.accept(exec).is_break() {
+        exec.warp.stats.steps += 1;
+        let flow = if exec.mask == 0 && !slot.unconditional {
+            NEXT
+        } else {
+            exec.warp.stats.insts += exec.executing();
+            slot.op.accept(exec)
+        };
+        if PRECISE && let Some(observer) = observer.as_deref_mut() {
+            observer.retire(&exec.retire());
+        }
+        if flow.is_break() {
             let event = exec.event.take().expect("a turn that ends says why");
             break End::Event { event, next: exec.next };
         }
@@ -207,4 +222,28 @@ pub(crate) fn run<W: Word, const C: usize>(
     };
     exec.warp.pc = pc;
     end
+}
+
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+    /// What is about to happen, for observers.
+    fn issue(&self, slot: &Slot) -> Issue<'_> {
+        let guard = (slot.guard != ALWAYS).then(|| Pred::new(slot.guard));
+        Issue {
+            core: self.env.core,
+            warp: self.number,
+            pc: self.warp.pc,
+            instruction: Instruction { guard, op: slot.op },
+            executing: self.mask,
+            state: WarpView(self.warp),
+        }
+    }
+
+    /// What has happened, for observers.
+    fn retire(&self) -> Retire<'_> {
+        let trap = match &self.event {
+            Some(Event::Trap { kind, .. }) => Some(kind),
+            _ => None,
+        };
+        Retire { next: self.next, trap, state: WarpView(self.warp) }
+    }
 }

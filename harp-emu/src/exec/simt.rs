@@ -8,7 +8,7 @@ use crate::trap::TrapKind;
 use crate::warp::{Entry, GROUP};
 use crate::word::Word;
 
-impl<W: Word, const C: usize> Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// In lane order: a lane that was overwritten by an earlier one copies what it got.
     #[inline(never)]
     pub(super) fn do_clone(&mut self, to: Gpr) -> Flow {

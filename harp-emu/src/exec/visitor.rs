@@ -25,7 +25,7 @@ fn widen<W: Word>(half: u32) -> W {
     W::from_u64(half.into())
 }
 
-impl<W: Word, const C: usize> Visitor for Exec<'_, W, C> {
+impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PRECISE> {
     type Output = Flow;
 
     // Integer

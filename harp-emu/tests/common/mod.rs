@@ -96,6 +96,7 @@ pub(crate) fn run_in(arch: ArchId, memory: Memory, adjust: impl FnOnce(&mut Mach
     adjust(&mut config);
     let mut machine = Machine::new(config, &memory).unwrap();
     let trap = machine.run().err().map(|trap| *trap);
-    let (stats, console) = (machine.stats().clone(), machine.console().to_vec());
+    let (stats, console) = (machine.stats(), machine.console());
+    drop(machine);
     Run { memory, stats, console, trap }
 }

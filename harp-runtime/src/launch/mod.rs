@@ -123,7 +123,7 @@ impl Device {
         match run {
             Ok(stats) => Ok(self.report(kernel, config, stats, times)),
             Err(trap) => {
-                let stats = machine.stats().clone();
+                let stats = machine.stats();
                 Err(LaunchError::Trap(Box::new(located(*trap, kernel, &image, stats))))
             }
         }
