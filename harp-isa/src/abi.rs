@@ -66,7 +66,8 @@ pub enum LaneField {
     GlobalIdY,
     /// Third dimension.
     GlobalIdZ,
-    /// The lowest address that the lane's stack pointer may take.
+    /// The lowest address that the lane's stack pointer may take in a function that looks at it. The
+    /// [reserve](stack_reserve_bytes) lies below.
     StackLimit,
 }
 
@@ -90,6 +91,12 @@ impl LaneField {
     pub const fn block_bytes(word: WordSize) -> u32 {
         Self::ALL.len() as u32 * word.bytes() as u32
     }
+}
+
+/// Bytes below the [limit](LaneField::StackLimit) of a stack that functions may use which do not look
+/// at the limit: those that with all that they call take no more.
+pub const fn stack_reserve_bytes(word: WordSize) -> u32 {
+    64 * word.bytes() as u32
 }
 
 /// What a kernel finds in registers when it is called.

@@ -1,5 +1,7 @@
 //! Walks over flat code.
 
+use std::fmt;
+
 use crate::arch::{ArchId, Encoding};
 use crate::encoding::{DecodeError, decode};
 use crate::instruction::Instruction;
@@ -25,6 +27,57 @@ use crate::instruction::Instruction;
 /// ```
 pub fn disassemble(code: &[u8], address: u64, arch: ArchId) -> Disassembly<'_> {
     Disassembly { code, address, arch }
+}
+
+/// A listing of an image, a line an instruction: its address, its bytes in the order of memory, and
+/// its text; bytes that are no instruction with the reason in a comment.
+///
+/// An image does not say where its code is, so data is shown as the instructions that it may happen
+/// to be. In the byte encoding what follows data may be read from a wrong byte on, until instructions
+/// meet again.
+///
+/// ```
+/// use harp_isa::{ArchId, listing};
+///
+/// let image = [0, 0, 0x40, 0x0b, 0, 0, 0xc0, 0x0f, 0xff];
+/// assert_eq!(
+///     listing(&image, 0x1000, ArchId::HARP32).to_string(),
+///     "0x00001000  00 00 40 0b  halt ;\n\
+///      0x00001004  00 00 c0 0f  /* 4w8/8/16/16 has no instruction Extension(0) */\n\
+///      0x00001008  ff           /* 1 bytes are too few for an instruction of 4 */\n"
+/// );
+/// ```
+pub fn listing(code: &[u8], address: u64, arch: ArchId) -> impl fmt::Display + '_ {
+    Listing(disassemble(code, address, arch))
+}
+
+struct Listing<'a>(Disassembly<'a>);
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.clone();
+        let arch = rest.arch;
+        let digits = 2 * usize::from(arch.word().bytes());
+        // The longest instruction has an immediate, or three registers.
+        let column = match arch.encoding() {
+            Encoding::Word => usize::from(arch.word().bytes()),
+            Encoding::Byte => (4 + usize::from(arch.word().bytes())).max(5),
+        };
+        loop {
+            let code = rest.code;
+            let Some((address, instruction)) = rest.next() else {
+                return Ok(());
+            };
+            let bytes = &code[..code.len() - rest.code.len()];
+            let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            write!(f, "{address:#0width$x}  ", width = digits + 2)?;
+            write!(f, "{:<width$}  ", hex.join(" "), width = 3 * column - 1)?;
+            match instruction {
+                Ok(instruction) => writeln!(f, "{}", instruction.display(arch))?,
+                Err(error) => writeln!(f, "/* {error} */")?,
+            }
+        }
+    }
 }
 
 /// The iterator of [`disassemble`].

@@ -18,8 +18,8 @@
 //! # From text or code to an image
 //!
 //! ```text
-//! text -> asm::assemble -> Object -> link::link -> Image -> disassemble
-//!         (or a code generator)  \-> object::hof, Object::display
+//! text -> asm::assemble -> Object -> link::link -> Image -> disassemble, listing
+//!         (or a code generator)  \-> object::hof, Object::display, Object::display_exact
 //! ```
 //!
 //! Bit positions exist in this crate only.
@@ -48,6 +48,7 @@ mod arch;
 pub mod asm;
 mod disassemble;
 mod encoding;
+mod error_list;
 mod instruction;
 pub mod link;
 pub mod object;
@@ -56,11 +57,12 @@ mod reg;
 pub mod table;
 
 pub use arch::{ArchId, ArchIdError, Encoding, Field as ArchIdField, TripleError, WordSize};
-pub use asm::{AsmError, assemble};
-pub use disassemble::{Disassembly, disassemble};
+pub use asm::{AsmError, AsmErrors, assemble};
+pub use disassemble::{Disassembly, disassemble, listing};
 pub use encoding::{DecodeError, EncodeError, Layout, MAX_ENCODED_BYTES, decode, encode};
+pub use error_list::ErrorList;
 pub use instruction::{Instruction, Operand, OperandError};
-pub use link::{Image, LinkError, link};
+pub use link::{Image, LinkError, LinkErrors, link, link_named};
 pub use object::{Chunk, Object, Permissions, Reference};
 pub use opcode::{Class, OpcodeFlags, OperandDesc, OperandKind, Role, Space};
 pub use reg::{Gpr, Pred, RegClass};

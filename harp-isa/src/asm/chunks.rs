@@ -3,7 +3,7 @@
 //! The first item after a *break* starts a chunk. Breaks are labels, `.perm`, `.align`, `.entry`,
 //! `.global`, and a change between code and data. A chunk bears the name of the last label, which
 //! several chunks may share. A label with no item before the next label or the end makes an empty
-//! chunk.
+//! chunk. `.chunk` starts a chunk by itself, which a change between code and data does not end.
 
 use crate::object::{Chunk, Object, Permissions, Reference};
 use crate::{ArchId, WordSize};
@@ -15,6 +15,24 @@ pub(super) enum Content {
     Data,
 }
 
+/// What a chunk that is not complete takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// Items of one kind; another kind starts a chunk.
+    Only(Content),
+    /// All items: `.chunk` began it.
+    Any,
+}
+
+/// What `.chunk` says about a chunk.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) name: String,
+    pub(super) entry: bool,
+    pub(super) global: bool,
+    pub(super) permissions: Permissions,
+}
+
 /// Gathers code and data into chunks.
 #[derive(Debug)]
 pub(super) struct Chunks {
@@ -22,8 +40,8 @@ pub(super) struct Chunks {
     chunks: Vec<Chunk>,
     entry: usize,
     size: u64,
-    /// The kind of the last chunk, if the next item may go into it.
-    open: Option<Content>,
+    /// What may go into the last chunk, if the next item may.
+    open: Option<Open>,
     name: String,
     /// Whether the last label still has no item.
     bare_label: bool,
@@ -97,7 +115,7 @@ impl Chunks {
         bytes: &[u8],
         reference: impl FnOnce(u64) -> Option<Reference>,
     ) {
-        if self.open != Some(content) {
+        if self.open != Some(Open::Any) && self.open != Some(Open::Only(content)) {
             let default = match (content, self.arch.word()) {
                 (Content::Code, _) => 0,
                 (Content::Data, WordSize::Four) => 4,
@@ -105,7 +123,7 @@ impl Chunks {
             };
             let alignment = self.alignment.take().unwrap_or(default);
             self.start(alignment);
-            self.open = Some(content);
+            self.open = Some(Open::Only(content));
         }
         self.bare_label = false;
         self.items = true;
@@ -113,6 +131,27 @@ impl Chunks {
         let chunk = self.chunks.last_mut().expect("one was started");
         chunk.references.extend(reference(chunk.data.len() as u64));
         chunk.data.extend_from_slice(bytes);
+    }
+
+    /// Starts a chunk that is as it is stated, whatever waits or holds. What comes after its end has
+    /// its name and permissions.
+    pub(super) fn begin(&mut self, header: Header, alignment: u64, address: Option<u64>) {
+        self.finish_label();
+        let Header { name, entry, global, permissions } = header;
+        (self.name, self.permissions, self.bare_label) = (name, permissions, false);
+        self.marks = Marks { entry, global };
+        self.alignment = None;
+        self.start(alignment);
+        self.chunks.last_mut().expect("one was started").address = address;
+        self.marks = Marks::default();
+        self.items = false;
+        self.open = Some(Open::Any);
+    }
+
+    /// Adds a reference to the chunk that takes items; false if there is none.
+    pub(super) fn refer(&mut self, reference: Reference) -> bool {
+        let chunk = self.chunks.last_mut().filter(|_| self.open.is_some());
+        chunk.map(|chunk| chunk.references.push(reference)).is_some()
     }
 
     pub(super) fn finish(mut self) -> Object {

@@ -1,10 +1,16 @@
 //! Errors with their places in the text.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use thiserror::Error;
 
+use super::lexer::Token;
 use crate::encoding::EncodeError;
+use crate::error_list::ErrorList;
+
+/// All that is wrong with a text, in its order: one error a statement, and every place that is no
+/// token. What merely follows from an error is left out.
+pub type AsmErrors = ErrorList<AsmError>;
 
 /// Where and why a text does not assemble.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -16,6 +22,8 @@ pub struct AsmError {
     pub column: usize,
     /// The text at that place, shortened if it is long.
     pub text: String,
+    /// The place in bytes of the text. It lies within one line; it is empty at the end of a line.
+    pub span: Range<usize>,
     /// What is wrong with it.
     pub kind: AsmErrorKind,
 }
@@ -73,6 +81,9 @@ pub enum AsmErrorKind {
     /// The logarithm of zero in an expression.
     #[error("0 has no logarithm")]
     LogarithmOfZero,
+    /// A `.ref` where no chunk has begun.
+    #[error("no chunk to refer from: begin one by `.chunk` or an item")]
+    NoChunk,
     /// Too many parentheses in each other.
     #[error("more than {limit} parentheses in each other")]
     TooDeep {
@@ -96,20 +107,34 @@ pub enum AsmErrorKind {
 const MAX_TEXT: usize = 40;
 
 impl AsmError {
-    /// The error `kind` at `text`, which starts at byte `offset` of `source`.
-    pub(super) fn new(source: &str, offset: usize, text: &str, kind: AsmErrorKind) -> AsmError {
-        let before = &source[..offset];
+    /// The error `kind` at `token` of `source`.
+    pub(super) fn new(source: &str, token: &Token<'_>, kind: AsmErrorKind) -> AsmError {
+        let before = &source[..token.offset];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let text = match text {
-            "" => "end of text",
-            "\n" | "\r\n" => "end of line",
-            text => text.lines().next().unwrap_or_default(),
+        let (text, size) = match token.text {
+            "" => ("end of text", 0),
+            "\n" => ("end of line", 0),
+            text => {
+                let line = text.lines().next().unwrap_or_default();
+                (line, line.len())
+            }
         };
         AsmError {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             text: text.chars().take(MAX_TEXT).collect(),
+            span: token.offset..token.offset + size,
             kind,
         }
     }
+}
+
+/// Why a statement came to an end too early. Errors are made of it when they are reported: finding
+/// the line takes a walk over the text.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The error at the token of this index.
+    At(usize, AsmErrorKind),
+    /// It has been reported, or will be, where its cause is.
+    Reported,
 }

@@ -1,6 +1,6 @@
 //! Literals and expressions: everything that has a value while assembling.
 
-use super::error::{AsmError, AsmErrorKind};
+use super::error::{AsmErrorKind, Failure};
 use super::lexer::Kind;
 use super::number::{Number, float_bits};
 use super::parser::Parser;
@@ -37,13 +37,14 @@ impl Level {
 
 impl<'a> Parser<'a> {
     /// A literal, an expression in parentheses or a constant, as 64 bits.
-    pub(super) fn constant(&mut self) -> Result<u64, AsmError> {
+    pub(super) fn constant(&mut self) -> Result<u64, Failure> {
         let token = self.peek();
         match token.kind {
             Kind::Sign('(') => self.parenthesized(0),
             Kind::Symbol(name) => {
-                let value = self.constants.get(name).copied();
+                let value = self.constants.get(name);
                 let value = value.ok_or_else(|| self.error(AsmErrorKind::UndefinedConstant))?;
+                let value = value.ok_or(Failure::Reported)?;
                 self.advance();
                 Ok(value)
             }
@@ -53,7 +54,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows a `#`: a literal, or an expression in parentheses.
-    pub(super) fn immediate_number(&mut self) -> Result<u64, AsmError> {
+    pub(super) fn immediate_number(&mut self) -> Result<u64, Failure> {
         match self.peek().kind {
             Kind::Sign('(') => self.parenthesized(0),
             _ => self.literal(),
@@ -61,7 +62,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A number with an optional minus sign.
-    pub(super) fn literal(&mut self) -> Result<u64, AsmError> {
+    pub(super) fn literal(&mut self) -> Result<u64, Failure> {
         let negative = self.take_sign('-');
         let Kind::Number(number) = self.peek().kind else {
             return Err(self.expected("a number"));
@@ -85,7 +86,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `( expression )`, of which `depth` surround this one.
-    fn parenthesized(&mut self, depth: usize) -> Result<u64, AsmError> {
+    fn parenthesized(&mut self, depth: usize) -> Result<u64, Failure> {
         if depth == MAX_DEPTH {
             return Err(self.error(AsmErrorKind::TooDeep { limit: MAX_DEPTH }));
         }
@@ -99,7 +100,7 @@ impl<'a> Parser<'a> {
 
     /// Operands joined by operators of `level`. They are gathered and then applied from the right,
     /// so that a long chain costs no stack.
-    fn binary(&mut self, level: Option<Level>, depth: usize) -> Result<u64, AsmError> {
+    fn binary(&mut self, level: Option<Level>, depth: usize) -> Result<u64, Failure> {
         let Some(level) = level else {
             return self.unary(depth);
         };
@@ -119,7 +120,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn unary(&mut self, depth: usize) -> Result<u64, AsmError> {
+    fn unary(&mut self, depth: usize) -> Result<u64, Failure> {
         let first = self.position;
         while matches!(self.peek().kind, Kind::Sign('-' | '`')) {
             self.advance();
@@ -135,7 +136,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn operand(&mut self, depth: usize) -> Result<u64, AsmError> {
+    fn operand(&mut self, depth: usize) -> Result<u64, Failure> {
         match self.peek().kind {
             Kind::Sign('(') => self.parenthesized(depth + 1),
             Kind::Number(Number::Integer(_)) | Kind::Symbol(_) => self.constant(),

@@ -1,6 +1,7 @@
-//! From text to tokens.
+//! From text to tokens. What is no token becomes one too, with its error, so that the text is read
+//! to its end.
 
-use super::error::{AsmError, AsmErrorKind};
+use super::error::AsmErrorKind;
 use super::number::{self, Number};
 
 /// A token and its place.
@@ -29,6 +30,8 @@ pub(super) enum Kind<'a> {
     End,
     /// The end of the text; the last token, and only that.
     EndOfText,
+    /// Something that is no token, and why. The grammar has no place for it.
+    Bad(AsmErrorKind),
 }
 
 fn starts_symbol(c: char) -> bool {
@@ -39,18 +42,28 @@ fn continues_symbol(c: char) -> bool {
     starts_symbol(c) || c.is_ascii_digit()
 }
 
+/// Whether `text` is a symbol as it stands.
+pub(crate) fn is_symbol(text: &str) -> bool {
+    text.starts_with(starts_symbol) && text.chars().all(continues_symbol)
+}
+
 /// The tokens of `source`.
-pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, AsmError> {
+pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut lexer = Lexer { source, offset: 0, depth: 0 };
     let mut tokens = Vec::new();
     loop {
-        lexer.skip_blanks()?;
+        let is_comment_open = lexer.skip_blanks();
         let offset = lexer.offset;
-        let kind = lexer.next()?;
+        let kind = if is_comment_open {
+            lexer.offset = source.len();
+            Kind::Bad(AsmErrorKind::UnterminatedComment)
+        } else {
+            lexer.next()
+        };
         let end = kind == Kind::EndOfText;
         tokens.push(Token { kind, offset, text: &source[offset..lexer.offset] });
         if end {
-            return Ok(tokens);
+            return tokens;
         }
     }
 }
@@ -67,55 +80,52 @@ impl<'a> Lexer<'a> {
         &self.source[self.offset..]
     }
 
-    fn error(&self, kind: AsmErrorKind) -> AsmError {
-        AsmError::new(self.source, self.offset, self.rest(), kind)
-    }
-
-    fn skip_blanks(&mut self) -> Result<(), AsmError> {
+    /// Skips blanks and comments; whether it stopped at a comment without an end.
+    fn skip_blanks(&mut self) -> bool {
         loop {
             let rest = self.rest();
             let code = rest.trim_start_matches([' ', '\t', '\r']);
             self.offset += rest.len() - code.len();
             let Some(comment) = code.strip_prefix("/*") else {
-                return Ok(());
+                return false;
             };
             let Some(length) = comment.find("*/") else {
-                return Err(self.error(AsmErrorKind::UnterminatedComment));
+                return true;
             };
             self.offset += length + "/**/".len();
         }
     }
 
-    fn next(&mut self) -> Result<Kind<'a>, AsmError> {
+    fn next(&mut self) -> Kind<'a> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
-            return Ok(Kind::EndOfText);
+            return Kind::EndOfText;
         };
         match first {
             '\n' | ';' => {
                 self.offset += 1;
                 self.depth = 0;
-                return Ok(Kind::End);
+                return Kind::End;
             }
             '0'..='9' => return self.number(),
             '"' => return self.text(),
-            '%' if self.depth == 0 => return Ok(Kind::Gpr(self.word(1))),
-            '@' => return Ok(Kind::Pred(self.word(1))),
-            c if starts_symbol(c) => return Ok(Kind::Symbol(self.word(0))),
+            '%' if self.depth == 0 => return Kind::Gpr(self.word(1)),
+            '@' => return Kind::Pred(self.word(1)),
+            c if starts_symbol(c) => return Kind::Symbol(self.word(0)),
             _ => {}
         }
         if rest.starts_with("<<") || rest.starts_with(">>") {
             self.offset += 2;
-            return Ok(if first == '<' { Kind::ShiftLeft } else { Kind::ShiftRight });
+            return if first == '<' { Kind::ShiftLeft } else { Kind::ShiftRight };
         }
+        self.offset += first.len_utf8();
         match first {
             '(' => self.depth += 1,
             ')' => self.depth = self.depth.saturating_sub(1),
             '#' | ':' | '?' | ',' | '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' | '`' => {}
-            _ => return Err(self.error(AsmErrorKind::UnknownCharacter)),
+            _ => return Kind::Bad(AsmErrorKind::UnknownCharacter),
         }
-        self.offset += 1;
-        Ok(Kind::Sign(first))
+        Kind::Sign(first)
     }
 
     /// The letters and digits after the first `skip` bytes.
@@ -126,22 +136,20 @@ impl<'a> Lexer<'a> {
         word
     }
 
-    fn number(&mut self) -> Result<Kind<'a>, AsmError> {
-        let start = self.offset;
-        let word = self.word(0);
-        number::parse(word)
-            .map(Kind::Number)
-            .ok_or_else(|| AsmError::new(self.source, start, word, AsmErrorKind::Number))
+    fn number(&mut self) -> Kind<'a> {
+        let number = number::parse(self.word(0));
+        number.map_or(Kind::Bad(AsmErrorKind::Number), Kind::Number)
     }
 
-    fn text(&mut self) -> Result<Kind<'a>, AsmError> {
+    fn text(&mut self) -> Kind<'a> {
+        let rest = self.rest();
         let mut text = String::new();
-        let mut chars = self.rest().char_indices().skip(1);
+        let mut chars = rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
             match c {
                 '"' => {
                     self.offset += at + 1;
-                    return Ok(Kind::Text(text));
+                    return Kind::Text(text);
                 }
                 '\n' => break,
                 '\\' => match chars.next() {
@@ -152,6 +160,7 @@ impl<'a> Lexer<'a> {
                 c => text.push(c),
             }
         }
-        Err(self.error(AsmErrorKind::UnterminatedString))
+        self.offset += rest.find('\n').unwrap_or(rest.len());
+        Kind::Bad(AsmErrorKind::UnterminatedString)
     }
 }

@@ -39,6 +39,26 @@
 //! serves one chunk, `.perm` (`r` at first) holds until the next, `.entry` and `.global` hold until
 //! the next label, `.perm` or `.align` that follows an item.
 //!
+//! # Extensions
+//!
+//! What the original assembler lacks. [`Object::display_exact`] needs it to say everything about an
+//! object.
+//!
+//! * `.word` takes symbols.
+//! * Where a symbol may be referred to, a name in double quotes is a reference too, of any text, and
+//!   never a constant: `jali %ra, "my function"`, `.word "x"`.
+//! * `.chunk "name" "marks" alignment [address]` starts a chunk with these properties and no others,
+//!   bound to the address if there is one. Marks are letters out of `rwx`, `g` for global, `e` for the
+//!   entry. The chunk takes code and data until the next break. The name may be any text, and several
+//!   chunks may have it; whether they mean something is left to the linker.
+//! * `.ref "name" "kind" base offset bits shift` adds a [reference](crate::object::Reference) to the
+//!   chunk that has begun, a distance if the kind is `r`, an address if it is empty.
+//!
+//! # Errors
+//!
+//! All errors of a text are reported, in its order. The rest of a statement after its first error is
+//! skipped, places that are no token excepted; the next statement starts after `;` or a newline.
+//!
 //! # Example
 //!
 //! ```
@@ -60,25 +80,26 @@ mod expression;
 mod lexer;
 mod number;
 mod parser;
+mod render;
 
-pub use error::{AsmError, AsmErrorKind};
+pub use error::{AsmError, AsmErrorKind, AsmErrors};
+pub(crate) use lexer::is_symbol;
+pub use render::Colors;
+
+pub use crate::object::MAX_OBJECT_BYTES;
 
 use crate::arch::ArchId;
 use crate::object::Object;
-
-/// The most bytes of code and data that one text may amount to.
-pub const MAX_OBJECT_BYTES: u64 = 1 << 26;
 
 /// Assembles `source` for `arch`. `definitions` act like `.def`s before the text.
 ///
 /// # Errors
 ///
-/// At the first place that is not understood, or that the machine cannot hold.
+/// All places that are not understood, or that the machine cannot hold; see [`AsmErrors::render`].
 pub fn assemble(
     source: &str,
     arch: ArchId,
     definitions: &[(&str, i64)],
-) -> Result<Object, AsmError> {
-    let tokens = lexer::tokens(source)?;
-    parser::Parser::new(source, tokens, arch, definitions).parse()
+) -> Result<Object, AsmErrors> {
+    parser::Parser::new(source, lexer::tokens(source), arch, definitions).parse()
 }

@@ -1,13 +1,16 @@
 //! Statements: labels, instructions, and the way from a line to a chunk.
+//!
+//! A statement that fails is reported and skipped; what follows from it alone is not reported.
 
 use std::collections::{HashMap, HashSet};
 
 use super::MAX_OBJECT_BYTES;
 use super::chunks::{Chunks, Content};
-use super::error::{AsmError, AsmErrorKind};
+use super::error::{AsmError, AsmErrorKind, AsmErrors, Failure};
 use super::lexer::{Kind, Token};
 use crate::abi::RegisterRoles;
 use crate::encoding::{EncodeError, encode};
+use crate::error_list::Gathered;
 use crate::instruction::{Instruction, Operand};
 use crate::object::{Object, Reference, placeholder};
 use crate::opcode::OperandKind;
@@ -21,16 +24,20 @@ pub(super) struct Parser<'a> {
     /// The index of the next token.
     pub(super) position: usize,
     pub(super) arch: ArchId,
-    pub(super) constants: HashMap<String, u64>,
+    /// The value of each; none if its definition failed.
+    pub(super) constants: HashMap<String, Option<u64>>,
     pub(super) labels: HashSet<&'a str>,
     pub(super) chunks: Chunks,
+    errors: Gathered<AsmError>,
+    /// Whether it was reported that the object becomes too large.
+    is_too_large: bool,
 }
 
 /// An operand as it was written.
-struct Written<'a> {
+struct Written {
     operand: Operand,
     /// The name, if the operand is a reference.
-    symbol: Option<&'a str>,
+    symbol: Option<String>,
     /// The index of its token.
     token: usize,
 }
@@ -46,17 +53,53 @@ impl<'a> Parser<'a> {
         let constants = definitions
             .iter()
             .chain(&[("__WORD", word)])
-            .map(|&(name, value)| (name.to_owned(), value.cast_unsigned()))
+            .map(|&(name, value)| (name.to_owned(), Some(value.cast_unsigned())))
             .collect();
-        let (labels, chunks) = (HashSet::new(), Chunks::new(arch));
-        Parser { source, tokens, position: 0, arch, constants, labels, chunks }
+        Parser {
+            source,
+            tokens,
+            position: 0,
+            arch,
+            constants,
+            labels: HashSet::new(),
+            chunks: Chunks::new(arch),
+            errors: Gathered::new(),
+            is_too_large: false,
+        }
     }
 
-    pub(super) fn parse(mut self) -> Result<Object, AsmError> {
+    pub(super) fn parse(mut self) -> Result<Object, AsmErrors> {
         while self.peek().kind != Kind::EndOfText {
-            self.statement()?;
+            if let Err(failure) = self.statement() {
+                if let Failure::At(token, kind) = failure {
+                    self.report(token, kind);
+                }
+                self.skip_statement();
+            }
         }
+        self.errors.finish()?;
         Ok(self.chunks.finish())
+    }
+
+    fn report(&mut self, token: usize, kind: AsmErrorKind) {
+        let (source, token) = (self.source, &self.tokens[token]);
+        self.errors.push_with(|| AsmError::new(source, token, kind));
+    }
+
+    /// Goes to the end of the statement and reports what is no token on the way.
+    fn skip_statement(&mut self) {
+        while !self.at_end() {
+            if let Kind::Bad(kind) = &self.peek().kind {
+                let kind = kind.clone();
+                self.report(self.position, kind);
+            }
+            self.advance();
+        }
+    }
+
+    /// Whether the statement ends here.
+    pub(super) fn at_end(&self) -> bool {
+        matches!(self.peek().kind, Kind::End | Kind::EndOfText)
     }
 
     /// The next token.
@@ -77,18 +120,26 @@ impl<'a> Parser<'a> {
         found
     }
 
-    pub(super) fn error_at(&self, token: usize, kind: AsmErrorKind) -> AsmError {
-        let Token { offset, text, .. } = self.tokens[token];
-        AsmError::new(self.source, offset, text, kind)
+    pub(super) fn error_at(&self, token: usize, kind: AsmErrorKind) -> Failure {
+        match self.tokens[token].kind {
+            // It is reported when the statement is skipped, which starts no later.
+            Kind::Bad(_) => Failure::Reported,
+            _ => Failure::At(token, kind),
+        }
+    }
+
+    /// The error `kind` at `token`, which may follow from earlier ones.
+    pub(super) fn unless_failed(&self, token: usize, kind: AsmErrorKind) -> Failure {
+        if self.errors.is_empty() { self.error_at(token, kind) } else { Failure::Reported }
     }
 
     /// The error `kind` at the next token.
-    pub(super) fn error(&self, kind: AsmErrorKind) -> AsmError {
+    pub(super) fn error(&self, kind: AsmErrorKind) -> Failure {
         self.error_at(self.position, kind)
     }
 
     /// The next token should be `what`.
-    pub(super) fn expected(&self, what: &'static str) -> AsmError {
+    pub(super) fn expected(&self, what: &'static str) -> Failure {
         self.error(AsmErrorKind::Expected(what))
     }
 
@@ -99,31 +150,34 @@ impl<'a> Parser<'a> {
         content: Content,
         bytes: &[u8],
         reference: impl FnOnce(u64) -> Option<Reference>,
-    ) -> Result<(), AsmError> {
+    ) -> Result<(), Failure> {
         self.check_size(token, bytes.len() as u64)?;
         self.chunks.emit(content, bytes, reference);
         Ok(())
     }
 
-    /// Whether `more` bytes may be emitted.
-    pub(super) fn check_size(&self, token: usize, more: u64) -> Result<(), AsmError> {
+    /// Whether `more` bytes may be emitted. That they may not is reported once.
+    pub(super) fn check_size(&mut self, token: usize, more: u64) -> Result<(), Failure> {
         let size = self.chunks.size().saturating_add(more);
-        if size > MAX_OBJECT_BYTES {
-            let kind = AsmErrorKind::TooLarge { size, limit: MAX_OBJECT_BYTES };
-            return Err(self.error_at(token, kind));
+        if size <= MAX_OBJECT_BYTES {
+            return Ok(());
         }
-        Ok(())
+        if std::mem::replace(&mut self.is_too_large, true) {
+            return Err(Failure::Reported);
+        }
+        Err(self.error_at(token, AsmErrorKind::TooLarge { size, limit: MAX_OBJECT_BYTES }))
     }
 
     /// A label, or an instruction or directive with its end, or just an end.
-    fn statement(&mut self) -> Result<(), AsmError> {
+    fn statement(&mut self) -> Result<(), Failure> {
         match self.peek().kind {
             Kind::End => {
                 self.advance();
                 return Ok(());
             }
             Kind::Symbol(name) if self.tokens[self.position + 1].kind == Kind::Sign(':') => {
-                return self.label(name);
+                self.label(name);
+                return Ok(());
             }
             Kind::Symbol(name) if name.starts_with('.') => self.directive(name)?,
             Kind::Symbol(_) => self.instruction(None)?,
@@ -136,23 +190,20 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.expected("a label, an instruction or a directive")),
         }
-        match self.peek().kind {
-            Kind::End | Kind::EndOfText => Ok(()),
-            _ => Err(self.expected("the end of the line or `;`")),
-        }
+        if self.at_end() { Ok(()) } else { Err(self.expected("the end of the line or `;`")) }
     }
 
-    fn label(&mut self, name: &'a str) -> Result<(), AsmError> {
+    fn label(&mut self, name: &'a str) {
         if self.constants.contains_key(name) || !self.labels.insert(name) {
-            return Err(self.error(AsmErrorKind::AlreadyDefined));
+            self.report(self.position, AsmErrorKind::AlreadyDefined);
+        } else {
+            self.chunks.label(name);
         }
-        self.chunks.label(name);
         self.advance();
         self.advance();
-        Ok(())
     }
 
-    fn instruction(&mut self, guard: Option<Pred>) -> Result<(), AsmError> {
+    fn instruction(&mut self, guard: Option<Pred>) -> Result<(), Failure> {
         let start = self.position;
         let Kind::Symbol(mnemonic) = self.peek().kind else {
             return Err(self.expected("an instruction"));
@@ -174,14 +225,14 @@ impl<'a> Parser<'a> {
         encode(&Instruction { guard, op }, self.arch, &mut bytes).map_err(|error| {
             self.error_at(place(&error, &written, start), AsmErrorKind::Encode(error))
         })?;
-        let symbol = written.iter().find_map(|written| written.symbol);
+        let symbol = written.into_iter().find_map(|written| written.symbol);
         let arch = self.arch;
         self.emit(start, Content::Code, &bytes, |offset| {
             Reference::from_instruction(symbol?, opcode, offset, arch)
         })
     }
 
-    fn operand_of(&mut self, opcode: Opcode, kind: OperandKind) -> Result<Written<'a>, AsmError> {
+    fn operand_of(&mut self, opcode: Opcode, kind: OperandKind) -> Result<Written, Failure> {
         let token = self.position;
         let (operand, symbol) = match kind {
             OperandKind::Gpr(_) => (self.register()?.into(), None),
@@ -191,7 +242,7 @@ impl<'a> Parser<'a> {
         Ok(Written { operand, symbol, token })
     }
 
-    fn register(&mut self) -> Result<Gpr, AsmError> {
+    fn register(&mut self) -> Result<Gpr, Failure> {
         let roles = RegisterRoles::new(self.arch);
         let register = match self.peek().kind {
             Kind::Gpr("ra") => Some(roles.return_address()),
@@ -206,7 +257,7 @@ impl<'a> Parser<'a> {
         Ok(register)
     }
 
-    fn predicate(&mut self) -> Result<Pred, AsmError> {
+    fn predicate(&mut self) -> Result<Pred, Failure> {
         let predicate = match self.peek().kind {
             Kind::Pred(name) => numbered(name, 'p').map(Pred::new),
             _ => None,
@@ -217,12 +268,17 @@ impl<'a> Parser<'a> {
     }
 
     /// An immediate; with the name if it is a reference.
-    fn immediate(&mut self, opcode: Opcode) -> Result<(Operand, Option<&'a str>), AsmError> {
+    fn immediate(&mut self, opcode: Opcode) -> Result<(Operand, Option<String>), Failure> {
+        let name = match &self.peek().kind {
+            Kind::Symbol(name) if !self.constants.contains_key(*name) => Some((*name).to_owned()),
+            Kind::Text(name) => Some(name.clone()),
+            _ => None,
+        };
+        if name.is_some() {
+            self.advance();
+            return Ok((Operand::Imm(placeholder(opcode, self.arch)), name));
+        }
         let value = match self.peek().kind {
-            Kind::Symbol(name) if !self.constants.contains_key(name) => {
-                self.advance();
-                return Ok((Operand::Imm(placeholder(opcode, self.arch)), Some(name)));
-            }
             Kind::Symbol(_) | Kind::Sign('(') => self.constant()?,
             Kind::Sign('#') => {
                 self.advance();
@@ -247,8 +303,8 @@ fn numbered(name: &str, prefix: char) -> Option<u8> {
 }
 
 /// The token that an encoding error is about.
-fn place(error: &EncodeError, written: &[Written<'_>], mnemonic: usize) -> usize {
-    let guilty = |written: &&Written<'_>| match (error, written.operand) {
+fn place(error: &EncodeError, written: &[Written], mnemonic: usize) -> usize {
+    let guilty = |written: &&Written| match (error, written.operand) {
         (EncodeError::Immediate { .. }, Operand::Imm(_)) => true,
         (EncodeError::Register { class, given, .. }, Operand::Gpr(reg)) => {
             *class == crate::RegClass::Gpr && *given == reg.index()

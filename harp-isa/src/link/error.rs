@@ -6,12 +6,35 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use crate::arch::ArchId;
+use crate::error_list::ErrorList;
+
+/// All that keeps objects from being linked: names that are there twice, names that are missing,
+/// then references that do not fit, each in the order of the objects.
+pub type LinkErrors = ErrorList<LinkError>;
+
+/// One of the objects that were to be linked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectId {
+    /// Its index, from 0.
+    pub index: usize,
+    /// What the caller calls it, such as the path of its file; empty if it has no name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.as_str() {
+            "" => write!(f, "object {}", self.index),
+            name => f.write_str(name),
+        }
+    }
+}
 
 /// The place of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// The index of the object.
-    pub object: usize,
+    /// The object.
+    pub object: ObjectId,
     /// The name of the chunk.
     pub chunk: String,
     /// The offset in the chunk of the word that holds the field.
@@ -21,7 +44,7 @@ pub struct Site {
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Site { object, chunk, offset } = self;
-        write!(f, "object {object}, `{chunk}` + {offset:#x}")
+        write!(f, "{object}: `{chunk}` + {offset:#x}")
     }
 }
 
@@ -33,32 +56,34 @@ pub enum LinkError {
     #[error("no objects to link")]
     NoObjects,
     /// An object for another machine.
-    #[error("object {object} is for {given}, object 0 for {expected}")]
+    #[error("{object} is for {given}, the objects before it are for {expected}")]
     Incompatible {
-        /// The index of the object.
-        object: usize,
+        /// The object.
+        object: ObjectId,
         /// Its machine.
         given: ArchId,
         /// The machine of the first object.
         expected: ArchId,
     },
     /// Two objects define the same global name, or one object the same name at two places.
-    #[error("`{name}` is defined in object {first} and once more in object {second}")]
+    #[error("`{name}` is defined in {first} and once more in {second}")]
     Duplicate {
-        /// The name.
+        /// The name, which is that of the chunks.
         name: String,
-        /// The index of the first object that has it.
-        first: usize,
-        /// The index of the second.
-        second: usize,
+        /// The first object that has it.
+        first: ObjectId,
+        /// The object that has it again, maybe the same.
+        second: ObjectId,
     },
-    /// A reference to a name that nobody defines.
-    #[error("{site}: `{name}` is not defined")]
+    /// A name that nobody defines. It is reported once an object.
+    #[error("{site}: `{name}` is not defined{}", more(*others))]
     Unresolved {
         /// The name.
         name: String,
-        /// The reference.
+        /// The first reference to it.
         site: Box<Site>,
+        /// How many more references the object has to the name.
+        others: usize,
     },
     /// The address or distance does not fit the field.
     #[error(
@@ -91,10 +116,10 @@ pub enum LinkError {
         shift: u8,
     },
     /// A chunk that is bound to another address than its turn gives it.
-    #[error("object {object}: `{chunk}` is bound to {given:#x} but comes to lie at {actual:#x}")]
+    #[error("{object}: `{chunk}` is bound to {given:#x} but comes to lie at {actual:#x}")]
     Bound {
-        /// The index of the object.
-        object: usize,
+        /// The object.
+        object: ObjectId,
         /// The chunk.
         chunk: String,
         /// The address that it must have.
@@ -103,10 +128,10 @@ pub enum LinkError {
         actual: u64,
     },
     /// The image is too large.
-    #[error("object {object}: `{chunk}` would end at {end:#x}, the limit is {limit:#x}")]
+    #[error("{object}: `{chunk}` would end at {end:#x}, the limit is {limit:#x}")]
     TooLarge {
-        /// The index of the object.
-        object: usize,
+        /// The object.
+        object: ObjectId,
         /// The chunk.
         chunk: String,
         /// The address where the chunk would end.
@@ -114,4 +139,12 @@ pub enum LinkError {
         /// The last address where one may end.
         limit: u128,
     },
+}
+
+fn more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => ", nor for 1 more reference".to_owned(),
+        others => format!(", nor for {others} more references"),
+    }
 }

@@ -4,52 +4,84 @@
 //! of its alignment, gaps filled with zeros. A name means the chunk of that name in the same object
 //! that is not global, else the global chunk of that name in any object.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 mod error;
 mod image;
+mod names;
 
-pub use error::{LinkError, Site};
+pub use error::{LinkError, LinkErrors, ObjectId, Site};
 pub use image::{Image, Section, Symbol};
 
 use crate::arch::ArchId;
+use crate::error_list::Gathered;
 use crate::object::{Chunk, Object, Reference};
+use names::Names;
 
 /// The largest image in bytes, gaps between chunks included.
 pub const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Links `objects` into an image whose first byte lies at `base`.
+/// Links `objects` into an image whose first byte lies at `base`. Errors call the objects by their
+/// index; [`link_named`] has names for them.
 ///
 /// # Errors
 ///
 /// If objects are for different machines, a name is missing, global in two objects or twice in one,
 /// an address does not fit its field, or the image exceeds the address space or [`MAX_IMAGE_BYTES`].
-pub fn link(objects: &[&Object], base: u64) -> Result<Image, LinkError> {
-    let arch = objects.first().ok_or(LinkError::NoObjects)?.arch;
-    check_machines(objects, arch)?;
-    let placed = place(objects, base, arch)?;
-    let names = Names::collect(&placed)?;
+/// All names and references that are wrong are reported, if every chunk got its address.
+pub fn link(objects: &[&Object], base: u64) -> Result<Image, LinkErrors> {
+    let objects: Vec<(&str, &Object)> = objects.iter().map(|&object| ("", object)).collect();
+    link_named(&objects, base)
+}
+
+/// As [`link`], with a name for each object that errors call it by, such as the path of its file.
+///
+/// # Errors
+///
+/// Those of [`link`].
+///
+/// ```
+/// use harp_isa::{ArchId, assemble, link_named};
+///
+/// let source = "main: jmpi start; jmpi stop; .word start";
+/// let object = assemble(source, ArchId::HARP32, &[]).unwrap();
+/// let errors = link_named(&[("main.hof", &object)], 0).unwrap_err();
+/// assert_eq!(
+///     errors.to_string(),
+///     "main.hof: `main` + 0x0: `start` is not defined, nor for 1 more reference\n\
+///      main.hof: `main` + 0x4: `stop` is not defined"
+/// );
+/// ```
+pub fn link_named(objects: &[(&str, &Object)], base: u64) -> Result<Image, LinkErrors> {
+    let arch = objects.first().ok_or(LinkError::NoObjects)?.1.arch;
+    let linker = Linker { objects, arch };
+    linker.check_machines()?;
+    let placed = linker.place(base)?;
+    let mut errors = Gathered::new();
+    let names = Names::collect(&linker, &placed, &mut errors);
     let mut bytes = Vec::new();
     for chunk in &placed {
         bytes.resize((chunk.address - base) as usize, 0);
         bytes.extend_from_slice(&chunk.chunk.data);
         let data = (chunk.address - base) as usize;
         for reference in &chunk.chunk.references {
-            let target = names.resolve(chunk, reference)?;
-            chunk.fill(reference, target, arch, &mut bytes[data..])?;
+            let Some(target) = names.resolve(chunk.object, &reference.name) else {
+                continue;
+            };
+            if let Err(error) = linker.fill(chunk, reference, target, &mut bytes[data..]) {
+                errors.push_with(|| error);
+            }
         }
     }
+    errors.finish()?;
     Ok(Image { arch, base, bytes, symbols: names.into_symbols(), sections: sections(&placed) })
 }
 
-fn check_machines(objects: &[&Object], expected: ArchId) -> Result<(), LinkError> {
-    match objects.iter().position(|object| !object.arch.is_object_compatible(expected)) {
-        None => Ok(()),
-        Some(object) => {
-            Err(LinkError::Incompatible { object, given: objects[object].arch, expected })
-        }
-    }
+/// What is linked.
+struct Linker<'a> {
+    /// With their names.
+    objects: &'a [(&'a str, &'a Object)],
+    arch: ArchId,
 }
 
 /// A chunk with the address that it got.
@@ -59,146 +91,101 @@ struct Placed<'a> {
     address: u64,
 }
 
-fn place<'a>(
-    objects: &[&'a Object],
-    base: u64,
-    arch: ArchId,
-) -> Result<Vec<Placed<'a>>, LinkError> {
-    let address_space = u128::from(arch.word().mask()) + 1;
-    let limit = address_space.min(u128::from(base) + u128::from(MAX_IMAGE_BYTES));
-    let mut next = u128::from(base);
-    let mut placed = Vec::new();
-    for (object, chunks) in objects.iter().enumerate().map(|(i, object)| (i, &object.chunks)) {
-        for chunk in chunks {
-            let address = next.next_multiple_of(u128::from(chunk.alignment.max(1)));
-            let end = address + chunk.data.len() as u128;
-            let name = || chunk.name.clone();
-            // An empty chunk may stand at the end of the address space only where its address is
-            // still a number.
-            let Some(address) = u64::try_from(address).ok().filter(|_| end <= limit) else {
-                return Err(LinkError::TooLarge { object, chunk: name(), end, limit });
-            };
-            if let Some(given) = chunk.address.filter(|&given| given != address) {
-                return Err(LinkError::Bound { object, chunk: name(), given, actual: address });
-            }
-            placed.push(Placed { object, chunk, address });
-            next = end;
-        }
-    }
-    Ok(placed)
-}
-
-/// What names mean.
-struct Names<'a> {
-    /// By name: the chunk and its object.
-    global: HashMap<&'a str, (u64, usize)>,
-    /// By object and name.
-    local: HashMap<(usize, &'a str), u64>,
-}
-
-impl<'a> Names<'a> {
-    fn collect(placed: &[Placed<'a>]) -> Result<Names<'a>, LinkError> {
-        let mut names = Names { global: HashMap::new(), local: HashMap::new() };
-        let mut before = None;
-        for &Placed { object, chunk, address } in placed {
-            let name = chunk.name.as_str();
-            // Chunks that follow each other under one label share its name.
-            let continues = before.replace((object, name)) == Some((object, name));
-            if name.is_empty() {
-                continue;
-            }
-            let is_global_here = names.global.get(name).is_some_and(|&(_, first)| first == object);
-            if !continues && (is_global_here || names.local.contains_key(&(object, name))) {
-                let (first, second) = (object, object);
-                return Err(LinkError::Duplicate { name: name.to_owned(), first, second });
-            }
-            if !chunk.global {
-                names.local.entry((object, name)).or_insert(address);
-                continue;
-            }
-            let (_, first) = *names.global.entry(name).or_insert((address, object));
-            if first != object {
-                return Err(LinkError::Duplicate { name: name.to_owned(), first, second: object });
-            }
-        }
-        Ok(names)
+impl<'a> Linker<'a> {
+    fn id(&self, index: usize) -> ObjectId {
+        ObjectId { index, name: self.objects[index].0.to_owned() }
     }
 
-    fn resolve(&self, from: &Placed<'_>, reference: &Reference) -> Result<u64, LinkError> {
-        let name = reference.name.as_str();
-        let local = self.local.get(&(from.object, name)).copied();
-        let found = local.or_else(|| self.global.get(name).map(|&(address, _)| address));
-        found.ok_or_else(|| LinkError::Unresolved {
-            name: name.to_owned(),
-            site: from.site(reference),
-        })
-    }
-
-    fn into_symbols(self) -> Vec<Symbol> {
-        let global =
-            self.global.into_iter().map(|(name, (address, object))| (name, address, true, object));
-        let local =
-            self.local.into_iter().map(|((object, name), address)| (name, address, false, object));
-        let mut symbols: Vec<Symbol> = global
-            .chain(local)
-            .map(|(name, address, global, object)| Symbol {
-                name: name.to_owned(),
-                address,
-                global,
-                object,
-            })
-            .collect();
-        symbols.sort_by(|a, b| (&a.name, a.address, a.object).cmp(&(&b.name, b.address, b.object)));
-        symbols
-    }
-}
-
-impl Placed<'_> {
-    fn site(&self, reference: &Reference) -> Box<Site> {
+    fn site(&self, from: &Placed<'_>, reference: &Reference) -> Box<Site> {
         Box::new(Site {
-            object: self.object,
-            chunk: self.chunk.name.clone(),
+            object: self.id(from.object),
+            chunk: from.chunk.name.clone(),
             offset: reference.byte_offset,
         })
     }
 
-    /// Writes what `reference` to the address `target` amounts to into `data`, the chunk's bytes.
+    fn check_machines(&self) -> Result<(), LinkErrors> {
+        let expected = self.arch;
+        let mut errors = Gathered::new();
+        for (index, (_, object)) in self.objects.iter().enumerate() {
+            let given = object.arch;
+            if !given.is_object_compatible(expected) {
+                let object = self.id(index);
+                errors.push_with(|| LinkError::Incompatible { object, given, expected });
+            }
+        }
+        errors.finish()
+    }
+
+    fn place(&self, base: u64) -> Result<Vec<Placed<'a>>, LinkErrors> {
+        let address_space = u128::from(self.arch.word().mask()) + 1;
+        let limit = address_space.min(u128::from(base) + u128::from(MAX_IMAGE_BYTES));
+        let mut next = u128::from(base);
+        let mut placed = Vec::new();
+        let mut errors = Gathered::new();
+        let chunks = self.objects.iter().enumerate();
+        let chunks = chunks.flat_map(|(i, (_, o))| o.chunks.iter().map(move |chunk| (i, chunk)));
+        for (object, chunk) in chunks {
+            let address = next.next_multiple_of(u128::from(chunk.alignment.max(1)));
+            let end = address + chunk.data.len() as u128;
+            let (id, name) = (|| self.id(object), || chunk.name.clone());
+            // An empty chunk may stand at the end of the address space only where its address is
+            // still a number.
+            let Some(address) = u64::try_from(address).ok().filter(|_| end <= limit) else {
+                // Those after it have no address either.
+                errors.push_with(|| LinkError::TooLarge {
+                    object: id(),
+                    chunk: name(),
+                    end,
+                    limit,
+                });
+                break;
+            };
+            if let Some(given) = chunk.address.filter(|&given| given != address) {
+                errors.push_with(|| LinkError::Bound {
+                    object: id(),
+                    chunk: name(),
+                    given,
+                    actual: address,
+                });
+            }
+            placed.push(Placed { object, chunk, address });
+            next = end;
+        }
+        errors.finish()?;
+        Ok(placed)
+    }
+
+    /// Writes what `reference` from `from` to the address `target` amounts to into `data`, the
+    /// chunk's bytes.
     fn fill(
         &self,
+        from: &Placed<'_>,
         reference: &Reference,
         target: u64,
-        arch: ArchId,
         data: &mut [u8],
     ) -> Result<(), LinkError> {
         let Reference { relative, base_offset, byte_offset, size_bits, shift, .. } = *reference;
-        let word = usize::from(arch.word().bytes());
+        let word = self.arch.word();
+        let bytes = usize::from(word.bytes());
         let start = usize::try_from(byte_offset).unwrap_or(usize::MAX);
-        let place = start.checked_add(word).and_then(|end| data.get_mut(start..end));
-        let fits =
-            size_bits > 0 && u16::from(size_bits) + u16::from(shift) <= arch.word().bits().into();
+        let place = start.checked_add(bytes).and_then(|end| data.get_mut(start..end));
+        let fits = size_bits > 0 && u16::from(size_bits) + u16::from(shift) <= word.bits().into();
         let Some(place) = place.filter(|_| fits) else {
-            return Err(LinkError::BadReference {
-                site: self.site(reference),
-                bits: size_bits,
-                shift,
-            });
+            let site = self.site(from, reference);
+            return Err(LinkError::BadReference { site, bits: size_bits, shift });
         };
-        let origin = if relative { i128::from(self.address) + i128::from(base_offset) } else { 0 };
+        let origin = if relative { i128::from(from.address) + i128::from(base_offset) } else { 0 };
         let value = i128::from(target) - origin;
-        let limits = limits(size_bits, arch);
+        let limits = limits(size_bits, self.arch);
         if !limits.contains(&value) {
-            return Err(LinkError::OutOfRange {
-                name: reference.name.clone(),
-                site: self.site(reference),
-                relative,
-                value,
-                limits,
-            });
+            let (name, site) = (reference.name.clone(), self.site(from, reference));
+            return Err(LinkError::OutOfRange { name, site, relative, value, limits });
         }
         let mask = (u64::MAX >> (64 - size_bits)) << shift;
         let old = place.iter().rev().fold(0, |old, &byte| old << 8 | u64::from(byte));
         let new = (old & !mask) | ((value as u64) << shift & mask);
-        place.copy_from_slice(&new.to_le_bytes()[..word]);
+        place.copy_from_slice(&new.to_le_bytes()[..bytes]);
         Ok(())
     }
 }

@@ -10,9 +10,18 @@
 //!
 //! [`Reference::shift`], which the original format does not have, stands in bits 8 to 15 of a
 //! reference's flags. It is zero except in code that uses extension X.
+//!
+//! # What is read
+//!
+//! Files come from anywhere. Reading takes memory in proportion to the file, but for chunks that are
+//! larger in memory than in the file: their rest is zero, and all chunks of a file have at most
+//! [`MAX_OBJECT_BYTES`]. What is read is written again as it was: permissions and flags that this
+//! format does not know are an error, since they might change what the file means. The contents of
+//! padding and of places that no offset leads to are ignored.
 
 use thiserror::Error;
 
+pub use super::MAX_OBJECT_BYTES;
 use super::{Chunk, Object, Permissions, Reference};
 use crate::arch::{ArchId, ArchIdError};
 
@@ -20,12 +29,10 @@ const MAGIC: &str = "HARP";
 const GLOBAL: u64 = 1;
 const RELATIVE: u64 = 1;
 const SHIFT_POSITION: u32 = 8;
+const REFERENCE_FLAGS: u64 = RELATIVE | (u8::MAX as u64) << SHIFT_POSITION;
 
-/// The most bytes that the chunks of a file may have together in memory. The file states their
-/// sizes, so a few bytes could ask for any amount.
-pub const MAX_OBJECT_BYTES: u64 = 1 << 28;
-
-/// Why bytes are no object file, or an object has no file form.
+/// Why bytes are no object file, or an object has no file form. Offsets are those of the item in the
+/// file, or in the file that was to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HofError {
@@ -33,7 +40,7 @@ pub enum HofError {
     #[error("no HARP object file: it does not start with `{MAGIC}`")]
     Magic,
     /// The architecture id in the file is bad.
-    #[error("bad architecture id in the object file: {0}")]
+    #[error("bad architecture id after `{MAGIC}` in the object file: {0}")]
     Arch(#[from] ArchIdError),
     /// The file ends within an item.
     #[error("the object file ends at byte {size}, within {item} at byte {offset}")]
@@ -50,7 +57,7 @@ pub enum HofError {
     Name {
         /// What the name is for.
         item: &'static str,
-        /// Where it starts; in an object to be written, the index of the chunk.
+        /// Where it starts.
         offset: u64,
     },
     /// A chunk that is bound to address 0.
@@ -62,48 +69,90 @@ pub enum HofError {
         chunk: usize,
     },
     /// A number that its item cannot have.
-    #[error("{item} is {given:#x}, the limit is {limit:#x}")]
+    #[error("{item} at byte {offset} is {given:#x}, the limit is {limit:#x}")]
     Limit {
         /// Which item.
         item: &'static str,
+        /// Where it starts.
+        offset: u64,
         /// Its value.
         given: u64,
         /// The largest value.
         limit: u64,
     },
+    /// Bits that the format does not define.
+    #[error("{item} at byte {offset} are {given:#x}, of which only {known:#x} are known")]
+    UnknownBits {
+        /// Which item.
+        item: &'static str,
+        /// Where it starts.
+        offset: u64,
+        /// Its value.
+        given: u64,
+        /// The bits that mean something.
+        known: u64,
+    },
+    /// A chunk that does not start at a word of the file.
+    #[error("the offset of a chunk at byte {offset} is {given:#x}, which is no multiple of {word}")]
+    Unaligned {
+        /// Where the offset stands.
+        offset: u64,
+        /// The offset of the chunk.
+        given: u64,
+        /// Bytes of a word.
+        word: u8,
+    },
+    /// Chunks that share bytes of the file.
+    #[error(
+        "chunk {chunk} at byte {offset} has {given} bytes with its references, \
+         and {limit} bytes of the file are outside of the chunks before"
+    )]
+    Overlap {
+        /// The index of the chunk.
+        chunk: usize,
+        /// Where it starts.
+        offset: u64,
+        /// Its size in the file.
+        given: u64,
+        /// The bytes that are left.
+        limit: u64,
+    },
 }
 
-/// The file form of `object`.
+/// The file form of `object`. [`read`] gives the same object again.
 ///
 /// # Errors
 ///
-/// If a number does not fit the machine's word, a name holds a NUL, or a chunk is bound to address 0.
+/// If a number does not fit the machine's word, a name holds a NUL, a chunk is bound to address 0,
+/// the entry is no chunk, or the chunks have more than [`MAX_OBJECT_BYTES`].
 pub fn write(object: &Object) -> Result<Vec<u8>, HofError> {
-    let mut file = Writer::new(object.arch);
+    let word = usize::from(object.arch.word().bytes());
+    let mut file = Writer { bytes: Vec::new(), arch: object.arch };
     file.text(&format!("{MAGIC}{}", object.arch));
-    file.number("the entry index", object.entry as u64)?;
-    file.number("the number of chunks", object.chunks.len() as u64)?;
-    let bodies = object
-        .chunks
-        .iter()
-        .enumerate()
-        .map(|(index, chunk)| write_chunk(chunk, index, object.arch))
-        .collect::<Result<Vec<_>, _>>()?;
-    let table = bodies.len() * usize::from(object.arch.word().bytes());
-    let mut offset = file.bytes.len() + table;
-    for body in &bodies {
-        file.number("the offset of a chunk", offset as u64)?;
-        offset += body.len();
-    }
-    for body in bodies {
-        file.bytes.extend_from_slice(&body);
+    let (entry, count) = (object.entry as u64, object.chunks.len() as u64);
+    file.bounded("the entry index", entry, count.max(1) - 1)?;
+    file.number("the number of chunks", count)?;
+    let offsets = file.bytes.len();
+    file.bytes.resize(offsets + object.chunks.len() * word, 0);
+    let mut memory = MAX_OBJECT_BYTES;
+    for (index, chunk) in object.chunks.iter().enumerate() {
+        let start = file.bytes.len() as u64;
+        let place = offsets + index * word;
+        file.check("the offset of a chunk", place, start, object.arch.word().mask())?;
+        file.bytes[place..place + word].copy_from_slice(&start.to_le_bytes()[..word]);
+        write_chunk(&mut file, chunk, index, memory)?;
+        memory -= chunk.data.len() as u64;
     }
     Ok(file.bytes)
 }
 
-fn write_chunk(chunk: &Chunk, index: usize, arch: ArchId) -> Result<Vec<u8>, HofError> {
-    let mut file = Writer::new(arch);
-    file.name("the name of a chunk", &chunk.name, index)?;
+fn write_chunk(
+    file: &mut Writer,
+    chunk: &Chunk,
+    index: usize,
+    memory: u64,
+) -> Result<(), HofError> {
+    file.name("the name of a chunk", &chunk.name)?;
     file.number("an alignment", chunk.alignment)?;
     file.number("permissions", chunk.permissions.bits().into())?;
     file.number("flags", if chunk.global { GLOBAL } else { 0 })?;
@@ -111,20 +160,22 @@ fn write_chunk(chunk: &Chunk, index: usize, arch: ArchId) -> Result<Vec<u8>, Hof
         return Err(HofError::BoundToZero { chunk: index });
     }
     file.number("an address", chunk.address.unwrap_or(0))?;
-    file.number("the size of a chunk", chunk.data.len() as u64)?;
-    file.number("the size of a chunk", chunk.data.len() as u64)?;
+    let size = chunk.data.len() as u64;
+    file.bounded("the size of a chunk in memory", size, memory)?;
+    file.number("the size of a chunk in the file", size)?;
     file.number("the number of references", chunk.references.len() as u64)?;
     for reference in &chunk.references {
         let relative = if reference.relative { RELATIVE } else { 0 };
-        file.name("the name of a reference", &reference.name, index)?;
+        file.name("the name of a reference", &reference.name)?;
         file.number("flags", relative | u64::from(reference.shift) << SHIFT_POSITION)?;
         file.number("a base offset", reference.base_offset)?;
         file.number("a byte offset", reference.byte_offset)?;
-        file.number("the size of a reference", reference.size_bits.into())?;
+        let limit = file.arch.word().bits().into();
+        file.bounded("the size of a reference", reference.size_bits.into(), limit)?;
     }
     file.bytes.extend_from_slice(&chunk.data);
     file.pad();
-    Ok(file.bytes)
+    Ok(())
 }
 
 struct Writer {
@@ -133,10 +184,6 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(arch: ArchId) -> Writer {
-        Writer { bytes: Vec::new(), arch }
-    }
-
     fn pad(&mut self) {
         let size = self.bytes.len().next_multiple_of(self.arch.word().bytes().into());
         self.bytes.resize(size, 0);
@@ -148,21 +195,35 @@ impl Writer {
         self.pad();
     }
 
-    fn name(&mut self, item: &'static str, name: &str, chunk: usize) -> Result<(), HofError> {
+    fn name(&mut self, item: &'static str, name: &str) -> Result<(), HofError> {
         if name.contains('\0') {
-            return Err(HofError::Name { item, offset: chunk as u64 });
+            return Err(HofError::Name { item, offset: self.bytes.len() as u64 });
         }
         self.text(name);
         Ok(())
     }
 
     fn number(&mut self, item: &'static str, value: u64) -> Result<(), HofError> {
-        let limit = self.arch.word().mask();
-        if value > limit {
-            return Err(HofError::Limit { item, given: value, limit });
-        }
-        self.bytes.extend_from_slice(&value.to_le_bytes()[..self.arch.word().bytes().into()]);
+        self.bounded(item, value, u64::MAX)
+    }
+
+    /// A number that must not exceed `limit`, nor what a word holds.
+    fn bounded(&mut self, item: &'static str, value: u64, limit: u64) -> Result<(), HofError> {
+        let word = self.arch.word();
+        self.check(item, self.bytes.len(), value, limit.min(word.mask()))?;
+        self.bytes.extend_from_slice(&value.to_le_bytes()[..word.bytes().into()]);
         Ok(())
+    }
+
+    fn check(
+        &self,
+        item: &'static str,
+        place: usize,
+        given: u64,
+        limit: u64,
+    ) -> Result<(), HofError> {
+        let offset = place as u64;
+        if given <= limit { Ok(()) } else { Err(HofError::Limit { item, offset, given, limit }) }
     }
 }
 
@@ -173,27 +234,32 @@ impl Writer {
 /// If the bytes are no object file. References are not checked: the linker does that.
 pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or(HofError::Magic)?;
-    let id = until_nul(rest, "the architecture id", 0, bytes.len())?;
+    let id = until_nul(rest, "the architecture id", MAGIC.len(), bytes.len())?;
     let arch: ArchId = id.parse()?;
+    let word = arch.word().bytes();
     let mut file = Reader { bytes, position: 0, arch };
     file.text("the architecture id")?;
+    let entry_offset = file.position;
     let entry = file.number("the entry index")?;
-    let count = file.number("the number of chunks")?;
     // The offsets stand in the file, so their number is bounded before anything is allocated.
-    let limit = file.left() / u64::from(arch.word().bytes());
-    bounded("the number of chunks", count, limit)?;
-    bounded("the entry index", entry, count.max(1) - 1)?;
-    let offsets = (0..count)
-        .map(|_| file.number("the offset of a chunk"))
-        .collect::<Result<Vec<_>, HofError>>()?;
+    let limit = (file.left() / u64::from(word)).saturating_sub(1);
+    let count = file.bounded("the number of chunks", limit)?;
+    let limit = count.max(1) - 1;
+    if entry > limit {
+        let (item, offset) = ("the entry index", entry_offset as u64);
+        return Err(HofError::Limit { item, offset, given: entry, limit });
+    }
     let mut budget = Budget { memory: MAX_OBJECT_BYTES, file: bytes.len() as u64 };
-    let chunks = offsets
-        .into_iter()
-        .map(|offset| {
-            bounded("the offset of a chunk", offset, bytes.len() as u64)?;
-            read_chunk(&mut Reader { bytes, position: offset as usize, arch }, &mut budget)
-        })
-        .collect::<Result<Vec<_>, HofError>>()?;
+    let mut chunks = Vec::new();
+    for index in 0..count as usize {
+        let offset = file.position as u64;
+        let given = file.bounded("the offset of a chunk", bytes.len() as u64)?;
+        if given % u64::from(word) != 0 {
+            return Err(HofError::Unaligned { offset, given, word });
+        }
+        let mut chunk = Reader { bytes, position: given as usize, arch };
+        chunks.push(read_chunk(&mut chunk, index, &mut budget)?);
+    }
     Ok(Object { arch, chunks, entry: entry as usize })
 }
 
@@ -204,47 +270,41 @@ struct Budget {
     file: u64,
 }
 
-fn read_chunk(file: &mut Reader<'_>, budget: &mut Budget) -> Result<Chunk, HofError> {
+fn read_chunk(file: &mut Reader<'_>, index: usize, budget: &mut Budget) -> Result<Chunk, HofError> {
+    let offset = file.position as u64;
     let start = file.left();
     let name = file.text("the name of a chunk")?;
     let alignment = file.number("an alignment")?;
-    let permissions = file.number("permissions")?;
-    let permissions =
-        u8::try_from(permissions).ok().and_then(Permissions::from_bits).ok_or(HofError::Limit {
-            item: "permissions",
-            given: permissions,
-            limit: Permissions::all().bits().into(),
-        })?;
-    let global = file.number("flags")? & GLOBAL != 0;
+    let permissions = file.bits("permissions", Permissions::all().bits().into())?;
+    let permissions = Permissions::from_bits_truncate(permissions as u8);
+    let global = file.bits("the flags of a chunk", GLOBAL)? & GLOBAL != 0;
     let address = Some(file.number("an address")?).filter(|&address| address != 0);
-    let memory = file.number("the size of a chunk in memory")?;
-    bounded("the size of a chunk in memory", memory, budget.memory)?;
+    let memory = file.bounded("the size of a chunk in memory", budget.memory)?;
     budget.memory -= memory;
-    let disk = file.number("the size of a chunk in the file")?;
-    bounded("the size of a chunk in the file", disk, memory)?;
-    let count = file.number("the number of references")?;
-    bounded("the number of references", count, file.left())?;
-    let references =
-        (0..count).map(|_| read_reference(file)).collect::<Result<Vec<_>, HofError>>()?;
-    let mut data = file.take("the data of a chunk", disk as usize)?.to_vec();
-    data.resize(memory as usize, 0);
-    let size = start - file.left();
-    bounded(
-        "the size of a chunk with its references, outside of other chunks,",
-        size,
-        budget.file,
-    )?;
-    budget.file -= size;
+    let disk = file.bounded("the size of a chunk in the file", memory)?;
+    let count = file.bounded("the number of references", file.left())?;
+    let mut references = Vec::new();
+    for _ in 0..count {
+        references.push(read_reference(file)?);
+    }
+    let contents = file.take("the data of a chunk", disk as usize)?;
+    let given = start - file.left();
+    if given > budget.file {
+        return Err(HofError::Overlap { chunk: index, offset, given, limit: budget.file });
+    }
+    budget.file -= given;
+    // The rest comes as zero pages of the host, which cost nothing until they are looked at.
+    let mut data = vec![0; memory as usize];
+    data[..contents.len()].copy_from_slice(contents);
     Ok(Chunk { name, alignment, permissions, global, address, data, references })
 }
 
 fn read_reference(file: &mut Reader<'_>) -> Result<Reference, HofError> {
     let name = file.text("the name of a reference")?;
-    let flags = file.number("the flags of a reference")?;
+    let flags = file.bits("the flags of a reference", REFERENCE_FLAGS)?;
     let base_offset = file.number("a base offset")?;
     let byte_offset = file.number("a byte offset")?;
-    let size = file.number("the size of a reference")?;
-    bounded("the size of a reference", size, file.arch.word().bits().into())?;
+    let size = file.bounded("the size of a reference", file.arch.word().bits().into())?;
     Ok(Reference {
         name,
         relative: flags & RELATIVE != 0,
@@ -253,10 +313,6 @@ fn read_reference(file: &mut Reader<'_>) -> Result<Reference, HofError> {
         size_bits: size as u8,
         shift: (flags >> SHIFT_POSITION) as u8,
     })
-}
-
-fn bounded(item: &'static str, given: u64, limit: u64) -> Result<(), HofError> {
-    if given <= limit { Ok(()) } else { Err(HofError::Limit { item, given, limit }) }
 }
 
 fn until_nul<'a>(
@@ -305,5 +361,21 @@ impl<'a> Reader<'a> {
     fn number(&mut self, item: &'static str) -> Result<u64, HofError> {
         let bytes = self.take(item, self.arch.word().bytes().into())?;
         Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    fn bounded(&mut self, item: &'static str, limit: u64) -> Result<u64, HofError> {
+        let offset = self.position as u64;
+        let given = self.number(item)?;
+        if given <= limit { Ok(given) } else { Err(HofError::Limit { item, offset, given, limit }) }
+    }
+
+    /// A number whose bits all are among `known`.
+    fn bits(&mut self, item: &'static str, known: u64) -> Result<u64, HofError> {
+        let offset = self.position as u64;
+        let given = self.number(item)?;
+        if given & !known == 0 {
+            return Ok(given);
+        }
+        Err(HofError::UnknownBits { item, offset, given, known })
     }
 }

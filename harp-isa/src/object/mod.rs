@@ -10,8 +10,13 @@ use crate::opcode::OperandKind;
 use crate::table::Opcode;
 use crate::{Encoding, Layout};
 
+mod exact;
 pub mod hof;
 mod text;
+
+/// The most bytes that the chunks of an object may have together, be it assembled or read: a few
+/// bytes of text or of a file can ask for any amount. The linker's limit is its own.
+pub const MAX_OBJECT_BYTES: u64 = 1 << 26;
 
 /// Code and data of one translation unit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -68,3 +68,17 @@ fn permissions_hold() {
     let (r, w, x) = (Permissions::READ, Permissions::WRITE, Permissions::EXECUTE);
     assert_eq!(permissions, [r, r | w, r | w, x, x]);
 }
+
+#[test]
+fn stated_chunks_are_as_they_are_stated() {
+    // Neither what waits nor what holds applies to them, and nothing of theirs to the next.
+    let source =
+        ".align 64; .entry; .global; .perm x\n.chunk \"a b\" \"rw\" 2; nop; .byte 1; nop; b: nop";
+    expect(source, &[("a b>", 2, 9), ("b", 0, 4)]);
+    expect("a: .chunk \"\" \"ge\" 0; b: nop", &[("a", 0, 0), ("!>", 0, 0), ("b", 0, 4)]);
+    let object = object(".chunk \"a\", \"x\", 0, 0x1000; nop; .align 8; nop; .chunk \"a\" \"\" 1");
+    let chunks: Vec<_> =
+        object.chunks.iter().map(|c| (&*c.name, c.alignment, c.address, c.permissions)).collect();
+    let (x, none) = (Permissions::EXECUTE, Permissions::empty());
+    assert_eq!(chunks, [("a", 0, Some(0x1000), x), ("a", 8, None, x), ("a", 1, None, none)]);
+}

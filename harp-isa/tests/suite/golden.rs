@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use harp_isa::object::hof;
-use harp_isa::{ArchId, Instruction, Object, Op, assemble, disassemble, link};
+use harp_isa::{
+    ArchId, Instruction, Object, Op, Permissions, assemble, disassemble, link, listing,
+};
 
 const ARCHES: [&str; 7] = [
     "4b16_16_2_1",
@@ -132,5 +134,88 @@ fn links_byte_encoded_programs_of_eight_byte_words() {
         let next = objects[0].chunks[0].data.len() as i64;
         let rel = image.symbol("main").unwrap() as i64 - next;
         assert_eq!(jump.1, Ok(Instruction::new(Op::Jmpi { rel })), "{program}");
+    }
+}
+
+/// The listings lack the global marks of data, which the linker needs across objects, the tail of
+/// data that is no whole word, and the unit of data that has no alignment.
+fn reassembled(name: &str, folder: &str) -> Object {
+    let text = String::from_utf8(file(folder, &format!("{name}.dis"))).unwrap();
+    assemble(&text, arch(folder), &[])
+        .unwrap_or_else(|errors| panic!("{folder} {name}.dis: {errors}"))
+}
+
+#[test]
+fn disassembly_means_the_same_program() {
+    let mut exact = 0;
+    for folder in ARCHES {
+        for name in OBJECTS {
+            let what = format!("{folder}/{name}.dis");
+            let original = hof::read(&file(folder, &format!("{name}.hof"))).unwrap();
+            let mut again = reassembled(name, folder);
+            assert_eq!(original.chunks.len(), again.chunks.len(), "{what}");
+            for (ours, golden) in again.chunks.iter_mut().zip(&original.chunks) {
+                if !golden.permissions.contains(Permissions::EXECUTE) {
+                    let (size, rest) = (golden.data.len(), arch(folder).word().bytes());
+                    assert_eq!(ours.data.len(), size.next_multiple_of(rest.into()), "{what}");
+                    assert!(ours.data[size..].iter().all(|&byte| byte == 0), "{what}");
+                    ours.data.truncate(size);
+                    ours.global = golden.global;
+                }
+                assert_eq!(ours, golden, "{what}");
+            }
+            assert_eq!(original.entry, again.entry, "{what}");
+            exact += usize::from(again == original && hof::write(&again) == hof::write(&original));
+        }
+    }
+    assert_eq!(exact, ARCHES.len() * OBJECTS.len());
+}
+
+/// With nothing done to them, where no other object needs the marks of data.
+#[test]
+fn disassembly_links_to_the_same_image() {
+    for folder in ARCHES.into_iter().filter(|folder| !folder.starts_with("8b")) {
+        for program in ["alu", "preds"] {
+            let objects = ["boot", "lib", program].map(|name| reassembled(name, folder));
+            let image = link(&objects.each_ref(), 0).unwrap();
+            let what = format!("{folder}/{program}.bin");
+            assert_same(&image.bytes, &file(folder, &format!("{program}.bin")), &what);
+        }
+    }
+}
+
+#[test]
+fn exact_text_gives_the_golden_files_again() {
+    let mut compared = 0;
+    for folder in ARCHES {
+        for name in OBJECTS {
+            let what = format!("{folder}/{name}.hof");
+            let golden = file(folder, &format!("{name}.hof"));
+            let text = hof::read(&golden).unwrap().display_exact().to_string();
+            let again = assemble(&text, arch(folder), &[]).unwrap();
+            assert_same(&hof::write(&again).unwrap(), &golden, &what);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 49);
+}
+
+/// Every byte of an image is in its listing, and every address.
+#[test]
+fn listings_show_all_of_an_image() {
+    for folder in ARCHES {
+        let Ok(image) = fs::read(golden().join(folder).join("mem.bin")) else { continue };
+        let text = listing(&image, 0x1_0000, arch(folder)).to_string();
+        let mut bytes = Vec::new();
+        for line in text.lines() {
+            let (address, rest) = line.split_once("  ").unwrap();
+            let address = u64::from_str_radix(address.trim_start_matches("0x"), 16).unwrap();
+            assert_eq!(address, 0x1_0000 + bytes.len() as u64, "{folder}: {line}");
+            let (hex, text) = rest.split_once("  ").unwrap();
+            let hex = hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+            bytes.extend(hex);
+            assert!(!text.trim().is_empty(), "{folder}: {line}");
+        }
+        assert_same(&bytes, &image, folder);
     }
 }

@@ -1,9 +1,9 @@
 //! Layout, names and references of images.
 
-use harp_isa::link::{MAX_IMAGE_BYTES, Site};
+use harp_isa::link::{MAX_IMAGE_BYTES, ObjectId, Site};
 use harp_isa::{
-    ArchId, Image, LinkError, Object, Op, Permissions, Reference, assemble, decode, disassemble,
-    link,
+    ArchId, Image, LinkError, LinkErrors, Object, Op, Permissions, Reference, assemble, decode,
+    disassemble, link, link_named,
 };
 use proptest::prelude::*;
 
@@ -13,13 +13,23 @@ fn object(source: &str, id: &str) -> Object {
     assemble(source, id.parse().unwrap(), &[]).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
+/// The image, or the only error.
 fn linked(sources: &[&str], id: &str, base: u64) -> Result<Image, LinkError> {
     let objects: Vec<Object> = sources.iter().map(|source| object(source, id)).collect();
-    link(&objects.iter().collect::<Vec<_>>(), base)
+    link(&objects.iter().collect::<Vec<_>>(), base).map_err(only)
+}
+
+fn only(errors: LinkErrors) -> LinkError {
+    assert_eq!((errors.iter().count(), errors.omitted()), (1, 0), "{errors}");
+    errors.first().clone()
+}
+
+fn id(index: usize) -> ObjectId {
+    ObjectId { index, name: String::new() }
 }
 
 fn site(object: usize, chunk: &str, offset: u64) -> Box<Site> {
-    Box::new(Site { object, chunk: chunk.to_owned(), offset })
+    Box::new(Site { object: id(object), chunk: chunk.to_owned(), offset })
 }
 
 #[test]
@@ -73,30 +83,58 @@ fn local_names_come_first() {
 
 #[test]
 fn errors() {
-    assert_eq!(link(&[], 0), Err(LinkError::NoObjects));
+    assert_eq!(link(&[], 0).map_err(only), Err(LinkError::NoObjects));
     let (a, b) = (object("nop", "4w8/8/4/4"), object("nop", "4w8/4/4/4"));
-    let incompatible = LinkError::Incompatible { object: 1, given: b.arch, expected: a.arch };
-    assert_eq!(link(&[&a, &b], 0), Err(incompatible));
+    let incompatible = LinkError::Incompatible { object: id(1), given: b.arch, expected: a.arch };
+    assert_eq!(link(&[&a, &b], 0).map_err(only), Err(incompatible));
     let c = object("nop", "4w8/8/1/64");
     assert_eq!(link(&[&a, &c], 0).map(|image| image.arch), Ok(a.arch));
 
     let global = ".global\nx: nop";
-    let duplicate = LinkError::Duplicate { name: "x".into(), first: 0, second: 2 };
+    let duplicate = LinkError::Duplicate { name: "x".into(), first: id(0), second: id(2) };
     assert_eq!(linked(&[global, "nop", global], "harp32", 0), Err(duplicate));
+    // A name that becomes global on its way is as wrong.
+    let late = "x: nop\n.global\nnop\n.word 1";
+    let duplicate = LinkError::Duplicate { name: "x".into(), first: id(0), second: id(1) };
+    assert_eq!(linked(&[global, late], "harp32", 0), Err(duplicate));
     // Files may hold what the assembler refuses: one name at two places.
     for mark in ["", ".global\n"] {
         let mut twice =
             object(&format!("{mark}x: .word 1\n{mark}y: .word 2\n{mark}z: .word x"), "harp32");
         twice.chunks[2].name = "x".into();
-        let duplicate = LinkError::Duplicate { name: "x".into(), first: 0, second: 0 };
-        assert_eq!(link(&[&twice], 0), Err(duplicate));
+        let duplicate = LinkError::Duplicate { name: "x".into(), first: id(0), second: id(0) };
+        assert_eq!(link(&[&twice], 0).map_err(only), Err(duplicate));
     }
     // One label, two chunks: no duplicate, and the name means the first.
     let image = linked(&["nop", ".global\nx: nop; .word x"], "harp32", 0).unwrap();
     assert_eq!((image.symbol("x"), image.bytes[8]), (Some(4), 4));
 
-    let unresolved = LinkError::Unresolved { name: "y".into(), site: site(1, "a", 4) };
+    let unresolved = LinkError::Unresolved { name: "y".into(), site: site(1, "a", 4), others: 0 };
     assert_eq!(linked(&["y: nop", "a: nop; ldi %r0 y"], "harp32", 0), Err(unresolved));
+}
+
+#[test]
+fn all_wrong_names_are_reported_with_their_places() {
+    let a = object(".global\nx: jmpi here; jmpi there\nlocal: jmpi there", "harp32");
+    let b = object(".global\nx: nop; .word x\n.global\ny: .word there", "harp32");
+    let c = object(".global\nx: nop\n.global\ny: .word local", "harp32");
+    let errors = link_named(&[("a.hof", &a), ("b.hof", &b), ("", &c)], 0).unwrap_err().to_string();
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "`x` is defined in a.hof and once more in b.hof",
+            "`x` is defined in a.hof and once more in object 2",
+            "`y` is defined in b.hof and once more in object 2",
+            "a.hof: `x` + 0x0: `here` is not defined",
+            "a.hof: `x` + 0x4: `there` is not defined, nor for 1 more reference",
+            "b.hof: `y` + 0x0: `there` is not defined",
+            "object 2: `y` + 0x0: `local` is not defined",
+        ]
+    );
+    let many: String = (0..150).map(|n| format!(".word n{n}\n")).collect();
+    let errors = link(&[&object(&many, "harp32")], 0).unwrap_err();
+    assert_eq!((errors.iter().count(), errors.omitted()), (100, 50));
 }
 
 #[test]
@@ -140,22 +178,22 @@ fn malformed_objects_are_errors() {
         let reference = Reference { byte_offset, size_bits: bits, shift, ..reference.clone() };
         bad.chunks[1].references.push(reference);
         let error = LinkError::BadReference { site: site(0, "b", byte_offset), bits, shift };
-        assert_eq!(link(&[&bad], 0), Err(error));
+        assert_eq!(link(&[&bad], 0).map_err(only), Err(error));
     }
     let mut bound = good.clone();
     bound.chunks[1].address = Some(4);
     assert!(link(&[&bound], 0).is_ok());
-    let error = LinkError::Bound { object: 0, chunk: "b".into(), given: 4, actual: 8 };
-    assert_eq!(link(&[&bound], 4), Err(error));
+    let error = LinkError::Bound { object: id(0), chunk: "b".into(), given: 4, actual: 8 };
+    assert_eq!(link(&[&bound], 4).map_err(only), Err(error));
     let mut far = good.clone();
     far.chunks[1].alignment = MAX_IMAGE_BYTES;
     let limit = u128::from(MAX_IMAGE_BYTES);
-    let error = LinkError::TooLarge { object: 0, chunk: "b".into(), end: limit + 4, limit };
-    assert_eq!(link(&[&far], 0), Err(error));
+    let error = LinkError::TooLarge { object: id(0), chunk: "b".into(), end: limit + 4, limit };
+    assert_eq!(link(&[&far], 0).map_err(only), Err(error));
     for base in [u64::from(u32::MAX) - 6, u64::MAX] {
         let limit = 1 << 32;
         assert!(
-            matches!(link(&[&good], base), Err(LinkError::TooLarge { limit: l, .. }) if l == limit)
+            matches!(link(&[&good], base).map_err(only), Err(LinkError::TooLarge { limit: l, .. }) if l == limit)
         );
     }
     assert!(link(&[&good], u64::from(u32::MAX) - 7).is_ok());
@@ -181,8 +219,9 @@ proptest! {
         // Small fields may be out of reach: that must be an error, never a wrong jump.
         let image = match link(&objects.each_ref(), base) {
             Ok(image) => image,
-            Err(error) => {
-                prop_assert!(matches!(error, LinkError::OutOfRange { .. }), "{}", error);
+            Err(errors) => {
+                let is_reach = |error| matches!(error, &LinkError::OutOfRange { .. });
+                prop_assert!(errors.iter().all(is_reach), "{}", errors);
                 return Ok(());
             }
         };

@@ -4,7 +4,10 @@
 mod arch;
 mod assembler;
 mod chunks;
+mod diagnostics;
+mod differences;
 mod encoding;
+mod exact;
 mod golden;
 mod linker;
 mod object_file;

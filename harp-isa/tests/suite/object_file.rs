@@ -60,14 +60,30 @@ fn errors() {
     let mut object = sample(ArchId::HARP32);
     object.chunks[0].alignment = 1 << 32;
     let limit = u32::MAX.into();
-    let error = HofError::Limit { item: "an alignment", given: 1 << 32, limit };
+    // The id takes 16 bytes, then come entry, count, three offsets and the name, `main`.
+    let error = HofError::Limit { item: "an alignment", offset: 44, given: 1 << 32, limit };
     assert_eq!(hof::write(&object), Err(error));
     object.chunks[0].alignment = 0;
     object.chunks[1].address = Some(0);
     assert_eq!(hof::write(&object), Err(HofError::BoundToZero { chunk: 1 }));
     object.chunks[1].address = None;
     object.chunks[1].name = "a\0b".into();
-    assert_eq!(hof::write(&object), Err(HofError::Name { item: "the name of a chunk", offset: 1 }));
+    let name = hof::write(&object);
+    assert!(
+        matches!(name, Err(HofError::Name { item: "the name of a chunk", offset }) if offset > 40)
+    );
+    object.chunks[1].name.clear();
+    object.entry = 3;
+    let error = HofError::Limit { item: "the entry index", offset: 16, given: 3, limit: 2 };
+    assert_eq!(hof::write(&object), Err(error));
+    object.entry = 0;
+    object.chunks[1].references[0].size_bits = 33;
+    assert!(matches!(hof::write(&object), Err(HofError::Limit { limit: 32, .. })));
+    object.chunks[1].references.clear();
+    object.chunks[2].data = vec![0; hof::MAX_OBJECT_BYTES as usize];
+    assert!(
+        matches!(hof::write(&object), Err(HofError::Limit { limit, .. }) if limit < hof::MAX_OBJECT_BYTES)
+    );
 }
 
 #[test]
@@ -87,6 +103,7 @@ fn memory_beyond_the_file_is_zero() {
     let given = u32::MAX.into();
     let error = HofError::Limit {
         item: "the size of a chunk in memory",
+        offset: memory as u64,
         given,
         limit: hof::MAX_OBJECT_BYTES,
     };
@@ -103,5 +120,59 @@ fn chunks_do_not_share_bytes() {
     // The offsets of the chunks follow the id (16 bytes), the entry and the number of chunks.
     let first: [u8; 4] = file[24..28].try_into().unwrap();
     file[28..32].copy_from_slice(&first);
-    assert!(matches!(hof::read(&file), Err(HofError::Limit { .. })), "{:?}", hof::read(&file));
+    assert!(
+        matches!(hof::read(&file), Err(HofError::Overlap { chunk: 1, .. })),
+        "{:?}",
+        hof::read(&file)
+    );
+    file[28] += 1;
+    let error = HofError::Unaligned { offset: 28, given: u64::from(first[0]) + 1, word: 4 };
+    assert_eq!(hof::read(&file), Err(error));
+}
+
+/// They might change what the file means, and would be lost when it is written again.
+#[test]
+fn flags_that_the_format_does_not_know_are_errors() {
+    let object = assemble("x: .word y", ArchId::HARP32, &[]).unwrap();
+    let good = hof::write(&object).unwrap();
+    // After the header of 28 bytes: name, alignment, permissions, flags of the chunk; its address,
+    // two sizes, the count; the reference's name and flags.
+    let (permissions, chunk, reference) = (28 + 8, 28 + 12, 28 + 36);
+    assert_eq!((good[permissions], good[chunk], good[reference]), (1, 0, 0));
+    for (item, at, bit, known) in [
+        ("permissions", permissions, 3, 7),
+        ("permissions", permissions, 31, 7),
+        ("the flags of a chunk", chunk, 1, 1),
+        ("the flags of a chunk", chunk, 31, 1),
+        ("the flags of a reference", reference, 1, 0xff01),
+        ("the flags of a reference", reference, 16, 0xff01),
+    ] {
+        let mut file = good.clone();
+        file[at + bit / 8] |= 1 << (bit % 8);
+        let given = u64::from(u32::from_le_bytes(file[at..at + 4].try_into().unwrap()));
+        let error = HofError::UnknownBits { item, offset: at as u64, given, known };
+        assert_eq!(hof::read(&file), Err(error));
+    }
+}
+
+/// Counts and sizes come before what they count: none of them may be believed.
+#[test]
+fn no_number_of_a_file_asks_for_more_than_the_file_has() {
+    let object = assemble("x: .word y\nz: .byte 1", ArchId::HARP32, &[]).unwrap();
+    let good = hof::write(&object).unwrap();
+    let mut errors = 0;
+    for at in (16..good.len()).step_by(4) {
+        for value in [u32::MAX, 1 << 31, 1 << 26 | 1, 0x10000] {
+            let mut file = good.clone();
+            file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            match hof::read(&file) {
+                Err(_) => errors += 1,
+                Ok(read) => {
+                    let bytes: usize = read.chunks.iter().map(|chunk| chunk.data.len()).sum();
+                    assert!(bytes as u64 <= hof::MAX_OBJECT_BYTES, "{read:?}");
+                }
+            }
+        }
+    }
+    assert!(errors > 30, "{errors}");
 }

@@ -1,5 +1,6 @@
 //! No text makes the assembler panic, and what it makes can be linked or is refused.
 
+use harp_isa::asm::Colors;
 use harp_isa::{ArchId, assemble, link};
 use proptest::prelude::*;
 
@@ -12,7 +13,7 @@ const PROGRAMS: [&str; 4] = [
     include_str!("../../../tests/golden/src/warps.s"),
 ];
 
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 55] = [
     "nop",
     "add",
     "ldi",
@@ -61,17 +62,33 @@ const PIECES: [&str; 48] = [
     "?",
     ";\n",
     "\"s\\n\"",
+    ".chunk",
+    ".ref",
+    "\"\"",
+    "\"rxg\"",
+    "\"r\"",
+    "\"",
+    "/*",
 ];
 
 fn check(source: &str, arch: ArchId) {
     match assemble(source, arch, &[("HOST", -1)]) {
         Ok(object) => {
             let _ = object.display().to_string();
+            let exact = object.display_exact().to_string();
+            assert_eq!(assemble(&exact, arch, &[]).as_ref(), Ok(&object), "{exact}");
             let _ = link(&[&object], 0);
         }
-        Err(error) => {
-            assert!((1..=source.matches('\n').count() + 1).contains(&error.line), "{error}");
-            assert!(error.column >= 1 && !error.text.is_empty(), "{error}");
+        Err(errors) => {
+            let mut before = 0;
+            for error in &errors {
+                assert!((1..=source.matches('\n').count() + 1).contains(&error.line), "{error}");
+                assert!(error.column >= 1 && !error.text.is_empty(), "{error}");
+                let text = source.get(error.span.clone()).expect("spans are of the text");
+                assert!(!text.contains('\n') && error.span.start >= before, "{errors}");
+                before = error.span.start;
+            }
+            assert!(errors.render(source, "a.s", Colors::Plain).contains("error: "));
         }
     }
 }
@@ -117,4 +134,9 @@ fn long_chains_cost_no_stack() {
     check(&format!(".word ({}1)", "-".repeat(200_000)), arch);
     check(&format!(".word {}", "(".repeat(200_000)), arch);
     check(&"a".repeat(200_000), arch);
+    // Nor does a text of errors alone cost more than its first ones.
+    check(&"$\n".repeat(200_000), arch);
+    check(&"\"\n".repeat(200_000), arch);
+    check(&"frob ".repeat(100_000), arch);
+    check(&"@p0 ? frob;".repeat(50_000), arch);
 }
