@@ -4,6 +4,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use harp_isa::ArchId;
 
+use crate::profile::{Collect, DEFAULT_SEGMENT_BYTES};
+
 /// The parameters of a [`Machine`](crate::Machine).
 ///
 /// [`MachineConfig::new`] gives the values that launches use; every field may be changed.
@@ -19,6 +21,20 @@ pub struct MachineConfig {
     pub fuel: Option<u64>,
     /// The most entries that a warp's divergence stack holds. A `split` pushes one or two.
     pub divergence_depth: usize,
+    /// The most host memory that registers and divergence stacks of all warps take together, in bytes;
+    /// each core may take an equal share. More is an error where a machine is made, a trap in a run.
+    /// Decoded code comes on top, a fixed multiple of the code's size.
+    pub state_limit: u64,
+    /// What becomes of traps, faults and console input.
+    pub interrupts: Interrupts,
+    /// What addresses mean.
+    pub translation: Translation,
+    /// How the base instruction set's floats are computed.
+    pub floats: Floats,
+    /// What `split` does where control comes back to it.
+    pub reconvergence: Reconvergence,
+    /// What a `bar` does that not all lanes reach together.
+    pub divergent_barriers: DivergentBarriers,
     /// What `wspawn` does when every warp has been started.
     pub spawn: SpawnPolicy,
     /// In which order the warps of a core run.
@@ -33,23 +49,37 @@ pub struct MachineConfig {
     /// Whether the console answers at the address whose only set bit is the top one.
     pub console: bool,
     /// What loads from the console take, byte by byte, on core 0. When all is taken, and on the
-    /// other cores, they get 0.
+    /// other cores, they get 0, unless there is a [`Console`](crate::Console) to ask.
     pub input: Vec<u8>,
     /// Which of the host's vector instructions may be used. The results are the same.
     pub simd: Simd,
     /// How instructions are carried out. The results are the same.
     pub path: Path,
+    /// What to count besides [`Stats`](crate::Stats); see [`Profile`](crate::Profile). A machine that
+    /// counts nothing pays nothing; one that counts anything takes the precise path.
+    pub collect: Collect,
+    /// Bytes of the segments in which [`Collect::MEMORY`] counts, such as a cache line's.
+    pub segment_bytes: NonZeroU32,
 }
 
 impl MachineConfig {
-    /// One core, no fuel limit, 4096 divergence stack entries, strict spawning, no read-only memory, a
-    /// console without input, the default quantum, all host threads, the host's vector instructions.
+    /// One core, no fuel limit, 4096 divergence stack entries, 4 GiB for the warps' state, no guest
+    /// handlers of interrupts, physical addresses, IEEE floats, reconvergence at joins alone, no divergent
+    /// barriers, strict spawning, no read-only memory, a
+    /// console without input, the default quantum, all host threads, the host's vector instructions,
+    /// nothing collected.
     pub fn new(arch: ArchId) -> MachineConfig {
         MachineConfig {
             arch,
             cores: 1,
             fuel: None,
             divergence_depth: 4096,
+            state_limit: 4 << 30,
+            interrupts: Interrupts::Trap,
+            translation: Translation::Physical,
+            floats: Floats::Ieee,
+            reconvergence: Reconvergence::Join,
+            divergent_barriers: DivergentBarriers::Trap { outer_split: None },
             spawn: SpawnPolicy::Strict,
             schedule: Schedule::default(),
             host_threads: None,
@@ -58,8 +88,78 @@ impl MachineConfig {
             input: Vec::new(),
             simd: Simd::Detect,
             path: Path::Fast,
+            collect: Collect::empty(),
+            segment_bytes: DEFAULT_SEGMENT_BYTES,
         }
     }
+}
+
+impl MachineConfig {
+    /// What the warps of one core may take of the host's memory.
+    pub(crate) fn state_share(&self) -> u64 {
+        self.state_limit / u64::from(self.cores.max(1))
+    }
+}
+
+/// What becomes of what interrupts a guest (see [`Interrupt`](crate::Interrupt)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interrupts {
+    /// It stops the run with a trap; console input waits to be loaded. What launches do.
+    Trap,
+    /// The warp goes on in the handler that `skep` has set, as in the original emulator. Without a
+    /// handler the run stops, but console input waits for one. While interrupts are off `trap`, invalid
+    /// instructions and divisions by zero are skipped, whatever would have to be repeated is a
+    /// [`DoubleFault`](crate::TrapKind::DoubleFault), and console input waits. What a guest cannot
+    /// handle stops the run in any case.
+    Guest,
+}
+
+/// What addresses mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Translation {
+    /// What they say. `tlbadd`, `tlbrm` and `tlbflush` keep the table of pages, which nobody reads.
+    Physical,
+    /// Each core's table of pages translates them, for fetches, loads, stores and atomic operations. At
+    /// reset it holds page 0, in its place, with all permissions. Takes the precise path.
+    Tlb,
+}
+
+/// How `itof ftoi fadd fsub fmul fdiv fneg` compute. The float instructions of extension X, which the
+/// original lacks, are IEEE 754's in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Floats {
+    /// As IEEE 754 says, rounded to nearest, ties to even; `ftoi` saturates and makes 0 of a NaN.
+    Ieee,
+    /// As the original emulator: results are truncated, those above the largest exponent but one
+    /// become 0, a NaN reads as infinity, `itof` takes 4-byte words as unsigned, `ftoi` wraps. Takes the
+    /// precise path.
+    Reference,
+}
+
+/// What `split` does where control comes back to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reconvergence {
+    /// Pushes, always: a loop whose lanes leave one after the other needs a `join` in each round.
+    Join,
+    /// Loops reconverge at their `split`. If that `split` pushed the two uppermost entries of the stack, it
+    /// pushes nothing: the lanes whose predicate is true stay active, and if there are none it pops both
+    /// entries and all lanes that came into the loop go on together. Entries that it pushed
+    /// when the lanes still agreed (one, for the lanes that are still active) it replaces, or, if no
+    /// predicate is true, pops. Takes the precise path.
+    Pdom,
+}
+
+/// What a `bar` does that not all lanes reach together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DivergentBarriers {
+    /// As any other: a barrier is a matter of warps.
+    Allow,
+    /// Traps unless all lanes that were last activated together execute it.
+    Trap {
+        /// The address of a `split` that may hold lanes back from barriers, if it pushed the lowest
+        /// entry of the stack: a runtime library's, for lanes without work.
+        outer_split: Option<u64>,
+    },
 }
 
 /// What `wspawn` does when every warp has been started.
@@ -71,7 +171,8 @@ pub enum SpawnPolicy {
     Original,
 }
 
-/// In which order the warps of a core run. Race-free programs cannot tell the difference.
+/// In which order the warps of a core run. Race-free programs cannot tell the difference, but for
+/// what the order of atomic operations and console output shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// In each machine step every runnable warp, in the order of warps, issues one instruction, as
@@ -80,6 +181,10 @@ pub enum Schedule {
     /// A warp runs until it stops, waits at a barrier or has issued this many instructions; then
     /// the next in the order of warps. Faster.
     Quantum(NonZeroU32),
+    /// Which core and which warp run next, and for how many instructions, is drawn from a
+    /// pseudo-random sequence with this seed. Shakes out races. All cores run on the caller's host
+    /// thread, so that a run can be replayed.
+    Seeded(u64),
 }
 
 impl Default for Schedule {

@@ -1,19 +1,42 @@
 //! A core: its warps, in which order they run, and what they do to each other.
 
+mod faults;
+
+use std::mem;
+
+use harp_isa::{ArchId, Op, WordSize};
+
 use crate::code::Code;
-use crate::config::{MachineConfig, Path, Schedule, SpawnPolicy};
-use crate::exec::{self, Console, End, Env, Event, Exec};
+use crate::config::{
+    DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule,
+    SpawnPolicy, Translation,
+};
+use crate::console::SharedConsole;
+use crate::exec::{End, Env, Event, Exec};
 use crate::inspect::Inspect;
 use crate::memory::Memory;
 use crate::observe::Observer;
+use crate::profile::Profile;
+use crate::random::Random;
 use crate::simd::Level;
 use crate::stats::{CoreStats, WarpStats};
+use crate::system::System;
+use crate::tlb::PageMapping;
 use crate::trap::{Trap, TrapKind};
 use crate::warp::{GROUP, Status, Warp};
 use crate::word::Word;
 
 /// A core whatever its word and number of lanes.
 pub(crate) trait Core: Send {
+    /// Goes back to reset.
+    fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>);
+
+    /// Forgets what the host may have changed while the core stood still.
+    fn resume(&mut self);
+
+    /// Sends what it writes to `console`, and asks it for input.
+    fn set_console(&mut self, console: &SharedConsole);
+
     /// Runs for a while; whether the core has something left to do.
     fn turn(&mut self, observer: Option<&mut dyn Observer>) -> bool;
 
@@ -33,16 +56,26 @@ pub(crate) trait Core: Send {
     /// What it has written to the console.
     fn console(&self) -> &[u8];
 
+    /// What has been collected, if anything is to be.
+    fn profile(&self) -> Option<&Profile>;
+
+    /// Where handlers of interrupts begin.
+    fn interrupt_entry(&self) -> Option<u64>;
+
+    /// Its table of pages.
+    fn page_mappings(&self) -> Vec<PageMapping>;
+
     /// The warp with that number, if it has been started.
     fn warp(&self, warp: u8) -> Option<&dyn Inspect>;
 }
 
-/// Core number `core` at reset. The memory has words of the machine's size.
+/// Core number `core` at reset. The memory has words of the machine's size. `None` if the host has no
+/// memory left.
 pub(crate) fn at_reset<'m>(
     config: &MachineConfig,
     memory: &'m Memory,
     core: u16,
-) -> Box<dyn Core + 'm> {
+) -> Option<Box<dyn Core + 'm>> {
     match memory.cells::<u32>() {
         Some(cells) => with_word::<u32>(config, cells, core),
         None => {
@@ -57,12 +90,29 @@ fn with_word<'m, W: Word>(
     config: &MachineConfig,
     cells: &'m [W::Cell],
     core: u16,
-) -> Box<dyn Core + 'm> {
-    match usize::from(config.arch.lanes()).div_ceil(GROUP) {
-        0 | 1 => Box::new(Lanes::<W, 1>::new(config, cells, core)),
-        2 => Box::new(Lanes::<W, 2>::new(config, cells, core)),
-        3 | 4 => Box::new(Lanes::<W, 4>::new(config, cells, core)),
-        _ => Box::new(Lanes::<W, 8>::new(config, cells, core)),
+) -> Option<Box<dyn Core + 'm>> {
+    Some(match usize::from(config.arch.lanes()).div_ceil(GROUP) {
+        0 | 1 => Box::new(Lanes::<W, 1>::new(config, cells, core)?),
+        2 => Box::new(Lanes::<W, 2>::new(config, cells, core)?),
+        3 | 4 => Box::new(Lanes::<W, 4>::new(config, cells, core)?),
+        _ => Box::new(Lanes::<W, 8>::new(config, cells, core)?),
+    })
+}
+
+/// Host memory that the first warp of a core takes.
+pub(crate) fn least_state(config: &MachineConfig) -> u64 {
+    fn of<W: Word>(lanes: u8) -> u64 {
+        match usize::from(lanes).div_ceil(GROUP) {
+            0 | 1 => Warp::<W, 1>::STATE_BYTES,
+            2 => Warp::<W, 2>::STATE_BYTES,
+            3 | 4 => Warp::<W, 4>::STATE_BYTES,
+            _ => Warp::<W, 8>::STATE_BYTES,
+        }
+    }
+    let lanes = config.arch.lanes();
+    match config.arch.word() {
+        WordSize::Four => of::<u32>(lanes),
+        WordSize::Eight => of::<u64>(lanes),
     }
 }
 
@@ -78,7 +128,11 @@ struct Lanes<'m, W: Word, const C: usize> {
     /// The warps that have been started, which are the lowest. The others take no room: many a run
     /// has thousands of cores of which each uses one.
     warps: Vec<Warp<W, C>>,
-    console: Console,
+    system: System,
+    /// Draws from a seeded schedule.
+    random: Option<Random>,
+    /// What is collected, if anything is to be.
+    profile: Option<Box<Profile>>,
     /// Rounds in which a warp ran.
     rounds: u64,
     /// Instructions issued.
@@ -90,43 +144,66 @@ struct Lanes<'m, W: Word, const C: usize> {
 const TURN: u64 = 1 << 16;
 
 impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
-    fn new(config: &MachineConfig, cells: &'m [W::Cell], core: u16) -> Self {
+    fn new(config: &MachineConfig, cells: &'m [W::Cell], core: u16) -> Option<Self> {
         let arch = config.arch;
-        let input = if core == 0 { config.input.iter().rev().copied().collect() } else { vec![] };
+        let size = size_of_val(cells) as u64;
+        let read_only_below = config.read_only_below.min(size).next_multiple_of(W::BYTES as u64);
+        let behind_outer_split = match config.divergent_barriers {
+            DivergentBarriers::Trap { outer_split } => outer_split,
+            DivergentBarriers::Allow => None,
+        }
+        .map(|split| split.wrapping_add(split_bytes(arch)) & W::ONES.to_u64());
         let mut lanes = Lanes {
             env: Env {
                 cells,
+                arch,
                 lanes: arch.lanes(),
                 warps: arch.warps(),
                 core,
                 cores: config.cores,
                 divergence_depth: config.divergence_depth,
-                writable_from: config
-                    .read_only_below
-                    .min(size_of_val(cells) as u64)
-                    .next_multiple_of(W::BYTES as u64),
+                state_share: config.state_share(),
+                read_only_below,
+                plain_stores_from: read_only_below,
                 has_console: config.console,
+                handles_interrupts: config.interrupts == Interrupts::Guest,
+                divergent_barriers: config.divergent_barriers,
+                behind_outer_split,
+                translates: config.translation == Translation::Tlb,
+                reference_floats: config.floats == Floats::Reference,
+                pdom: config.reconvergence == Reconvergence::Pdom,
             },
             schedule: config.schedule,
             spawn: config.spawn,
             fuel: config.fuel,
             level: Level::detect(config.simd),
             path: config.path,
-            code: Code::new(arch),
+            code: Code::new(arch, config.state_share()),
             warps: Vec::new(),
-            console: Console { output: Vec::new(), input },
+            system: System::at_reset(config, core, None),
+            random: seeded(config, core),
+            profile: (!config.collect.is_empty())
+                .then(|| Box::new(Profile::new(arch, config.collect, config.segment_bytes))),
             rounds: 0,
             issued: 0,
             trap: None,
         };
-        lanes.start(0, true);
-        lanes
+        lanes.start(0, true)?;
+        Some(lanes)
     }
 
-    /// Starts the lowest warp that was never started; there is one.
-    fn start(&mut self, pc: u64, supervisor: bool) -> &mut Warp<W, C> {
-        let r0 = u64::from(self.env.lanes) << (W::BITS / 2) | u64::from(self.env.core);
-        self.warps.push_mut(Warp::new(W::from_u64(r0), pc, supervisor))
+    /// `%r0` of a warp that starts.
+    fn first_register(&self) -> W {
+        W::from_u64(u64::from(self.env.lanes) << (W::BITS / 2) | u64::from(self.env.core))
+    }
+
+    /// Starts the lowest warp that was never started; there is one. `None` if the core may not take
+    /// the memory for it, or there is none.
+    fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
+        let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
+        let warp = Warp::new(self.first_register(), pc, supervisor)?;
+        self.system.state_left = left;
+        Some(self.warps.push_mut(warp))
     }
 
     /// Lets every warp that is ready run, in the order of warps, for its quantum. Whether any ran.
@@ -149,6 +226,19 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         Ok(ran)
     }
 
+    /// Lets a warp that is drawn run for a number of instructions that is drawn. Whether any ran.
+    fn draw(&mut self, mut observer: Option<&mut dyn Observer>) -> Result<bool, Box<Trap>> {
+        let is_ready = |&number: &usize| self.warps[number].status == Status::Ready;
+        let ready: Vec<usize> = (0..self.warps.len()).filter(is_ready).collect();
+        let (Some(random), false) = (&mut self.random, ready.is_empty()) else {
+            return Ok(false);
+        };
+        let number = ready[random.below(ready.len() as u64) as usize];
+        let quantum = random.length();
+        self.quantum(number, quantum, reborrow(&mut observer))?;
+        Ok(true)
+    }
+
     /// Lets a warp run until it stops, waits or has issued `quantum` instructions.
     fn quantum(
         &mut self,
@@ -156,44 +246,58 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         quantum: u64,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<(), Box<Trap>> {
-        let mut left = quantum;
-        while left > 0 && self.warps[number].status == Status::Ready {
+        let until = self.issued + quantum;
+        while self.issued < until && self.warps[number].status == Status::Ready {
+            let left = until - self.issued;
             let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
             if budget == 0 {
                 let limit = self.issued;
                 let lanes = self.warps[number].active;
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
+            self.poll_console(number);
             let before = self.warps[number].stats.steps;
             let end = self.issue(number, budget, reborrow(&mut observer));
-            let issued = self.warps[number].stats.steps - before;
-            self.issued += issued;
-            left -= issued;
+            self.issued += self.warps[number].stats.steps - before;
             match end {
                 End::Budget => {}
                 End::Undecoded => {
-                    let warp = &self.warps[number];
-                    let (pc, lanes) = (warp.pc, warp.active);
-                    if let Err(kind) = self.code.fill(pc, self.env.cells) {
-                        return Err(self.trap_at(number, kind, lanes));
+                    let pc = self.warps[number].pc;
+                    match self.code.fill(pc, self.env.cells) {
+                        Ok(()) => self.env.plain_stores_from = self.plain_stores_from(),
+                        Err(kind) => self.no_instruction(number, kind)?,
                     }
                 }
+                End::NoInstruction(kind) => self.no_instruction(number, kind)?,
                 End::Event { event, next } => self.handle(number, event, next)?,
             }
         }
         Ok(())
     }
 
+    /// The first address of a word from which on stores concern neither read-only memory nor decoded
+    /// code.
+    fn plain_stores_from(&self) -> u64 {
+        let code = self.code.end().min(size_of_val(self.env.cells) as u64);
+        self.env.read_only_below.max(code.next_multiple_of(W::BYTES as u64))
+    }
+
     /// Lets a warp issue at most `budget` instructions.
     fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
+        let Env { translates, reference_floats, pdom, .. } = self.env;
         let warp = &mut self.warps[number];
         let name = u8::try_from(number).expect("at most 64 warps");
-        if observer.is_none() && self.path == Path::Fast {
-            let mut exec = Exec::<W, C, false>::new(warp, &self.env, &mut self.console, name);
-            self.level.run(&mut exec, &self.code, budget)
+        let profile = self.profile.as_deref_mut();
+        let is_watched = observer.is_some() || profile.is_some();
+        if is_watched || translates || reference_floats || pdom || self.path == Path::Precise {
+            let mut exec = Exec::<W, C, true>::new(warp, &self.env, &mut self.system, name);
+            match is_watched {
+                true => exec.run_precisely(budget, Some(&mut (profile, observer))),
+                false => exec.run_precisely(budget, None),
+            }
         } else {
-            let mut exec = Exec::<W, C, true>::new(warp, &self.env, &mut self.console, name);
-            exec::run(&mut exec, &self.code, budget, observer)
+            let mut exec = Exec::<W, C, false>::new(warp, &self.env, &mut self.system, name);
+            self.level.run(&mut exec, &self.code, budget)
         }
     }
 
@@ -202,47 +306,47 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         match event {
             Event::Stop => self.warps[number].status = Status::Stopped,
             Event::Spawn { pc, register, value } => {
-                if self.warps.len() < self.env.warps.into() {
-                    let started = self.start(pc, false);
-                    started.regs[usize::from(register)][0][0] = value;
-                } else if self.spawn == SpawnPolicy::Strict {
-                    let kind = TrapKind::NoWarpLeft { limit: self.env.warps };
-                    let lanes = self.warps[number].active;
-                    return Err(self.trap_at(number, kind, lanes));
-                }
+                self.spawn(number, pc, register, value)?;
                 self.warps[number].pc = next;
             }
             Event::Barrier { id, warps } => {
-                self.warps[number].status = Status::Waiting { id, next };
+                self.warps[number].status = Status::Waiting { id, warps, next };
                 let here = |warp: &Warp<W, C>| matches!(warp.status, Status::Waiting { id: other, .. } if other == id);
                 let waiting = self.warps.iter().filter(|warp| here(warp)).count();
                 if waiting as u64 == warps {
                     self.warps.iter_mut().filter(|warp| here(warp)).for_each(Warp::release);
                 }
             }
-            Event::Trap { kind, lanes } => return Err(self.trap_at(number, kind, lanes)),
+            Event::Unmasked => self.warps[number].pc = next,
+            Event::CodeStored => {
+                let end = self.code.end();
+                for (first, last) in self.system.stored.drain(..) {
+                    self.code.forget(first, last.min(end));
+                }
+                self.warps[number].pc = next;
+            }
+            Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
         }
         Ok(())
     }
 
-    /// A trap if warps wait when none is ready.
-    fn check_deadlock(&self) -> Result<(), Box<Trap>> {
-        let mut waiting =
-            self.warps.iter().enumerate().filter_map(|(number, warp)| match warp.status {
-                Status::Waiting { id, .. } => Some((number, warp.active, id)),
-                _ => None,
-            });
-        let Some((number, lanes, barrier)) = waiting.next() else {
+    /// Starts a warp at `pc` for warp `number`, with `value` in a register.
+    fn spawn(&mut self, number: usize, pc: u64, register: u8, value: W) -> Result<(), Box<Trap>> {
+        let kind = if self.warps.len() < self.env.warps.into() {
+            match self.start(pc, false) {
+                Some(started) => {
+                    started.regs[usize::from(register)][0][0] = value;
+                    return Ok(());
+                }
+                None => TrapKind::OutOfHostMemory { limit: self.env.state_share },
+            }
+        } else if self.spawn == SpawnPolicy::Strict {
+            TrapKind::NoWarpLeft { limit: self.env.warps }
+        } else {
             return Ok(());
         };
-        let waiting = 1 + waiting.count();
-        Err(self.trap_at(number, TrapKind::Deadlock { waiting, barrier }, lanes))
-    }
-
-    fn trap_at(&self, number: usize, kind: TrapKind, lanes: u64) -> Box<Trap> {
-        let warp = u8::try_from(number).expect("at most 64 warps");
-        let pc = self.warps[number].pc;
-        Box::new(Trap { kind, core: self.env.core, warp, pc, lanes })
+        let lanes = self.warps[number].active;
+        Err(self.trap_at(number, kind, lanes))
     }
 }
 
@@ -260,14 +364,41 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 }
 
 impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
+    fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>) {
+        let core = self.env.core;
+        self.system = System::at_reset(config, core, console.cloned());
+        // The first warp keeps its memory, so that there is always enough for it.
+        self.system.state_left -= Warp::<W, C>::STATE_BYTES;
+        self.warps.truncate(1);
+        let first = self.first_register();
+        self.warps[0].restart(first, 0, true);
+        self.random = seeded(config, core);
+        if let Some(profile) = &mut self.profile {
+            **profile = Profile::new(config.arch, config.collect, config.segment_bytes);
+        }
+        (self.rounds, self.issued, self.trap) = (0, 0, None);
+        self.resume();
+    }
+
+    fn resume(&mut self) {
+        self.code.forget_all();
+    }
+
+    fn set_console(&mut self, console: &SharedConsole) {
+        self.system.console.connect(console);
+    }
+
     fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
-        let quantum = match self.schedule {
-            Schedule::Step => 1,
-            Schedule::Quantum(quantum) => quantum.get().into(),
-        };
-        let until = self.issued + TURN;
+        let turn = self.random.as_mut().map_or(TURN, Random::length);
+        let until = self.issued + turn;
         while self.trap.is_none() && self.issued < until {
-            let ran = self.round(quantum, reborrow(&mut observer));
+            let ran = match self.schedule {
+                Schedule::Step => self.round(1, reborrow(&mut observer)),
+                Schedule::Quantum(quantum) => {
+                    self.round(quantum.get().into(), reborrow(&mut observer))
+                }
+                Schedule::Seeded(_) => self.draw(reborrow(&mut observer)),
+            };
             if !self.goes_on(ran) {
                 return false;
             }
@@ -279,7 +410,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         if self.trap.is_some() {
             return false;
         }
+        // The host may look and write between steps, at code too.
+        let path = mem::replace(&mut self.path, Path::Precise);
         let ran = self.round(1, observer);
+        self.path = path;
         self.goes_on(ran)
     }
 
@@ -289,7 +423,9 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         if self.trap.is_some() || !ready {
             return false;
         }
+        let path = mem::replace(&mut self.path, Path::Precise);
         self.trap = self.quantum(number, 1, observer).err();
+        self.path = path;
         true
     }
 
@@ -300,7 +436,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     fn stats(&self) -> CoreStats {
         let steps = match self.schedule {
             Schedule::Step => self.rounds,
-            Schedule::Quantum(_) => self.issued,
+            Schedule::Quantum(_) | Schedule::Seeded(_) => self.issued,
         };
         let mut warps: Vec<_> = self.warps.iter().map(|warp| warp.stats).collect();
         warps.resize(self.env.warps.into(), WarpStats::default());
@@ -308,12 +444,39 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     }
 
     fn console(&self) -> &[u8] {
-        &self.console.output
+        &self.system.console.output
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
+    }
+
+    fn interrupt_entry(&self) -> Option<u64> {
+        self.system.entry
+    }
+
+    fn page_mappings(&self) -> Vec<PageMapping> {
+        self.system.tlb.mappings().collect()
     }
 
     fn warp(&self, warp: u8) -> Option<&dyn Inspect> {
         self.warps.get(usize::from(warp)).map(|warp| warp as &dyn Inspect)
     }
+}
+
+/// The sequence from which core number `core` draws its schedule, if it draws one.
+fn seeded(config: &MachineConfig, core: u16) -> Option<Random> {
+    match config.schedule {
+        Schedule::Seeded(seed) => Some(Random::new(seed, core.into())),
+        Schedule::Step | Schedule::Quantum(_) => None,
+    }
+}
+
+/// Bytes of a `split`.
+fn split_bytes(arch: ArchId) -> u64 {
+    let mut bytes = Vec::new();
+    harp_isa::encode(&Op::Split {}.into(), arch, &mut bytes).expect("every machine has it");
+    bytes.len() as u64
 }
 
 /// The same observer for a shorter while.

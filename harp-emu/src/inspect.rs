@@ -14,6 +14,8 @@ pub(crate) trait Inspect {
     fn active(&self) -> u64;
     fn active_count(&self) -> u8;
     fn is_supervisor(&self) -> bool;
+    fn interrupts_enabled(&self) -> bool;
+    fn saved(&self) -> Option<SavedState>;
     fn status(&self) -> WarpStatus;
     fn gpr(&self, reg: usize, lane: usize) -> Option<u64>;
     fn pred(&self, pred: usize) -> u64;
@@ -38,10 +40,27 @@ impl<W: Word, const C: usize> Inspect for Warp<W, C> {
         self.supervisor
     }
 
+    fn interrupts_enabled(&self) -> bool {
+        self.interrupts
+    }
+
+    fn saved(&self) -> Option<SavedState> {
+        let shadow = self.shadow.as_deref()?;
+        Some(SavedState {
+            gprs: shadow.regs.iter().map(|word| word.to_u64()).collect(),
+            preds: shadow.preds,
+            active: shadow.active,
+            active_count: shadow.active_count,
+            is_supervisor: shadow.supervisor,
+            interrupts_enabled: shadow.interrupts,
+            pc: shadow.pc,
+        })
+    }
+
     fn status(&self) -> WarpStatus {
         match self.status {
             Status::Ready => WarpStatus::Ready,
-            Status::Waiting { id, .. } => WarpStatus::Waiting { barrier: id },
+            Status::Waiting { id, warps, .. } => WarpStatus::Waiting { barrier: id, wanted: warps },
             Status::Stopped => WarpStatus::Stopped,
         }
     }
@@ -72,6 +91,8 @@ pub enum WarpStatus {
     Waiting {
         /// The barrier's number.
         barrier: u64,
+        /// How many warps it wants there.
+        wanted: u64,
     },
     /// It has stopped and will not run again.
     Stopped,
@@ -84,6 +105,27 @@ pub struct StackEntry {
     pub mask: u64,
     /// Where that `join` continues; `None`: after itself.
     pub resume: Option<u64>,
+    /// The address of the instruction behind the `split` that pushed the entry.
+    pub behind: u64,
+}
+
+/// What an interrupt has put aside for `reti`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedState {
+    /// The general registers of lane 0, 64 of them; those that the machine lacks are 0.
+    pub gprs: Vec<u64>,
+    /// The predicates of lane 0, predicate i in bit i.
+    pub preds: u64,
+    /// The active lanes.
+    pub active: u64,
+    /// The number of lanes that were last activated together.
+    pub active_count: u8,
+    /// Whether the warp was in supervisor mode.
+    pub is_supervisor: bool,
+    /// Whether interrupts were enabled.
+    pub interrupts_enabled: bool,
+    /// Where the warp goes on.
+    pub pc: u64,
 }
 
 /// A look at a warp that has been started.
@@ -111,6 +153,16 @@ impl WarpView<'_> {
         self.0.is_supervisor()
     }
 
+    /// Whether interrupts are enabled.
+    pub fn interrupts_enabled(&self) -> bool {
+        self.0.interrupts_enabled()
+    }
+
+    /// What the last interrupt has put aside; `None` if there was none.
+    pub fn saved(&self) -> Option<SavedState> {
+        self.0.saved()
+    }
+
     /// Whether it runs.
     pub fn status(&self) -> WarpStatus {
         self.0.status()
@@ -128,8 +180,9 @@ impl WarpView<'_> {
     }
 
     /// The divergence stack, the entry that the next `join` pops last.
-    pub fn stack(&self) -> impl ExactSizeIterator<Item = StackEntry> + '_ {
-        self.0.stack().iter().map(|&Entry { mask, resume }| StackEntry { mask, resume })
+    pub fn stack(&self) -> impl DoubleEndedIterator<Item = StackEntry> + ExactSizeIterator + '_ {
+        let view = |&Entry { mask, resume, behind }: &Entry| StackEntry { mask, resume, behind };
+        self.0.stack().iter().map(view)
     }
 
     /// What the warp has cost so far.

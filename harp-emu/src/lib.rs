@@ -38,15 +38,21 @@
 //!
 //! # What it implements
 //!
-//! All instructions of the base set and of extension X except those that only guest interrupt
-//! handlers and address translation need (`tlbadd tlbflush tlbrm skep reti`), which trap as
-//! [`Unsupported`](TrapKind::Unsupported). Everything that would interrupt a guest stops the run
-//! with a [`Trap`] instead, so `di` and `ei` check the privilege and have no other effect.
-//! There is no address translation: addresses are physical.
+//! All instructions of the base set and of extension X. What a launch on a device needs is the default;
+//! what the original machine has besides is chosen in [`MachineConfig`]: guest handlers of
+//! [interrupts](Interrupts), [address translation](Translation), the original's own
+//! [floats](Floats). A guest may be interrupted by what a [`TrapKind`] names; everything else that goes
+//! wrong stops the run.
+//!
+//! An instruction that raises an interrupt has done nothing, in no lane, but it counts. Behind an invalid
+//! instruction the byte encoding goes on after guard and opcode. Interrupts by console input are exact for
+//! [input given in advance](MachineConfig::input); a [`Console`] is asked at least once a quantum. A
+//! sub-word access that crosses the border of a page is two; it needs both pages' permission.
 //!
 //! Floats are the host's IEEE binary32 and binary64. Which NaN an operation yields is not
-//! specified, as in Rust. A core decodes an instruction when it first reaches it; a program that
-//! changes code that has run sees the change in the next run only.
+//! specified, as in Rust. Stores to code are seen at once by the core that stores. Other cores, and a
+//! running machine after stores by the host, may see what they decoded before, but not after the next
+//! [`run`](Machine::run); on the precise path everybody sees everything at once.
 //!
 //! # How it is built
 //!
@@ -58,7 +64,10 @@
 //! | `simd` | the interpreter's loop compiled for the host's vector instructions |
 //! | `code` | decoded instructions by address |
 //! | `warp`, `word`, `memory` | state: registers, words of 4 or 8 bytes, shared memory |
+//! | `system`, `tlb`, `console` | state of a core: the handler's place, the table of pages, the console |
+//! | `interrupt`, `reference_float`, `random` | entering and leaving handlers; the original's floats; drawn schedules |
 //! | `inspect`, `observe` | looking at the state between instructions, and at every instruction |
+//! | `stats`, `profile`, `json` | what is always counted, what is counted on demand, and its JSON form |
 //!
 //! Registers are arrays over lanes, a structure of arrays; everything is generic over the word and
 //! over the lanes rounded up to 8, 16, 32 or 64. A predicate is a bit mask over lanes, and so is
@@ -72,22 +81,42 @@
 
 mod code;
 mod config;
+mod console;
 mod core;
 mod exec;
 mod inspect;
+mod interrupt;
+mod json;
 mod machine;
 mod memory;
 mod observe;
+mod profile;
+mod random;
+mod reference_float;
 mod simd;
 mod stats;
+mod system;
+mod tlb;
 mod trap;
 mod warp;
 mod word;
 
-pub use config::{MachineConfig, Path, Schedule, Simd, SpawnPolicy};
-pub use inspect::{StackEntry, WarpStatus, WarpView};
+pub use config::{
+    DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule, Simd,
+    SpawnPolicy, Translation,
+};
+pub use console::Console;
+pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};
+pub use interrupt::Interrupt;
 pub use machine::{Machine, MachineError};
 pub use memory::{Memory, MemoryError};
-pub use observe::{Issue, Observer, Retire};
+pub use observe::{
+    AccessKind, Issue, LaneAccess, MemoryAccess, Observer, Retire, Trace, TraceFormat, TraceWriter,
+};
+pub use profile::{
+    BranchCounts, BranchMasks, Collect, DEFAULT_SEGMENT_BYTES, Histogram, LaneCounts,
+    LISTED_BRANCH_MASKS, MemoryCounts, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+};
 pub use stats::{CoreStats, Stats, WarpStats};
-pub use trap::{Trap, TrapKind};
+pub use tlb::{PageAccess, PageMapping};
+pub use trap::{BarrierWait, Trap, TrapKind};

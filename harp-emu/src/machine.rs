@@ -2,18 +2,22 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, mem, thread};
 
 use harp_isa::WordSize;
 use thiserror::Error;
 
-use crate::config::MachineConfig;
+use crate::config::{MachineConfig, Schedule};
+use crate::console::{Console, SharedConsole};
 use crate::core::{self, Core};
 use crate::inspect::{WarpStatus, WarpView};
 use crate::memory::Memory;
 use crate::observe::Observer;
+use crate::profile::Profile;
+use crate::random::Random;
 use crate::stats::Stats;
+use crate::tlb::PageMapping;
 use crate::trap::Trap;
 
 /// However many are asked for. Near the limits of hosts a new thread may abort the process instead
@@ -27,6 +31,15 @@ pub enum MachineError {
     /// A machine without cores.
     #[error("a machine has at least one core")]
     NoCores,
+    /// The registers take more of the host's memory than they may (see
+    /// [`MachineConfig::state_limit`]), or than there is.
+    #[error("the first warps of all cores take {given} bytes of host memory, the limit is {limit}")]
+    TooLarge {
+        /// Bytes that they take.
+        given: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The memory is made of words of another size.
     #[error("the memory's words have {memory} bytes, the machine's {machine}")]
     WordSize {
@@ -43,8 +56,8 @@ pub enum MachineError {
 /// for everybody to look at.
 pub struct Machine<'m> {
     config: MachineConfig,
-    memory: &'m Memory,
     cores: Vec<Box<dyn Core + 'm>>,
+    console: Option<SharedConsole>,
 }
 
 impl<'m> Machine<'m> {
@@ -53,7 +66,8 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// If there is no core, or the memory is for machines of the other word size.
+    /// If there is no core, the memory is for machines of the other word size, or registers would take
+    /// more of the host's memory than they may, or than there is.
     pub fn new(config: MachineConfig, memory: &'m Memory) -> Result<Machine<'m>, MachineError> {
         if config.cores == 0 {
             return Err(MachineError::NoCores);
@@ -63,15 +77,31 @@ impl<'m> Machine<'m> {
             let (memory, machine) = (bytes(memory.word()), bytes(config.arch.word()));
             return Err(MachineError::WordSize { memory, machine });
         }
-        let mut machine = Machine { config, memory, cores: Vec::new() };
-        machine.reset();
-        Ok(machine)
+        let given = core::least_state(&config).saturating_mul(config.cores.into());
+        let limit = config.state_limit;
+        let too_large = MachineError::TooLarge { given, limit };
+        if core::least_state(&config) > config.state_share() {
+            return Err(too_large);
+        }
+        let cores = (0..config.cores).map(|id| core::at_reset(&config, memory, id));
+        let cores = cores.collect::<Option<_>>().ok_or(too_large)?;
+        Ok(Machine { config, cores, console: None })
     }
 
-    /// Goes back to reset. The memory stays as it is.
+    /// Goes back to reset. The memory stays as it is, and so does the console.
     pub fn reset(&mut self) {
-        let cores = 0..self.config.cores;
-        self.cores = cores.map(|id| core::at_reset(&self.config, self.memory, id)).collect();
+        for core in &mut self.cores {
+            core.reset(&self.config, self.console.as_ref());
+        }
+    }
+
+    /// Sends what cores write to the console to `console`, byte by byte, instead of keeping it for
+    /// [`console`](Self::console). Loads from the console take what is left of
+    /// [`MachineConfig::input`], then ask `console`.
+    pub fn set_console(&mut self, console: impl Console + 'static) {
+        let console: SharedConsole = Arc::new(Mutex::new(console));
+        self.cores.iter_mut().for_each(|core| core.set_console(&console));
+        self.console = Some(console);
     }
 
     /// Runs until no warp of any core is active.
@@ -96,9 +126,10 @@ impl<'m> Machine<'m> {
     ///
     /// As [`run`](Self::run).
     pub fn run_observed(&mut self, observer: &mut dyn Observer) -> Result<Stats, Box<Trap>> {
+        let order = self.order();
         let cores = self.cores.iter_mut().enumerate();
         let mut share = cores.map(|(id, core)| (index(id), core)).collect();
-        run_share(&mut share, &AtomicU32::new(u32::MAX), Some(observer));
+        run_share(&mut share, &AtomicU32::new(u32::MAX), order, Some(observer));
         self.outcome().map(|()| self.stats())
     }
 
@@ -109,11 +140,16 @@ impl<'m> Machine<'m> {
     ///
     /// The trap of the lowest core that has trapped.
     pub fn step(&mut self) -> Result<bool, Box<Trap>> {
-        let mut goes_on = false;
-        for core in &mut self.cores {
-            goes_on |= core.step(None);
-        }
-        self.outcome().map(|()| goes_on)
+        self.step_all(None)
+    }
+
+    /// As [`step`](Self::step), and tells `observer` all about it.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn step_observed(&mut self, observer: &mut dyn Observer) -> Result<bool, Box<Trap>> {
+        self.step_all(Some(observer))
     }
 
     /// One warp issues one instruction. Whether the warp exists and was ready to.
@@ -122,9 +158,21 @@ impl<'m> Machine<'m> {
     ///
     /// The trap of the lowest core that has trapped.
     pub fn step_warp(&mut self, core: u16, warp: u8) -> Result<bool, Box<Trap>> {
-        let core = self.cores.get_mut(usize::from(core));
-        let was_ready = core.is_some_and(|core| core.step_warp(warp, None));
-        self.outcome().map(|()| was_ready)
+        self.step_one(core, warp, None)
+    }
+
+    /// As [`step_warp`](Self::step_warp), and tells `observer` all about it.
+    ///
+    /// # Errors
+    ///
+    /// As [`step_warp`](Self::step_warp).
+    pub fn step_warp_observed(
+        &mut self,
+        core: u16,
+        warp: u8,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, Box<Trap>> {
+        self.step_one(core, warp, Some(observer))
     }
 
     /// Steps until a warp is about to issue the instruction at `pc`: the core and the warp. `None`
@@ -134,6 +182,46 @@ impl<'m> Machine<'m> {
     ///
     /// The trap of the lowest core that has trapped.
     pub fn run_until(&mut self, pc: u64) -> Result<Option<(u16, u8)>, Box<Trap>> {
+        self.step_until(pc, None)
+    }
+
+    /// As [`run_until`](Self::run_until), and tells `observer` all about it.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_until`](Self::run_until).
+    pub fn run_until_observed(
+        &mut self,
+        pc: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(u16, u8)>, Box<Trap>> {
+        self.step_until(pc, Some(observer))
+    }
+
+    fn step_all(&mut self, mut observer: Option<&mut dyn Observer>) -> Result<bool, Box<Trap>> {
+        let mut goes_on = false;
+        for core in &mut self.cores {
+            goes_on |= core.step(observer.as_deref_mut().map(|o| o as _));
+        }
+        self.outcome().map(|()| goes_on)
+    }
+
+    fn step_one(
+        &mut self,
+        core: u16,
+        warp: u8,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<bool, Box<Trap>> {
+        let core = self.cores.get_mut(usize::from(core));
+        let was_ready = core.is_some_and(|core| core.step_warp(warp, observer));
+        self.outcome().map(|()| was_ready)
+    }
+
+    fn step_until(
+        &mut self,
+        pc: u64,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<Option<(u16, u8)>, Box<Trap>> {
         loop {
             let found = self
                 .warps()
@@ -141,7 +229,7 @@ impl<'m> Machine<'m> {
             if let Some((core, warp, _)) = found {
                 return Ok(Some((core, warp)));
             }
-            if !self.step()? {
+            if !self.step_all(observer.as_deref_mut().map(|o| o as _))? {
                 return Ok(None);
             }
         }
@@ -157,8 +245,13 @@ impl<'m> Machine<'m> {
 
     /// Runs all cores.
     fn run_cores(&mut self) {
+        self.cores.iter_mut().for_each(|core| core.resume());
         let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let most = self.config.host_threads.unwrap_or_else(available).get();
+        let order = self.order();
+        let most = match order {
+            Some(_) => 1,
+            None => self.config.host_threads.unwrap_or_else(available).get(),
+        };
         let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
         let lowest_trap = AtomicU32::new(u32::MAX);
         // Dealt out like cards, so that cores whose work is alike spread evenly.
@@ -172,7 +265,7 @@ impl<'m> Machine<'m> {
             let mut started = 1;
             for share in &shares[1..] {
                 let lowest_trap = &lowest_trap;
-                let run = move || run_share(&mut take(share), lowest_trap, None);
+                let run = move || run_share(&mut take(share), lowest_trap, None, None);
                 if thread::Builder::new().spawn_scoped(scope, run).is_err() {
                     // The host gives no more threads.
                     break;
@@ -183,8 +276,16 @@ impl<'m> Machine<'m> {
             // with this thread's.
             let mut own = take(&shares[0]);
             own.extend(shares[started..].iter().flat_map(take));
-            run_share(&mut own, &lowest_trap, None);
+            run_share(&mut own, &lowest_trap, order, None);
         });
+    }
+
+    /// In which order cores take turns, if it is drawn.
+    fn order(&self) -> Option<Random> {
+        match self.config.schedule {
+            Schedule::Seeded(seed) => Some(Random::new(seed, self.config.cores.into())),
+            Schedule::Step | Schedule::Quantum(_) => None,
+        }
     }
 
     /// What has been spent since reset.
@@ -192,10 +293,31 @@ impl<'m> Machine<'m> {
         Stats { cores: self.cores.iter().map(|core| core.stats()).collect() }
     }
 
+    /// What has been collected since reset, all cores together; empty unless
+    /// [`collect`](MachineConfig::collect) asks for something. As exact as [`stats`](Self::stats).
+    pub fn profile(&self) -> Profile {
+        let MachineConfig { arch, collect, segment_bytes, .. } = self.config;
+        let mut all = Profile::new(arch, collect, segment_bytes);
+        self.cores.iter().filter_map(|core| core.profile()).for_each(|one| all.merge(one));
+        all
+    }
+
     /// What has been written to the console since reset: the bytes of core 0, then those of core 1,
-    /// and so on.
+    /// and so on. Not what has gone to a [`Console`] of its own.
     pub fn console(&self) -> Vec<u8> {
         self.cores.iter().flat_map(|core| core.console()).copied().collect()
+    }
+
+    /// Where a core's handlers of interrupts begin, once `skep` has said so; `None` if there is no
+    /// such core.
+    pub fn interrupt_entry(&self, core: u16) -> Option<u64> {
+        self.cores.get(usize::from(core))?.interrupt_entry()
+    }
+
+    /// A core's table of pages, by virtual address; empty if there is no such core. It counts with
+    /// [`Translation::Tlb`](crate::Translation::Tlb) only.
+    pub fn page_mappings(&self, core: u16) -> Vec<PageMapping> {
+        self.cores.get(usize::from(core)).map_or_else(Vec::new, |core| core.page_mappings())
     }
 
     /// A warp, if it has been started.
@@ -235,13 +357,20 @@ fn take<'a, 'm>(share: &Mutex<Share<'a, 'm>>) -> Share<'a, 'm> {
     mem::take(&mut *share.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs cores on this host thread, in turns, until each has ended or a core below it has trapped.
+/// Runs cores on this host thread, in turns, in the order given or drawn anew each time, until each has ended or a core below it has trapped.
 fn run_share(
     share: &mut Share<'_, '_>,
     lowest_trap: &AtomicU32,
+    mut order: Option<Random>,
     mut observer: Option<&mut dyn Observer>,
 ) {
     while !share.is_empty() {
+        if let Some(random) = &mut order {
+            // Fisher and Yates' shuffle.
+            for last in (1..share.len()).rev() {
+                share.swap(last, random.below(last as u64 + 1) as usize);
+            }
+        }
         share.retain_mut(|(id, core)| {
             let stopped = lowest_trap.load(Ordering::Relaxed) < u32::from(*id);
             let goes_on = !stopped && core.turn(observer.as_deref_mut().map(|o| o as _));

@@ -66,7 +66,7 @@ fn run_avx2<W: Word, const C: usize>(
     code: &Code,
     budget: u64,
 ) -> End<W> {
-    exec::run(exec, code, budget, None)
+    exec::run(exec, code, budget)
 }
 
 fn run_baseline<W: Word, const C: usize>(
@@ -74,5 +74,5 @@ fn run_baseline<W: Word, const C: usize>(
     code: &Code,
     budget: u64,
 ) -> End<W> {
-    exec::run(exec, code, budget, None)
+    exec::run(exec, code, budget)
 }

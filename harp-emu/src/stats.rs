@@ -2,12 +2,18 @@
 
 use std::fmt;
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
 /// What a run cost. The counts of a race-free program depend on nothing but the program, the
 /// machine and (for [`CoreStats::steps`]) the schedule; except that after a trap those of the cores
 /// above the one that trapped, which are stopped where they are, depend on the host too.
 ///
 /// Its text form is that of the original emulator's statistics: totals, then a section a warp. With
 /// more than one core the sections name the core too.
+///
+/// In JSON it is an object with the totals `steps issued insts loads stores divergence_high_water`,
+/// named like the methods here, and a list `cores`; a core's object has the same fields and a list
+/// `warps`, a warp's has them without `issued`, which its `steps` are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// One entry a core.
@@ -26,7 +32,7 @@ pub struct CoreStats {
 }
 
 /// What a run cost one warp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct WarpStats {
     /// Instructions issued, those that no lane executed included.
     pub steps: u64,
@@ -41,25 +47,52 @@ pub struct WarpStats {
     pub divergence_high_water: usize,
 }
 
-impl Stats {
-    /// Instructions issued by all warps of all cores.
+impl CoreStats {
+    /// Instructions issued by all warps.
     pub fn issued(&self) -> u64 {
-        self.warps().map(|(_, _, warp)| warp.steps).sum()
+        self.warps.iter().map(|warp| warp.steps).sum()
     }
 
-    /// Instructions executed by all lanes of all warps of all cores.
+    /// Instructions executed by all lanes of all warps.
     pub fn insts(&self) -> u64 {
-        self.warps().map(|(_, _, warp)| warp.insts).sum()
+        self.warps.iter().map(|warp| warp.insts).sum()
     }
 
     /// Loads of all lanes.
     pub fn loads(&self) -> u64 {
-        self.warps().map(|(_, _, warp)| warp.loads).sum()
+        self.warps.iter().map(|warp| warp.loads).sum()
     }
 
     /// Stores of all lanes.
     pub fn stores(&self) -> u64 {
-        self.warps().map(|(_, _, warp)| warp.stores).sum()
+        self.warps.iter().map(|warp| warp.stores).sum()
+    }
+
+    /// The most entries that any divergence stack held.
+    pub fn divergence_high_water(&self) -> usize {
+        self.warps.iter().map(|warp| warp.divergence_high_water).max().unwrap_or(0)
+    }
+}
+
+impl Stats {
+    /// Instructions issued by all warps of all cores.
+    pub fn issued(&self) -> u64 {
+        self.cores.iter().map(CoreStats::issued).sum()
+    }
+
+    /// Instructions executed by all lanes of all warps of all cores.
+    pub fn insts(&self) -> u64 {
+        self.cores.iter().map(CoreStats::insts).sum()
+    }
+
+    /// Loads of all lanes.
+    pub fn loads(&self) -> u64 {
+        self.cores.iter().map(CoreStats::loads).sum()
+    }
+
+    /// Stores of all lanes.
+    pub fn stores(&self) -> u64 {
+        self.cores.iter().map(CoreStats::stores).sum()
     }
 
     /// The steps of the core that took the most.
@@ -69,7 +102,7 @@ impl Stats {
 
     /// The most entries that any divergence stack held.
     pub fn divergence_high_water(&self) -> usize {
-        self.warps().map(|(_, _, warp)| warp.divergence_high_water).max().unwrap_or(0)
+        self.cores.iter().map(CoreStats::divergence_high_water).max().unwrap_or(0)
     }
 
     /// Every warp with the numbers of its core and its own.
@@ -92,5 +125,33 @@ impl fmt::Display for Stats {
             writeln!(f, "Steps: {steps}\nInsts: {insts}\nLoads: {loads}\nStores: {stores}")?;
         }
         Ok(())
+    }
+}
+
+impl Serialize for Stats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Stats", 7)?;
+        object.serialize_field("steps", &self.steps())?;
+        object.serialize_field("issued", &self.issued())?;
+        object.serialize_field("insts", &self.insts())?;
+        object.serialize_field("loads", &self.loads())?;
+        object.serialize_field("stores", &self.stores())?;
+        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
+        object.serialize_field("cores", &self.cores)?;
+        object.end()
+    }
+}
+
+impl Serialize for CoreStats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("CoreStats", 7)?;
+        object.serialize_field("steps", &self.steps)?;
+        object.serialize_field("issued", &self.issued())?;
+        object.serialize_field("insts", &self.insts())?;
+        object.serialize_field("loads", &self.loads())?;
+        object.serialize_field("stores", &self.stores())?;
+        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
+        object.serialize_field("warps", &self.warps)?;
+        object.end()
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use harp_isa::{DecodeError, Opcode};
 use thiserror::Error;
 
+use crate::interrupt::Interrupt;
+use crate::tlb::PageAccess;
+
 /// A run that stopped before its end, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Trap {
@@ -78,12 +81,6 @@ pub enum TrapKind {
     /// The instruction `trap`.
     #[error("`trap` instruction")]
     GuestTrap,
-    /// An instruction that this emulator does not implement.
-    #[error("`{}` is not implemented", opcode.mnemonic())]
-    Unsupported {
-        /// The instruction.
-        opcode: Opcode,
-    },
     /// A `join` with nothing on the divergence stack.
     #[error("`join` on an empty divergence stack")]
     StackUnderflow,
@@ -124,14 +121,68 @@ pub enum TrapKind {
         limit: u8,
     },
     /// Warps wait at barriers and no warp is left that could release them.
-    #[error(
-        "deadlock: {waiting} warps wait at barriers and no other runs; the first at barrier {barrier}"
-    )]
+    #[error("deadlock: {}", Waits(waiting))]
     Deadlock {
-        /// How many warps wait.
-        waiting: usize,
-        /// The barrier at which the lowest of them waits.
-        barrier: u64,
+        /// All warps that wait, in the order of warps; at least one.
+        waiting: Vec<BarrierWait>,
+    },
+    /// A `bar` that not all lanes reach together; see
+    /// [`DivergentBarriers`](crate::DivergentBarriers). The trap's lanes are those that execute it.
+    #[error("divergent `bar`: {} should have reached it together", LaneSet(*expected))]
+    DivergentBarrier {
+        /// The lanes that should execute it.
+        expected: u64,
+    },
+    /// A page that no mapping is for, with address translation.
+    #[error("{access} address {address:#x}, in a page that is not mapped")]
+    PageMiss {
+        /// The virtual address that the first lane concerned used.
+        address: u64,
+        /// What it was used for.
+        access: PageAccess,
+    },
+    /// A page whose mapping does not permit the access, with address translation.
+    #[error(
+        "{access} address {address:#x}, which its page does not permit in {} mode",
+        if *supervisor { "supervisor" } else { "user" }
+    )]
+    PagePermission {
+        /// The virtual address that the first lane concerned used.
+        address: u64,
+        /// What it was used for.
+        access: PageAccess,
+        /// Whether the warp was in supervisor mode.
+        supervisor: bool,
+    },
+    /// More mappings than a core holds.
+    #[error("`tlbadd` with all {limit} mappings in use")]
+    TlbFull {
+        /// The mappings that a core holds.
+        limit: usize,
+    },
+    /// An interrupt with no handler set by `skep`.
+    #[error("interrupt {} without a handler", interrupt.number())]
+    NoHandler {
+        /// The interrupt.
+        interrupt: Interrupt,
+    },
+    /// An interrupt after which its instruction is to be repeated, while interrupts are off.
+    #[error("double fault: interrupt {} while interrupts are off", interrupt.number())]
+    DoubleFault {
+        /// The interrupt.
+        interrupt: Interrupt,
+        /// The virtual address, if it is about a page.
+        address: Option<u64>,
+    },
+    /// A `reti` before any interrupt.
+    #[error("`reti` before any interrupt")]
+    NothingSaved,
+    /// The registers and divergence stacks of the core's warps take as much host memory as they may
+    /// (see [`MachineConfig::state_limit`](crate::MachineConfig::state_limit)), or as there is.
+    #[error("the warps of a core need more than {limit} bytes of host memory")]
+    OutOfHostMemory {
+        /// What the core may take, in bytes.
+        limit: u64,
     },
     /// The core has issued as many instructions as it may.
     #[error("out of fuel after {limit} instructions")]
@@ -145,6 +196,60 @@ pub enum TrapKind {
         /// Bytes of memory.
         size: u64,
     },
+}
+
+impl TrapKind {
+    /// The interrupt that a guest gets instead, where it handles interrupts; `None` for what always
+    /// stops the run.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        Some(match self {
+            TrapKind::GuestTrap => Interrupt::Trap,
+            TrapKind::PageMiss { .. } => Interrupt::PageMiss,
+            TrapKind::PagePermission { .. } => Interrupt::PagePermission,
+            TrapKind::InvalidInstruction(_) | TrapKind::Privileged { .. } => Interrupt::Invalid,
+            TrapKind::DivergentBranch { .. } => Interrupt::DivergentBranch,
+            TrapKind::DivideByZero => Interrupt::DivideByZero,
+            _ => return None,
+        })
+    }
+
+    /// The address that a handler finds in `%r1`.
+    pub(crate) fn page_address(&self) -> Option<u64> {
+        match *self {
+            TrapKind::PageMiss { address, .. } | TrapKind::PagePermission { address, .. } => {
+                Some(address)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A warp that waits at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BarrierWait {
+    /// The warp.
+    pub warp: u8,
+    /// The address of its `bar`.
+    pub pc: u64,
+    /// Its active lanes.
+    pub lanes: u64,
+    /// The barrier's number.
+    pub barrier: u64,
+    /// How many warps it wants there.
+    pub wanted: u64,
+}
+
+/// Prints `warp 0 waits at barrier 5 for 2 warps at pc 0x10, warp 1 ...`.
+struct Waits<'a>(&'a [BarrierWait]);
+
+impl fmt::Display for Waits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, BarrierWait { warp, pc, barrier, wanted, .. }) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}warp {warp} at barrier {barrier} for {wanted} warps (pc {pc:#x})")?;
+        }
+        f.write_str("; no other warp runs")
+    }
 }
 
 impl fmt::Display for Trap {

@@ -1,5 +1,8 @@
 //! The state of a warp.
 
+use bytemuck::allocation::try_zeroed_box;
+
+use crate::interrupt::Shadow;
 use crate::stats::WarpStats;
 use crate::word::Word;
 
@@ -21,8 +24,8 @@ pub(crate) const ALWAYS: u8 = FILE as u8;
 pub(crate) enum Status {
     /// Runs.
     Ready,
-    /// Waits at barrier `id`, its pc at the `bar`, to go on at `next`.
-    Waiting { id: u64, next: u64 },
+    /// Waits at barrier `id`, its pc at the `bar`, for `warps` warps, to go on at `next`.
+    Waiting { id: u64, warps: u64, next: u64 },
     /// Will not run again.
     Stopped,
 }
@@ -34,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) mask: u64,
     /// Where that `join` continues; `None`: after itself.
     pub(crate) resume: Option<u64>,
+    /// The address behind the `split` that pushed it.
+    pub(crate) behind: u64,
 }
 
 /// A hardware warp that has been started.
@@ -47,30 +52,55 @@ pub(crate) struct Warp<W, const C: usize> {
     /// The number of lanes that were last activated together.
     pub(crate) active_count: u8,
     pub(crate) supervisor: bool,
+    /// Whether interrupts are enabled.
+    pub(crate) interrupts: bool,
+    /// What the last interrupt put aside, if there was one.
+    pub(crate) shadow: Option<Box<Shadow<W>>>,
     pub(crate) status: Status,
     pub(crate) stack: Vec<Entry>,
     pub(crate) stats: WarpStats,
 }
 
 impl<W: Word, const C: usize> Warp<W, C> {
-    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
-    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Self {
-        let regs = vec![[[W::default(); GROUP]; C]; FILE].into_boxed_slice();
-        let mut regs: Box<[Reg<W, C>; FILE]> = regs.try_into().expect("as many as made");
-        regs[0][0][0] = r0;
-        let mut preds = Box::new([0; 2 * FILE]);
-        preds[usize::from(ALWAYS)] = u64::MAX;
-        Warp {
-            regs,
-            preds,
+    /// Host memory that a warp takes, its divergence stack aside, in bytes.
+    pub(crate) const STATE_BYTES: u64 = (size_of::<[Reg<W, C>; FILE]>()
+        + size_of::<[u64; 2 * FILE]>()
+        + size_of::<Shadow<W>>()) as u64;
+
+    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0. `None` if the
+    /// host has no memory left.
+    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Option<Self> {
+        let mut warp = Warp {
+            regs: try_zeroed_box().ok()?,
+            preds: try_zeroed_box().ok()?,
             pc,
             active: 1,
             active_count: 1,
             supervisor,
+            interrupts: true,
+            shadow: None,
             status: Status::Ready,
             stack: Vec::new(),
             stats: WarpStats::default(),
-        }
+        };
+        warp.regs[0][0][0] = r0;
+        warp.preds[usize::from(ALWAYS)] = u64::MAX;
+        Some(warp)
+    }
+
+    /// Makes the warp what [`new`](Self::new) gives, in the memory that it has.
+    pub(crate) fn restart(&mut self, r0: W, pc: u64, supervisor: bool) {
+        self.regs.as_flattened_mut().as_flattened_mut().fill(W::default());
+        self.regs[0][0][0] = r0;
+        self.preds[..usize::from(ALWAYS)].fill(0);
+        self.pc = pc;
+        self.activate(1);
+        self.supervisor = supervisor;
+        self.interrupts = true;
+        self.shadow = None;
+        self.status = Status::Ready;
+        self.stack = Vec::new();
+        self.stats = WarpStats::default();
     }
 
     /// Lets the warp go on, if it waits at a barrier.

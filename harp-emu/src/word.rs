@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use bytemuck::Zeroable;
+
 /// A machine word: `u32` or `u64`.
 ///
 /// Integer operations wrap; float operations reinterpret the bits as binary32 or binary64. Each
@@ -16,6 +18,7 @@ pub(crate) trait Word:
     + Ord
     + Send
     + Sync
+    + Zeroable
     + 'static
     + Not<Output = Self>
     + BitAnd<Output = Self>

@@ -6,7 +6,7 @@ mod common;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use common::*;
-use harp_emu::{Memory, Schedule};
+use harp_emu::{Machine, MachineConfig, MachineError, Memory, Schedule, SpawnPolicy, TrapKind};
 use harp_isa::{ArchId, Instruction, Op, WordSize};
 use proptest::prelude::*;
 
@@ -354,16 +354,15 @@ fn the_console_reads_its_input() {
     assert_eq!((run.trap, &run.console[..]), (None, &b"IBM\x01"[..]));
 }
 
-/// A machine of the most cores, of which each uses one of its 64 warps: those that never start must
-/// take no room. With all of them the registers alone would be 134 GB of host memory.
+/// Cores of which each uses one of its 64 warps: those that never start must take no room. With all
+/// of them the registers alone would take 40 GB.
 #[test]
 fn cores_take_room_for_the_warps_that_they_start() {
-    let idle = run("8w64/64/64/64", &[halt()], |config| config.cores = u16::MAX);
-    assert_eq!((idle.trap, idle.stats.issued()), (None, u16::MAX.into()));
-    assert_eq!(
-        (idle.stats.cores.len(), idle.stats.cores[0].warps.len()),
-        (usize::from(u16::MAX), 64)
-    );
+    let cores = 20_000;
+    let idle = run("8w64/64/64/64", &[halt()], |config| config.cores = cores);
+    assert_eq!((idle.trap, idle.stats.issued()), (None, cores.into()));
+    let first = &idle.stats.cores[0];
+    assert_eq!((idle.stats.cores.len(), first.warps.len()), (cores.into(), 64));
 }
 
 /// More threads than any host starts: the cores share those that there are.
@@ -371,10 +370,164 @@ fn cores_take_room_for_the_warps_that_they_start() {
 fn any_number_of_host_threads_may_be_asked_for() {
     let count = Op::AmoAdd { dst: r(2), addr: r(0), value: r(1) }.into();
     let code = [ldi(0, OUT), ldi(1, 1), count, halt()];
-    let cores = 40_000;
+    let cores = 3000;
     let met = run("4w8/8/1/1+x", &code, |config| {
         config.cores = cores;
         config.host_threads = Some(NonZeroUsize::MAX);
     });
     assert_eq!((met.word(OUT.cast_unsigned()), met.trap), (cores.into(), None));
+}
+
+// The host's memory.
+
+#[test]
+fn registers_beyond_the_limit_are_an_error() {
+    let arch: ArchId = "8w64/64/64/64".parse().unwrap();
+    let memory = Memory::new(arch.word(), MEMORY).unwrap();
+    let config =
+        |cores, state_limit| MachineConfig { cores, state_limit, ..MachineConfig::new(arch) };
+    let made = Machine::new(config(1, 1 << 20), &memory);
+    assert!(made.is_ok());
+    let error = Machine::new(config(u16::MAX, 1 << 30), &memory).unwrap_err();
+    let MachineError::TooLarge { given, limit } = error else { panic!("{error}") };
+    assert!(given > 65_535 * 32_768 && limit == 1 << 30, "{given}");
+}
+
+/// Warps and stacks of a core share its part of the limit; whoever wants more traps.
+#[test]
+fn warps_and_stacks_beyond_the_limit_trap() {
+    let spawn = [
+        ldi(3, 0),
+        Op::Wspawn { dst: r(5), pc: r(3), src: r(3) }.into(),
+        Op::Jmpi { rel: -24 }.into(),
+    ];
+    let limit = 10 << 20;
+    let warps = run("8w64/64/64/64", &spawn, |config| {
+        config.cores = 2;
+        config.state_limit = 2 << 20;
+    });
+    let share = 1 << 20;
+    assert_eq!(*warps.kind(), TrapKind::OutOfHostMemory { limit: share });
+    let started = warps.stats.cores[0].warps.iter().filter(|warp| warp.steps > 0).count();
+    assert!(started as u64 * 33_000 < share, "{started} warps");
+
+    let split = [Op::Split {}.into(), Op::Jmpi { rel: -16 }.into()];
+    let deep = run("8w64/64/64/64", &split, |config| {
+        config.divergence_depth = usize::MAX;
+        config.state_limit = limit;
+        config.fuel = None;
+    });
+    assert_eq!(*deep.kind(), TrapKind::OutOfHostMemory { limit });
+    assert!(deep.stats.divergence_high_water() as u64 * 24 < limit);
+}
+
+/// One instruction on each of many pages: decoded code must not pile up.
+#[test]
+fn decoded_code_is_bounded_and_forgotten_code_is_decoded_anew() {
+    let arch: ArchId = "4w16/8/1/1".parse().unwrap();
+    let pages = 256_u64;
+    let memory = Memory::new(arch.word(), pages * 4096).unwrap();
+    // From the start of each page to the next, from the last back to 0 until %r1 is 3.
+    for page in 1..pages - 1 {
+        memory.write(page * 4096, &assemble(arch, &[Op::Jmpi { rel: 4092 }.into()])).unwrap();
+    }
+    let start = [ldi(2, 0), Op::Jmpi { rel: 4096 - 8 }.into()];
+    memory.write(0, &assemble(arch, &start)).unwrap();
+    let end = [
+        Op::Addi { dst: r(1), src: r(1), imm: 1 }.into(),
+        Op::Subi { dst: r(3), src: r(1), imm: 3 }.into(),
+        Op::Rtop { dst: p(1), src: r(3) }.into(),
+        on(1, Op::Jmpr { target: r(2) }),
+        halt(),
+    ];
+    memory.write((pages - 1) * 4096, &assemble(arch, &end)).unwrap();
+    // Room for a few pages of decoded code only.
+    let run = run_in(arch, memory, |config| config.state_limit = 300_000);
+    assert_eq!((run.trap, run.stats.issued()), (None, 3 * (pages - 2 + 2 + 4) + 1));
+}
+
+#[test]
+fn a_machine_that_is_reset_does_the_same_again() {
+    let arch: ArchId = "4w16/8/4/2+x".parse().unwrap();
+    let code = [
+        ldi(3, 8),
+        Op::Wspawn { dst: r(5), pc: r(3), src: r(3) }.into(),
+        ldi(1, 4),
+        Op::Jalis { link: r(2), lanes: r(1), rel: 0 }.into(),
+        Op::Split {}.into(),
+        Op::Notp { dst: p(2), src: p(2) }.into(),
+        on(2, Op::Addi { dst: r(4), src: r(4), imm: 1 }),
+        Op::Skep { entry: r(3) }.into(),
+        halt(),
+    ];
+    let memory = Memory::new(arch.word(), MEMORY).unwrap();
+    memory.write(0, &assemble(arch, &code)).unwrap();
+    let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+    let first = machine.run().map_err(|trap| trap.kind);
+    let look = |machine: &Machine<'_>| {
+        let registers = |warp: harp_emu::WarpView<'_>| {
+            (0..4).map(|lane| warp.gpr(r(4), lane)).collect::<Vec<_>>()
+        };
+        let warps = machine
+            .warps()
+            .map(|(_, number, warp)| (number, warp.pc(), registers(warp), warp.stats()));
+        warps.collect::<Vec<_>>()
+    };
+    let after = look(&machine);
+    machine.reset();
+    assert_eq!(machine.stats().issued(), 0);
+    assert_eq!((machine.interrupt_entry(0), machine.warps().count()), (None, 1));
+    assert_eq!(machine.run().map_err(|trap| trap.kind), first);
+    assert_eq!(look(&machine), after);
+}
+
+/// Two warps that race for a word: with some seed the second wins, and a seed means the same always.
+#[test]
+fn seeds_shake_out_races_and_can_be_replayed() {
+    // Each warp increments a word a hundred times without an atomic operation, on each core.
+    let code = [
+        ldi(3, 8),
+        Op::Wspawn { dst: r(5), pc: r(3), src: r(3) }.into(),
+        ldi(4, OUT),
+        ldi(6, 100),
+        ld(5, 4, 0),
+        Op::Addi { dst: r(5), src: r(5), imm: 1 }.into(),
+        st(5, 4, 0),
+        Op::Subi { dst: r(6), src: r(6), imm: 1 }.into(),
+        Op::Rtop { dst: p(1), src: r(6) }.into(),
+        on(1, Op::Jmpi { rel: -24 }),
+        halt(),
+    ];
+    let sum = |seed| {
+        let run = run("4w16/8/1/2", &code, |config| {
+            config.schedule = Schedule::Seeded(seed);
+            config.spawn = SpawnPolicy::Original;
+            config.cores = 2;
+        });
+        assert_eq!(run.trap, None);
+        run.word(OUT as u64)
+    };
+    let sums: Vec<_> = (0..20).map(sum).collect();
+    assert!(sums.iter().any(|&sum| sum != sums[0]), "{sums:?}");
+    assert!(sums.iter().all(|&sum| (100..=400).contains(&sum)), "{sums:?}");
+    assert_eq!((0..20).map(sum).collect::<Vec<_>>(), sums);
+}
+
+#[test]
+fn the_host_may_change_code_between_steps() {
+    let arch: ArchId = "4w16/8/1/1".parse().unwrap();
+    let memory = Memory::new(arch.word(), MEMORY).unwrap();
+    memory.write(0, &assemble(arch, &[ldi(1, 1), ldi(2, 2), halt()])).unwrap();
+    let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+    machine.run().unwrap();
+    machine.reset();
+    assert!(machine.step().unwrap());
+    memory.write(4, &assemble(arch, &[ldi(2, 5)])).unwrap();
+    assert!(machine.step().unwrap());
+    assert_eq!(machine.warp(0, 0).unwrap().gpr(r(2), 0), Some(5));
+    machine.run().unwrap();
+    machine.reset();
+    memory.write(4, &assemble(arch, &[ldi(2, 7)])).unwrap();
+    machine.run().unwrap();
+    assert_eq!(machine.warp(0, 0).unwrap().gpr(r(2), 0), Some(7));
 }

@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, SpawnPolicy, TrapKind};
+use harp_emu::{
+    BarrierWait, Machine, MachineConfig, MachineError, Memory, MemoryError, SpawnPolicy, TrapKind,
+};
 use harp_isa::{ArchId, Instruction, Op, Opcode, WordSize};
 
 const ARCH: &str = "4w16/8/8/2+x";
@@ -148,7 +150,7 @@ fn divergent_targets() {
 #[test]
 fn guest_traps_and_privilege() {
     assert_eq!(trap(&[Op::Trap {}.into()]), (TrapKind::GuestTrap, 0xff, 0));
-    assert_eq!(trap(&[Op::Reti {}.into()]).0, TrapKind::Unsupported { opcode: Opcode::Reti });
+    assert_eq!(trap(&[Op::Reti {}.into()]), (TrapKind::NothingSaved, 1, 0));
     // Two instructions on, in user mode, `di` is refused.
     let here = setup().len() as i64 * 4;
     let to_user = [ldi(3, here + 12), Op::Di {}.into(), Op::Jmpru { target: r(3) }.into()];
@@ -206,8 +208,15 @@ fn spawning_more_warps_than_there_are() {
 fn a_barrier_that_nobody_completes() {
     let code = [ldi(3, 5), ldi(4, 2), Op::Bar { id: r(3), warps: r(4) }.into(), halt()];
     let run = run(ARCH, &code, |_| {});
-    assert_eq!(*run.kind(), TrapKind::Deadlock { waiting: 1, barrier: 5 });
-    assert_eq!(run.trap.unwrap().pc, 8);
+    let wait = BarrierWait { warp: 0, pc: 8, lanes: 1, barrier: 5, wanted: 2 };
+    assert_eq!(*run.kind(), TrapKind::Deadlock { waiting: vec![wait] });
+    let trap = run.trap.unwrap();
+    assert_eq!(trap.pc, 8);
+    assert_eq!(
+        trap.to_string(),
+        "deadlock: warp 0 at barrier 5 for 2 warps (pc 0x8); no other warp runs (core 0, warp 0, pc \
+         0x8, lane 0)"
+    );
 }
 
 #[test]
@@ -234,7 +243,8 @@ fn code_that_is_none() {
     let invalid = run_in(arch, memory, |_| {});
     let trap = invalid.trap.unwrap();
     assert!(matches!(trap.kind, TrapKind::InvalidInstruction(_)), "{trap}");
-    assert_eq!((trap.pc, invalid.stats.issued()), (4, 1));
+    // It counts as issued.
+    assert_eq!((trap.pc, invalid.stats.issued(), invalid.stats.insts()), (4, 2, 1));
 }
 
 #[test]

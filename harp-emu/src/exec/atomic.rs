@@ -1,12 +1,14 @@
 //! Read-modify-write of extension X: lane by lane, lowest first, sequentially consistent.
 
 use std::cmp;
+use std::ops::ControlFlow;
 
 use harp_isa::Gpr;
 
 use super::lanes::{index, lanes_of};
-use super::{Exec, Flow, NEXT};
+use super::{Exec, Flow};
 use crate::trap::TrapKind;
+use crate::warp::Reg;
 use crate::word::{Cell, Word};
 
 /// What becomes of the old value.
@@ -48,26 +50,29 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// On a machine word.
     #[inline(never)]
     pub(super) fn atomic(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.check_atomic(addr, W::BYTES)?;
+        let addresses = self.check_atomic(addr, W::BYTES)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
-            let at = self.lane(addr, lane).to_u64() as usize;
+            let address = addresses.as_flattened()[lane];
+            let at = address.to_u64() as usize;
             let (value, expected) = (self.lane(value, lane), self.lane(dst, lane));
             let old = cells[at / W::BYTES].update(|old| rmw.apply(old, value, expected));
             self.warp.regs[index(dst)].as_flattened_mut()[lane] = old;
+            self.note_store(address, W::BYTES);
         }
-        NEXT
+        self.after_stores()
     }
 
     /// On 4 bytes, a half of a word on 8-byte machines.
     #[inline(never)]
     pub(super) fn atomic_half(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
         const HALF: usize = 4;
-        self.check_atomic(addr, HALF)?;
+        let addresses = self.check_atomic(addr, HALF)?;
         let cells = self.env.cells;
         let low = |x: W| x.to_u64() as u32;
         for lane in lanes_of(self.mask) {
-            let at = self.lane(addr, lane).to_u64() as usize;
+            let address = addresses.as_flattened()[lane];
+            let at = address.to_u64() as usize;
             let shift = 8 * (at % W::BYTES);
             let (value, expected) = (low(self.lane(value, lane)), low(self.lane(dst, lane)));
             let half = |word: W| (word.to_u64() >> shift) as u32;
@@ -77,29 +82,34 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
                 W::from_u64(kept | u64::from(new) << shift)
             });
             self.warp.regs[index(dst)].as_flattened_mut()[lane] = W::from_u64(half(old).into());
+            self.note_store(address, HALF);
         }
-        NEXT
+        self.after_stores()
     }
 
-    /// Counts a load and a store; a trap in the executing lanes whose address is misaligned, may only
-    /// be read or is outside the memory.
-    fn check_atomic(&mut self, addr: Gpr, size: usize) -> Flow {
+    /// Counts a load and a store, and gives the physical addresses; a trap in the executing lanes whose
+    /// address is misaligned, may only be read or is outside the memory.
+    fn check_atomic(&mut self, addr: Gpr, size: usize) -> ControlFlow<(), Reg<W, C>> {
         self.warp.stats.loads += self.executing();
         self.warp.stats.stores += self.executing();
         let addresses = *self.reg(addr);
+        let size = size as u8;
         let lanes_where = |bad: &dyn Fn(u64) -> bool| {
             let is_bad = |&lane: &usize| bad(addresses.as_flattened()[lane].to_u64());
             lanes_of(self.mask).filter(is_bad).fold(0u64, |lanes, lane| lanes | 1 << lane)
         };
-        let misaligned = lanes_where(&|address| address % size as u64 != 0);
+        let misaligned = lanes_where(&|address| address % u64::from(size) != 0);
         let memory = size_of_val(self.env.cells) as u64;
         let outside = lanes_where(&|address| address >= memory);
         if misaligned != 0 {
             let address = addresses.as_flattened()[misaligned.trailing_zeros() as usize].to_u64();
-            let size = size as u8;
-            return self.trap(TrapKind::Misaligned { address, size }, misaligned);
+            self.trap(TrapKind::Misaligned { address, size }, misaligned)?;
+        }
+        if PRECISE && self.env.translates {
+            return self.atomic_paged(&addresses, usize::from(size));
         }
         self.all_writable(&addresses)?;
-        self.all_answer(&addresses, outside, true)
+        self.all_answer(&addresses, outside, true)?;
+        ControlFlow::Continue(addresses)
     }
 }

@@ -66,17 +66,6 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         self.jump_to(Opcode::Jmpr, target)
     }
 
-    #[inline(never)]
-    pub(super) fn do_jmpru(&mut self, target: Gpr) -> Flow {
-        self.privileged(Opcode::Jmpru)?;
-        if self.mask == 0 {
-            return NEXT;
-        }
-        self.jump_to(Opcode::Jmpru, target)?;
-        self.warp.supervisor = false;
-        NEXT
-    }
-
     /// `halt` counts one however many lanes execute it.
     #[inline(never)]
     pub(super) fn do_halt(&mut self) -> Flow {

@@ -10,7 +10,7 @@ use std::array;
 use harp_isa::Gpr;
 
 use super::lanes::{any_bits, index, lanes_of, spread};
-use super::{Exec, Flow, NEXT};
+use super::{Event, Exec, Flow, NEXT};
 use crate::trap::TrapKind;
 use crate::warp::{GROUP, Reg};
 use crate::word::{Cell, Word};
@@ -26,7 +26,7 @@ pub(super) enum Width {
 
 impl Width {
     /// The bytes that an access at `address` moves.
-    fn at<W: Word>(self, address: W) -> usize {
+    pub(super) fn at<W: Word>(self, address: W) -> usize {
         match self {
             Width::Word => W::BYTES - address.to_u64() as usize % W::BYTES,
             Width::Bytes(bytes) => bytes,
@@ -39,6 +39,17 @@ impl Width {
 pub(super) enum Extend {
     Zero,
     Sign,
+}
+
+impl Extend {
+    /// The word that the loaded bytes make.
+    pub(super) fn apply(self, value: u64, bytes: usize) -> u64 {
+        let unused = 64 - 8 * bytes as u32;
+        match self {
+            Extend::Zero => value,
+            Extend::Sign => ((value << unused).cast_signed() >> unused).cast_unsigned(),
+        }
+    }
 }
 
 /// Addresses of all lanes of a warp that need no look at each.
@@ -219,7 +230,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     #[inline(always)]
     fn store_scattered(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         let addresses = self.addresses(base, offset);
-        let shape = self.shape(&addresses, self.env.writable_from);
+        let shape = self.shape(&addresses, self.env.plain_stores_from);
         if !shape.whole {
             return self.store_each(value, &addresses, Width::Word);
         }
@@ -275,22 +286,21 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// Loads in each executing lane.
     #[inline(never)]
     fn load_each(&mut self, dst: Gpr, addresses: &Reg<W, C>, width: Width, extend: Extend) -> Flow {
+        if PRECISE && self.env.translates {
+            return self.load_paged(dst, addresses, width, extend);
+        }
         self.check(addresses, width, false)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
             let address = addresses.as_flattened()[lane];
             let bytes = width.at(address);
             let value = if self.is_console(address) {
-                self.console.input.pop().map_or(0, u64::from)
+                self.system.console.take().map_or(0, u64::from)
             } else {
                 load_bytes::<W>(cells, address, bytes)
             };
-            let unused = 64 - 8 * bytes as u32;
-            let value = match extend {
-                Extend::Zero => value,
-                Extend::Sign => ((value << unused).cast_signed() >> unused).cast_unsigned(),
-            };
-            self.warp.regs[index(dst)].as_flattened_mut()[lane] = W::from_u64(value);
+            let value = W::from_u64(extend.apply(value, bytes));
+            self.warp.regs[index(dst)].as_flattened_mut()[lane] = value;
         }
         NEXT
     }
@@ -298,29 +308,48 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// Stores in each executing lane, lowest first.
     #[inline(never)]
     fn store_each(&mut self, value: Gpr, addresses: &Reg<W, C>, width: Width) -> Flow {
+        if PRECISE && self.env.translates {
+            return self.store_paged(value, addresses, width);
+        }
         self.check(addresses, width, true)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
             let address = addresses.as_flattened()[lane];
             let value = self.lane(value, lane);
             if self.is_console(address) {
-                self.console.output.push(value.to_u64() as u8);
+                self.system.console.write(value.to_u64() as u8);
             } else {
-                store_bytes::<W>(cells, address, value.to_u64(), width.at(address));
+                let bytes = width.at(address);
+                store_bytes::<W>(cells, address, value.to_u64(), bytes);
+                self.note_store(address, bytes);
             }
         }
-        NEXT
+        self.after_stores()
     }
 
-    /// The index of the first word that may be stored to.
+    /// The index of the first word to which stores need no further look.
     #[inline(always)]
     fn first_writable(&self) -> usize {
-        self.env.writable_from as usize / W::BYTES
+        self.env.plain_stores_from as usize / W::BYTES
+    }
+
+    /// Remembers a store of `bytes` bytes if decoded code may lie there.
+    pub(super) fn note_store(&mut self, address: W, bytes: usize) {
+        // The precise way keeps no decoded code.
+        let address = address.to_u64();
+        if !PRECISE && address < self.env.plain_stores_from {
+            self.system.stored.push((address, address + bytes as u64 - 1));
+        }
+    }
+
+    /// Lets the core forget decoded code if stores may have changed it.
+    pub(super) fn after_stores(&mut self) -> Flow {
+        if self.system.stored.is_empty() { NEXT } else { self.leave(Event::CodeStored) }
     }
 
     /// A trap in the executing lanes whose address may only be read.
     pub(super) fn all_writable(&mut self, addresses: &Reg<W, C>) -> Flow {
-        let limit = self.env.writable_from;
+        let limit = self.env.read_only_below;
         let address = |lane: usize| addresses.as_flattened()[lane].to_u64();
         let bad = lanes_of(self.mask).filter(|&lane| address(lane) < limit);
         match bad.fold(0u64, |bad, lane| bad | 1 << lane) {
@@ -358,14 +387,14 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     }
 
     /// Whether the address lies in the console's word.
-    fn is_console(&self, address: W) -> bool {
+    pub(super) fn is_console(&self, address: W) -> bool {
         let offset = address.sub(W::sign_bit()).to_u64();
         self.env.has_console && offset < W::BYTES as u64
     }
 }
 
 /// The bytes from `address` on, 1 to 8 and no more than a word, zero-extended. They are in memory.
-fn load_bytes<W: Word>(cells: &[W::Cell], address: W, bytes: usize) -> u64 {
+pub(super) fn load_bytes<W: Word>(cells: &[W::Cell], address: W, bytes: usize) -> u64 {
     let at = address.to_u64() as usize;
     let (cell, skip) = (at / W::BYTES, at % W::BYTES);
     let mut value = cells[cell].load().to_u64() >> (8 * skip);
@@ -376,7 +405,7 @@ fn load_bytes<W: Word>(cells: &[W::Cell], address: W, bytes: usize) -> u64 {
 }
 
 /// Stores the bytes from `address` on, 1 to 8 and no more than a word. They are in memory.
-fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, bytes: usize) {
+pub(super) fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, bytes: usize) {
     let at = address.to_u64() as usize;
     let (cell, skip) = (at / W::BYTES, at % W::BYTES);
     let mask = ones(bytes);

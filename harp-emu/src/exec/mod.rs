@@ -10,6 +10,8 @@
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
+//! | `system` | interrupts, user mode, the table of pages |
+//! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
 //! operation of [`Word`].
@@ -26,23 +28,27 @@ mod atomic;
 mod control;
 mod lanes;
 mod memory;
+mod paged;
+mod precise;
 mod simt;
+mod system;
 mod visitor;
 
 use std::ops::ControlFlow;
 
-use harp_isa::{Instruction, Opcode, Pred};
+use harp_isa::ArchId;
 
-use crate::code::{Code, EMPTY_PAGE, Slot};
-use crate::inspect::WarpView;
-use crate::observe::{Issue, Observer, Retire};
+use crate::code::{Code, EMPTY_PAGE};
+use crate::config::DivergentBarriers;
+use crate::system::System;
 use crate::trap::TrapKind;
-use crate::warp::{ALWAYS, Warp};
+use crate::warp::Warp;
 use crate::word::Word;
 
-/// What a core has besides its warps; nothing of it changes in a run.
+/// What a core has besides its warps and that no instruction changes.
 pub(crate) struct Env<'m, W: Word> {
     pub(crate) cells: &'m [W::Cell],
+    pub(crate) arch: ArchId,
     /// Lanes of a warp.
     pub(crate) lanes: u8,
     /// Warps of a core.
@@ -50,9 +56,26 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) core: u16,
     pub(crate) cores: u16,
     pub(crate) divergence_depth: usize,
+    /// The host memory that the core's warps may take, in bytes.
+    pub(crate) state_share: u64,
     /// The first address that may be stored to, a word's.
-    pub(crate) writable_from: u64,
+    pub(crate) read_only_below: u64,
+    /// The first address of a word from which on stores concern neither read-only memory nor decoded
+    /// code. For the fast way.
+    pub(crate) plain_stores_from: u64,
     pub(crate) has_console: bool,
+    /// Whether guests handle interrupts.
+    pub(crate) handles_interrupts: bool,
+    pub(crate) divergent_barriers: DivergentBarriers,
+    /// The address behind the `split` that may hold lanes back from barriers, if there is one.
+    pub(crate) behind_outer_split: Option<u64>,
+    // What only the precise way knows.
+    /// Whether addresses are translated.
+    pub(crate) translates: bool,
+    /// Whether floats are computed as in the original.
+    pub(crate) reference_floats: bool,
+    /// Whether loops reconverge at their `split`.
+    pub(crate) pdom: bool,
 }
 
 impl<W: Word> Env<'_, W> {
@@ -60,14 +83,6 @@ impl<W: Word> Env<'_, W> {
     pub(crate) fn full(&self) -> u64 {
         u64::MAX >> (64 - u32::from(self.lanes))
     }
-}
-
-/// The console of a core.
-#[derive(Default)]
-pub(crate) struct Console {
-    pub(crate) output: Vec<u8>,
-    /// What is left to be taken, the next byte last.
-    pub(crate) input: Vec<u8>,
 }
 
 /// What an instruction asks of the core, or why it cannot be done.
@@ -79,6 +94,10 @@ pub(crate) enum Event<W> {
     Spawn { pc: u64, register: u8, value: W },
     /// The warp waits at barrier `id` until `warps` warps do.
     Barrier { id: u64, warps: u64 },
+    /// Interrupts may have become possible.
+    Unmasked,
+    /// Stores may have changed decoded code: see [`System::stored`].
+    CodeStored,
     /// The instruction traps in `lanes`.
     Trap { kind: TrapKind, lanes: u64 },
 }
@@ -88,8 +107,10 @@ pub(crate) enum Event<W> {
 pub(crate) enum End<W> {
     /// As many instructions as allowed were issued.
     Budget,
-    /// The instruction at the pc is not decoded; it was not issued.
+    /// The instruction at the pc is not decoded; it was not issued. The fast way only.
     Undecoded,
+    /// There is no instruction at the pc, or none that may be fetched. The precise way only.
+    NoInstruction(TrapKind),
     /// The instruction at the pc was issued and asks for something. Once that is done the warp
     /// goes on at `next`.
     Event { event: Event<W>, next: u64 },
@@ -105,7 +126,7 @@ const NEXT: Flow = ControlFlow::Continue(());
 pub(crate) struct Exec<'a, W: Word, const C: usize, const PRECISE: bool> {
     pub(crate) warp: &'a mut Warp<W, C>,
     pub(crate) env: &'a Env<'a, W>,
-    pub(crate) console: &'a mut Console,
+    pub(crate) system: &'a mut System,
     /// The number of the warp.
     pub(crate) number: u8,
     /// All lanes of the machine.
@@ -121,11 +142,11 @@ impl<'a, W: Word, const C: usize, const PRECISE: bool> Exec<'a, W, C, PRECISE> {
     pub(crate) fn new(
         warp: &'a mut Warp<W, C>,
         env: &'a Env<'a, W>,
-        console: &'a mut Console,
+        system: &'a mut System,
         number: u8,
     ) -> Self {
         let full = env.full();
-        Exec { warp, env, console, number, full, mask: 0, next: 0, event: None }
+        Exec { warp, env, system, number, full, mask: 0, next: 0, event: None }
     }
 
     /// Ends the turn with `event`.
@@ -149,35 +170,14 @@ impl<'a, W: Word, const C: usize, const PRECISE: bool> Exec<'a, W, C, PRECISE> {
         self.warp.stats.insts -= u64::from(self.mask.count_ones());
         self.trap(kind, lanes)
     }
-
-    /// A trap unless the warp is in supervisor mode.
-    #[inline(always)]
-    fn privileged(&mut self, opcode: Opcode) -> Flow {
-        if self.warp.supervisor {
-            return NEXT;
-        }
-        let lanes = self.warp.active;
-        self.trap_uncounted(TrapKind::Privileged { opcode }, lanes)
-    }
-
-    /// A privileged instruction that is not implemented.
-    #[inline(never)]
-    fn unsupported(&mut self, opcode: Opcode) -> Flow {
-        self.privileged(opcode)?;
-        match self.mask {
-            0 => NEXT,
-            lanes => self.trap(TrapKind::Unsupported { opcode }, lanes),
-        }
-    }
 }
 
-/// Issues at most `budget` instructions of a warp. Only the precise way tells `observer`.
+/// Issues at most `budget` instructions of a warp, the fast way.
 #[inline(always)]
-pub(crate) fn run<W: Word, const C: usize, const PRECISE: bool>(
-    exec: &mut Exec<'_, W, C, PRECISE>,
+pub(crate) fn run<W: Word, const C: usize>(
+    exec: &mut Exec<'_, W, C, false>,
     code: &Code,
     budget: u64,
-    mut observer: Option<&mut dyn Observer>,
 ) -> End<W> {
     let pc_mask = W::ONES.to_u64();
     let mut page = &EMPTY_PAGE;
@@ -200,10 +200,6 @@ pub(crate) fn run<W: Word, const C: usize, const PRECISE: bool>(
         left -= 1;
         exec.next = pc.wrapping_add(u64::from(slot.size)) & pc_mask;
         exec.mask = exec.warp.active & exec.warp.preds[usize::from(slot.guard % 128)];
-        if PRECISE && let Some(observer) = observer.as_deref_mut() {
-            exec.warp.pc = pc;
-            observer.issue(&exec.issue(slot));
-        }
         exec.warp.stats.steps += 1;
         let flow = if exec.mask == 0 && !slot.unconditional {
             NEXT
@@ -211,9 +207,6 @@ pub(crate) fn run<W: Word, const C: usize, const PRECISE: bool>(
             exec.warp.stats.insts += exec.executing();
             slot.op.accept(exec)
         };
-        if PRECISE && let Some(observer) = observer.as_deref_mut() {
-            observer.retire(&exec.retire());
-        }
         if flow.is_break() {
             let event = exec.event.take().expect("a turn that ends says why");
             break End::Event { event, next: exec.next };
@@ -222,28 +215,4 @@ pub(crate) fn run<W: Word, const C: usize, const PRECISE: bool>(
     };
     exec.warp.pc = pc;
     end
-}
-
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
-    /// What is about to happen, for observers.
-    fn issue(&self, slot: &Slot) -> Issue<'_> {
-        let guard = (slot.guard != ALWAYS).then(|| Pred::new(slot.guard));
-        Issue {
-            core: self.env.core,
-            warp: self.number,
-            pc: self.warp.pc,
-            instruction: Instruction { guard, op: slot.op },
-            executing: self.mask,
-            state: WarpView(self.warp),
-        }
-    }
-
-    /// What has happened, for observers.
-    fn retire(&self) -> Retire<'_> {
-        let trap = match &self.event {
-            Some(Event::Trap { kind, .. }) => Some(kind),
-            _ => None,
-        };
-        Retire { next: self.next, trap, state: WarpView(self.warp) }
-    }
 }

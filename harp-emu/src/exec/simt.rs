@@ -4,6 +4,7 @@ use harp_isa::{Gpr, Opcode, Pred};
 
 use super::lanes::{index, lanes_of};
 use super::{Event, Exec, Flow, NEXT};
+use crate::config::DivergentBarriers;
 use crate::trap::TrapKind;
 use crate::warp::{Entry, GROUP};
 use crate::word::Word;
@@ -90,7 +91,26 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         let first = self.first();
         let id = self.lane(id, first).to_u64();
         let warps = self.lane(warps, first).to_u64();
+        if self.env.divergent_barriers != DivergentBarriers::Allow {
+            let expected = self.expected_at_barriers();
+            if self.mask != expected {
+                let lanes = self.mask;
+                return self.trap(TrapKind::DivergentBarrier { expected }, lanes);
+            }
+        }
         self.leave(Event::Barrier { id, warps })
+    }
+
+    /// The lanes that execute a `bar` that does not diverge: all that were last activated together,
+    /// but for those that the outer split holds back.
+    fn expected_at_barriers(&self) -> u64 {
+        let ours = |entry: &&Entry| Some(entry.behind) == self.env.behind_outer_split;
+        let mut bottom = self.warp.stack.iter();
+        match (bottom.next().filter(ours), bottom.next().filter(ours)) {
+            (None, _) => u64::MAX >> (64 - u32::from(self.warp.active_count)),
+            (Some(all), Some(held)) if held.resume.is_some() => all.mask & !held.mask,
+            (Some(all), _) => all.mask,
+        }
     }
 
     /// `split` and `join` count one for each lane that was activated, whatever their guard.
@@ -104,6 +124,9 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     #[inline(always)]
     pub(super) fn do_split(&mut self) -> Flow {
         self.count_all();
+        if PRECISE && self.env.pdom && self.reconverges() {
+            return NEXT;
+        }
         let active = self.warp.active;
         let taken = self.mask;
         let diverges = taken != active && taken != 0;
@@ -112,9 +135,13 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         if depth > limit {
             return self.trap(TrapKind::StackOverflow { limit }, active);
         }
-        self.warp.stack.push(Entry { mask: active, resume: None });
+        if depth > self.warp.stack.capacity() {
+            self.grow_stack(depth)?;
+        }
+        let behind = self.next;
+        self.warp.stack.push(Entry { mask: active, resume: None, behind });
         if diverges {
-            self.warp.stack.push(Entry { mask: active & !taken, resume: Some(self.next) });
+            self.warp.stack.push(Entry { mask: active & !taken, resume: Some(behind), behind });
             self.warp.active = taken;
         }
         let high_water = &mut self.warp.stats.divergence_high_water;
@@ -122,11 +149,59 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         NEXT
     }
 
+    /// Makes room for `depth` entries and some more, if the core may take it.
+    #[cold]
+    #[inline(never)]
+    fn grow_stack(&mut self, depth: usize) -> Flow {
+        let stack = &mut self.warp.stack;
+        let room = stack.capacity().saturating_mul(2).max(16).min(self.env.divergence_depth);
+        let more = room.max(depth) - stack.capacity();
+        let bytes = (more as u64).saturating_mul(size_of::<Entry>() as u64);
+        let extra = room.max(depth) - stack.len();
+        if bytes <= self.system.state_left && stack.try_reserve_exact(extra).is_ok() {
+            self.system.state_left -= bytes;
+            return NEXT;
+        }
+        let lanes = self.warp.active;
+        self.trap(TrapKind::OutOfHostMemory { limit: self.env.state_share }, lanes)
+    }
+
+    /// The part of a `split` that control has come back to, with [`Reconvergence::Pdom`]: whether it
+    /// is done with that.
+    ///
+    /// [`Reconvergence::Pdom`]: crate::Reconvergence::Pdom
+    fn reconverges(&mut self) -> bool {
+        let taken = self.mask;
+        let ours = |entry: &&Entry| entry.behind == self.next;
+        let mut top = self.warp.stack.iter().rev();
+        let Some(&upper) = top.next().filter(ours) else {
+            return false;
+        };
+        match (upper.resume, top.next().filter(ours)) {
+            (Some(_), Some(&lower)) => {
+                if taken == 0 {
+                    self.warp.stack.truncate(self.warp.stack.len() - 2);
+                    self.warp.active = lower.mask;
+                } else {
+                    self.warp.active = taken;
+                }
+                true
+            }
+            // Up to now the lanes have agreed. Other lanes than the active ones would mean that this
+            // is the other side of a split that has diverged.
+            (None, _) if upper.mask == self.warp.active => {
+                self.warp.stack.pop();
+                taken == 0
+            }
+            _ => false,
+        }
+    }
+
     /// Pops whatever its guard, as the original does.
     #[inline(always)]
     pub(super) fn do_join(&mut self) -> Flow {
         self.count_all();
-        let Some(Entry { mask, resume }) = self.warp.stack.pop() else {
+        let Some(Entry { mask, resume, .. }) = self.warp.stack.pop() else {
             let lanes = self.warp.active;
             return self.trap(TrapKind::StackUnderflow, lanes);
         };

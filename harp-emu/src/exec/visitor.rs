@@ -1,10 +1,11 @@
 //! What each instruction does, one line an instruction.
 
-use harp_isa::{Gpr, Opcode, Pred, Visitor};
+use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
 use super::memory::Extend;
 use super::{Exec, Flow, NEXT};
+use crate::reference_float;
 use crate::word::Word;
 
 /// An immediate, cut to the word.
@@ -23,6 +24,41 @@ fn low<W: Word>(word: W) -> u32 {
 #[inline(always)]
 fn widen<W: Word>(half: u32) -> W {
     W::from_u64(half.into())
+}
+
+impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+    /// `dst` := `ieee(a, b)`, or what `reference` of the numbers is where floats are the original's.
+    #[inline(always)]
+    fn float(
+        &mut self,
+        dst: Gpr,
+        a: Gpr,
+        b: Gpr,
+        ieee: impl Fn(W, W) -> W,
+        reference: impl Fn(f64, f64) -> f64,
+    ) -> Flow {
+        if PRECISE && self.env.reference_floats {
+            let read = reference_float::read;
+            return self
+                .map(dst, [a, b], |[a, b]| reference_float::write(reference(read(a), read(b))));
+        }
+        self.map(dst, [a, b], |[a, b]| ieee(a, b))
+    }
+
+    /// `dst` := `ieee(src)`, or `reference(src)` where floats are the original's.
+    #[inline(always)]
+    fn convert(
+        &mut self,
+        dst: Gpr,
+        src: Gpr,
+        ieee: impl Fn(W) -> W,
+        reference: impl Fn(W) -> W,
+    ) -> Flow {
+        if PRECISE && self.env.reference_floats {
+            return self.map(dst, [src], |[a]| reference(a));
+        }
+        self.map(dst, [src], |[a]| ieee(a))
+    }
 }
 
 impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PRECISE> {
@@ -195,31 +231,38 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     // Float
     #[inline(always)]
     fn itof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.itof())
+        self.convert(dst, src, W::itof, |a| {
+            reference_float::write(reference_float::from_integer(a))
+        })
     }
     #[inline(always)]
     fn ftoi(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.ftoi())
+        self.convert(dst, src, W::ftoi, |a| reference_float::to_integer(reference_float::read(a)))
     }
     #[inline(always)]
     fn fadd(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fadd(b))
+        self.float(dst, a, b, W::fadd, |a, b| a + b)
     }
     #[inline(always)]
     fn fsub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fsub(b))
+        self.float(dst, a, b, W::fsub, |a, b| a - b)
     }
     #[inline(always)]
     fn fmul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fmul(b))
+        self.float(dst, a, b, W::fmul, |a, b| a * b)
     }
     #[inline(always)]
     fn fdiv(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fdiv(b))
+        self.float(dst, a, b, W::fdiv, |a, b| a / b)
     }
     #[inline(always)]
     fn fneg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a ^ W::sign_bit())
+        self.convert(
+            dst,
+            src,
+            |a| a ^ W::sign_bit(),
+            |a| reference_float::write(-reference_float::read(a)),
+        )
     }
     #[inline(always)]
     fn feqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
@@ -517,34 +560,34 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     // System
     #[inline(always)]
     fn di(&mut self) -> Flow {
-        self.privileged(Opcode::Di)
+        self.do_di()
     }
     #[inline(always)]
     fn ei(&mut self) -> Flow {
-        self.privileged(Opcode::Ei)
+        self.do_ei()
     }
     #[inline(always)]
-    fn tlbadd(&mut self, _virt: Gpr, _phys: Gpr, _flags: Gpr) -> Flow {
-        self.unsupported(Opcode::Tlbadd)
+    fn tlbadd(&mut self, virt: Gpr, phys: Gpr, flags: Gpr) -> Flow {
+        self.do_tlbadd(virt, phys, flags)
     }
     #[inline(always)]
     fn tlbflush(&mut self) -> Flow {
-        self.unsupported(Opcode::Tlbflush)
+        self.do_tlbflush()
     }
     #[inline(always)]
     fn jmpru(&mut self, target: Gpr) -> Flow {
         self.do_jmpru(target)
     }
     #[inline(always)]
-    fn skep(&mut self, _entry: Gpr) -> Flow {
-        self.unsupported(Opcode::Skep)
+    fn skep(&mut self, entry: Gpr) -> Flow {
+        self.do_skep(entry)
     }
     #[inline(always)]
     fn reti(&mut self) -> Flow {
-        self.unsupported(Opcode::Reti)
+        self.do_reti()
     }
     #[inline(always)]
-    fn tlbrm(&mut self, _virt: Gpr) -> Flow {
-        self.unsupported(Opcode::Tlbrm)
+    fn tlbrm(&mut self, virt: Gpr) -> Flow {
+        self.do_tlbrm(virt)
     }
 }

@@ -1,0 +1,107 @@
+//! The precise way through: one instruction after the other, told to an observer.
+//!
+//! Every instruction is fetched and decoded anew. So it alone knows address translation, and code
+//! that changes is seen at once, whoever changes it.
+
+use super::{End, Event, Exec, NEXT};
+use crate::code::{self, Slot};
+use crate::inspect::WarpView;
+use crate::observe::{Issue, Observer, Retire};
+use crate::tlb::{PAGE, PageAccess};
+use crate::trap::TrapKind;
+use crate::word::Word;
+
+impl<W: Word, const C: usize> Exec<'_, W, C, true> {
+    /// Issues at most `budget` instructions.
+    pub(crate) fn run_precisely(
+        &mut self,
+        budget: u64,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> End<W> {
+        for _ in 0..budget {
+            let pc = self.warp.pc;
+            let slot = match self.fetch(pc) {
+                Ok(slot) => slot,
+                Err(kind) => return End::NoInstruction(kind),
+            };
+            self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
+            self.mask = self.warp.active & self.warp.preds[usize::from(slot.guard)];
+            if let Some(observer) = observer.as_deref_mut() {
+                observer.issue(&self.issue(&slot));
+            }
+            self.warp.stats.steps += 1;
+            let flow = if self.mask == 0 && !slot.unconditional {
+                NEXT
+            } else {
+                self.warp.stats.insts += self.executing();
+                slot.op.accept(self)
+            };
+            if let Some(observer) = observer.as_deref_mut() {
+                observer.retire(&self.retire(&slot));
+            }
+            if flow.is_break() {
+                let event = self.event.take().expect("a turn that ends says why");
+                return End::Event { event, next: self.next };
+            }
+            self.warp.pc = self.next;
+        }
+        End::Budget
+    }
+
+    /// The instruction at `pc`.
+    fn fetch(&self, pc: u64) -> Result<Slot, TrapKind> {
+        let (arch, cells) = (self.env.arch, self.env.cells);
+        if !self.env.translates {
+            let (bytes, count) = code::bytes_at(cells, pc)?;
+            return Slot::decode(&bytes[..count], arch).map_err(TrapKind::InvalidInstruction);
+        }
+        let place = self.translate(pc, PageAccess::Fetch)?;
+        let (mut bytes, count) = code::bytes_at(cells, place)?;
+        let in_page = (PAGE - pc % PAGE) as usize;
+        match Slot::decode(&bytes[..in_page.min(count)], arch) {
+            // The instruction may go on in the next page, which need not lie behind this one.
+            Err(_) if in_page <= count && in_page < bytes.len() => {
+                let next_page = pc.wrapping_add(in_page as u64) & W::ONES.to_u64();
+                let place = self.translate(next_page, PageAccess::Fetch)?;
+                let (rest, rest_count) = code::bytes_at(cells, place)?;
+                let count = (in_page + rest_count).min(bytes.len());
+                bytes[in_page..].copy_from_slice(&rest[..rest.len() - in_page]);
+                Slot::decode(&bytes[..count], arch)
+            }
+            decoded => decoded,
+        }
+        .map_err(TrapKind::InvalidInstruction)
+    }
+
+    /// What is about to happen, for observers.
+    fn issue(&self, slot: &Slot) -> Issue<'_> {
+        Issue {
+            arch: self.env.arch,
+            core: self.env.core,
+            warp: self.number,
+            pc: self.warp.pc,
+            instruction: slot.instruction(),
+            executing: self.mask,
+            state: WarpView(self.warp),
+        }
+    }
+
+    /// What has happened, for observers.
+    fn retire(&self, slot: &Slot) -> Retire<'_> {
+        let trap = match &self.event {
+            Some(Event::Trap { kind, .. }) => Some(kind),
+            _ => None,
+        };
+        Retire {
+            arch: self.env.arch,
+            core: self.env.core,
+            warp: self.number,
+            pc: self.warp.pc,
+            instruction: slot.instruction(),
+            executing: self.mask,
+            next: self.next,
+            trap,
+            state: WarpView(self.warp),
+        }
+    }
+}

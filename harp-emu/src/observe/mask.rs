@@ -1,0 +1,31 @@
+//! Masks over lanes as people read them.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// A mask over the lanes of a machine, printed as a `0` or a `1` a lane, **lane 0 first**.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneMask {
+    /// Lane 0 in the lowest bit.
+    pub(crate) mask: u64,
+    /// How many lanes the machine has.
+    pub(crate) lanes: u8,
+}
+
+impl fmt::Display for LaneMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (0..self.lanes).try_for_each(|lane| write!(f, "{}", self.mask >> lane & 1))
+    }
+}
+
+impl Serialize for LaneMask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The numbers of the lanes in a mask, lowest first.
+pub(crate) fn lanes_of(mask: u64) -> impl Iterator<Item = u8> {
+    (0..64).filter(move |lane| mask >> lane & 1 != 0)
+}

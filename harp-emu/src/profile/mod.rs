@@ -1,0 +1,247 @@
+//! What a run did, counted on demand.
+//!
+//! The branches are what decisions about divergence are made from: how often do warps agree, and how.
+
+mod branch;
+mod histogram;
+mod memory;
+mod register;
+mod text;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use bitflags::bitflags;
+use harp_isa::{ArchId, Opcode};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+pub use branch::{BranchCounts, BranchMasks, LISTED_BRANCH_MASKS};
+pub use histogram::Histogram;
+pub use memory::MemoryCounts;
+pub use register::{RegisterCount, RegisterCounts};
+
+use crate::json::Hex;
+use crate::observe::{Issue, Observer};
+
+bitflags! {
+    /// What a [`Profile`] counts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Collect: u8 {
+        /// [`Profile::opcodes`].
+        const OPCODES = 1;
+        /// [`Profile::lanes`].
+        const LANES = 1 << 1;
+        /// [`Profile::depth`].
+        const DEPTH = 1 << 2;
+        /// [`Profile::branches`].
+        const BRANCHES = 1 << 3;
+        /// [`Profile::registers`].
+        const REGISTERS = 1 << 4;
+        /// [`Profile::memory`].
+        const MEMORY = 1 << 5;
+    }
+}
+
+/// The usual [`segment_bytes`](crate::MachineConfig::segment_bytes): a cache line.
+pub const DEFAULT_SEGMENT_BYTES: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
+
+/// What a run did.
+///
+/// [`Machine::profile`](crate::Machine::profile) gives that of a machine that was told to
+/// [collect](crate::MachineConfig::collect). A profile is also an [`Observer`], for parts of a run.
+///
+/// It counts what it observes *before* each instruction: so every instruction issued is in it, one
+/// that traps as if it had been carried out. An instruction that a guest's handler lets the warp issue
+/// again counts again. Instructions whose fetch fails are not issued.
+///
+/// *Executing* lanes are those that are active and whose guard is true; an instruction that none
+/// executes is *skipped* (a `split` or `join` that is counted as skipped acts nevertheless).
+/// What [`collect`](Self::collect) does not name is empty.
+///
+/// Its text form is a table a part, for people. In JSON it is an object with a field for each part
+/// that was collected; what is kept by pc or opcode is a list of objects there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The machine.
+    pub arch: ArchId,
+    /// What is counted.
+    pub collect: Collect,
+    /// Bytes of the segments of [`MemoryCounts::segments`].
+    pub segment_bytes: NonZeroU32,
+    /// Each opcode that was issued.
+    pub opcodes: BTreeMap<Opcode, OpcodeCounts>,
+    /// How many lanes there were.
+    pub lanes: LaneCounts,
+    /// How many entries the warp's divergence stack held before each instruction issued.
+    pub depth: Histogram,
+    /// Each branch that was issued, by pc: the instructions that may change the pc or the active
+    /// mask and have a guard, and every `split`.
+    pub branches: BTreeMap<u64, BranchCounts>,
+    /// How often registers were read and written.
+    pub registers: RegisterCounts,
+    /// Each instruction that uses memory and was issued, by pc.
+    pub memory: BTreeMap<u64, MemoryCounts>,
+}
+
+/// How often an opcode was issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct OpcodeCounts {
+    /// Times a warp issued it.
+    pub issued: u64,
+    /// Times no lane executed it.
+    pub skipped: u64,
+    /// Executing lanes of all times.
+    pub lanes: u64,
+}
+
+/// How many lanes instructions had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct LaneCounts {
+    /// The active lanes of each instruction issued.
+    pub active: Histogram,
+    /// The executing lanes of each instruction issued.
+    pub executing: Histogram,
+}
+
+impl Profile {
+    /// An empty profile.
+    pub fn new(arch: ArchId, collect: Collect, segment_bytes: NonZeroU32) -> Profile {
+        Profile {
+            arch,
+            collect,
+            segment_bytes,
+            opcodes: BTreeMap::new(),
+            lanes: LaneCounts::default(),
+            depth: Histogram::default(),
+            branches: BTreeMap::new(),
+            registers: RegisterCounts::default(),
+            memory: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what another profile has counted, of the same program on the same machine.
+    ///
+    /// Everything is summed up. Where branches took more masks than are listed it is those of this
+    /// profile that stay.
+    pub fn merge(&mut self, other: &Profile) {
+        for (&opcode, more) in &other.opcodes {
+            let counts = self.opcodes.entry(opcode).or_default();
+            counts.issued += more.issued;
+            counts.skipped += more.skipped;
+            counts.lanes += more.lanes;
+        }
+        self.lanes.active.merge(&other.lanes.active);
+        self.lanes.executing.merge(&other.lanes.executing);
+        self.depth.merge(&other.depth);
+        for (&pc, more) in &other.branches {
+            let new = || BranchCounts::new(more.opcode, more.guard);
+            self.branches.entry(pc).or_insert_with(new).merge(more);
+        }
+        self.registers.merge(&other.registers);
+        for (&pc, more) in &other.memory {
+            self.memory.entry(pc).or_insert_with(|| MemoryCounts::new(more.opcode)).merge(more);
+        }
+    }
+
+    /// SIMD efficiency: active lanes of all instructions issued, as a part of the lanes of the
+    /// machine. `None` if nothing was counted.
+    pub fn active_efficiency(&self) -> Option<f64> {
+        self.efficiency(&self.lanes.active)
+    }
+
+    /// As [`active_efficiency`](Self::active_efficiency), of the executing lanes: lanes whose guard
+    /// is false are wasted too.
+    pub fn executing_efficiency(&self) -> Option<f64> {
+        self.efficiency(&self.lanes.executing)
+    }
+
+    fn efficiency(&self, lanes: &Histogram) -> Option<f64> {
+        lanes.mean().map(|mean| mean / f64::from(self.arch.lanes()))
+    }
+}
+
+impl Observer for Profile {
+    fn issue(&mut self, issue: &Issue<'_>) {
+        let opcode = issue.instruction.op.opcode();
+        let active = issue.state.active();
+        let executing = issue.executing;
+        if self.collect.contains(Collect::OPCODES) {
+            let counts = self.opcodes.entry(opcode).or_default();
+            counts.issued += 1;
+            counts.skipped += u64::from(executing == 0);
+            counts.lanes += u64::from(executing.count_ones());
+        }
+        if self.collect.contains(Collect::LANES) {
+            self.lanes.active.add_lanes(active);
+            self.lanes.executing.add_lanes(executing);
+        }
+        if self.collect.contains(Collect::DEPTH) {
+            self.depth.add(issue.state.stack().len());
+        }
+        if self.collect.contains(Collect::BRANCHES) && branch::is_branch(issue.instruction) {
+            let new = || BranchCounts::new(opcode, issue.instruction.guard);
+            self.branches.entry(issue.pc).or_insert_with(new).count(active, executing);
+        }
+        if self.collect.contains(Collect::REGISTERS) {
+            self.registers.count(issue);
+        }
+        if self.collect.contains(Collect::MEMORY)
+            && let Some(access) = issue.memory_access()
+        {
+            let counts = self.memory.entry(issue.pc).or_insert_with(|| MemoryCounts::new(opcode));
+            counts.count(&access, self.segment_bytes);
+        }
+    }
+}
+
+impl Serialize for Profile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parts = self.collect.iter().count();
+        let mut object = serializer.serialize_struct("Profile", 2 + parts)?;
+        object.serialize_field("arch", &self.arch.to_string())?;
+        object.serialize_field("segment_bytes", &self.segment_bytes)?;
+        for part in self.collect.iter() {
+            match part {
+                Collect::OPCODES => object.serialize_field("opcodes", &ByOpcode(&self.opcodes))?,
+                Collect::LANES => object.serialize_field("lanes", &self.lanes)?,
+                Collect::DEPTH => object.serialize_field("depth", &self.depth)?,
+                Collect::BRANCHES => object.serialize_field("branches", &ByPc(&self.branches))?,
+                Collect::REGISTERS => object.serialize_field("registers", &self.registers)?,
+                Collect::MEMORY => object.serialize_field("memory", &ByPc(&self.memory))?,
+                _ => {}
+            }
+        }
+        object.end()
+    }
+}
+
+/// A list of objects with a field `pc`, by address.
+struct ByPc<'a, T>(&'a BTreeMap<u64, T>);
+
+impl<T: Serialize> Serialize for ByPc<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Row<'a, T> {
+            pc: Hex,
+            #[serde(flatten)]
+            counts: &'a T,
+        }
+        serializer.collect_seq(self.0.iter().map(|(&pc, counts)| Row { pc: Hex(pc), counts }))
+    }
+}
+
+/// A list of objects with a field `opcode`, in the order of the instruction table.
+struct ByOpcode<'a>(&'a BTreeMap<Opcode, OpcodeCounts>);
+
+impl Serialize for ByOpcode<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Row<'a> {
+            opcode: &'static str,
+            #[serde(flatten)]
+            counts: &'a OpcodeCounts,
+        }
+        let row = |(opcode, counts): (&Opcode, _)| Row { opcode: opcode.mnemonic(), counts };
+        serializer.collect_seq(self.0.iter().map(row))
+    }
+}

@@ -1,0 +1,150 @@
+//! How often registers are read and written.
+
+use harp_isa::{Gpr, OpcodeFlags, Operand, Pred, RegClass, Role};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::Histogram;
+use crate::json::Register;
+use crate::observe::Issue;
+
+/// How often registers were read and written.
+///
+/// An operand counts if any lane executes the instruction: as read, written or both, by its role in
+/// the instruction table, whether or not the instruction has a guard; a register that is an operand
+/// twice counts twice. The guard counts as read in the active lanes, executed or not. `wspawn` and
+/// `bar` use their operands in one lane, the first that executes. The registers that `clone` copies
+/// are not operands and do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegisterCounts {
+    gprs: Vec<RegisterCount>,
+    preds: Vec<RegisterCount>,
+    /// In how many lanes each read took place.
+    pub reads: Histogram,
+    /// In how many lanes each write took place.
+    pub writes: Histogram,
+}
+
+/// How often a register was read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct RegisterCount {
+    /// Reads, one a warp instruction and operand.
+    pub reads: u64,
+    /// Writes, one a warp instruction and operand.
+    pub writes: u64,
+    /// Lanes of all reads.
+    pub lane_reads: u64,
+    /// Lanes of all writes.
+    pub lane_writes: u64,
+}
+
+impl RegisterCounts {
+    /// A general register's.
+    pub fn gpr(&self, reg: Gpr) -> RegisterCount {
+        self.gprs.get(usize::from(reg)).copied().unwrap_or_default()
+    }
+
+    /// A predicate's.
+    pub fn pred(&self, pred: Pred) -> RegisterCount {
+        self.preds.get(usize::from(pred)).copied().unwrap_or_default()
+    }
+
+    /// Every register that was read or written: the general ones, then the predicates.
+    pub fn registers(&self) -> impl Iterator<Item = (Operand, RegisterCount)> + '_ {
+        let gprs = (0..).map(|index| Operand::Gpr(Gpr::new(index))).zip(&self.gprs);
+        let preds = (0..).map(|index| Operand::Pred(Pred::new(index))).zip(&self.preds);
+        let used = |&(_, count): &(Operand, &RegisterCount)| *count != RegisterCount::default();
+        gprs.chain(preds).filter(used).map(|(register, &count)| (register, count))
+    }
+
+    pub(super) fn count(&mut self, issue: &Issue<'_>) {
+        if let Some(guard) = issue.instruction.guard {
+            self.read(RegClass::Pred, guard.into(), issue.state.active());
+        }
+        if issue.executing == 0 {
+            return;
+        }
+        let op = issue.instruction.op;
+        let once = op.opcode().flags().contains(OpcodeFlags::ONCE_PER_WARP);
+        let lowest = issue.executing & issue.executing.wrapping_neg();
+        let lanes = if once { lowest } else { issue.executing };
+        // The roles of the table, not those under the guard, which say that lanes that do not
+        // execute keep the old value.
+        let mut descriptions = op.opcode().operands().iter();
+        op.for_each_operand(|operand| {
+            let kind = descriptions.next().expect("the table describes every operand").kind;
+            let index = match operand {
+                Operand::Gpr(reg) => reg.into(),
+                Operand::Pred(pred) => pred.into(),
+                Operand::Imm(_) => return,
+            };
+            let Some((class, role)) = kind.register() else { return };
+            if role != Role::Def {
+                self.read(class, index, lanes);
+            }
+            if role != Role::Use {
+                self.write(class, index, lanes);
+            }
+        });
+    }
+
+    fn read(&mut self, class: RegClass, index: usize, lanes: u64) {
+        self.reads.add_lanes(lanes);
+        let count = at(self.file(class), index);
+        count.reads += 1;
+        count.lane_reads += u64::from(lanes.count_ones());
+    }
+
+    fn write(&mut self, class: RegClass, index: usize, lanes: u64) {
+        self.writes.add_lanes(lanes);
+        let count = at(self.file(class), index);
+        count.writes += 1;
+        count.lane_writes += u64::from(lanes.count_ones());
+    }
+
+    fn file(&mut self, class: RegClass) -> &mut Vec<RegisterCount> {
+        match class {
+            RegClass::Gpr => &mut self.gprs,
+            RegClass::Pred => &mut self.preds,
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &RegisterCounts) {
+        for (class, more) in [(RegClass::Gpr, &other.gprs), (RegClass::Pred, &other.preds)] {
+            for (index, more) in more.iter().enumerate() {
+                let count = at(self.file(class), index);
+                count.reads += more.reads;
+                count.writes += more.writes;
+                count.lane_reads += more.lane_reads;
+                count.lane_writes += more.lane_writes;
+            }
+        }
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+    }
+}
+
+/// The counts of register number `index`.
+fn at(file: &mut Vec<RegisterCount>, index: usize) -> &mut RegisterCount {
+    if file.len() <= index {
+        file.resize(index + 1, RegisterCount::default());
+    }
+    &mut file[index]
+}
+
+impl Serialize for RegisterCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Row {
+            register: Register,
+            #[serde(flatten)]
+            count: RegisterCount,
+        }
+        let rows =
+            self.registers().map(|(register, count)| Row { register: Register(register), count });
+        let mut object = serializer.serialize_struct("RegisterCounts", 3)?;
+        object.serialize_field("registers", &rows.collect::<Vec<_>>())?;
+        object.serialize_field("reads", &self.reads)?;
+        object.serialize_field("writes", &self.writes)?;
+        object.end()
+    }
+}

@@ -1,0 +1,162 @@
+//! Floats as the original emulator computes them: read field by field, in binary64 in between, and
+//! written with truncation. What it makes of numbers at the edges is not IEEE 754.
+
+use crate::word::Word;
+
+/// The fields of a float that fills a word.
+struct Format {
+    /// Bits of the mantissa.
+    mantissa: u32,
+    bias: i32,
+}
+
+impl Format {
+    fn of<W: Word>() -> Format {
+        match W::BYTES {
+            4 => Format { mantissa: 23, bias: 127 },
+            _ => Format { mantissa: 52, bias: 1023 },
+        }
+    }
+}
+
+/// The number that a word holds. An exponent of all ones means infinity, NaNs too.
+pub(crate) fn read<W: Word>(word: W) -> f64 {
+    let Format { mantissa, bias } = Format::of::<W>();
+    let bits = word.to_u64();
+    let fraction = bits & ((1 << mantissa) - 1);
+    let exponent = (bits >> mantissa) as i32 & (2 * bias + 1);
+    let magnitude = match exponent {
+        _ if exponent == 2 * bias + 1 => f64::INFINITY,
+        0 => scale(fraction as f64, 1 - bias - mantissa as i32),
+        _ => scale((fraction | 1 << mantissa) as f64, exponent - bias - mantissa as i32),
+    };
+    if word.is_negative() { -magnitude } else { magnitude }
+}
+
+/// The word that is written for a number.
+pub(crate) fn write<W: Word>(x: f64) -> W {
+    let Format { mantissa, bias } = Format::of::<W>();
+    let magnitude = x.abs();
+    let magnitude = if magnitude.is_infinite() {
+        (2 * bias as u64 + 1) << mantissa
+    } else if magnitude == 0.0 || magnitude.is_nan() {
+        return W::default();
+    } else {
+        let exponent = floor_log2(magnitude);
+        if exponent.abs() < bias {
+            // The hidden bit adds one to the exponent's field.
+            let significand = scale(magnitude, mantissa as i32 - exponent) as u64;
+            (((exponent + bias - 1) as u64) << mantissa) + significand
+        } else if exponent < 0 && exponent > -(bias + 1) - mantissa as i32 {
+            // A carry out of the mantissa makes the least normal number.
+            scale(magnitude, bias - 1 + mantissa as i32).round() as u64
+        } else {
+            return W::default();
+        }
+    };
+    let magnitude = W::from_u64(magnitude);
+    if x.is_sign_negative() && magnitude != W::default() {
+        magnitude | W::sign_bit()
+    } else {
+        magnitude
+    }
+}
+
+/// The number that an integer means; 4 bytes are unsigned.
+pub(crate) fn from_integer<W: Word>(word: W) -> f64 {
+    if W::BYTES == 4 { word.to_u64() as f64 } else { word.to_i64() as f64 }
+}
+
+/// Truncated and wrapped around to the word; 0 for infinity.
+pub(crate) fn to_integer<W: Word>(x: f64) -> W {
+    if !x.is_finite() {
+        return W::default();
+    }
+    let modulus = scale(1.0, W::BITS as i32);
+    // Both the remainder of a power of two and its truncation are exact.
+    let rest = (x.trunc() % modulus).abs() as u64;
+    let rest = W::from_u64(rest);
+    if x < 0.0 { W::default().sub(rest) } else { rest }
+}
+
+/// The exponent of a finite number above zero.
+fn floor_log2(x: f64) -> i32 {
+    let bits = x.to_bits();
+    match (bits >> 52) as i32 {
+        // A subnormal number is an integer times 2^-1074.
+        0 => 63 - bits.leading_zeros() as i32 - 1074,
+        field => field - 1023,
+    }
+}
+
+/// `x * 2^n`, exact if the result is a normal number or an integer multiple of the least one.
+fn scale(x: f64, n: i32) -> f64 {
+    let power = |n: i32| f64::from_bits(((n + 1023) as u64) << 52);
+    // In steps, for a power of two beyond the range of normal numbers is none itself.
+    let step = n.clamp(-1000, 1000);
+    let x = x * power(step);
+    let rest = n - step;
+    if rest == 0 { x } else { x * power(rest.clamp(-1000, 1000)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(x: f64) -> u32 {
+        write::<u32>(x)
+    }
+
+    #[test]
+    fn normal_numbers_are_truncated() {
+        assert_eq!(written(1.5), 1.5_f32.to_bits());
+        assert_eq!(written(f64::from(-0.1_f32)), (-0.1_f32).to_bits());
+        // Just below 2: the nearest binary32 is 2.
+        assert_eq!(written(2.0 - 1e-12), 2.0_f32.to_bits() - 1);
+        assert_eq!(write::<u64>(0.1), 0.1_f64.to_bits());
+    }
+
+    #[test]
+    fn numbers_at_the_edges() {
+        assert_eq!(written(scale(1.0, 126)), (scale(1.0, 126) as f32).to_bits());
+        for lost in
+            [scale(1.0, 127), scale(1.9, 127), 1e300, -1e300, f64::NAN, -0.0, scale(1.0, -151)]
+        {
+            assert_eq!(written(lost), 0, "{lost}");
+        }
+        assert_eq!(written(f64::INFINITY), 0x7f80_0000);
+        assert_eq!(written(f64::NEG_INFINITY), 0xff80_0000);
+        // Subnormal numbers are rounded, halves away from zero.
+        assert_eq!(written(scale(1.0, -149)), 1);
+        assert_eq!(written(scale(-1.0, -150)), 0x8000_0001);
+        assert_eq!(written(scale(5.0, -150)), 3);
+        assert_eq!(written(scale(1.0, -126)), 0x0080_0000);
+        assert_eq!(written(scale(2.0 - 1e-9, -127)), 0x0080_0000);
+        assert_eq!(write::<u64>(scale(1.0, 1023)), 0);
+        assert_eq!(write::<u64>(scale(3.0, -1074)), 3);
+    }
+
+    #[test]
+    fn what_is_read() {
+        for x in [0.0_f32, 1.0, -2.5, 1e-40, f32::MAX, f32::MIN_POSITIVE] {
+            assert_eq!(read(x.to_bits()), f64::from(x));
+            assert_eq!(read(f64::from(x).to_bits()), f64::from(x));
+        }
+        assert_eq!(read(0x7fc0_0000_u32), f64::INFINITY);
+        assert_eq!(read(0xffff_ffff_u32), f64::NEG_INFINITY);
+        assert_eq!(read(1_u64), f64::from_bits(1));
+        assert_eq!(read(f64::MAX.to_bits()), f64::MAX);
+    }
+
+    #[test]
+    fn integers() {
+        assert_eq!(from_integer(0xffff_ffff_u32), 4_294_967_295.0);
+        assert_eq!(from_integer(u64::MAX), -1.0);
+        assert_eq!(to_integer::<u32>(-1.9), u32::MAX);
+        assert_eq!(to_integer::<u32>(4_294_967_301.5), 5);
+        assert_eq!(to_integer::<u32>(f64::INFINITY), 0);
+        assert_eq!(to_integer::<u64>(-3.0), u64::MAX - 2);
+        assert_eq!(to_integer::<u64>(scale(1.0, 63)), 1 << 63);
+        assert_eq!(to_integer::<u64>(scale(1.0, 64)), 0);
+    }
+}

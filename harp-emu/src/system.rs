@@ -1,0 +1,34 @@
+//! What a core has besides its warps, as far as instructions change it.
+
+use crate::config::MachineConfig;
+use crate::console::{CoreConsole, SharedConsole};
+use crate::tlb::Tlb;
+
+/// A core's devices and tables.
+pub(crate) struct System {
+    pub(crate) console: CoreConsole,
+    /// Where handlers of interrupts begin, once `skep` has said so.
+    pub(crate) entry: Option<u64>,
+    pub(crate) tlb: Tlb,
+    /// What is left of the host memory that the core's warps may take, in bytes.
+    pub(crate) state_left: u64,
+    /// Stores since the run loop was last left that decoded code may have to be forgotten for: the
+    /// first and the last byte.
+    pub(crate) stored: Vec<(u64, u64)>,
+}
+
+impl System {
+    pub(crate) fn at_reset(
+        config: &MachineConfig,
+        core: u16,
+        outside: Option<SharedConsole>,
+    ) -> System {
+        System {
+            console: CoreConsole::new(core, &config.input, outside),
+            entry: None,
+            tlb: Tlb::at_reset(),
+            state_left: config.state_share(),
+            stored: Vec::new(),
+        }
+    }
+}
