@@ -19,6 +19,7 @@ const RULES: &[&str] = &[
     "integer.isle",
     "compare.isle",
     "float.isle",
+    "float_compare.isle",
     "memory.isle",
 ];
 

@@ -4,18 +4,20 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use harp_isa::object::{Chunk, Object, Permissions};
+use harp_isa::ArchId;
 
-use crate::analysis::Uniformity;
-use crate::builder::KernelSource;
+use crate::analysis::{Params, Uniformity};
+use crate::builder::{KernelSource, word_int};
 use crate::divergence::{self, Plan};
-use crate::emit::{self, Emitted};
+use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
+use crate::function::CompiledFunction;
 use crate::kernel::{CompileStats, Kernel};
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
-use crate::vcode::VCode;
+use crate::symbols::{PlainNames, Symbols};
+use crate::vcode::{MInst, VCode};
 use crate::{isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -39,6 +41,21 @@ pub enum DivergenceStrategy {
     SplitJoin,
 }
 
+/// How many lanes of a warp run the code together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Execution {
+    /// Any number: kernels, and functions that they call. Branches on which lanes may disagree are
+    /// handled as the [`DivergenceStrategy`] says; a function's parameters may differ from lane to
+    /// lane, unless it passes them through `%harp_assume_uniform`.
+    #[default]
+    Simt,
+    /// One, so there is nothing that lanes could disagree on: any control flow compiles, and nothing
+    /// is split or joined. With more lanes the code is wrong where they do disagree; the machine
+    /// traps then.
+    SingleLane,
+}
+
 /// Options of compilation.
 ///
 /// ```
@@ -52,6 +69,13 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// How divergent branches are handled.
     pub divergence: DivergenceStrategy,
+    /// How many lanes run the code together.
+    pub execution: Execution,
+    /// The size of the stacks, lane control block included, of kernels that call functions, and of
+    /// those functions: a power of two. It is a part of the code, by which lanes find the end of their
+    /// stacks, so all that is linked together must agree on it. Kernels without calls get what they
+    /// need.
+    pub stack_bytes: u32,
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
@@ -62,77 +86,248 @@ impl Default for CompileOptions {
         CompileOptions {
             opt_level: OptLevel::default(),
             divergence: DivergenceStrategy::default(),
+            execution: Execution::default(),
+            stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
         }
     }
 }
 
+/// The largest stack that a lane can be given.
+pub(crate) const MAX_STACK_BYTES: u32 = 1 << 28;
+
+/// What a function is entered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    /// The runtime library.
+    Kernel,
+    /// Other functions.
+    Function,
+}
+
+/// A function's surroundings.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'a> {
+    /// The linker's name of the function.
+    pub(crate) name: &'a str,
+    pub(crate) arch: ArchId,
+    pub(crate) entry: EntryKind,
+    pub(crate) sources: &'a SourceMap,
+    pub(crate) symbols: &'a dyn Symbols,
+    pub(crate) options: &'a CompileOptions,
+}
+
 impl KernelSource {
-    /// Compiles the kernel for its machine.
+    /// Compiles the kernel for its machine. Functions that it calls are left to the linker; to get
+    /// them from a module see [`Module::compile_kernel`](crate::Module::compile_kernel).
     ///
     /// # Errors
     ///
     /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
     /// is too large for the machine.
     pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        compile(self, options)
+        let entry = compile_kernel(self, options, &PlainNames)?;
+        Kernel::new(self, &entry, &[], Vec::new())
     }
 }
 
-/// The whole road.
-fn compile(source: &KernelSource, options: &CompileOptions) -> Result<Kernel, CompileError> {
-    let arch = source.arch();
-    let func = source.finished()?.clone();
-    let clif_insts = count_insts(&func);
-    let mut func = optimize(func, source.name(), options)?;
-    let explain = |func: &Function, error: Unsupported| error.explain(func, source.sources());
-
-    legalize::legalize(&mut func);
-    verify(&func, source.name(), options, "legalization")?;
-    let uniformity = Uniformity::compute(&func);
-    let plan = match options.divergence {
-        DivergenceStrategy::SplitJoin => divergence::plan(&mut func, &uniformity),
+/// A kernel without the functions that it calls.
+pub(crate) fn compile_kernel(
+    source: &KernelSource,
+    options: &CompileOptions,
+    symbols: &dyn Symbols,
+) -> Result<CompiledFunction, CompileError> {
+    let unit = Unit {
+        name: source.name(),
+        arch: source.arch(),
+        entry: EntryKind::Kernel,
+        sources: source.sources(),
+        symbols,
+        options,
     };
-    let plan = plan.map_err(|e| explain(&func, e))?;
-    verify(&func, source.name(), options, "divergence planning")?;
-    if options.verify {
-        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence planning",
-            message: format!("`{}`: {error}", source.name()),
-        })?;
-    }
-    log::debug!("legal CLIF of `{}`:\n{}", source.name(), func.display());
-    log::debug!("uniformity:\n{}\nplan:\n{plan}", uniformity.dump(&func));
+    compile(source.finished()?, unit)
+}
 
-    let vcode = isel::select(&func, &plan, arch).map_err(|e| explain(&func, e))?;
-    log::debug!("VCode of `{}`:\n{vcode}", source.name());
+/// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
+///
+/// Nothing else is looked at or changed, so functions can be compiled on several threads.
+///
+/// # Errors
+///
+/// As [`KernelSource::compile`].
+pub fn compile_function(
+    func: &Function,
+    arch: ArchId,
+    options: &CompileOptions,
+) -> Result<CompiledFunction, CompileError> {
+    let name = func.name.to_string();
+    compile(
+        func,
+        Unit {
+            name: name.strip_prefix('%').unwrap_or(&name),
+            arch,
+            entry: EntryKind::Function,
+            sources: &SourceMap::new(),
+            symbols: &PlainNames,
+            options,
+        },
+    )
+}
+
+/// What a function is on its way to machine code, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileStages {
+    /// The CLIF that instructions are selected from: optimized, of words only, all control flow explicit.
+    pub clif: String,
+    /// The machine's instructions before registers are allocated.
+    pub vcode: String,
+}
+
+/// Compiles one function as [`compile_function`] does, as far as the selection of instructions.
+/// `sources` are the places that its source locations stand for.
+///
+/// # Errors
+///
+/// As [`KernelSource::compile`].
+pub fn compile_stages(
+    func: &Function,
+    arch: ArchId,
+    options: &CompileOptions,
+    sources: &SourceMap,
+) -> Result<CompileStages, CompileError> {
+    let name = func.name.to_string();
+    let unit = Unit {
+        name: &name,
+        arch,
+        entry: EntryKind::Function,
+        sources,
+        symbols: &PlainNames,
+        options,
+    };
+    let (func, _, vcode) = select(func, unit)?;
+    Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
+}
+
+/// The whole road.
+pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let clif_insts = count_insts(func);
+    let (func, plan, vcode) = select(func, unit)?;
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
-    let emitted = emit::emit(&vcode, &allocated, arch).map_err(|e| e.explain(source.name()))?;
+    let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
+    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
+        .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
         clif_insts,
         optimized_insts: count_insts(&func),
-        ..statistics(&plan, &vcode, &allocated, &emitted)
+        ..statistics(&plan, &vcode, &allocated)
     };
-    Ok(kernel(source, emitted, stats))
+    Ok(compiled(unit, vcode, emitted, stats))
 }
 
-/// Verifies the function and runs it through Cranelift's mid-end, in the order of
-/// `Context::optimize`, which asks for a target that Cranelift knows.
-fn optimize(
-    func: Function,
-    name: &str,
-    options: &CompileOptions,
-) -> Result<Function, CompileError> {
-    let flags = flags(options);
+/// The road's first half: up to machine instructions over virtual registers.
+fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    check_options(options)?;
+    let mut func = optimize(func.clone(), unit)?;
+    let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
+
+    legalize::legalize(&mut func);
+    verify(&func, name, options, "legalization")?;
+    let plan = match options.execution {
+        Execution::Simt => plan(&mut func, unit)?,
+        Execution::SingleLane => Plan::default(),
+    };
+    log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
+
+    let target = isel::Target {
+        arch,
+        entry: unit.entry,
+        execution: options.execution,
+        symbols: unit.symbols,
+    };
+    let vcode = isel::select(&func, &plan, target).map_err(|e| explain(&func, e))?;
+    log::debug!("VCode of `{name}`:\n{vcode}");
+    Ok((func, plan, vcode))
+}
+
+fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
+    let given = options.stack_bytes;
+    if given.is_power_of_two() && given <= MAX_STACK_BYTES {
+        return Ok(());
+    }
+    Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
+}
+
+/// Decides how each branch is executed, and inserts the join blocks.
+fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
+    let Unit { name, options, .. } = unit;
+    let params = match unit.entry {
+        EntryKind::Kernel => Params::Uniform,
+        EntryKind::Function => Params::Divergent,
+    };
+    let uniformity = Uniformity::compute(func, params);
+    log::debug!("uniformity of `{name}`:\n{}", uniformity.dump(func));
+    if let Some(call) = uniformity.divergent_calls().first() {
+        let why = uniformity.explain_call(func, call);
+        let what =
+            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
+        let error = Unsupported { inst: call.inst, block: call.block, what };
+        return Err(error.explain(func, unit.sources));
+    }
+    let plan = match options.divergence {
+        DivergenceStrategy::SplitJoin => divergence::plan(func, &uniformity),
+    };
+    let plan = plan.map_err(|e| e.explain(func, unit.sources))?;
+    verify(func, name, options, "divergence planning")?;
+    if options.verify {
+        divergence::check(func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence planning",
+            message: format!("`{name}`: {error}"),
+        })?;
+    }
+    Ok(plan)
+}
+
+fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
+    let bytes = unit.options.stack_bytes;
+    let calls = || vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    match unit.entry {
+        EntryKind::Function => LaneStack::OfFunction { bytes },
+        EntryKind::Kernel => LaneStack::OfKernel { shared: calls().then_some(bytes) },
+    }
+}
+
+/// Verifies the function, brings its values to the machine's word and runs it through Cranelift's
+/// mid-end.
+fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
+    precheck(&func).map_err(invalid)?;
+    let context = Context::for_function(func);
+    context.verify(&flags(options)).map_err(|errors| invalid(errors.to_string()))?;
+    let mut func = context.func;
+    legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::expand_global_values(&mut func, word_int(arch.word()))
+        .map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::single_results(&mut func);
+    let mut func = mid_end(func, options)?;
+    let rerun = legalize::fit_word(&mut func, arch, options.execution)
+        .map_err(|e| e.explain(&func, unit.sources))?;
+    verify(&func, name, options, "fitting values to words")?;
+    if rerun { mid_end(func, options) } else { Ok(func) }
+}
+
+/// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
+/// knows.
+fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
+    let flags = flags(options);
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
         stage: "mid-end",
         message: error.to_string(),
     };
-    precheck(&func).map_err(invalid)?;
     let mut context = Context::for_function(func);
-    context.verify(&flags).map_err(|errors| invalid(errors.to_string()))?;
     context.compute_cfg();
     context.compute_domtree();
     context.eliminate_unreachable_code(&flags).map_err(internal)?;
@@ -175,12 +370,7 @@ fn count_insts(func: &Function) -> usize {
     func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
 }
 
-fn statistics(
-    plan: &Plan,
-    vcode: &VCode,
-    allocated: &Allocated,
-    emitted: &Emitted,
-) -> CompileStats {
+fn statistics(plan: &Plan, vcode: &VCode, allocated: &Allocated) -> CompileStats {
     let moves: Vec<_> = vcode
         .blocks()
         .flat_map(|(id, _)| allocated.steps(id))
@@ -196,36 +386,27 @@ fn statistics(
         spill_slots: allocated.slots(),
         branches: vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
         divergent_branches: plan.splits().len(),
-        code_bytes: emitted.bytes.len(),
         ..CompileStats::default()
     }
 }
 
-/// Puts the kernel together.
-fn kernel(source: &KernelSource, emitted: Emitted, stats: CompileStats) -> Kernel {
-    let arch = source.arch();
-    let sources: &SourceMap = source.sources();
-    let places =
-        emitted.places.iter().map(|&(at, place)| (at, sources.place(place).cloned())).collect();
-    let lane_stack_bytes = emit::lane_stack_bytes(emitted.frame_bytes, arch.word());
-    let chunk = Chunk {
-        name: source.name().to_owned(),
-        alignment: 0,
-        permissions: Permissions::EXECUTE,
-        global: true,
-        address: None,
-        data: emitted.bytes.clone(),
-        references: Vec::new(),
-    };
-    Kernel {
-        name: source.name().to_owned(),
-        arch,
-        params: source.params().to_vec(),
-        object: Object { arch, chunks: vec![chunk], entry: 0 },
-        code: emitted.bytes,
-        lane_stack_bytes: u32::try_from(lane_stack_bytes).expect("emission limits frames"),
-        places,
-        traps: emitted.traps,
+/// Puts the function together.
+fn compiled(
+    unit: Unit<'_>,
+    vcode: VCode,
+    emitted: Emitted,
+    stats: CompileStats,
+) -> CompiledFunction {
+    let locs = emitted.body.source_locs();
+    let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    CompiledFunction {
+        name: unit.name.to_owned(),
+        arch: unit.arch,
+        body: emitted.body,
+        symbols: vcode.symbols,
+        stack: emitted.stack,
+        lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
+        sources,
         stats,
     }
 }

@@ -1,4 +1,4 @@
-//! Why a kernel was not compiled: whose fault it is, where, and by how much.
+//! Why a kernel or function was not compiled: whose fault it is, where, and by how much.
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 use thiserror::Error;
@@ -6,17 +6,17 @@ use thiserror::Error;
 use crate::builder::BuildError;
 use crate::source::{SourceMap, SourcePlace};
 
-/// Why a kernel was not compiled.
+/// Why a kernel or function was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// The kernel was built wrongly.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The kernel is no valid CLIF.
-    #[error("invalid kernel `{kernel}`:\n{message}")]
+    /// The kernel or function is no valid CLIF.
+    #[error("invalid CLIF in `{kernel}`:\n{message}")]
     Invalid {
-        /// The kernel's name.
+        /// The kernel's or function's name.
         kernel: String,
         /// The verifier's messages.
         message: String,
@@ -34,9 +34,9 @@ pub enum CompileError {
         place: Option<SourcePlace>,
     },
     /// A size that the machine cannot have.
-    #[error("kernel `{kernel}`: {what} of {given} bytes, the limit is {limit}")]
+    #[error("`{kernel}`: {what} of {given} bytes, the limit is {limit}")]
     Limit {
-        /// The kernel's name.
+        /// The kernel's or function's name.
         kernel: String,
         /// What is too large.
         what: &'static str,
@@ -44,6 +44,14 @@ pub enum CompileError {
         given: u64,
         /// The largest size in bytes.
         limit: u64,
+    },
+    /// A size of stacks that cannot be.
+    #[error("stacks of {given} bytes: it must be a power of two of at most {limit}")]
+    StackBytes {
+        /// [`CompileOptions::stack_bytes`](crate::CompileOptions::stack_bytes).
+        given: u32,
+        /// The largest size.
+        limit: u32,
     },
     /// A defect of this crate, found by one of its checks.
     #[error("internal error in {stage}: {message}")]

@@ -1,10 +1,12 @@
 //! A compiled kernel: machine code and what is known about it.
 
 use cranelift_codegen::ir::TrapCode;
-use harp_isa::object::Object;
-use harp_isa::{ArchId, Instruction, Layout, Operand, OperandKind};
+use harp_isa::ArchId;
+use harp_isa::object::{Chunk, Object};
 
-use crate::builder::ParamType;
+use crate::builder::{KernelSource, ParamType};
+use crate::error::CompileError;
+use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::source::SourcePlace;
 
 /// A compiled kernel.
@@ -17,10 +19,9 @@ pub struct Kernel {
     pub(crate) arch: ArchId,
     pub(crate) params: Vec<ParamType>,
     pub(crate) object: Object,
-    pub(crate) code: Vec<u8>,
+    pub(crate) entry: FunctionCode,
+    pub(crate) functions: Vec<FunctionCode>,
     pub(crate) lane_stack_bytes: u32,
-    pub(crate) places: Vec<(u32, Option<SourcePlace>)>,
-    pub(crate) traps: Vec<(u32, TrapCode)>,
     pub(crate) stats: CompileStats,
 }
 
@@ -49,6 +50,37 @@ pub struct CompileStats {
 }
 
 impl Kernel {
+    /// The kernel with functions and data of its module.
+    pub(crate) fn new(
+        source: &KernelSource,
+        entry: &CompiledFunction,
+        functions: &[(&CompiledFunction, Linked)],
+        data: Vec<Chunk>,
+    ) -> Result<Kernel, CompileError> {
+        let arch = source.arch();
+        let all: Vec<_> =
+            std::iter::once(entry).chain(functions.iter().map(|&(function, _)| function)).collect();
+        let mut placed =
+            function::place(&all, arch).map_err(|error| error.explain(source.name()))?.into_iter();
+        let entry_code = placed.next().expect("one function in, one out");
+        let functions_code: Vec<_> = placed.collect();
+        let mut chunks = entry_code.chunks(Linked::Global);
+        for (code, (_, linked)) in functions_code.iter().zip(functions) {
+            chunks.extend(code.chunks(*linked));
+        }
+        chunks.extend(data);
+        Ok(Kernel {
+            name: source.name().to_owned(),
+            arch,
+            params: source.params().to_vec(),
+            object: function::object(arch, chunks),
+            lane_stack_bytes: entry.lane_stack_bytes,
+            stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
+            entry: entry_code,
+            functions: functions_code,
+        })
+    }
+
     /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -64,14 +96,15 @@ impl Kernel {
         &self.params
     }
 
-    /// The kernel as an object to link: one global, executable chunk with the kernel's name.
+    /// The kernel as an object to link: global chunks with the kernel's name, then the functions and
+    /// data of its module that it needs.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
     /// The machine code.
     pub fn code(&self) -> &[u8] {
-        &self.code
+        self.entry.code()
     }
 
     /// The size of the stack that each lane needs, lane control block included: a power of two.
@@ -79,20 +112,20 @@ impl Kernel {
         self.lane_stack_bytes
     }
 
+    /// The functions of its module that came with it.
+    pub fn functions(&self) -> &[FunctionCode] {
+        &self.functions
+    }
+
     /// Where in the source the instruction at a byte offset was built; none if it belongs to no
     /// place, such as the function's prolog.
     pub fn place_at(&self, offset: u64) -> Option<&SourcePlace> {
-        if offset >= self.code.len() as u64 {
-            return None;
-        }
-        let after = self.places.partition_point(|&(start, _)| u64::from(start) <= offset);
-        self.places[..after].last()?.1.as_ref()
+        self.entry.place_at(offset)
     }
 
     /// The code of the `trap` instruction at a byte offset.
     pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
-        let found = self.traps.binary_search_by_key(&offset, |&(at, _)| u64::from(at)).ok()?;
-        Some(self.traps[found].1)
+        self.entry.trap_code_at(offset)
     }
 
     /// What compiling came to.
@@ -108,41 +141,6 @@ impl Kernel {
     ///     48  @p0 ? jmpi #0xc;  ; to 58
     /// ```
     pub fn disassembly(&self) -> String {
-        let mut text = String::new();
-        let mut last_place = None;
-        for (offset, instruction) in harp_isa::disassemble(&self.code, 0, self.arch) {
-            let place = self.place_at(offset);
-            if let Some(place) = place
-                && last_place != Some(place)
-            {
-                text.push_str(&format!("        ; {place}\n"));
-            }
-            last_place = place;
-            text.push_str(&match instruction {
-                Ok(instruction) => {
-                    let shown = instruction.display(self.arch);
-                    match self.jump_target(offset, &instruction) {
-                        Some(target) => format!("{offset:6x}  {shown}  ; to {target:x}\n"),
-                        None => format!("{offset:6x}  {shown}\n"),
-                    }
-                }
-                Err(error) => format!("{offset:6x}  ; {error}\n"),
-            });
-        }
-        text
-    }
-
-    /// Where an instruction with a displacement leads.
-    fn jump_target(&self, offset: u64, instruction: &Instruction) -> Option<u64> {
-        let opcode = instruction.op.opcode();
-        let relative = opcode.operands().iter().any(|o| o.kind == OperandKind::Rel);
-        let mut displacement = None;
-        instruction.op.for_each_operand(|operand| {
-            if let Operand::Imm(imm) = operand {
-                displacement = Some(imm);
-            }
-        });
-        let next = offset + Layout::new(self.arch).size(opcode) as u64;
-        displacement.filter(|_| relative).and_then(|rel| next.checked_add_signed(rel))
+        self.entry.disassembly()
     }
 }

@@ -18,6 +18,18 @@
 //! [`CompileOptions::verify`], each result is checked. What is not covered is an error that names
 //! the instruction, never a wrong program.
 //!
+//! # Values in registers
+//!
+//! What all stages after legalization rely on:
+//!
+//! * An integer narrower than the word has *unspecified upper bits* in its register, wherever it is: in
+//!   code, as a block argument, in a call. What looks at them extends first; what does not, such as a sum,
+//!   costs nothing extra.
+//! * An integer of two words is *two values*, the low one first: as block arguments, parameters and
+//!   results, and in memory. Legalization makes them, so that no later stage knows of it.
+//! * A truth value, 0 or 1 in CLIF, may be in a predicate, in a general register, or in both.
+//! * An instruction's only result is a word or less; sums with a carry are taken apart before.
+//!
 //! # Example
 //!
 //! ```
@@ -47,29 +59,47 @@
 // The generated rules name `alloc`.
 extern crate alloc;
 
+mod abi;
 mod analysis;
 mod builder;
 mod compile;
 mod divergence;
 mod emit;
 mod error;
+mod function;
 mod intrinsic;
 mod isel;
 mod kernel;
 mod legalize;
+mod module;
 mod precheck;
 mod regalloc;
 mod source;
+mod symbols;
+#[cfg(feature = "text")]
+pub mod text;
 mod vcode;
 
+pub use abi::{CallLayout, WordPlace};
 pub use builder::{
     BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
 };
-pub use compile::{CompileOptions, DivergenceStrategy, OptLevel};
+pub use compile::{
+    CompileOptions, CompileStages, DivergenceStrategy, Execution, OptLevel, compile_function,
+    compile_stages,
+};
 pub use error::CompileError;
+pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;
 pub use kernel::{CompileStats, Kernel};
+pub use module::{CompiledModule, DataAccess, Module, ModuleError};
 pub use source::{SourceMap, SourcePlace};
+
+/// What modules share with those of Cranelift.
+pub use cranelift_module::{DataDescription, DataId, FuncId, Linkage, ModuleRelocTarget};
+
+/// Calling conventions: `fast`, `tail`, and others, which are as `fast`.
+pub use cranelift_codegen::isa::CallConv;
 
 /// Cranelift's intermediate representation, of the version that this crate is built upon.
 pub use cranelift_codegen::ir;

@@ -11,6 +11,8 @@ use crate::intrinsic::Intrinsic;
 pub(crate) enum Cause {
     /// It is something like the lane's number.
     Intrinsic(Intrinsic),
+    /// It is an argument of a function, and nothing is known about the caller's.
+    Argument,
     /// It was read from memory that somebody may write during the launch, or lanes own.
     Memory,
     /// It comes from an operation that nothing is known about, such as a call.
@@ -33,6 +35,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Cause::Intrinsic(intrinsic) => write!(f, "{intrinsic}"),
+            Cause::Argument => f.write_str("argument"),
             Cause::Memory => f.write_str("memory"),
             Cause::Operation => f.write_str("unknown operation"),
             Cause::Operand(value) => write!(f, "{value}"),

@@ -17,7 +17,7 @@ mod tests;
 mod uniformity;
 
 pub(crate) use post_dominators::PostDominators;
-pub(crate) use uniformity::Uniformity;
+pub(crate) use uniformity::{Params, Uniformity};
 
 /// The control flow of a function. Only blocks that the entry reaches count.
 pub(crate) struct Flow {

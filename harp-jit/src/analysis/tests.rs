@@ -4,7 +4,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Block, Function, Value};
 
 use super::cause::Cause;
-use super::{Flow, Uniformity};
+use super::{Flow, Params, Uniformity};
 
 fn kernel(body: &str) -> Function {
     let text = format!(
@@ -28,14 +28,14 @@ fn block(number: usize) -> Block {
 
 /// The numbers of the values among `values` that are divergent.
 fn divergent(func: &Function, values: &[usize]) -> Vec<usize> {
-    let facts = Uniformity::compute(func);
+    let facts = Uniformity::compute(func, Params::Uniform);
     let is_divergent = |&number: &usize| facts.divergence(func, Value::new(number)).is_some();
     values.iter().copied().filter(is_divergent).collect()
 }
 
 /// The numbers of the blocks that end in a divergent branch.
 fn branches(func: &Function) -> Vec<u32> {
-    let facts = Uniformity::compute(func);
+    let facts = Uniformity::compute(func, Params::Uniform);
     let all = func.layout.blocks();
     all.filter(|&block| facts.branch_divergence(block).is_some()).map(Block::as_u32).collect()
 }
@@ -145,7 +145,7 @@ fn a_parameter_diverges_where_lanes_meet() {
     };
     assert_eq!(divergent(&body("v1"), &[3, 4]), [3, 4]);
     assert_eq!(divergent(&body("v2"), &[3, 4]), []);
-    let facts = Uniformity::compute(&body("v1"));
+    let facts = Uniformity::compute(&body("v1"), Params::Uniform);
     assert!(matches!(facts.divergence(&body("v1"), Value::new(3)), Some(Cause::Merge(_))));
 }
 
@@ -218,7 +218,7 @@ fn a_divergent_exit_makes_values_diverge_outside_only() {
     );
     assert_eq!(divergent(&func, &[3, 5, 8, 4, 6, 7, 10]), [4, 6, 7]);
     assert_eq!(branches(&func), [1, 3]);
-    let facts = Uniformity::compute(&func);
+    let facts = Uniformity::compute(&func, Params::Uniform);
     assert!(matches!(facts.divergence(&func, Value::new(7)), Some(Cause::Iteration { .. })));
 }
 
@@ -288,7 +288,7 @@ fn irreducible_control_flow_is_divergent() {
         block3: return",
     );
     assert_eq!(divergent(&func, &[0, 2, 9]), [9]);
-    let constant = Uniformity::compute(&func).divergence(&func, Value::new(9));
+    let constant = Uniformity::compute(&func, Params::Uniform).divergence(&func, Value::new(9));
     assert_eq!(constant, Some(Cause::Irreducible));
 }
 
@@ -303,7 +303,7 @@ fn the_chain_of_causes_ends_at_the_source() {
         block3: jump block4
         block4: return",
     );
-    let facts = Uniformity::compute(&func);
+    let facts = Uniformity::compute(&func, Params::Uniform);
     let text = facts.explain_branch(&func, block(2));
     assert_eq!(text, "block2 <- v5 <- v4 <- merge after inst3 <- v3 <- v1 <- %harp_lane_id");
     assert!(facts.dump(&func).contains("v3: divergent, v1\n"));

@@ -11,7 +11,7 @@
 //! * in time: to uses outside of a loop, of values defined in it, if lanes leave it in different
 //!   iterations, and to all that is computed where lanes can go round a loop before they meet.
 //!
-//! It assumes that the function is a kernel entry, whose parameters are uniform, and that lanes
+//! It assumes that the lanes that enter the function enter it together, and that they
 //! reconverge no later than the branch's immediate post-dominator. Where it is not sure it says
 //! divergent. (Karrenberg and Hack, CC 2012; Lee et al., "Convergence and scalarization for
 //! data-parallel architectures", CGO 2013.)
@@ -34,14 +34,33 @@ pub(crate) struct Uniformity {
     flow: Flow,
     values: SecondaryMap<Value, Option<Cause>>,
     branches: SecondaryMap<Block, Option<Cause>>,
+    calls: Vec<DivergentCall>,
+}
+
+/// An indirect call on whose target lanes may disagree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DivergentCall {
+    pub(crate) inst: Inst,
+    pub(crate) block: Block,
+    pub(crate) cause: Cause,
+}
+
+/// What is known about the parameters of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Params {
+    /// They are the same in all lanes: a kernel's.
+    Uniform,
+    /// Nothing.
+    Divergent,
 }
 
 impl Uniformity {
-    /// Analyses `func`.
-    pub(crate) fn compute(func: &Function) -> Uniformity {
+    /// Analyses `func`, of whose parameters `params` is known.
+    pub(crate) fn compute(func: &Function, params: Params) -> Uniformity {
         let flow = Flow::compute(func);
         let mut solver = Solver {
             func,
+            params,
             irreducible: !flow.is_reducible(),
             flow: &flow,
             values: SecondaryMap::new(),
@@ -51,8 +70,14 @@ impl Uniformity {
             rounds: SecondaryMap::new(),
         };
         while solver.pass() {}
+        let calls = solver.divergent_calls();
         let Solver { values, branches, .. } = solver;
-        Uniformity { flow, values, branches }
+        Uniformity { flow, values, branches, calls }
+    }
+
+    /// The indirect calls on whose targets lanes may disagree.
+    pub(crate) fn divergent_calls(&self) -> &[DivergentCall] {
+        &self.calls
     }
 
     /// The control flow of the function.
@@ -74,8 +99,16 @@ impl Uniformity {
 
     /// The chain of causes from the end of `block` to a source of divergence, for messages.
     pub(crate) fn explain_branch(&self, func: &Function, block: Block) -> String {
-        let mut text = block.to_string();
-        let mut next = self.branches[block];
+        format!("{block}{}", self.explain_cause(func, self.branches[block]))
+    }
+
+    /// The chain of causes of an indirect call, for messages.
+    pub(crate) fn explain_call(&self, func: &Function, call: &DivergentCall) -> String {
+        format!("{}{}", call.inst, self.explain_cause(func, Some(call.cause)))
+    }
+
+    fn explain_cause(&self, func: &Function, mut next: Option<Cause>) -> String {
+        let mut text = String::new();
         // A cause names what was known before, so the chain ends.
         while let Some(cause) = next {
             let _ = write!(text, " <- {cause}");
@@ -104,6 +137,7 @@ impl Uniformity {
 
 struct Solver<'a> {
     func: &'a Function,
+    params: Params,
     flow: &'a Flow,
     irreducible: bool,
     values: SecondaryMap<Value, Option<Cause>>,
@@ -160,7 +194,7 @@ impl Solver<'_> {
     /// Why parameter `index` of `block` is divergent as far as is known.
     fn param_cause(&self, block: Block, index: usize) -> Option<Cause> {
         if Some(block) == self.func.layout.entry_block() {
-            return None;
+            return (self.params == Params::Divergent).then_some(Cause::Argument);
         }
         if self.irreducible {
             return Some(Cause::Irreducible);
@@ -250,6 +284,22 @@ impl Solver<'_> {
             (!self.flow.loops.is_in_loop(block, around)).then_some(*branch)
         })?;
         Some(Cause::Iteration { value, branch })
+    }
+
+    fn divergent_calls(&self) -> Vec<DivergentCall> {
+        let mut calls = Vec::new();
+        for block in self.flow.blocks() {
+            for inst in self.func.layout.block_insts(block) {
+                let InstructionData::CallIndirect { .. } = self.func.dfg.insts[inst] else {
+                    continue;
+                };
+                let target = self.func.dfg.inst_args(inst)[0];
+                if let Some(cause) = self.use_cause(target, block) {
+                    calls.push(DivergentCall { inst, block, cause });
+                }
+            }
+        }
+        calls
     }
 
     /// Draws the conclusions from a divergent branch at the end of `block`.

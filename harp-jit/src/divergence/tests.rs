@@ -7,7 +7,7 @@ use cranelift_codegen::verifier::verify_function;
 use super::check::Imbalance;
 use super::simulator::{End, Trace, Warp};
 use super::{Plan, Unsupported, check, plan};
-use crate::analysis::Uniformity;
+use crate::analysis::{Params, Uniformity};
 use crate::legalize::legalize;
 
 const HEADER: &str = "
@@ -33,7 +33,7 @@ fn kernel(body: &str) -> Function {
 fn planned(func: &Function) -> Result<(Function, Plan, Uniformity), Unsupported> {
     let mut func = func.clone();
     legalize(&mut func);
-    let facts = Uniformity::compute(&func);
+    let facts = Uniformity::compute(&func, Params::Uniform);
     let plan = plan(&mut func, &facts)?;
     verify(&func);
     check(&func, &plan).unwrap_or_else(|error| panic!("{error}\n{}{plan}", func.display()));

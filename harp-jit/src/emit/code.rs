@@ -4,40 +4,15 @@
 //! A block that holds a `join` is never such a block, so no path loses its reconvergence.
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
-use harp_isa::{ArchId, Instruction, Layout, Op, Opcode, Pred};
+use harp_isa::{Gpr, Instruction, Op, Pred};
 
-use super::{EmitError, Emitted, Label};
+use super::Label;
+use super::body::{Body, Item};
+use crate::vcode::{FarCall, Symbol};
 
-/// A jump that does not reach its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodeTooLarge {
-    /// The distance in bytes.
-    pub(crate) given: u64,
-    /// The largest distance in bytes.
-    pub(crate) limit: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Item {
-    Plain(Instruction),
-    Jump { guard: Option<Pred>, target: Label },
-}
-
-impl Item {
-    /// Whether control never reaches the next item from this one.
-    fn ends_flow(&self) -> bool {
-        match self {
-            Item::Jump { guard, .. } => guard.is_none(),
-            Item::Plain(Instruction { guard, op }) => {
-                guard.is_none() && matches!(op, Op::Jmpr { .. } | Op::Trap {})
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CodeBuffer {
-    arch: ArchId,
+    /// Jumps name blocks here, by their index.
     items: Vec<Item>,
     places: Vec<SourceLoc>,
     traps: Vec<(usize, TrapCode)>,
@@ -47,15 +22,8 @@ pub(super) struct CodeBuffer {
 }
 
 impl CodeBuffer {
-    pub(super) fn new(arch: ArchId, blocks: usize) -> CodeBuffer {
-        CodeBuffer {
-            arch,
-            items: Vec::new(),
-            places: Vec::new(),
-            traps: Vec::new(),
-            starts: vec![0; blocks],
-            place: SourceLoc::default(),
-        }
+    pub(super) fn new(blocks: usize) -> CodeBuffer {
+        CodeBuffer { starts: vec![0; blocks], ..CodeBuffer::default() }
     }
 
     /// The next item begins block `label`.
@@ -78,7 +46,22 @@ impl CodeBuffer {
     }
 
     pub(super) fn jump(&mut self, guard: Option<Pred>, target: Label) {
-        self.item(Item::Jump { guard, target });
+        self.item(Item::Jump { guard, target: target.index() });
+    }
+
+    /// `dst` = the address of `symbol`.
+    pub(super) fn address(&mut self, dst: Gpr, symbol: Symbol) {
+        self.item(Item::Address { dst, symbol });
+    }
+
+    /// Calls `symbol`.
+    pub(super) fn call(&mut self, symbol: Symbol, far: FarCall) {
+        self.item(Item::Call { symbol, far });
+    }
+
+    /// Goes to `symbol` for good; by way of `scratch` where it is out of reach.
+    pub(super) fn tail_jump(&mut self, symbol: Symbol, scratch: Gpr) {
+        self.item(Item::TailJump { symbol, scratch });
     }
 
     fn item(&mut self, item: Item) {
@@ -86,83 +69,94 @@ impl CodeBuffer {
         self.places.push(self.place);
     }
 
-    /// Where a jump to `target` ends up: past items that are left out and through blocks that only
+    /// Whether control never reaches the next item from this one.
+    fn ends_flow(&self, index: usize) -> bool {
+        self.items[index].ends_flow()
+    }
+
+    /// Where a jump to each block ends up: past items that are left out and through blocks that only
     /// jump on. A cycle of such blocks is an endless loop and stays.
-    fn destination(&self, target: Label) -> usize {
-        let mut index = self.starts[target.index()];
-        for _ in 0..self.starts.len() {
-            match self.items.get(index) {
-                Some(Item::Jump { guard: None, target }) => index = self.starts[target.index()],
-                _ => break,
+    fn destinations(&self) -> Vec<usize> {
+        let mut found: Vec<Option<usize>> = vec![None; self.starts.len()];
+        let mut way = Vec::new();
+        for block in 0..self.starts.len() {
+            let mut at = block;
+            let end = loop {
+                if let Some(end) = found[at] {
+                    break end;
+                }
+                // Met again on this very way: a cycle, which ends where it is.
+                found[at] = Some(self.starts[at]);
+                way.push(at);
+                match self.items.get(self.starts[at]) {
+                    Some(&Item::Jump { guard: None, target }) => at = target,
+                    _ => break self.starts[at],
+                }
+            };
+            for passed in way.drain(..) {
+                found[passed] = Some(end);
             }
         }
-        index
+        found.into_iter().map(|end| end.expect("every block was visited")).collect()
     }
 
     /// Which items need not be encoded: jumps of passed-by blocks that nothing falls into, and jumps
     /// to what comes next anyway.
-    fn removable(&self) -> Vec<bool> {
+    fn removable(&self, destinations: &[usize]) -> Vec<bool> {
         let mut targeted = vec![false; self.items.len() + 1];
         for item in &self.items {
             if let Item::Jump { target, .. } = *item {
-                targeted[self.destination(target)] = true;
+                targeted[destinations[target]] = true;
             }
         }
         let mut removed: Vec<bool> = (0..self.items.len())
             .map(|index| {
                 let passes_on = matches!(self.items[index], Item::Jump { guard: None, .. });
-                let falls_in = index == 0 || !self.items[index - 1].ends_flow();
+                let falls_in = index == 0 || !self.ends_flow(index - 1);
                 passes_on && !targeted[index] && !falls_in
             })
             .collect();
+        // The first item at or behind the next one that stays.
+        let mut kept = self.items.len();
         for index in (0..self.items.len()).rev() {
-            let Item::Jump { target, .. } = self.items[index] else { continue };
-            let destination = self.destination(target);
-            removed[index] |=
-                destination > index && (index + 1..destination).all(|between| removed[between]);
+            if let Item::Jump { target, .. } = self.items[index] {
+                let destination = destinations[target];
+                removed[index] |= destination > index && destination <= kept;
+            }
+            if !removed[index] {
+                kept = index;
+            }
         }
         removed
     }
 
-    /// Encodes everything.
-    pub(super) fn finish(self) -> Result<Emitted, EmitError> {
-        let removed = self.removable();
-        let layout = Layout::new(self.arch);
-        let mut offsets = Vec::with_capacity(self.items.len() + 1);
-        let mut offset = 0;
-        for (item, &removed) in self.items.iter().zip(&removed) {
-            offsets.push(offset);
-            offset += match item {
-                _ if removed => 0,
-                Item::Plain(instruction) => layout.size(instruction.op.opcode()),
-                Item::Jump { .. } => layout.size(Opcode::Jmpi),
-            };
-        }
-        offsets.push(offset);
-
-        let mut emitted = Emitted::default();
-        for (index, item) in self.items.iter().enumerate().filter(|&(index, _)| !removed[index]) {
-            let instruction = match *item {
-                Item::Plain(instruction) => instruction,
-                Item::Jump { guard, target } => {
-                    let rel = offsets[self.destination(target)] as i64 - offsets[index + 1] as i64;
-                    let range = layout.immediate_range(Opcode::Jmpi);
-                    if !range.contains(&rel) {
-                        let limit = range.end().unsigned_abs();
-                        let given = rel.unsigned_abs();
-                        return Err(EmitError::TooLarge(CodeTooLarge { given, limit }));
-                    }
-                    Instruction { guard, op: Op::Jmpi { rel } }
-                }
-            };
-            if emitted.places.last().is_none_or(|&(_, last)| last != self.places[index]) {
-                emitted.places.push((offsets[index] as u32, self.places[index]));
+    /// The code without what is left out.
+    pub(super) fn finish(self) -> Body {
+        let destinations = self.destinations();
+        let removed = self.removable(&destinations);
+        // Where each item went; one that is left out to what comes after it.
+        let mut moved = Vec::with_capacity(self.items.len() + 1);
+        let mut body = Body::default();
+        for (index, item) in self.items.iter().enumerate() {
+            moved.push(body.items.len());
+            if !removed[index] {
+                body.items.push(*item);
+                body.places.push(self.places[index]);
             }
-            harp_isa::encode(&instruction, self.arch, &mut emitted.bytes)
-                .map_err(EmitError::Encode)?;
         }
-        emitted.traps =
-            self.traps.iter().map(|&(index, code)| (offsets[index] as u32, code)).collect();
-        Ok(emitted)
+        moved.push(body.items.len());
+        for item in &mut body.items {
+            if let Item::Jump { target, .. } = item {
+                *target = moved[destinations[*target]];
+            }
+        }
+        let traps = self.traps.iter().filter(|&&(index, _)| !removed[index]);
+        body.traps = traps.map(|&(index, code)| (moved[index], code)).collect();
+        body
     }
+}
+
+/// An unconditional jump, or what ends a function.
+pub(super) fn ends_flow(instruction: &Instruction) -> bool {
+    instruction.guard.is_none() && matches!(instruction.op, Op::Jmpr { .. } | Op::Trap {})
 }

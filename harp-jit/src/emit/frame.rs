@@ -1,25 +1,36 @@
 //! Stack frames.
 //!
-//! From the stack pointer upwards: the spill slots, the saved callee-saved registers, and, as the
-//! topmost word, `%ra` where it is used as scratch. Everything is addressed from the stack pointer,
-//! which does not move between prolog and epilog, so no frame pointer is needed.
+//! From the stack pointer upwards:
+//!
+//! ```text
+//!     arguments and results of functions that are called
+//!     spill slots
+//!     saved callee-saved registers
+//!     stack slots
+//!     %ra, where the function changes it
+//!     room for arguments of a tail call beyond this function's own
+//!     ---- the stack pointer at the entry ----
+//!     stack arguments of this function, then stack results
+//! ```
+//!
+//! Everything is addressed from the stack pointer, which does not move between prolog and epilog, so no
+//! frame pointer is needed. A function that needs nothing of it has no frame and no prolog.
 
 use std::collections::BTreeSet;
 
-use harp_isa::abi::{LaneField, RegisterRoles};
-use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, WordSize};
+use cranelift_codegen::ir::TrapCode;
+use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
+use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
 
 use super::Emitter;
 use crate::regalloc::{Allocated, Location, Step};
-use crate::vcode::VCode;
-
-/// The smallest stack that a lane is given, in bytes.
-const MIN_LANE_STACK: u64 = 256;
+use crate::vcode::{FrameNeeds, FrameWord, MInst, MOperand, VCode};
 
 #[derive(Debug)]
 pub(super) struct Frame {
     word: WordSize,
-    slots: u32,
+    needs: FrameNeeds,
+    spills: u32,
     saved: Vec<Gpr>,
     saves_return_address: bool,
 }
@@ -29,7 +40,7 @@ impl Frame {
         let roles = RegisterRoles::new(arch);
         let callee_saved: BTreeSet<Gpr> = roles.callee_saved().collect();
         let mut saved = BTreeSet::new();
-        let mut spills_predicates = false;
+        let mut changes_return_address = false;
         let mut touch = |location: Location| {
             if let Location::Gpr(reg) = location
                 && callee_saved.contains(&reg)
@@ -40,87 +51,193 @@ impl Frame {
         for (id, _) in vcode.blocks() {
             for step in allocated.steps(id) {
                 match step {
-                    Step::Inst(inst) => allocated.operands(inst).for_each(&mut touch),
+                    Step::Inst(inst) => {
+                        allocated.operands(inst).for_each(&mut touch);
+                        changes_return_address |= matches!(vcode.insts[inst], MInst::Call { .. });
+                    }
                     Step::Move(edit) => {
                         touch(edit.to);
-                        spills_predicates |= edit.is_predicate_spill();
+                        changes_return_address |= edit.is_predicate_spill();
                     }
                 }
             }
         }
         let mut frame = Frame {
             word: arch.word(),
-            slots: allocated.slots(),
+            needs: vcode.frame,
+            spills: allocated.slots(),
             saved: saved.into_iter().collect(),
-            saves_return_address: spills_predicates,
+            saves_return_address: true,
         };
-        let last = frame.bytes() as i64;
-        let layout = Layout::new(arch);
-        let far = [Opcode::Ld, Opcode::St, Opcode::Addi]
-            .into_iter()
-            .any(|opcode| !layout.fits(opcode, last));
-        frame.saves_return_address |= far;
+        frame.saves_return_address =
+            changes_return_address || frame.needs_scratch(vcode, Layout::new(arch));
         frame
     }
 
-    fn words(&self) -> u64 {
-        u64::from(self.slots) + self.saved.len() as u64 + u64::from(self.saves_return_address)
+    /// Whether an offset or the frame's size does not fit an immediate.
+    fn needs_scratch(&self, vcode: &VCode, layout: Layout) -> bool {
+        let size = self.bytes().cast_signed();
+        let fits = |offset: i64, opcodes: &[Opcode]| {
+            opcodes.iter().all(|&opcode| layout.fits(opcode, offset))
+        };
+        let words = [Opcode::Ld, Opcode::St];
+        let frame_fits = fits(size, &words) && fits(-size, &[Opcode::Addi]);
+        let mut far = !(frame_fits && fits(size, &[Opcode::Addi]));
+        for inst in &vcode.insts {
+            far |= match inst {
+                MInst::LoadWord { word, .. } | MInst::StoreWord { word, .. } => {
+                    !fits(self.word_offset(*word), &words)
+                }
+                MInst::Op { opcode, operands, .. } => match operands.as_slice() {
+                    [.., MOperand::StackSlots, MOperand::Imm(imm)] => {
+                        !fits(self.stack_slot_offset(*imm), &[*opcode])
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+        }
+        far
+    }
+
+    fn word_bytes(&self) -> u64 {
+        self.word.bytes().into()
+    }
+
+    fn words_to_bytes(&self, words: u32) -> u64 {
+        u64::from(words) * self.word_bytes()
     }
 
     /// The size of the frame.
     pub(super) fn bytes(&self) -> u64 {
-        self.words() * u64::from(self.word.bytes())
+        let words = u64::from(self.needs.outgoing_words)
+            + u64::from(self.spills)
+            + self.saved.len() as u64
+            + u64::from(self.saves_return_address)
+            + u64::from(self.needs.tail_growth_words);
+        words.saturating_mul(self.word_bytes()).saturating_add(self.needs.slot_bytes)
     }
 
-    /// The stack that a lane needs for a kernel with this frame: the lane control block, the word
-    /// above the initial stack pointer and the frame, rounded up to a power of two.
-    pub(super) fn lane_stack_bytes(&self) -> u64 {
-        lane_stack_bytes(self.bytes(), self.word)
+    /// The bytes from the entry's stack pointer down to where `%ra` is saved.
+    fn return_address_depth(&self) -> i64 {
+        (self.words_to_bytes(self.needs.tail_growth_words) + self.word_bytes()).cast_signed()
     }
 
     /// The offset of a spill slot from the stack pointer, in bytes.
-    pub(super) fn slot_offset(&self, index: u32) -> i64 {
-        i64::from(index) * i64::from(self.word.bytes())
+    pub(super) fn spill_offset(&self, index: u32) -> i64 {
+        self.words_to_bytes(self.needs.outgoing_words + index).cast_signed()
+    }
+
+    /// The offset from the stack pointer of the place `offset` among the stack slots, in bytes.
+    pub(super) fn stack_slot_offset(&self, offset: i64) -> i64 {
+        self.spill_offset(self.spills + self.saved.len() as u32).wrapping_add(offset)
+    }
+
+    /// The offset of an argument or result from the stack pointer, in bytes.
+    pub(super) fn word_offset(&self, word: FrameWord) -> i64 {
+        let bytes = i64::from(self.word.bytes());
+        match word {
+            FrameWord::Outgoing(index) => i64::from(index) * bytes,
+            FrameWord::Incoming(index) => self.bytes().cast_signed() + index * bytes,
+        }
     }
 }
 
-/// The stack that a lane needs for a kernel whose frame takes `frame_bytes`.
-pub(crate) fn lane_stack_bytes(frame_bytes: u64, word: WordSize) -> u64 {
-    let needed = u64::from(LaneField::block_bytes(word)) + u64::from(word.bytes()) + frame_bytes;
-    needed.next_power_of_two().max(MIN_LANE_STACK)
+/// The smallest stack that a lane is given, in bytes.
+const MIN_LANE_STACK: u64 = 256;
+
+/// The stack that a lane needs for a kernel that takes `bytes` of it: the lane control block, the word
+/// above the first stack pointer and those, rounded up to a power of two.
+pub(crate) fn lane_stack_bytes(bytes: u64, word: WordSize) -> u64 {
+    let needed =
+        bytes.saturating_add(u64::from(LaneField::block_bytes(word)) + u64::from(word.bytes()));
+    needed.checked_next_power_of_two().unwrap_or(u64::MAX).max(MIN_LANE_STACK)
 }
 
 impl Emitter<'_> {
-    /// Takes the frame and saves registers in it.
+    /// Takes the frame and saves registers in it; before that, looks whether there is room for it.
     pub(super) fn prolog(&mut self) {
-        let word = i64::from(self.word.bytes());
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
-        if self.frame.saves_return_address {
-            self.op(Op::St { value: ra, base: sp, offset: -word });
+        let word = i64::from(self.word.bytes());
+        let bytes = self.frame.bytes().cast_signed();
+        let depth = self.frame.return_address_depth();
+        let saves = self.frame.saves_return_address;
+        let near = self.layout.fits(Opcode::St, -depth);
+        let mut saved = false;
+        if self.checks_stack {
+            // The check needs `%ra`. Below the limit there is room for a few words of everyone.
+            let reserve = i64::from(stack_reserve_bytes(self.word));
+            saved = saves && near && depth + word <= reserve;
+            let place = if saved { depth } else { word };
+            self.op(Op::St { value: ra, base: sp, offset: -place });
+            self.check_stack(bytes, -place - word);
+            if !saved {
+                self.op(Op::Ld { dst: ra, base: sp, offset: -word });
+            }
         }
-        self.move_stack_pointer(-(self.frame.bytes() as i64));
+        if saves && !saved && !near {
+            self.step_stack_pointer(word - depth);
+            self.op(Op::St { value: ra, base: sp, offset: -word });
+            self.move_stack_pointer(depth - word - bytes);
+        } else {
+            if saves && !saved {
+                self.op(Op::St { value: ra, base: sp, offset: -depth });
+            }
+            self.move_stack_pointer(-bytes);
+        }
         for (index, reg) in self.saved_registers() {
             self.store_slot(reg, index);
         }
     }
 
-    /// Gives everything back and returns.
-    pub(super) fn epilog(&mut self) {
-        let word = i64::from(self.word.bytes());
+    /// Traps if the stack pointer would be below the limit with a frame of `bytes`. Changes `%ra`; the
+    /// word at `spare` from the stack pointer is free.
+    fn check_stack(&mut self, bytes: i64, spare: i64) {
+        let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
+        self.lane_word(ra, LaneField::StackLimit);
+        self.op(Op::Sub { dst: ra, a: sp, b: ra });
+        if self.layout.fits(Opcode::Subi, bytes) {
+            self.op(Op::Subi { dst: ra, src: ra, imm: bytes });
+        } else {
+            let other = Gpr::new(0);
+            self.op(Op::St { value: other, base: sp, offset: spare });
+            self.constant(other, bytes);
+            self.op(Op::Sub { dst: ra, a: ra, b: other });
+            self.op(Op::Ld { dst: other, base: sp, offset: spare });
+        }
+        // Of all lanes that run this the stack pointers are equally high: they agree.
+        let none_left = Pred::new(0);
+        self.op(Op::Isneg { dst: none_left, src: ra });
+        self.code.set_trap(TrapCode::STACK_OVERFLOW);
+        self.guarded(none_left, Op::Trap {});
+    }
+
+    /// Gives everything back, with the stack pointer `shift` bytes above what it was at the entry.
+    /// Changes no register of the lower half.
+    pub(super) fn epilog(&mut self, shift: i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         for (index, reg) in self.saved_registers() {
             self.load_slot(reg, index);
         }
-        self.move_stack_pointer(self.frame.bytes() as i64);
-        if self.frame.saves_return_address {
-            self.op(Op::Ld { dst: ra, base: sp, offset: -word });
+        let bytes = self.frame.bytes().cast_signed();
+        if !self.frame.saves_return_address {
+            self.step_stack_pointer(bytes + shift);
+            return;
         }
-        self.op(Op::Jmpr { target: ra });
+        let depth = self.frame.return_address_depth();
+        if self.layout.fits(Opcode::Ld, -depth - shift) {
+            self.move_stack_pointer(bytes + shift);
+            self.op(Op::Ld { dst: ra, base: sp, offset: -depth - shift });
+        } else {
+            self.move_stack_pointer(bytes - depth);
+            self.op(Op::Ld { dst: ra, base: sp, offset: 0 });
+            self.step_stack_pointer(depth + shift);
+        }
     }
 
     /// Saved registers with the numbers of their slots, which follow the spill slots.
     fn saved_registers(&self) -> Vec<(u32, Gpr)> {
-        (self.frame.slots..).zip(self.frame.saved.iter().copied()).collect()
+        (self.frame.spills..).zip(self.frame.saved.iter().copied()).collect()
     }
 
     /// Adds to the stack pointer; over large distances by way of the scratch register.
@@ -134,6 +251,20 @@ impl Emitter<'_> {
         } else {
             self.constant(ra, bytes);
             self.op(Op::Add { dst: sp, a: sp, b: ra });
+        }
+    }
+
+    /// Adds to the stack pointer without another register, in as many steps as it takes.
+    fn step_stack_pointer(&mut self, bytes: i64) {
+        let sp = self.roles.stack_pointer();
+        let word = i64::from(self.word.bytes());
+        let range = self.layout.immediate_range(Opcode::Addi);
+        let mut rest = bytes;
+        while rest != 0 {
+            // In words, so that the stack pointer stays aligned.
+            let imm = rest.clamp(range.start() / word * word, range.end() / word * word);
+            self.op(Op::Addi { dst: sp, src: sp, imm });
+            rest -= imm;
         }
     }
 }

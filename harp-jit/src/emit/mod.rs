@@ -4,36 +4,55 @@
 //! get their final form: `split` stands right before its branch, with nothing between. `%ra` is the
 //! scratch register; a function that needs it saves it first.
 
-use cranelift_codegen::ir::{SourceLoc, TrapCode};
-use harp_isa::abi::RegisterRoles;
+use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred};
 
 use crate::error::CompileError;
 use crate::regalloc::{Allocated, Location, Step};
-use crate::vcode::{BlockId, MInst, MOperand, VCode};
+use crate::vcode::{BlockId, Callee, MInst, MOperand, VCode};
 
+mod body;
 mod code;
 mod constant;
 mod frame;
 mod layout;
 mod moves;
+mod placement;
 
+pub(crate) use body::Body;
 use code::CodeBuffer;
-pub(crate) use code::CodeTooLarge;
 use frame::Frame;
 pub(crate) use frame::lane_stack_bytes;
+pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
 
-/// Machine code of one function.
+/// Machine instructions of one function, to be placed next to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Emitted {
-    /// The encoded instructions; position independent.
-    pub(crate) bytes: Vec<u8>,
-    /// From which offset on code belongs to which place in the source, ascending.
-    pub(crate) places: Vec<(u32, SourceLoc)>,
-    /// The codes of `trap` instructions by offset, ascending.
-    pub(crate) traps: Vec<(u32, TrapCode)>,
-    /// Bytes of stack that the function takes.
-    pub(crate) frame_bytes: u64,
+    pub(crate) body: Body,
+    pub(crate) stack: StackUse,
+    /// The size of the stacks that it runs on.
+    pub(crate) lane_stack_bytes: u64,
+}
+
+/// What a function takes of the stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StackUse {
+    /// Bytes of its frame.
+    pub(crate) frame: u64,
+    /// Bytes with the functions that it calls, at most; none if that is not known.
+    pub(crate) total: Option<u64>,
+    /// Whether it looks at the stack's limit before it takes its frame.
+    pub(crate) checks: bool,
+}
+
+/// How functions are emitted that find the lane control block and the end of the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneStack {
+    /// A kernel, which is given the stack that it needs: with functions that it calls, if any, of the
+    /// size given.
+    OfKernel { shared: Option<u32> },
+    /// A function on a stack of this many bytes.
+    OfFunction { bytes: u32 },
 }
 
 /// Why a function cannot be emitted.
@@ -67,31 +86,50 @@ impl EmitError {
     }
 }
 
-/// The largest stack that a lane can be given.
-pub(crate) const MAX_LANE_STACK: u64 = 1 << 20;
+/// The largest stack that a lane of a kernel without calls can be given.
+const MAX_LANE_STACK: u64 = 1 << 20;
 
-/// Emits `vcode` with the registers and slots of `allocated`.
+/// Emits `vcode` with the registers and slots of `allocated`. `unchecked_stack` gives what a function
+/// that is called takes of the stack without a look at the limit, if that is known.
 ///
 /// # Errors
 ///
-/// If the code or the frame is larger than the machine can address.
+/// If the frame is larger than the stack.
 pub(crate) fn emit(
     vcode: &VCode,
     allocated: &Allocated,
     arch: ArchId,
+    lane_stack: LaneStack,
+    unchecked_stack: &dyn Fn(&str) -> Option<u64>,
 ) -> Result<Emitted, EmitError> {
     let frame = Frame::new(vcode, allocated, arch);
-    if frame.bytes() > MAX_LANE_STACK / 2 {
-        return Err(EmitError::Frame { given: frame.bytes(), limit: MAX_LANE_STACK / 2 });
+    let reserve = u64::from(stack_reserve_bytes(arch.word()));
+    let total = total_stack(vcode, frame.bytes(), arch.word(), unchecked_stack);
+    let checks = matches!(lane_stack, LaneStack::OfFunction { .. })
+        && total.is_none_or(|total| total > reserve);
+    // Below the frame, there is to be the reserve of functions that do not look at the limit.
+    let (given, limit, stack_bytes) = match lane_stack {
+        LaneStack::OfKernel { shared: None } => {
+            let needed = lane_stack_bytes(frame.bytes().min(MAX_LANE_STACK), arch.word());
+            (frame.bytes(), MAX_LANE_STACK / 2, needed)
+        }
+        LaneStack::OfKernel { shared: Some(bytes) } | LaneStack::OfFunction { bytes } => {
+            (frame.bytes().saturating_add(reserve), bytes.into(), bytes.into())
+        }
+    };
+    let stack = StackUse { frame: frame.bytes(), total, checks };
+    if stack_bytes < lane_stack_bytes(given, arch.word()) || given > limit {
+        return Err(EmitError::Frame { given, limit });
     }
     let mut emitter = Emitter {
         vcode,
         allocated,
         layout: Layout::new(arch),
         roles: RegisterRoles::new(arch),
-        lane_stack_log2: frame.lane_stack_bytes().trailing_zeros(),
+        lane_stack_log2: stack_bytes.trailing_zeros(),
+        checks_stack: checks,
         word: arch.word(),
-        code: CodeBuffer::new(arch, vcode.blocks.len()),
+        code: CodeBuffer::new(vcode.blocks.len()),
         frame,
     };
     for id in layout::order(vcode) {
@@ -111,10 +149,32 @@ pub(crate) fn emit(
             }
         }
     }
-    let frame_bytes = emitter.frame.bytes();
-    let mut emitted = emitter.code.finish()?;
-    emitted.frame_bytes = frame_bytes;
-    Ok(emitted)
+    Ok(Emitted { body: emitter.code.finish(), stack, lane_stack_bytes: stack_bytes })
+}
+
+/// The frame and the deepest of the functions that are called from it or in its place; none if
+/// nothing is known about one of them.
+fn total_stack(
+    vcode: &VCode,
+    frame: u64,
+    word: harp_isa::WordSize,
+    unchecked_stack: &dyn Fn(&str) -> Option<u64>,
+) -> Option<u64> {
+    let known = |callee: &Callee| match callee {
+        Callee::Symbol { symbol, .. } => unchecked_stack(&vcode.symbols[symbol.index()]),
+        Callee::Register(_) => None,
+    };
+    vcode.insts.iter().try_fold(frame, |deepest, inst| {
+        let depth = match inst {
+            MInst::Call { callee, .. } => frame.checked_add(known(callee)?)?,
+            MInst::TailCall { callee, shift, .. } => {
+                let lower = shift.min(&0).unsigned_abs() * u64::from(word.bytes());
+                lower.checked_add(known(callee)?)?
+            }
+            _ => 0,
+        };
+        Some(deepest.max(depth))
+    })
 }
 
 /// The state of emission.
@@ -126,6 +186,7 @@ struct Emitter<'a> {
     word: harp_isa::WordSize,
     frame: Frame,
     lane_stack_log2: u32,
+    checks_stack: bool,
     code: CodeBuffer,
 }
 
@@ -175,11 +236,46 @@ impl Emitter<'_> {
                 self.code.jump(Some(condition), *taken);
                 self.code.jump(None, *not_taken);
             }
-            MInst::Ret => self.epilog(),
+            MInst::LoadWord { word, .. } => {
+                let dst = gpr();
+                self.load_word(dst, self.frame.word_offset(*word));
+            }
+            MInst::StoreWord { word, .. } => {
+                let src = gpr();
+                self.store_word(src, self.frame.word_offset(*word));
+            }
+            MInst::Address { symbol, .. } => {
+                let dst = gpr();
+                self.code.address(dst, *symbol);
+            }
+            MInst::Call { callee, popped, .. } => {
+                match *callee {
+                    Callee::Symbol { symbol, far } => self.code.call(symbol, far),
+                    Callee::Register(_) => {
+                        let link = self.roles.return_address();
+                        let target = gpr();
+                        self.op(Op::Jalr { link, target });
+                    }
+                }
+                self.move_stack_pointer(-i64::from(*popped) * i64::from(self.word.bytes()));
+            }
+            MInst::TailCall { callee, target, shift, .. } => {
+                self.epilog(shift * i64::from(self.word.bytes()));
+                match *callee {
+                    Callee::Symbol { symbol, .. } => self.code.tail_jump(symbol, *target),
+                    Callee::Register(_) => self.op(Op::Jmpr { target: *target }),
+                }
+            }
+            MInst::Ret { .. } => {
+                let popped = i64::from(self.vcode.frame.popped_words);
+                self.epilog(popped * i64::from(self.word.bytes()));
+                self.op(Op::Jmpr { target: self.roles.return_address() });
+            }
         }
     }
 
     fn machine_inst(&mut self, index: usize, opcode: Opcode, guarded: bool, operands: &[MOperand]) {
+        let in_slots = operands.contains(&MOperand::StackSlots);
         let mut regs = self.allocated.operands(index);
         let guard = guarded.then(|| expect_pred(regs.next()));
         let mut register = || match regs.next() {
@@ -187,9 +283,10 @@ impl Emitter<'_> {
             Some(Location::Pred(reg)) => Operand::Pred(reg),
             _ => unreachable!("instructions ask for registers, one an operand"),
         };
-        let operands: Vec<Operand> = operands
+        let mut operands: Vec<Operand> = operands
             .iter()
             .map(|operand| match operand {
+                MOperand::StackSlots => Operand::Gpr(self.roles.stack_pointer()),
                 MOperand::Def(_) | MOperand::Use(_) => register(),
                 MOperand::Mod { .. } => {
                     let old = register();
@@ -200,6 +297,11 @@ impl Emitter<'_> {
                 MOperand::Imm(imm) => Operand::Imm(*imm),
             })
             .collect();
+        if in_slots && let [.., base, Operand::Imm(offset)] = operands.as_mut_slice() {
+            let place = self.frame.stack_slot_offset(*offset);
+            let (register, rest) = self.stack_address(opcode, place);
+            (*base, *offset) = (Operand::Gpr(register), rest);
+        }
         let op = Op::from_operands(opcode, &operands)
             .expect("instruction selection fills operands to the table's description");
         self.code.push(Instruction { guard, op });

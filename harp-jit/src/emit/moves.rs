@@ -26,20 +26,28 @@ impl Emitter<'_> {
 
     /// `slot = src`, a general register.
     pub(super) fn store_slot(&mut self, src: Gpr, index: u32) {
-        let offset = self.frame.slot_offset(index);
-        let (base, offset) = self.slot_address(Opcode::St, offset);
-        self.op(Op::St { value: src, base, offset });
+        self.store_word(src, self.frame.spill_offset(index));
     }
 
     /// `dst = slot`, a general register.
     pub(super) fn load_slot(&mut self, dst: Gpr, index: u32) {
-        let offset = self.frame.slot_offset(index);
-        let (base, offset) = self.slot_address(Opcode::Ld, offset);
+        self.load_word(dst, self.frame.spill_offset(index));
+    }
+
+    /// Stores a word at an offset from the stack pointer.
+    pub(super) fn store_word(&mut self, value: Gpr, offset: i64) {
+        let (base, offset) = self.stack_address(Opcode::St, offset);
+        self.op(Op::St { value, base, offset });
+    }
+
+    /// Loads the word at an offset from the stack pointer.
+    pub(super) fn load_word(&mut self, dst: Gpr, offset: i64) {
+        let (base, offset) = self.stack_address(Opcode::Ld, offset);
         self.op(Op::Ld { dst, base, offset });
     }
 
     /// Base and offset for an access to the frame; computes the base where the offset is too large.
-    fn slot_address(&mut self, opcode: Opcode, offset: i64) -> (Gpr, i64) {
+    pub(super) fn stack_address(&mut self, opcode: Opcode, offset: i64) -> (Gpr, i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         if self.layout.fits(opcode, offset) {
             return (sp, offset);
@@ -51,7 +59,7 @@ impl Emitter<'_> {
 
     fn spill_pred(&mut self, src: Pred, index: u32) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
-        let offset = self.frame.slot_offset(index);
+        let offset = self.frame.spill_offset(index);
         let far = !self.layout.fits(Opcode::St, offset);
         if far {
             self.move_stack_pointer(offset);

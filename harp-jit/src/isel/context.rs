@@ -8,6 +8,7 @@ use smallvec::smallvec;
 use super::rules::*;
 use super::{Lower, fits_register};
 use crate::builder::word_int;
+use crate::compile::Execution;
 use crate::vcode::{MInst, MOperand};
 
 /// Operands of truth values are followed this deep.
@@ -56,28 +57,53 @@ impl Lower<'_> {
         }
     }
 
-    /// Base register and offset of an access; a constant that was added to the address moves into
-    /// the offset where it fits.
-    fn address(&mut self, op: MachOp, address: Value, offset: i64) -> (Reg, i64) {
+    /// Base and offset of an access. A constant that was added to the address moves into the offset
+    /// where it fits; an access to a stack slot needs no address of its own.
+    fn address(&mut self, op: MachOp, address: Value, offset: i64) -> (MOperand, i64) {
+        if let Some(slot) = self.slot_access(address, offset) {
+            return (MOperand::StackSlots, slot);
+        }
         if let Some(inst) = self.defining_inst(address)
             && let InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } =
                 self.func.dfg.insts[inst]
         {
             for (base, added) in [(x, y), (y, x)] {
                 let sum = self.constant(added).and_then(|k| offset.checked_add(k));
+                if let Some(slot) = sum.and_then(|sum| self.slot_access(base, sum)) {
+                    return (MOperand::StackSlots, slot);
+                }
                 if let Some(fit) = sum.and_then(|sum| self.fits(&op, sum)) {
-                    return (self.value_gpr(base), fit);
+                    return (MOperand::Use(self.value_gpr(base)), fit);
                 }
             }
         }
         let base = self.value_gpr(address);
         match self.fits(&op, offset) {
-            Some(fit) => (base, fit),
+            Some(fit) => (MOperand::Use(base), fit),
             None => {
                 let offset = self.emit_const(offset);
                 let uses = [MOperand::Use(base), MOperand::Use(offset)];
-                (self.define(MachOp::Add, RegClass::Gpr, uses), 0)
+                (MOperand::Use(self.define(MachOp::Add, RegClass::Gpr, uses)), 0)
             }
+        }
+    }
+
+    /// The place of an access among the stack slots; only such as the slots can have.
+    fn slot_access(&self, address: Value, offset: i64) -> Option<i64> {
+        let place = self.slot_offset(self.defining_inst(address)?)?.checked_add(offset)?;
+        let bytes = i64::try_from(self.vcode.frame.slot_bytes).ok()?;
+        (0..bytes).contains(&place).then_some(place)
+    }
+}
+
+impl Lower<'_> {
+    /// Of the forms of an atomic instruction the one for the type.
+    fn atomic_form(&self, ty: Type, word: MachOp, half: MachOp) -> Option<MachOp> {
+        match (self.word(), ty) {
+            _ if !self.arch.has_extension() => None,
+            (WordSize::Four, I32) | (WordSize::Eight, I64) => Some(word),
+            (WordSize::Eight, I32) => Some(half),
+            _ => None,
         }
     }
 }
@@ -182,6 +208,14 @@ impl Context for Lower<'_> {
         self.word_bits() / 2
     }
 
+    fn word_bytes(&mut self) -> i64 {
+        self.word().bytes().into()
+    }
+
+    fn ty_bytes(&mut self, ty: Type) -> i64 {
+        ty.bytes().into()
+    }
+
     fn ty_bits(&mut self, ty: Type) -> i64 {
         ty.bits().into()
     }
@@ -202,12 +236,24 @@ impl Context for Lower<'_> {
         a.wrapping_sub(b)
     }
 
+    fn i64_half(&mut self, a: i64) -> i64 {
+        a / 2
+    }
+
     fn i64_add(&mut self, a: i64, b: i64) -> i64 {
         a.wrapping_add(b)
     }
 
+    fn i64_not(&mut self, a: i64) -> i64 {
+        !a
+    }
+
     fn low_ones(&mut self, count: i64) -> i64 {
         low_ones(count)
+    }
+
+    fn byte_ones(&mut self, ty: Type) -> i64 {
+        0x0101_0101_0101_0101 & low_ones(ty.bits().into())
     }
 
     fn stripes(&mut self, ty: Type, width: i64) -> i64 {
@@ -221,6 +267,29 @@ impl Context for Lower<'_> {
             WordSize::Four => f32::INFINITY.to_bits().into(),
             WordSize::Eight => f64::INFINITY.to_bits().cast_signed(),
         }
+    }
+
+    fn infinity_of(&mut self, ty: Type) -> i64 {
+        if ty == F64 {
+            f64::INFINITY.to_bits().cast_signed()
+        } else {
+            f32::INFINITY.to_bits().into()
+        }
+    }
+
+    fn finite_const(&mut self, zero: i64, value: Value) -> Option<i64> {
+        if self.arch.has_extension() {
+            return None;
+        }
+        let bits = self.constant(value)?;
+        let (number, native) = match self.func.dfg.value_type(value) {
+            F32 => (f32::from_bits(bits as u32).into(), WordSize::Four),
+            _ => (f64::from_bits(bits.cast_unsigned()), WordSize::Eight),
+        };
+        if number.is_infinite() || number.is_nan() || self.word() != native {
+            return None;
+        }
+        Some(if number == 0.0 { zero } else { bits })
     }
 
     fn float_sign(&mut self, ty: Type) -> i64 {
@@ -275,6 +344,13 @@ impl Context for Lower<'_> {
         Some(self.constant(value) == Some(wanted))
     }
 
+    fn defined_by(&mut self, value: Value) -> Option<Inst> {
+        let inst = self.defining_inst(value)?;
+        let opcode = self.func.dfg.insts[inst].opcode();
+        let plain = !opcode.is_call() && !opcode.can_load() && !opcode.can_trap();
+        (plain && !self.has_effect(inst)).then_some(inst)
+    }
+
     fn bool_value(&mut self, value: Value) -> Option<Value> {
         self.is_bool(value, BOOL_DEPTH).then_some(value)
     }
@@ -327,6 +403,16 @@ impl Context for Lower<'_> {
         new
     }
 
+    fn rri_if(&mut self, op: &MachOp, condition: Reg, old: Reg, imm: i64) -> Reg {
+        let new = self.new_gpr();
+        self.inst_code.push(MInst::Op {
+            opcode: *op,
+            guard: Some(condition),
+            operands: smallvec![MOperand::Mod { old, new }, MOperand::Use(old), MOperand::Imm(imm)],
+        });
+        new
+    }
+
     fn bool_reg(&mut self, pred: Reg) -> Reg {
         if self.arch.has_extension() {
             return self.define(MachOp::Ptor, RegClass::Gpr, [MOperand::Use(pred)]);
@@ -343,7 +429,7 @@ impl Context for Lower<'_> {
 
     fn load_at(&mut self, op: &MachOp, address: Value, offset: Offset32, extra: i64) -> Reg {
         let (base, offset) = self.address(*op, address, i64::from(offset) + extra);
-        self.define(*op, RegClass::Gpr, [MOperand::Use(base), MOperand::Imm(offset)])
+        self.define(*op, RegClass::Gpr, [base, MOperand::Imm(offset)])
     }
 
     fn store_at(
@@ -355,7 +441,7 @@ impl Context for Lower<'_> {
         extra: i64,
     ) -> InstOutput {
         let (base, offset) = self.address(*op, address, i64::from(offset) + extra);
-        self.emit_op(*op, [MOperand::Use(value), MOperand::Use(base), MOperand::Imm(offset)]);
+        self.emit_op(*op, [MOperand::Use(value), base, MOperand::Imm(offset)]);
         InstOutput(None)
     }
 
@@ -384,8 +470,50 @@ impl Context for Lower<'_> {
         }
     }
 
+    fn address_of(&mut self, address: Value, offset: Offset32) -> Reg {
+        let base = self.value_gpr(address);
+        match i64::from(offset) {
+            0 => base,
+            offset => constructor_add_imm(self, base, offset),
+        }
+    }
+
+    fn store_word(&mut self, value: Reg, address: Reg) -> InstOutput {
+        let operands = [MOperand::Use(value), MOperand::Use(address), MOperand::Imm(0)];
+        self.emit_op(MachOp::St, operands);
+        InstOutput(None)
+    }
+
+    fn single_lane(&mut self) -> bool {
+        self.execution == Execution::SingleLane
+    }
+
+    fn amo(&mut self, ty: Type, op: &AtomicRmwOp) -> Option<MachOp> {
+        let [word, half] = match op {
+            AtomicRmwOp::Add => [MachOp::AmoAdd, MachOp::AmoAddw],
+            AtomicRmwOp::And => [MachOp::AmoAnd, MachOp::AmoAndw],
+            AtomicRmwOp::Or => [MachOp::AmoOr, MachOp::AmoOrw],
+            AtomicRmwOp::Xor => [MachOp::AmoXor, MachOp::AmoXorw],
+            AtomicRmwOp::Smin => [MachOp::AmoMin, MachOp::AmoMinw],
+            AtomicRmwOp::Smax => [MachOp::AmoMax, MachOp::AmoMaxw],
+            AtomicRmwOp::Umin => [MachOp::AmoMinu, MachOp::AmoMinuw],
+            AtomicRmwOp::Umax => [MachOp::AmoMaxu, MachOp::AmoMaxuw],
+            AtomicRmwOp::Xchg => [MachOp::AmoSwap, MachOp::AmoSwapw],
+            AtomicRmwOp::Sub | AtomicRmwOp::Nand => return None,
+        };
+        self.atomic_form(ty, word, half)
+    }
+
+    fn compare_and_swap(&mut self, ty: Type) -> Option<MachOp> {
+        self.atomic_form(ty, MachOp::Cas, MachOp::Casw)
+    }
+
     fn both(&mut self, _first: InstOutput, second: InstOutput) -> InstOutput {
         second
+    }
+
+    fn no_output(&mut self) -> InstOutput {
+        InstOutput(None)
     }
 
     fn output_reg(&mut self, reg: Reg) -> InstOutput {

@@ -13,30 +13,50 @@ use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode, SourceLoc, Type, Value,
     ValueDef,
 };
-use harp_isa::abi::{KernelEntry, LaneField};
+use harp_isa::abi::LaneField;
 use harp_isa::{ArchId, Layout, RegClass, WordSize};
+use hashbrown::HashMap;
 use smallvec::smallvec;
 
 use crate::builder::word_int;
+use crate::compile::{EntryKind, Execution};
 use crate::divergence::Plan;
 use crate::error::Unsupported;
 use crate::intrinsic::{Dimension, Intrinsic};
-use crate::vcode::{BlockId, MInst, MOperand, Reg, VBlock, VCode};
+use crate::symbols::Symbols;
+use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
+mod calls;
 mod context;
 mod order;
+mod reasons;
 mod rules;
 
+use calls::SlotLayout;
 use order::{BlockOrder, Lowered};
+
+/// What instruction selection knows besides the function.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) arch: ArchId,
+    pub(crate) entry: EntryKind,
+    pub(crate) execution: Execution,
+    pub(crate) symbols: &'a dyn Symbols,
+}
 
 /// The code of `func` over virtual registers, with `split` and `join` where `plan` wants them.
 ///
 /// # Errors
 ///
 /// If an instruction is not covered.
-pub(crate) fn select(func: &Function, plan: &Plan, arch: ArchId) -> Result<VCode, Unsupported> {
-    let mut lower = Lower::new(func, arch);
+pub(crate) fn select(
+    func: &Function,
+    plan: &Plan,
+    target: Target<'_>,
+) -> Result<VCode, Unsupported> {
+    let mut lower = Lower::new(func, target);
     lower.check_types()?;
+    lower.check_slots()?;
     let order = BlockOrder::new(func);
     let mut blocks = vec![VBlock::default(); order.len()];
     let mut code = Vec::with_capacity(order.len());
@@ -58,6 +78,11 @@ type Placed = (MInst, SourceLoc);
 struct Lower<'a> {
     func: &'a Function,
     arch: ArchId,
+    entry: EntryKind,
+    execution: Execution,
+    symbols: &'a dyn Symbols,
+    symbol_numbers: HashMap<String, Symbol>,
+    slots: SlotLayout,
     layout: Layout,
     vcode: VCode,
     /// The general register and the predicate in which a value is wanted.
@@ -74,12 +99,19 @@ struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    fn new(func: &'a Function, arch: ArchId) -> Self {
+    fn new(func: &'a Function, target: Target<'a>) -> Self {
+        let Target { arch, entry, execution, symbols } = target;
+        let (frame, slots) = calls::frame_needs(func, arch);
         Lower {
             func,
             arch,
+            entry,
+            execution,
+            symbols,
+            symbol_numbers: HashMap::new(),
+            slots,
             layout: Layout::new(arch),
-            vcode: VCode::default(),
+            vcode: VCode { frame, ..VCode::default() },
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
             global_id_x: None,
@@ -152,18 +184,10 @@ impl<'a> Lower<'a> {
     /// The parameters of a block; those of the entry arrive in registers.
     fn params(&mut self, clif: Block, block: &mut VBlock) -> Result<(), Unsupported> {
         let params = self.func.dfg.block_params(clif);
-        let regs: Vec<Reg> = params.iter().map(|&param| self.value_gpr(param)).collect();
         if self.func.layout.entry_block() == Some(clif) {
-            let &[arguments] = regs.as_slice() else {
-                let inst = self.func.layout.first_inst(clif).expect("a block is not empty");
-                let what = format!("a kernel with {} parameters", regs.len());
-                return Err(Unsupported { inst, block: clif, what });
-            };
-            let mut defs = smallvec![(arguments, KernelEntry::ARGUMENTS)];
-            defs.extend(self.global_id_x.map(|reg| (reg, KernelEntry::GLOBAL_ID_X)));
-            self.inst_code.push(MInst::Args { defs });
+            self.entry_params(clif)?;
         } else {
-            block.params = regs;
+            block.params = params.iter().map(|&param| self.value_gpr(param)).collect();
         }
         for &param in params {
             if let Some(wanted) = self.preds[param] {
@@ -197,8 +221,13 @@ impl<'a> Lower<'a> {
                 block.succs = smallvec![taken, not_taken];
             }
             InstructionData::Trap { code, .. } => self.inst_code.push(MInst::Trap { code }),
-            InstructionData::MultiAry { opcode: Opcode::Return, ref args } if args.is_empty() => {
-                self.inst_code.push(MInst::Ret);
+            InstructionData::MultiAry { opcode: Opcode::Return, ref args } => {
+                self.return_(args.as_slice(&self.func.dfg.value_lists));
+            }
+            InstructionData::Call { opcode: Opcode::ReturnCall, .. }
+            | InstructionData::CallIndirect { opcode: Opcode::ReturnCallIndirect, .. } => {
+                self.check_address(inst, clif)?;
+                self.tail_call(inst, clif)?;
             }
             ref data => {
                 let what = format!("the instruction `{}` here", data.opcode());
@@ -252,16 +281,19 @@ impl<'a> Lower<'a> {
     fn inst(&mut self, inst: Inst, block: Block) -> Result<(), Unsupported> {
         let opcode = self.func.dfg.insts[inst].opcode();
         let refuse = |what: String| Unsupported { inst, block, what };
+        self.check_address(inst, block)?;
         if opcode.is_call() {
-            let intrinsic = Intrinsic::of_call(self.func, inst)
-                .ok_or_else(|| refuse("a call of a function".to_owned()))?;
-            self.intrinsic(intrinsic, inst);
+            return match Intrinsic::of_call(self.func, inst) {
+                Some(intrinsic) => self.intrinsic(intrinsic, inst, block),
+                None if self.func.dfg.call_signature(inst).is_some() => self.call(inst, block),
+                None => Err(refuse(format!("`{opcode}`"))),
+            };
+        }
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        if let (Some(value), Some(address)) = (result, self.place_address(inst)) {
+            self.define_gpr(value, address);
             return Ok(());
         }
-        self.check_address(inst, block)?;
-        let arch = self.arch;
-        let no_rule = || refuse(format!("`{opcode}` with these operands on {arch}"));
-        let result = self.func.dfg.inst_results(inst).first().copied();
         if let Some(value) = result {
             let truth = matches!(opcode, Opcode::Icmp | Opcode::Fcmp);
             if truth || self.preds[value].is_some() {
@@ -270,12 +302,14 @@ impl<'a> Lower<'a> {
                         self.define_pred(value, pred);
                         return Ok(());
                     }
-                    None if truth => return Err(no_rule()),
+                    None if truth => return Err(refuse(self.reason(inst))),
                     None => {}
                 }
             }
         }
-        let output = rules::constructor_lower(self, inst).ok_or_else(no_rule)?;
+        let Some(output) = rules::constructor_lower(self, inst) else {
+            return Err(refuse(self.reason(inst)));
+        };
         if let (Some(value), rules::InstOutput(Some(reg))) = (result, output) {
             self.define_gpr(value, reg);
         }
@@ -287,6 +321,12 @@ impl<'a> Lower<'a> {
         let address = match self.func.dfg.insts[inst] {
             InstructionData::Load { arg, .. } => arg,
             InstructionData::Store { args, .. } => args[1],
+            InstructionData::CallIndirect { .. }
+            | InstructionData::AtomicRmw { .. }
+            | InstructionData::AtomicCas { .. } => self.func.dfg.inst_args(inst)[0],
+            InstructionData::StackAddr { .. }
+            | InstructionData::FuncAddr { .. }
+            | InstructionData::UnaryGlobalValue { .. } => self.func.dfg.first_result(inst),
             _ => return Ok(()),
         };
         let ty = self.func.dfg.value_type(address);
@@ -297,12 +337,22 @@ impl<'a> Lower<'a> {
         Err(Unsupported { inst, block, what })
     }
 
-    fn intrinsic(&mut self, intrinsic: Intrinsic, inst: Inst) {
+    fn intrinsic(
+        &mut self,
+        intrinsic: Intrinsic,
+        inst: Inst,
+        block: Block,
+    ) -> Result<(), Unsupported> {
         let value = self.func.dfg.first_result(inst);
         let reg = match intrinsic {
             Intrinsic::LaneId => self.lane_word(LaneField::Lane),
             Intrinsic::WarpId => self.lane_word(LaneField::Warp),
             Intrinsic::CoreId => self.lane_word(LaneField::Core),
+            Intrinsic::GlobalId(Dimension::X) if self.entry == EntryKind::Function => {
+                let what = "the position in the first dimension outside of kernels, where it is \
+                            to be an argument";
+                return Err(Unsupported { inst, block, what: what.to_owned() });
+            }
             Intrinsic::GlobalId(Dimension::X) => {
                 let vcode = &mut self.vcode;
                 *self.global_id_x.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
@@ -312,6 +362,7 @@ impl<'a> Lower<'a> {
             Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
         };
         self.define_gpr(value, reg);
+        Ok(())
     }
 
     fn lane_word(&mut self, field: LaneField) -> Reg {

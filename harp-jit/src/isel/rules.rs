@@ -2,9 +2,9 @@
 
 pub(super) use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 pub(super) use cranelift_codegen::ir::immediates::Offset32;
-pub(super) use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32};
+pub(super) use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 pub(super) use cranelift_codegen::ir::{
-    BlockCall, Inst, InstructionData, MemFlags, Opcode, Type, Value, ValueList,
+    AtomicRmwOp, BlockCall, Inst, InstructionData, MemFlags, Opcode, Type, Value, ValueList,
 };
 pub(super) use harp_isa::Opcode as MachOp;
 
@@ -34,5 +34,6 @@ mod generated {
 }
 
 pub(super) use generated::{
-    Context, constructor_lower, constructor_lower_pred, constructor_zext, constructor_zext_reg,
+    Context, constructor_add_imm, constructor_and_imm, constructor_lower, constructor_lower_pred,
+    constructor_sext, constructor_zext, constructor_zext_reg,
 };

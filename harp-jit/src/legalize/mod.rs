@@ -1,10 +1,15 @@
-//! Makes all control flow of a function explicit.
+//! Brings functions to a form that instruction selection covers.
 //!
-//! Instruction selection cannot make control flow once it is planned which branches diverge, and the
-//! mid-end hides some: it turns branches to traps into conditional traps. So this stage stands
-//! between the mid-end and the analyses.
+//! It has three steps, because the mid-end does well on the results of the first two:
 //!
-//! It assumes a verified function. Afterwards
+//! 1. [`single_results`], before the mid-end: operations with several results are taken apart.
+//! 2. [`fit_word`], after the mid-end, which runs again if anything was done: integers of two words
+//!    become pairs of words.
+//! 3. [`legalize`]: all control flow is made explicit. Instruction selection cannot make control flow
+//!    once it is planned which branches diverge, and the mid-end hides some: it turns branches to traps
+//!    into conditional traps. So this step stands between the mid-end and the analyses.
+//!
+//! Each assumes a verified function. After the last
 //!
 //! * there is no conditional trap and no overflow trap: they are branches to blocks of one `trap`;
 //! * `sdiv` cannot overflow: the check for it is a branch of its own (division by zero remains the
@@ -18,13 +23,81 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode,
+    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types,
 };
+use harp_isa::{ArchId, WordSize};
 
+use crate::compile::Execution;
+use crate::error::Unsupported;
+
+mod float;
+mod globals;
+mod memory;
+mod pairs;
 mod switch;
 #[cfg(test)]
 mod tests;
 mod traps;
+mod wide;
+
+/// Refuses integers that are wider than 64 bits, before the mid-end makes some of its own.
+///
+/// # Errors
+///
+/// The first instruction that makes one, or, for a block's parameter, the first of the block.
+pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
+    let dfg = &func.dfg;
+    for block in func.layout.blocks() {
+        let first = func.layout.first_inst(block);
+        let params = first
+            .into_iter()
+            .flat_map(|inst| dfg.block_params(block).iter().map(move |&param| (inst, param)));
+        let results = func
+            .layout
+            .block_insts(block)
+            .flat_map(|inst| dfg.inst_results(inst).iter().map(move |&result| (inst, result)));
+        let wide = |&(_, value): &(Inst, Value)| {
+            dfg.value_type(value).is_int() && dfg.value_type(value).bits() > 64
+        };
+        if let Some((inst, value)) = params.chain(results).find(wide) {
+            let what = format!("a value of type {}", dfg.value_type(value));
+            return Err(Unsupported { inst, block, what });
+        }
+    }
+    Ok(())
+}
+
+/// See [`globals`].
+pub(crate) use globals::expand_global_values;
+
+/// Takes operations with several integers as results apart: sums with carry, `isplit`.
+pub(crate) fn single_results(func: &mut Function) {
+    pairs::single_results(func);
+}
+
+/// Replaces integers that are wider than a word by pairs, the low half first. Returns whether that
+/// was worth another run of the mid-end.
+///
+/// `i64` becomes two `i32` on 4-byte words. `i128` is nothing that users may ask for, but the mid-end
+/// makes comparisons of that type, which become those of two `i64` again.
+///
+/// # Errors
+///
+/// The first operation on wide integers that is not covered.
+pub(crate) fn fit_word(
+    func: &mut Function,
+    arch: ArchId,
+    execution: Execution,
+) -> Result<bool, Unsupported> {
+    wide::expand(func, types::I128)?;
+    let accesses = memory::expand(func, arch, execution)?;
+    let floats = float::expand(func, arch);
+    let integers = match arch.word() {
+        WordSize::Four => wide::expand(func, types::I64)?,
+        WordSize::Eight => false,
+    };
+    Ok(accesses || floats || integers)
+}
 
 /// See the [module](self).
 pub(crate) fn legalize(func: &mut Function) {

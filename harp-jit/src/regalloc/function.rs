@@ -8,8 +8,11 @@ use regalloc2::{
     Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, VReg,
 };
 
+use harp_isa::Gpr;
+use hashbrown::HashMap;
+
 use super::{class, gpr_preg};
-use crate::vcode::{MInst, MOperand, Reg, VCode};
+use crate::vcode::{Callee, MInst, MOperand, Reg, VCode};
 
 /// A copy of what regalloc2 asks for, in its own types.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(super) struct Adapter {
     /// Where the operands of each instruction end.
     operand_ends: Vec<usize>,
     kinds: Vec<Kind>,
+    /// What calls change besides their results, by instruction.
+    clobbers: HashMap<usize, PRegSet>,
+    /// What a call may change.
+    caller_saved: PRegSet,
     /// Arguments of each instruction that is a jump.
     jump_args: Vec<Vec<VReg>>,
     blocks: Vec<AdapterBlock>,
@@ -40,8 +47,11 @@ struct AdapterBlock {
 }
 
 impl Adapter {
-    pub(super) fn new(vcode: &VCode) -> Adapter {
+    /// Calls change the registers in `caller_saved`.
+    pub(super) fn new(vcode: &VCode, caller_saved: PRegSet) -> Adapter {
         let mut adapter = Adapter {
+            clobbers: HashMap::new(),
+            caller_saved,
             operands: Vec::new(),
             operand_ends: Vec::with_capacity(vcode.insts.len()),
             kinds: Vec::with_capacity(vcode.insts.len()),
@@ -83,15 +93,32 @@ impl Adapter {
                             ops.push(Operand::reg_use(vreg(old)));
                             ops.push(Operand::reg_reuse_def(vreg(new), reused));
                         }
-                        MOperand::Imm(_) => {}
+                        MOperand::Imm(_) | MOperand::StackSlots => {}
                     }
                 }
             }
-            MInst::Args { defs } => ops.extend(
-                defs.iter().map(|&(reg, fixed)| Operand::reg_fixed_def(vreg(reg), gpr_preg(fixed))),
-            ),
-            MInst::Const { dst, .. } | MInst::LaneWord { dst, .. } => {
-                ops.push(Operand::reg_def(vreg(*dst)));
+            MInst::Args { defs } => ops.extend(defs.iter().map(fixed_def)),
+            MInst::Const { dst, .. }
+            | MInst::LaneWord { dst, .. }
+            | MInst::LoadWord { dst, .. }
+            | MInst::Address { dst, .. } => ops.push(Operand::reg_def(vreg(*dst))),
+            MInst::StoreWord { src, .. } => ops.push(Operand::reg_use(vreg(*src))),
+            MInst::Call { callee, args, results, .. } => {
+                if let Callee::Register(target) = callee {
+                    ops.push(Operand::reg_use(vreg(*target)));
+                }
+                ops.extend(args.iter().map(fixed_use));
+                ops.extend(results.iter().map(fixed_def));
+                let mut clobbers = self.caller_saved;
+                results.iter().for_each(|&(_, reg)| clobbers.remove(gpr_preg(reg)));
+                self.clobbers.insert(self.kinds.len(), clobbers);
+            }
+            MInst::TailCall { callee, target, args, .. } => {
+                kind = Kind::Ret;
+                if let Callee::Register(reg) = callee {
+                    ops.push(fixed_use(&(*reg, *target)));
+                }
+                ops.extend(args.iter().map(fixed_use));
             }
             MInst::Join => {}
             MInst::Jump { args: jump_args, .. } => {
@@ -107,8 +134,12 @@ impl Adapter {
                     OperandPos::Early,
                 ));
             }
+            MInst::Ret { results } => {
+                kind = Kind::Ret;
+                ops.extend(results.iter().map(fixed_use));
+            }
             // A trap ends its block for good: to the allocator, a return.
-            MInst::Trap { .. } | MInst::Ret => kind = Kind::Ret,
+            MInst::Trap { .. } => kind = Kind::Ret,
         }
         self.operand_ends.push(self.operands.len());
         self.kinds.push(kind);
@@ -122,6 +153,14 @@ impl Adapter {
 
 fn vreg(reg: Reg) -> VReg {
     VReg::new(reg.index(), class(reg.class()))
+}
+
+fn fixed_use(&(reg, fixed): &(Reg, Gpr)) -> Operand {
+    Operand::reg_fixed_use(vreg(reg), gpr_preg(fixed))
+}
+
+fn fixed_def(&(reg, fixed): &(Reg, Gpr)) -> Operand {
+    Operand::reg_fixed_def(vreg(reg), gpr_preg(fixed))
 }
 
 impl regalloc2::Function for Adapter {
@@ -171,8 +210,8 @@ impl regalloc2::Function for Adapter {
         &self.operands[start..self.operand_ends[index]]
     }
 
-    fn inst_clobbers(&self, _inst: Inst) -> PRegSet {
-        PRegSet::empty()
+    fn inst_clobbers(&self, inst: Inst) -> PRegSet {
+        self.clobbers.get(&inst.index()).copied().unwrap_or(PRegSet::empty())
     }
 
     fn num_vregs(&self) -> usize {

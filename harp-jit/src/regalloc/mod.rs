@@ -79,8 +79,13 @@ pub(crate) fn allocate(
     check: bool,
 ) -> Result<Allocated, CompileError> {
     let internal = |message: String| CompileError::Internal { stage: "regalloc", message };
-    let adapter = Adapter::new(vcode);
     let env = machine_env(arch);
+    // All predicates and the lower half of the general registers: what is preferred, too.
+    let caller_saved = env.preferred_regs_by_class.iter().fold(PRegSet::empty(), |mut all, set| {
+        all.union_from(*set);
+        all
+    });
+    let adapter = Adapter::new(vcode, caller_saved);
     let options = RegallocOptions { validate_ssa: check, ..RegallocOptions::default() };
     let output = regalloc2::run(&adapter, &env, &options).map_err(|e| internal(e.to_string()))?;
     if check {

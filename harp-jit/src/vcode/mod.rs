@@ -75,7 +75,53 @@ pub(crate) enum MOperand {
     Mod { old: Reg, new: Reg },
     /// An immediate.
     Imm(i64),
+    /// The place of the function's stack slots as a base register. The immediate that follows counts
+    /// from the first slot and may be of any size.
+    StackSlots,
 }
+
+/// A word of the frame that the calling convention gives a meaning, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameWord {
+    /// An argument or result of a function that is called: words from the stack pointer upwards.
+    Outgoing(u32),
+    /// An argument or result of this function: words from its first stack argument upwards. Below
+    /// it lie arguments of a tail call that takes more.
+    Incoming(i64),
+}
+
+/// The name of a function or datum, by its index in [`VCode::symbols`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol(u32);
+
+impl Symbol {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// A function by its name.
+    Symbol { symbol: Symbol, far: FarCall },
+    /// The function at an address.
+    Register(Reg),
+}
+
+/// How a function is called that turns out to be out of a call's reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FarCall {
+    /// It never does.
+    Reached,
+    /// By way of a register that is free.
+    Free(Gpr),
+    /// By way of a register whose value is kept meanwhile, so many words above the stack pointer.
+    Kept { register: Gpr, word: u32 },
+}
+
+/// Virtual registers with the registers that the calling convention wants them in.
+pub(crate) type Fixed = SmallVec<[(Reg, Gpr); 4]>;
 
 /// An instruction of VCode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +129,19 @@ pub(crate) enum MInst {
     /// One machine instruction.
     Op { opcode: Opcode, guard: Option<Reg>, operands: SmallVec<[MOperand; 3]> },
     /// The function's arguments arrive in registers.
-    Args { defs: SmallVec<[(Reg, Gpr); 1]> },
+    Args { defs: Fixed },
+    /// Reads a word of the frame.
+    LoadWord { dst: Reg, word: FrameWord },
+    /// Writes a word of the frame.
+    StoreWord { src: Reg, word: FrameWord },
+    /// The address of a function or datum.
+    Address { dst: Reg, symbol: Symbol },
+    /// Calls a function. It takes `popped` words of stack arguments off the stack, which the caller
+    /// puts back.
+    Call { callee: Callee, args: Fixed, results: Fixed, popped: u32 },
+    /// Calls a function in place of this one, which ends. A callee in a register is in
+    /// `target`. The stack pointer ends `shift` words above what it was at the entry.
+    TailCall { callee: Callee, target: Gpr, args: Fixed, shift: i64 },
     /// A constant of any size.
     Const { dst: Reg, value: i64 },
     /// A word of the lane control block.
@@ -98,7 +156,16 @@ pub(crate) enum MInst {
     /// it where they may disagree.
     CondBr { condition: Reg, taken: BlockId, not_taken: BlockId, split: bool },
     /// Returns to the caller.
-    Ret,
+    Ret { results: Fixed },
+}
+
+impl Callee {
+    fn reg_mut(&mut self) -> Option<&mut Reg> {
+        match self {
+            Callee::Symbol { .. } => None,
+            Callee::Register(reg) => Some(reg),
+        }
+    }
 }
 
 impl MInst {
@@ -114,15 +181,29 @@ impl MInst {
                             rewrite(old);
                             rewrite(new);
                         }
-                        MOperand::Imm(_) => {}
+                        MOperand::Imm(_) | MOperand::StackSlots => {}
                     }
                 }
             }
-            MInst::Args { defs } => defs.iter_mut().for_each(|(reg, _)| rewrite(reg)),
-            MInst::Const { dst, .. } | MInst::LaneWord { dst, .. } => rewrite(dst),
+            MInst::Args { defs: fixed } | MInst::Ret { results: fixed } => {
+                fixed.iter_mut().for_each(|(reg, _)| rewrite(reg));
+            }
+            MInst::Const { dst: reg, .. }
+            | MInst::LaneWord { dst: reg, .. }
+            | MInst::LoadWord { dst: reg, .. }
+            | MInst::StoreWord { src: reg, .. }
+            | MInst::Address { dst: reg, .. } => rewrite(reg),
+            MInst::Call { callee, args, results, .. } => {
+                callee.reg_mut().into_iter().for_each(&mut rewrite);
+                args.iter_mut().chain(results).for_each(|(reg, _)| rewrite(reg));
+            }
+            MInst::TailCall { callee, args, .. } => {
+                callee.reg_mut().into_iter().for_each(&mut rewrite);
+                args.iter_mut().for_each(|(reg, _)| rewrite(reg));
+            }
             MInst::Jump { args, .. } => args.iter_mut().for_each(rewrite),
             MInst::CondBr { condition, .. } => rewrite(condition),
-            MInst::Join | MInst::Trap { .. } | MInst::Ret => {}
+            MInst::Join | MInst::Trap { .. } => {}
         }
     }
 }
@@ -151,6 +232,24 @@ pub(crate) struct VCode {
     pub(crate) blocks: Vec<VBlock>,
     /// How many virtual registers there are.
     pub(crate) num_regs: usize,
+    /// The names that the code refers to.
+    pub(crate) symbols: Vec<String>,
+    /// What the instructions want of the frame.
+    pub(crate) frame: FrameNeeds,
+}
+
+/// What a function's instructions ask of its frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrameNeeds {
+    /// Words for stack arguments and results of the functions that are called, and for
+    /// [`FarCall::Kept`].
+    pub(crate) outgoing_words: u32,
+    /// Words of stack arguments that this function takes off the stack when it returns.
+    pub(crate) popped_words: u32,
+    /// Words by which the arguments of a tail call outgrow those of this function.
+    pub(crate) tail_growth_words: u32,
+    /// Bytes of stack slots.
+    pub(crate) slot_bytes: u64,
 }
 
 impl VCode {
@@ -159,6 +258,13 @@ impl VCode {
         let index = u32::try_from(self.num_regs).expect("memory ends before 2^32 registers");
         self.num_regs += 1;
         Reg { index, class }
+    }
+
+    /// A name that the code refers to from now on.
+    pub(crate) fn add_symbol(&mut self, name: String) -> Symbol {
+        self.symbols.push(name);
+        let index = self.symbols.len() - 1;
+        Symbol(u32::try_from(index).expect("memory ends before 2^32 names"))
     }
 
     /// The blocks with their ids.
@@ -203,12 +309,35 @@ fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::
     Ok(())
 }
 
+fn write_fixed(f: &mut fmt::Formatter<'_>, fixed: &[(Reg, Gpr)]) -> fmt::Result {
+    fixed.iter().try_for_each(|(reg, fixed)| write!(f, " {reg}={fixed}"))
+}
+
+impl fmt::Display for FrameWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameWord::Outgoing(word) => write!(f, "out{word}"),
+            FrameWord::Incoming(word) => write!(f, "in{word}"),
+        }
+    }
+}
+
+impl fmt::Display for Callee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Callee::Symbol { symbol, .. } => write!(f, "sym{}", symbol.0),
+            Callee::Register(reg) => write!(f, "{reg}"),
+        }
+    }
+}
+
 impl fmt::Display for MOperand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MOperand::Def(reg) | MOperand::Use(reg) => write!(f, "{reg}"),
             MOperand::Mod { old, new } => write!(f, "{new}<-{old}"),
             MOperand::Imm(imm) => write!(f, "#{imm}"),
+            MOperand::StackSlots => f.write_str("slots"),
         }
     }
 }
@@ -225,7 +354,22 @@ impl fmt::Display for MInst {
             }
             MInst::Args { defs } => {
                 f.write_str("args")?;
-                defs.iter().try_for_each(|(reg, fixed)| write!(f, " {reg}={fixed}"))
+                write_fixed(f, defs)
+            }
+            MInst::LoadWord { dst, word } => write!(f, "load_word {dst}, {word}"),
+            MInst::StoreWord { src, word } => write!(f, "store_word {src}, {word}"),
+            MInst::Address { dst, symbol } => write!(f, "address {dst}, sym{}", symbol.0),
+            MInst::Call { callee, args, results, popped } => {
+                write!(f, "call {callee}")?;
+                write_fixed(f, args)?;
+                f.write_str(" ->")?;
+                write_fixed(f, results)?;
+                if *popped > 0 { write!(f, " popped {popped}") } else { Ok(()) }
+            }
+            MInst::TailCall { callee, target, args, shift } => {
+                write!(f, "tail_call {callee} by {target}")?;
+                write_fixed(f, args)?;
+                write!(f, " shift {shift}")
             }
             MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
             MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
@@ -240,7 +384,10 @@ impl fmt::Display for MInst {
                 let kind = if *split { "split_br" } else { "br" };
                 write!(f, "{kind} {condition}, {taken}, {not_taken}")
             }
-            MInst::Ret => f.write_str("ret"),
+            MInst::Ret { results } => {
+                f.write_str("ret")?;
+                write_fixed(f, results)
+            }
         }
     }
 }

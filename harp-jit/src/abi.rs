@@ -1,0 +1,127 @@
+//! Where arguments and results of functions are.
+//!
+//! Every scalar takes a word, or, if it is wider than that, several of them, the lowest first.
+//!
+//! * **Arguments** come in the registers of the lower half from `%r0` on, then on the stack: at the
+//!   callee's entry the first of these lies at `%sp`, the next a word above, and so on.
+//! * **Results** come in the same registers, then in words of the stack that the caller leaves free
+//!   above the stack arguments.
+//! * Functions of the convention `tail` take the stack arguments off the stack when they return, so
+//!   that one of them can end in a call to another that has more; and they leave the last register of
+//!   the lower half to the address of that other. In all other conventions, which are the same, the
+//!   stack pointer comes back as it was.
+//! * Of a value that is narrower than a word the upper bits are unspecified, except where the
+//!   signature says `uext` or `sext`.
+
+use cranelift_codegen::ir::{Signature, Type};
+use cranelift_codegen::isa::CallConv;
+use harp_isa::abi::RegisterRoles;
+use harp_isa::{ArchId, Gpr, WordSize};
+
+/// Where a word of an argument or result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WordPlace {
+    /// In a register.
+    Register(Gpr),
+    /// On the stack, so many words above the stack pointer at the callee's entry.
+    Stack(u32),
+}
+
+/// Where the arguments and results of a function are.
+///
+/// ```
+/// use harp_jit::{CallLayout, WordPlace, ir};
+/// use ir::{AbiParam, Signature, types::I64};
+///
+/// let mut signature = Signature::new(harp_jit::CallConv::Fast);
+/// signature.params.extend([AbiParam::new(I64); 3]);
+/// // Four of the eight registers of this machine carry arguments, and its word is half an `i64`.
+/// let layout = CallLayout::new(&signature, "4w8/8".parse()?);
+/// assert_eq!(layout.params().len(), 6);
+/// assert_eq!(layout.params()[4], WordPlace::Stack(0));
+/// # Ok::<(), harp_isa::ArchIdError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallLayout {
+    params: Vec<WordPlace>,
+    returns: Vec<WordPlace>,
+    stack_arguments: u32,
+    stack_results: u32,
+    callee_pops: bool,
+}
+
+impl CallLayout {
+    /// The places for `signature` on `arch`.
+    pub fn new(signature: &Signature, arch: ArchId) -> CallLayout {
+        let words = |types: &mut dyn Iterator<Item = Type>| {
+            types.map(|ty| words(ty, arch.word())).sum::<u32>()
+        };
+        let params = words(&mut signature.params.iter().map(|param| param.value_type));
+        let returns = words(&mut signature.returns.iter().map(|param| param.value_type));
+        let (params, stack_arguments) = places(params, argument_registers(signature, arch), 0);
+        let (returns, end) = places(returns, argument_registers(signature, arch), stack_arguments);
+        CallLayout {
+            params,
+            returns,
+            stack_arguments,
+            stack_results: end - stack_arguments,
+            callee_pops: signature.call_conv == CallConv::Tail,
+        }
+    }
+
+    /// The places of the arguments' words in order.
+    pub fn params(&self) -> &[WordPlace] {
+        &self.params
+    }
+
+    /// The places of the results' words in order.
+    pub fn returns(&self) -> &[WordPlace] {
+        &self.returns
+    }
+
+    /// Words of the stack that arguments take.
+    pub fn stack_arguments(&self) -> u32 {
+        self.stack_arguments
+    }
+
+    /// Words of the stack that results take, above the arguments.
+    pub fn stack_results(&self) -> u32 {
+        self.stack_results
+    }
+
+    /// Words by which the stack pointer is higher after the call than before.
+    pub fn popped_words(&self) -> u32 {
+        if self.callee_pops { self.stack_arguments } else { 0 }
+    }
+
+    /// The last register of the lower half where no argument is in it: free for the callee's address.
+    pub(crate) fn address_register(&self, arch: ArchId) -> Option<Gpr> {
+        let last = RegisterRoles::new(arch).caller_saved().last()?;
+        (!self.params.contains(&WordPlace::Register(last))).then_some(last)
+    }
+}
+
+/// How many words a value of type `ty` takes.
+pub(crate) fn words(ty: Type, word: WordSize) -> u32 {
+    ty.bits().div_ceil(word.bits().into())
+}
+
+fn argument_registers(signature: &Signature, arch: ArchId) -> impl Iterator<Item = Gpr> + use<> {
+    let registers = usize::from(arch.gprs() / 2);
+    let kept = usize::from(signature.call_conv == CallConv::Tail);
+    RegisterRoles::new(arch).caller_saved().take(registers - kept)
+}
+
+/// Places for `count` words: registers, then the stack from word `stack` on; and where the stack ends.
+fn places(count: u32, registers: impl Iterator<Item = Gpr>, stack: u32) -> (Vec<WordPlace>, u32) {
+    let registers: Vec<Gpr> = registers.collect();
+    let mut end = stack;
+    let places = (0..count as usize).map(|index| match registers.get(index) {
+        Some(&register) => WordPlace::Register(register),
+        None => {
+            end += 1;
+            WordPlace::Stack(end - 1)
+        }
+    });
+    (places.collect(), end)
+}

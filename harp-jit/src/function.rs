@@ -1,0 +1,257 @@
+//! Compiled functions: before they are placed next to others, and after.
+
+use cranelift_codegen::ir::{SourceLoc, TrapCode};
+use harp_isa::object::{Chunk, Object, Permissions, Reference};
+use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
+use hashbrown::HashMap;
+
+use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
+use crate::kernel::CompileStats;
+use crate::source::SourcePlace;
+
+/// A compiled function that does not lie anywhere yet.
+///
+/// How it calls others depends on how far away they are, so machine code comes only when it is put
+/// together with them: see [`Module`](crate::Module).
+#[derive(Clone, Debug)]
+pub struct CompiledFunction {
+    pub(crate) name: String,
+    pub(crate) arch: ArchId,
+    pub(crate) body: Body,
+    pub(crate) symbols: Vec<String>,
+    pub(crate) stack: StackUse,
+    /// The size of the stacks on which the function finds its lane's control block.
+    pub(crate) lane_stack_bytes: u32,
+    pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
+    pub(crate) stats: CompileStats,
+}
+
+impl CompiledFunction {
+    /// The linker's name of the function.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The machine that it is for.
+    pub fn arch(&self) -> ArchId {
+        self.arch
+    }
+
+    /// The linker's names of the functions and data that it refers to.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        self.symbols.iter().map(String::as_str)
+    }
+
+    /// Bytes of stack that one call of it takes.
+    pub fn frame_bytes(&self) -> u64 {
+        self.stack.frame
+    }
+
+    /// Whether it looks at the stack's limit when it is called, and traps if there is too little.
+    pub fn checks_stack(&self) -> bool {
+        self.stack.checks
+    }
+
+    /// What compiling came to. The size of the code is not known yet and 0.
+    pub fn stats(&self) -> CompileStats {
+        self.stats
+    }
+
+    fn unplaced(&self) -> Unplaced<'_> {
+        Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
+    }
+
+    fn placed(&self, placed: Placed) -> FunctionCode {
+        let place = |place: SourceLoc| self.sources.get(&place).cloned();
+        FunctionCode {
+            name: self.name.clone(),
+            arch: self.arch,
+            places: placed.places.iter().map(|&(at, from)| (at, place(from))).collect(),
+            bytes: placed.bytes,
+            literals: placed.literals,
+            references: placed.references,
+            traps: placed.traps,
+        }
+    }
+}
+
+/// Whether other objects see a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linked {
+    Local,
+    Global,
+}
+
+/// Machine code of functions that lie next to each other in this order.
+///
+/// # Errors
+///
+/// If one of them is too large for its own jumps; with its index.
+pub(crate) fn place(
+    functions: &[&CompiledFunction],
+    arch: ArchId,
+) -> Result<Vec<FunctionCode>, EmitError> {
+    let unplaced: Vec<_> = functions.iter().map(|function| function.unplaced()).collect();
+    let placed = emit::place(&unplaced, arch)?;
+    Ok(functions.iter().zip(placed).map(|(function, placed)| function.placed(placed)).collect())
+}
+
+/// Machine code of one function and what is known about it. Offsets count bytes from its first
+/// instruction.
+#[derive(Clone, Debug)]
+pub struct FunctionCode {
+    name: String,
+    arch: ArchId,
+    bytes: Vec<u8>,
+    literals: Vec<u32>,
+    references: Vec<Reference>,
+    places: Vec<(u32, Option<SourcePlace>)>,
+    traps: Vec<(u32, TrapCode)>,
+}
+
+impl FunctionCode {
+    /// The linker's name of the function.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The machine code, with placeholders where the linker fills addresses in.
+    pub fn code(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where in the source the instruction at a byte offset was built; none if it belongs to no
+    /// place, such as the function's prolog.
+    pub fn place_at(&self, offset: u64) -> Option<&SourcePlace> {
+        if offset >= self.bytes.len() as u64 {
+            return None;
+        }
+        let after = self.places.partition_point(|&(start, _)| u64::from(start) <= offset);
+        self.places[..after].last()?.1.as_ref()
+    }
+
+    /// The code of the `trap` instruction at a byte offset.
+    pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
+        let found = self.traps.binary_search_by_key(&offset, |&(at, _)| u64::from(at)).ok()?;
+        Some(self.traps[found].1)
+    }
+
+    /// The machine code as text: an instruction a line after its offset, jumps with the offset or
+    /// name that they lead to, and where the source changes its place.
+    ///
+    /// ```text
+    ///         ; src/main.rs:12:9
+    ///     48  @p0 ? jmpi #0xc;  ; to 58
+    /// ```
+    pub fn disassembly(&self) -> String {
+        let mut text = String::new();
+        let mut last_place = None;
+        for (start, end, literal) in self.pieces() {
+            if literal {
+                let name = self.reference_in(start, end).unwrap_or_default();
+                text.push_str(&format!("{start:6x}  .word {name}\n"));
+                continue;
+            }
+            let base = start as u64;
+            for (offset, instruction) in
+                harp_isa::disassemble(&self.bytes[start..end], base, self.arch)
+            {
+                let place = self.place_at(offset);
+                if let Some(place) = place
+                    && last_place != Some(place)
+                {
+                    text.push_str(&format!("        ; {place}\n"));
+                }
+                last_place = place;
+                text.push_str(&match instruction {
+                    Ok(instruction) => {
+                        let shown = instruction.display(self.arch);
+                        match self.jump_target(offset, &instruction) {
+                            Some(target) => format!("{offset:6x}  {shown}  ; to {target}\n"),
+                            None => format!("{offset:6x}  {shown}\n"),
+                        }
+                    }
+                    Err(error) => format!("{offset:6x}  ; {error}\n"),
+                });
+            }
+        }
+        text
+    }
+
+    /// Where an instruction with a displacement or an address leads.
+    fn jump_target(&self, offset: u64, instruction: &Instruction) -> Option<String> {
+        let opcode = instruction.op.opcode();
+        let size = Layout::new(self.arch).size(opcode);
+        let start = usize::try_from(offset).ok()?;
+        if let Some(name) = self.reference_in(start, start + size) {
+            return Some(name.to_owned());
+        }
+        let relative = opcode.operands().iter().any(|o| o.kind == OperandKind::Rel);
+        let mut displacement = None;
+        instruction.op.for_each_operand(|operand| {
+            if let Operand::Imm(imm) = operand {
+                displacement = Some(imm);
+            }
+        });
+        let next = offset + size as u64;
+        let target = displacement.filter(|_| relative)?;
+        next.checked_add_signed(target).map(|target| format!("{target:x}"))
+    }
+
+    /// The name that something between two offsets refers to.
+    fn reference_in(&self, start: usize, end: usize) -> Option<&str> {
+        let (start, end) = (start as u64, end as u64);
+        let after = self.references.partition_point(|reference| reference.byte_offset < start);
+        let found = self.references.get(after).filter(|reference| reference.byte_offset < end)?;
+        Some(&found.name)
+    }
+
+    /// Instructions and literals in turn: from where to where, and whether it is a literal.
+    fn pieces(&self) -> impl Iterator<Item = (usize, usize, bool)> {
+        let word = usize::from(self.arch.word().bytes());
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        for &literal in &self.literals {
+            let literal = literal as usize;
+            pieces.push((start, literal, false));
+            pieces.push((literal, literal + word, true));
+            start = literal + word;
+        }
+        pieces.push((start, self.bytes.len(), false));
+        pieces.into_iter().filter(|(start, end, _)| start < end)
+    }
+
+    /// The function as chunks of an object, which carry its name all. Literals are chunks of their
+    /// own, so that nobody takes them for instructions.
+    pub(crate) fn chunks(&self, linked: Linked) -> Vec<Chunk> {
+        let word = u64::from(self.arch.word().bytes());
+        let alignment = if self.arch.encoding() == Encoding::Word { word } else { 0 };
+        let mut references = self.references.iter().peekable();
+        let chunks = self.pieces().map(|(start, end, literal)| {
+            let mut own = Vec::new();
+            while let Some(reference) = references.next_if(|r| r.byte_offset < end as u64) {
+                own.push(Reference {
+                    base_offset: reference.base_offset - start as u64,
+                    byte_offset: reference.byte_offset - start as u64,
+                    ..reference.clone()
+                });
+            }
+            Chunk {
+                name: self.name.clone(),
+                // Literals are read as words: they need the alignment that the first piece gives.
+                alignment: if start == 0 && !self.literals.is_empty() { alignment } else { 0 },
+                permissions: if literal { Permissions::READ } else { Permissions::EXECUTE },
+                global: linked == Linked::Global,
+                address: None,
+                data: self.bytes[start..end].to_vec(),
+                references: own,
+            }
+        });
+        chunks.collect()
+    }
+}
+
+/// An object with these chunks.
+pub(crate) fn object(arch: ArchId, chunks: Vec<Chunk>) -> Object {
+    Object { arch, chunks, entry: 0 }
+}

@@ -1,0 +1,219 @@
+//! Operations on floats that a machine does not have, as operations that it has.
+//!
+//! | floats | machine | way |
+//! |---|---|---|
+//! | `f32` on 4-byte words, `f64` on 8-byte words | extension X | the machine's own; `ceil`, `floor` and `nearest` by those |
+//! | the same | base | arithmetic is the machine's own; root, `fma`, minimum, maximum and rounding on integers |
+//! | `f32` on 8-byte words | extension X | the machine's own, in the low halves |
+//! | the same | base | by way of `f64`, see below |
+//! | `f64` on 4-byte words | any | all on integers; the values become `i64` |
+//!
+//! All of it is bit-exact, save for the bits of NaNs, which CLIF leaves open.
+//!
+//! Sum, difference, product and quotient of `f32` are those of `f64`, rounded again: that is innocuous,
+//! because 53 bits are at least twice 24 and two more (Figueroa 1995). For `fma` that does not hold;
+//! there the product is exact and the sum is rounded to odd.
+//!
+//! The code stands where the operation stood: there is no library that everything with a float would
+//! have to be linked to, and no call for which registers are saved. What is large, `f64` on 4-byte words,
+//! takes some hundred instructions an operation (`tests/lowerings.rs` has the sizes).
+//!
+//! Conversions that trap are checked here by `trapnz` and `trapz`. On base machines the
+//! saturating conversions that are left convert to a word of the machine, and only what fits one.
+//!
+//! Assumes a verified function whose signature may have floats. Afterwards no value on a 4-byte machine
+//! is an `f64`, and instruction selection has a rule for each operation on floats that is left.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::types::{F32, F64, I64};
+use cranelift_codegen::ir::{Block, Function, Inst, Type, Value};
+use harp_isa::{ArchId, WordSize};
+
+use super::wide::reachable;
+
+mod arithmetic;
+mod compare;
+mod convert;
+mod fma;
+mod format;
+mod operations;
+mod parts;
+mod round;
+mod soft;
+#[cfg(test)]
+mod tests;
+
+use format::Format;
+
+/// What counts about the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Machine {
+    pub(super) word: WordSize,
+    pub(super) extension: bool,
+}
+
+/// How a machine computes in a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It has instructions for it.
+    Native,
+    /// By way of its own, wider format.
+    Widened,
+    /// On integers.
+    Soft,
+}
+
+impl Machine {
+    fn way(self, format: Format) -> Way {
+        match (self.word, format) {
+            (WordSize::Four, Format::DOUBLE) => Way::Soft,
+            (WordSize::Eight, Format::SINGLE) if !self.extension => Way::Widened,
+            _ => Way::Native,
+        }
+    }
+}
+
+/// Replaces what `arch` does not have; see the [module](self). Returns whether there was anything.
+pub(super) fn expand(func: &mut Function, arch: ArchId) -> bool {
+    if !has_floats(func) {
+        return false;
+    }
+    let machine = Machine { word: arch.word(), extension: arch.has_extension() };
+    let order = reachable(func);
+    func.dfg.resolve_all_aliases();
+    let mut floats = Floats {
+        at: FuncCursor::new(func),
+        machine,
+        integers: SecondaryMap::new(),
+        changed: false,
+    };
+    if machine.word == WordSize::Four {
+        floats.signatures();
+        for &block in &order {
+            floats.block_params(block);
+        }
+    }
+    // Definitions come before uses.
+    for block in order {
+        floats.block(block);
+    }
+    let changed = floats.changed;
+    if changed {
+        func.dfg.resolve_all_aliases();
+    }
+    changed
+}
+
+struct Floats<'f> {
+    /// Stands at the instruction that is replaced: what is made comes before it.
+    at: FuncCursor<'f>,
+    machine: Machine,
+    /// What stands for an `f64` on 4-byte words.
+    integers: SecondaryMap<Value, Option<Value>>,
+    changed: bool,
+}
+
+impl Floats<'_> {
+    /// Takes and gives integers in place of `f64`.
+    fn signatures(&mut self) {
+        let func = &mut self.at.func.stencil;
+        let called = func.dfg.signatures.values_mut();
+        for signature in called.chain([&mut func.signature]) {
+            for param in signature.params.iter_mut().chain(&mut signature.returns) {
+                if param.value_type == F64 {
+                    param.value_type = I64;
+                    self.changed = true;
+                }
+            }
+        }
+    }
+
+    fn block_params(&mut self, block: Block) {
+        for param in self.at.func.dfg.block_params(block).to_vec() {
+            if self.at.func.dfg.value_type(param) == F64 {
+                let integer = self.at.func.dfg.replace_block_param(param, I64);
+                self.integers[param] = Some(integer);
+                self.changed = true;
+            }
+        }
+    }
+
+    fn block(&mut self, block: Block) {
+        let mut next = self.at.func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = self.at.func.layout.next_inst(inst);
+            self.at.goto_inst(inst);
+            self.at.use_srcloc(inst);
+            match self.replacement(inst) {
+                Some(value) => self.replace(inst, value),
+                None if self.machine.word == WordSize::Four => self.retype(inst),
+                None => {}
+            }
+        }
+    }
+
+    /// The result of an instruction is `value`.
+    fn replace(&mut self, inst: Inst, value: Value) {
+        let dfg = &mut self.at.func.dfg;
+        let result = dfg.first_result(inst);
+        if self.machine.word == WordSize::Four && dfg.value_type(result) == F64 {
+            self.integers[result] = Some(value);
+        } else {
+            dfg.clear_results(inst);
+            dfg.change_to_alias(result, value);
+        }
+        self.at.func.layout.remove_inst(inst);
+        self.changed = true;
+    }
+
+    /// An instruction that only moves floats moves integers.
+    fn retype(&mut self, inst: Inst) {
+        let dfg = &mut self.at.func.dfg;
+        let integers = &self.integers;
+        let mut changed = false;
+        let mapped = dfg.inst_values(inst).map(|arg| {
+            let integer = integers[dfg.resolve_aliases(arg)];
+            changed |= integer.is_some();
+            integer.unwrap_or(arg)
+        });
+        let mapped: Vec<Value> = mapped.collect();
+        if changed {
+            dfg.overwrite_inst_values(inst, mapped.into_iter());
+        }
+        for result in dfg.inst_results(inst).to_vec() {
+            if dfg.value_type(result) == F64 {
+                let integer = dfg.replace_result(result, I64);
+                self.integers[result] = Some(integer);
+                changed = true;
+            }
+        }
+        self.changed |= changed;
+    }
+
+    fn type_of(&self, value: Value) -> Type {
+        self.at.func.dfg.value_type(value)
+    }
+}
+
+/// Whether there are floats to look after. Functions with values that are no scalars, or of formats
+/// that nothing here knows, are left alone: they are refused later.
+fn has_floats(func: &Function) -> bool {
+    let (mut floats, mut others) = (false, false);
+    let mut look = |ty: Type| {
+        floats |= ty == F32 || ty == F64;
+        others |= !ty.is_int() && ty != F32 && ty != F64;
+    };
+    for signature in func.dfg.signatures.values().chain([&func.signature]) {
+        for param in signature.params.iter().chain(&signature.returns) {
+            look(param.value_type);
+        }
+    }
+    for block in func.layout.blocks() {
+        let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
+        for &value in func.dfg.block_params(block).iter().chain(results) {
+            look(func.dfg.value_type(value));
+        }
+    }
+    floats && !others
+}

@@ -1,0 +1,286 @@
+//! Atomic accesses.
+//!
+//! Extension X has them for 4 bytes and for words. An access to fewer bytes works on the 4 bytes around
+//! them: bitwise operations leave the others alone by their operand; the others are loops, which
+//! compute the 4 bytes from those that were there before, and write them if nothing has changed
+//! meanwhile. Lanes of a warp may leave such a loop at different times.
+
+use cranelift_codegen::cursor::Cursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{
+    AtomicRmwOp, Endianness, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode,
+    StackSlotData, StackSlotKind, Type, Value,
+};
+
+use super::Memory;
+use crate::builder::word_int;
+use crate::compile::Execution;
+use crate::error::Unsupported;
+
+/// An atomic access.
+#[derive(Clone, Copy)]
+pub(super) enum Atomic {
+    Load { address: Value },
+    Store { address: Value, value: Value },
+    Update { op: AtomicRmwOp, address: Value, value: Value },
+    Exchange { address: Value, expected: Value, value: Value },
+    Fence,
+}
+
+/// Some bytes of the 4 bytes at an address.
+#[derive(Clone, Copy)]
+struct Part {
+    ty: Type,
+    /// The address of the 4 bytes.
+    address: Value,
+    /// The place of the part's lowest bit, and its bits in place; none if it is the whole.
+    within: Option<(Value, Value)>,
+}
+
+impl Memory<'_> {
+    pub(super) fn atomic(&self, inst: Inst) -> Option<Atomic> {
+        Some(match self.at.func.dfg.insts[inst] {
+            InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, arg, .. } => {
+                Atomic::Load { address: arg }
+            }
+            InstructionData::StoreNoOffset {
+                opcode: Opcode::AtomicStore,
+                args: [value, address],
+                ..
+            } => Atomic::Store { address, value },
+            InstructionData::AtomicRmw { args: [address, value], op, .. } => {
+                Atomic::Update { op, address, value }
+            }
+            InstructionData::AtomicCas { args: [address, expected, value], .. } => {
+                Atomic::Exchange { address, expected, value }
+            }
+            InstructionData::NullAry { opcode: Opcode::Fence } => Atomic::Fence,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn replace_atomic(&mut self, inst: Inst, atomic: Atomic) -> Result<(), Unsupported> {
+        let plain = !self.arch.has_extension();
+        if plain && self.execution != Execution::SingleLane {
+            let what = "an atomic access without extension X where several lanes run";
+            return Err(self.refuse(inst, what.to_owned()));
+        }
+        let dfg = &self.at.func.dfg;
+        let ty = match atomic {
+            Atomic::Fence => return self.replace_fence(inst, plain),
+            Atomic::Store { value, .. } => dfg.value_type(value),
+            _ => dfg.value_type(dfg.first_result(inst)),
+        };
+        if !ty.is_int() || ty.bits() > self.arch.word().bits().into() {
+            return Err(self.refuse(inst, "an atomic access wider than a word".to_owned()));
+        }
+        let flags = dfg.insts[inst].memflags_data(dfg).unwrap_or(MemFlagsData::new());
+        if flags.explicit_endianness() == Some(Endianness::Big) {
+            return Err(self.refuse(inst, "a big-endian atomic access".to_owned()));
+        }
+        let flags = flags.with_aligned();
+        let value = if plain {
+            self.plain(atomic, ty, flags)
+        } else {
+            match atomic {
+                Atomic::Update { op, .. } if op != AtomicRmwOp::Nand && is_whole(ty) => {
+                    return Ok(());
+                }
+                Atomic::Exchange { .. } if is_whole(ty) => return Ok(()),
+                _ => Some(self.in_memory(atomic, ty, flags)),
+            }
+        };
+        self.replace(inst, value);
+        Ok(())
+    }
+
+    /// An atomic access to a word of the function's own frame: atomic accesses are ordered.
+    fn replace_fence(&mut self, inst: Inst, plain: bool) -> Result<(), Unsupported> {
+        if !plain {
+            let word = word_int(self.arch.word());
+            let align = self.arch.word().bytes().ilog2() as u8;
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, word.bytes(), align);
+            let slot = self.at.func.create_sized_stack_slot(data);
+            let address = self.at.ins().stack_addr(word, slot, 0);
+            let zero = self.at.ins().iconst(word, 0);
+            let flags = MemFlagsData::trusted();
+            self.at.ins().atomic_rmw(word, flags, AtomicRmwOp::Or, address, zero);
+        }
+        self.replace(inst, None);
+        Ok(())
+    }
+
+    /// The access where nothing else can come between.
+    fn plain(&mut self, atomic: Atomic, ty: Type, flags: MemFlagsData) -> Option<Value> {
+        let (address, stored) = match atomic {
+            Atomic::Load { address } => return Some(self.at.ins().load(ty, flags, address, 0)),
+            Atomic::Store { address, value } => {
+                self.at.ins().store(flags, value, address, 0);
+                return None;
+            }
+            Atomic::Update { address, .. } | Atomic::Exchange { address, .. } => {
+                let old = self.at.ins().load(ty, flags, address, 0);
+                (address, (old, self.new_value(atomic, old)))
+            }
+            Atomic::Fence => return None,
+        };
+        let (old, new) = stored;
+        self.at.ins().store(flags, new, address, 0);
+        Some(old)
+    }
+
+    /// The atomic operation on what is in memory; gives what was there.
+    fn in_memory(&mut self, atomic: Atomic, ty: Type, flags: MemFlagsData) -> Value {
+        match atomic {
+            Atomic::Load { address } => {
+                let part = self.part(ty, address);
+                let container = part.container();
+                let zero = self.at.ins().iconst(container, 0);
+                self.bitwise(part, flags, AtomicRmwOp::Or, zero)
+            }
+            Atomic::Store { address, value } if is_whole(ty) => {
+                self.at.ins().atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value)
+            }
+            Atomic::Store { address, value } => {
+                let swap = Atomic::Update { op: AtomicRmwOp::Xchg, address, value };
+                let part = self.part(ty, address);
+                self.compare_and_swap_loop(part, flags, swap)
+            }
+            Atomic::Update { op, address, value } => {
+                let part = self.part(ty, address);
+                match (op, part.within) {
+                    (AtomicRmwOp::Or | AtomicRmwOp::Xor, Some((shift, _))) => {
+                        let value = self.at.ins().uextend(I32, value);
+                        let value = self.at.ins().ishl(value, shift);
+                        self.bitwise(part, flags, op, value)
+                    }
+                    (AtomicRmwOp::And, Some((shift, mask))) => {
+                        let value = self.at.ins().uextend(I32, value);
+                        let value = self.at.ins().ishl(value, shift);
+                        let others = self.at.ins().bnot(mask);
+                        let value = self.at.ins().bor(value, others);
+                        self.bitwise(part, flags, op, value)
+                    }
+                    _ => self.compare_and_swap_loop(part, flags, atomic),
+                }
+            }
+            Atomic::Exchange { address, .. } => {
+                let part = self.part(ty, address);
+                self.compare_and_swap_loop(part, flags, atomic)
+            }
+            Atomic::Fence => unreachable!("fences are replaced on their own"),
+        }
+    }
+
+    fn part(&mut self, ty: Type, address: Value) -> Part {
+        if is_whole(ty) {
+            return Part { ty, address, within: None };
+        }
+        let within = self.at.ins().band_imm_u(address, 3);
+        let aligned = self.at.ins().bxor(address, within);
+        let shift = self.at.ins().ishl_imm_u(within, 3);
+        let address_type = self.at.func.dfg.value_type(address);
+        let shift = if address_type == I64 { self.at.ins().ireduce(I32, shift) } else { shift };
+        let ones = (1_i64 << ty.bits()) - 1;
+        let ones = self.at.ins().iconst(I32, ones);
+        let mask = self.at.ins().ishl(ones, shift);
+        Part { ty, address: aligned, within: Some((shift, mask)) }
+    }
+
+    /// One atomic operation with an operand for all 4 bytes.
+    fn bitwise(&mut self, part: Part, flags: MemFlagsData, op: AtomicRmwOp, value: Value) -> Value {
+        let old = self.at.ins().atomic_rmw(part.container(), flags, op, part.address, value);
+        self.extract(part, old)
+    }
+
+    fn extract(&mut self, part: Part, whole: Value) -> Value {
+        match part.within {
+            None => whole,
+            Some((shift, _)) => {
+                let low = self.at.ins().ushr(whole, shift);
+                self.at.ins().ireduce(part.ty, low)
+            }
+        }
+    }
+
+    /// `whole` with the part replaced.
+    fn insert(&mut self, part: Part, whole: Value, value: Value) -> Value {
+        match part.within {
+            None => value,
+            Some((shift, mask)) => {
+                let value = self.at.ins().uextend(I32, value);
+                let value = self.at.ins().ishl(value, shift);
+                let others = self.at.ins().band_not(whole, mask);
+                self.at.ins().bor(others, value)
+            }
+        }
+    }
+
+    /// Replaces what was read until nobody has changed it in between. The instruction at the cursor,
+    /// and all that follows, moves to a block of its own.
+    fn compare_and_swap_loop(&mut self, part: Part, flags: MemFlagsData, atomic: Atomic) -> Value {
+        let inst = self.at.current_inst().expect("the cursor stands at an instruction");
+        let func = &mut *self.at.func;
+        let before = func.layout.inst_block(inst).expect("it is in the layout");
+        let [again, after] = std::array::from_fn(|_| func.dfg.make_block());
+        func.layout.split_block(after, inst);
+        func.layout.insert_block_after(again, before);
+        let container = part.container();
+        let old = func.dfg.append_block_param(again, container);
+
+        self.at.goto_bottom(before);
+        let first = self.at.ins().load(container, flags, part.address, 0);
+        self.at.ins().jump(again, &[first.into()]);
+        self.at.goto_bottom(again);
+        let value = self.extract(part, old);
+        let new = self.new_value(atomic, value);
+        let new = self.insert(part, old, new);
+        let seen = self.at.ins().atomic_cas(flags, part.address, old, new);
+        let changed = self.at.ins().icmp(IntCC::NotEqual, seen, old);
+        self.at.ins().brif(changed, again, &[seen.into()], after, &[]);
+        self.at.goto_inst(inst);
+        value
+    }
+
+    /// What an update makes of the old value.
+    fn new_value(&mut self, atomic: Atomic, old: Value) -> Value {
+        let ins = self.at.ins();
+        match atomic {
+            Atomic::Load { .. } | Atomic::Fence => old,
+            Atomic::Store { value, .. } => value,
+            Atomic::Exchange { expected, value, .. } => {
+                let equal = ins.icmp(IntCC::Equal, old, expected);
+                self.at.ins().select(equal, value, old)
+            }
+            Atomic::Update { op, value, .. } => match op {
+                AtomicRmwOp::Add => ins.iadd(old, value),
+                AtomicRmwOp::Sub => ins.isub(old, value),
+                AtomicRmwOp::And => ins.band(old, value),
+                AtomicRmwOp::Nand => {
+                    let both = ins.band(old, value);
+                    self.at.ins().bnot(both)
+                }
+                AtomicRmwOp::Or => ins.bor(old, value),
+                AtomicRmwOp::Xor => ins.bxor(old, value),
+                AtomicRmwOp::Xchg => value,
+                AtomicRmwOp::Umin => ins.umin(old, value),
+                AtomicRmwOp::Umax => ins.umax(old, value),
+                AtomicRmwOp::Smin => ins.smin(old, value),
+                AtomicRmwOp::Smax => ins.smax(old, value),
+            },
+        }
+    }
+}
+
+impl Part {
+    /// The type of the access.
+    fn container(self) -> Type {
+        if self.within.is_some() { I32 } else { self.ty }
+    }
+}
+
+/// Whether extension X has atomic accesses of the type, if it is no wider than a word.
+fn is_whole(ty: Type) -> bool {
+    ty != I8 && ty != I16
+}

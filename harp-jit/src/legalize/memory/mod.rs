@@ -1,0 +1,180 @@
+//! Accesses to memory that no machine has, as accesses that the machine has.
+//!
+//! * Big-endian accesses become little-endian ones with the bytes swapped.
+//! * Atomic accesses to a part of a word become atomic accesses to 4 bytes around it, `nand` becomes
+//!   a loop around `atomic_cas`, and loads and stores become `atomic_rmw`: plain ones are not ordered. So
+//!   atomic loads write what they read, and trap where memory may not be written. See [`atomic`].
+//! * Base machines have no atomic accesses. In code for a single lane plain ones take their place, which
+//!   is right as long as nothing else accesses the same memory at the same time.
+//!
+//! Assumes a verified function. Afterwards there is no big-endian access, and of the atomic ones only
+//! `atomic_rmw` without `nand`, and `atomic_cas`, on types of 4 bytes and of a word.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{
+    Block, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type,
+    Value,
+};
+use harp_isa::ArchId;
+
+use crate::compile::Execution;
+use crate::error::Unsupported;
+
+mod atomic;
+
+/// See the [module](self). Returns whether there was anything to do.
+///
+/// # Errors
+///
+/// The first access that the machine does not have in any way.
+pub(super) fn expand(
+    func: &mut Function,
+    arch: ArchId,
+    execution: Execution,
+) -> Result<bool, Unsupported> {
+    let mut memory = Memory { at: FuncCursor::new(func), arch, execution, changed: false };
+    let blocks: Vec<Block> = memory.at.func.layout.blocks().collect();
+    for block in blocks {
+        let mut next = memory.at.func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = memory.at.func.layout.next_inst(inst);
+            memory.at.goto_inst(inst);
+            memory.at.use_srcloc(inst);
+            memory.access(inst)?;
+        }
+    }
+    let changed = memory.changed;
+    if changed {
+        func.dfg.resolve_all_aliases();
+    }
+    Ok(changed)
+}
+
+struct Memory<'f> {
+    /// Stands at the instruction that is replaced: what is made comes before it.
+    at: FuncCursor<'f>,
+    arch: ArchId,
+    execution: Execution,
+    changed: bool,
+}
+
+impl Memory<'_> {
+    fn access(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let data = self.at.func.dfg.insts[inst];
+        if let Some(atomic) = self.atomic(inst) {
+            return self.replace_atomic(inst, atomic);
+        }
+        let Some(flags) = data.memflags_data(&self.at.func.dfg) else { return Ok(()) };
+        if flags.explicit_endianness() != Some(Endianness::Big) {
+            return Ok(());
+        }
+        let flags = little_endian(flags);
+        match data {
+            InstructionData::Load { opcode, arg, offset, .. } => {
+                let ty = self.at.func.dfg.value_type(self.at.func.dfg.first_result(inst));
+                if let Some(loaded) = self.big_load(opcode, ty, flags, arg, offset) {
+                    self.replace(inst, Some(loaded));
+                }
+            }
+            InstructionData::Store { opcode, args: [value, address], offset, .. } => {
+                if let Some(stored) = self.big_value(opcode, value) {
+                    self.at.ins().store(flags, stored, address, offset);
+                    self.replace(inst, None);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The value of a big-endian load; none if its type is not covered.
+    fn big_load(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        flags: MemFlagsData,
+        address: Value,
+        offset: Offset32,
+    ) -> Option<Value> {
+        let (part, signed) = match opcode {
+            Opcode::Uload8 => (I8, false),
+            Opcode::Sload8 => (I8, true),
+            Opcode::Uload16 => (I16, false),
+            Opcode::Sload16 => (I16, true),
+            Opcode::Uload32 => (I32, false),
+            Opcode::Sload32 => (I32, true),
+            _ => (same_bits(ty)?, false),
+        };
+        let loaded = self.at.ins().load(part, flags, address, offset);
+        let loaded = self.swap(loaded);
+        Some(match (ty.is_int(), part == ty, signed) {
+            (false, ..) => self.at.ins().bitcast(ty, MemFlagsData::new(), loaded),
+            (true, true, _) => loaded,
+            (true, false, true) => self.at.ins().sextend(ty, loaded),
+            (true, false, false) => self.at.ins().uextend(ty, loaded),
+        })
+    }
+
+    /// The value that a little-endian store writes in place of a big-endian one.
+    fn big_value(&mut self, opcode: Opcode, value: Value) -> Option<Value> {
+        let ty = self.at.func.dfg.value_type(value);
+        let part = match opcode {
+            Opcode::Istore8 => I8,
+            Opcode::Istore16 => I16,
+            Opcode::Istore32 => I32,
+            _ => same_bits(ty)?,
+        };
+        let value = match (ty.is_int(), part == ty) {
+            (false, _) => self.at.ins().bitcast(part, MemFlagsData::new(), value),
+            (true, true) => value,
+            (true, false) => self.at.ins().ireduce(part, value),
+        };
+        Some(self.swap(value))
+    }
+
+    fn swap(&mut self, value: Value) -> Value {
+        if self.at.func.dfg.value_type(value) == I8 { value } else { self.at.ins().bswap(value) }
+    }
+
+    /// The instruction at the cursor goes; its result, if it has one, is `value`.
+    fn replace(&mut self, inst: Inst, value: Option<Value>) {
+        let dfg = &mut self.at.func.dfg;
+        if let (Some(value), Some(&result)) = (value, dfg.inst_results(inst).first()) {
+            dfg.clear_results(inst);
+            dfg.change_to_alias(result, value);
+        }
+        self.at.func.layout.remove_inst(inst);
+        self.changed = true;
+    }
+
+    fn refuse(&self, inst: Inst, what: String) -> Unsupported {
+        let block = self.at.func.layout.inst_block(inst).expect("it is in the layout");
+        Unsupported { inst, block, what }
+    }
+}
+
+/// The flags without the order of bytes, which nothing takes away.
+fn little_endian(flags: MemFlagsData) -> MemFlagsData {
+    let mut little = MemFlagsData::new()
+        .with_endianness(Endianness::Little)
+        .with_trap_code(flags.trap_code())
+        .with_alias_region(flags.alias_region());
+    if flags.aligned() {
+        little = little.with_aligned();
+    }
+    if flags.readonly() {
+        little = little.with_readonly();
+    }
+    if flags.can_move() {
+        little = little.with_can_move();
+    }
+    little
+}
+
+/// The integer type of as many bits, up to 64.
+fn same_bits(ty: Type) -> Option<Type> {
+    let scalar = ty.is_int() || ty.is_float();
+    [I8, I16, I32, I64].into_iter().find(|int| scalar && int.bits() == ty.bits())
+}

@@ -1,0 +1,129 @@
+//! Values and calls in text: `-1`, `0x1.8p0`, `%f(3, 4)`.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{AbiParam, Signature, Type};
+use cranelift_codegen::isa::CallConv;
+use cranelift_reader::{RunCommand, parse_run_command};
+use thiserror::Error;
+
+/// Why a text is no value or no call.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// No call at all.
+    #[error("`{text}` is no call: expected `%name(value, ...)`")]
+    Syntax {
+        /// The text.
+        text: String,
+    },
+    /// A call of a function that is not there.
+    #[error("there is no function `%{name}`")]
+    NoFunction {
+        /// The name.
+        name: String,
+    },
+    /// Too many arguments or too few.
+    #[error("`%{name}` takes {expected} arguments, {given} given")]
+    Count {
+        /// The function.
+        name: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// An argument that is not of the parameter's type.
+    #[error("argument {number} of `%{name}`, `{text}`: {error}")]
+    Argument {
+        /// The function.
+        name: String,
+        /// Which argument, counted from 1.
+        number: usize,
+        /// The argument.
+        text: String,
+        /// Why it is no value.
+        error: ValueError,
+    },
+}
+
+/// Why a text is no value of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no value of type {ty}: {message}")]
+pub struct ValueError {
+    /// The type.
+    pub ty: Type,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// A call with arguments that are of the parameters' types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The function's name, without `%`.
+    pub name: String,
+    /// The arguments.
+    pub args: Vec<DataValue>,
+}
+
+impl Call {
+    /// Reads `%name(value, ...)`. `signature_of` gives the signature of a function.
+    ///
+    /// # Errors
+    ///
+    /// If it is no call, or not one that the function takes.
+    pub fn parse<'a>(
+        text: &str,
+        signature_of: impl Fn(&str) -> Option<&'a Signature>,
+    ) -> Result<Call, CallError> {
+        let syntax = || CallError::Syntax { text: text.to_owned() };
+        let inner = text.trim().strip_prefix('%').and_then(|text| text.strip_suffix(')'));
+        let (name, args) = inner.and_then(|text| text.split_once('(')).ok_or_else(syntax)?;
+        let name = name.trim();
+        let signature =
+            signature_of(name).ok_or_else(|| CallError::NoFunction { name: name.to_owned() })?;
+        let args: Vec<&str> = match args.trim() {
+            "" => Vec::new(),
+            args => args.split(',').map(str::trim).collect(),
+        };
+        let (expected, given) = (signature.params.len(), args.len());
+        if expected != given {
+            return Err(CallError::Count { name: name.to_owned(), expected, given });
+        }
+        let values =
+            args.iter().zip(&signature.params).enumerate().map(|(index, (text, param))| {
+                parse_value(text, param.value_type).map_err(|error| CallError::Argument {
+                    name: name.to_owned(),
+                    number: index + 1,
+                    text: (*text).to_owned(),
+                    error,
+                })
+            });
+        Ok(Call { name: name.to_owned(), args: values.collect::<Result<_, _>>()? })
+    }
+}
+
+/// A value as CLIF's run commands write it: integers decimal or hexadecimal, floats with a point or as
+/// hexadecimal `0x1.8p0`, `Inf`, `NaN`.
+///
+/// # Errors
+///
+/// If the text is no value of that type.
+pub fn parse_value(text: &str, ty: Type) -> Result<DataValue, ValueError> {
+    let fail = |message: String| Err(ValueError { ty, message });
+    let of_a_value = |c: char| c.is_ascii_alphanumeric() || "_+-.:".contains(c);
+    if text.is_empty() || !text.chars().all(of_a_value) {
+        return fail("expected one number".to_owned());
+    }
+    if !ty.is_int() && !ty.is_float() {
+        return fail("there are values of scalar types only".to_owned());
+    }
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.push(AbiParam::new(ty));
+    match parse_run_command(&format!("print: %f({text})"), &signature) {
+        Ok(Some(RunCommand::Print(call))) if call.args.len() == 1 => {
+            Ok(call.args.into_iter().next().expect("there is one"))
+        }
+        Ok(_) => fail("expected one number".to_owned()),
+        Err(error) => fail(error.message),
+    }
+}
