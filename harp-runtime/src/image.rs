@@ -4,17 +4,20 @@
 //! block within reach of the immediates of every machine; the kernel, of any size, comes last.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use harp_isa::abi::ArgumentBlock;
+use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
-use harp_isa::{ArchId, Image, LinkError, Object, link};
+use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
 
 use crate::kernel::KernelParts;
-use crate::library;
+use crate::library::{self, Reach};
 
 /// Index of the library among the linked objects.
 const LIBRARY_OBJECT: usize = 0;
+/// Index of the kernel with its functions and data.
+const KERNEL_OBJECT: usize = 2;
 
 /// How many images a device keeps.
 const CACHED_IMAGES: usize = 16;
@@ -26,16 +29,27 @@ pub(crate) struct KernelImage {
     descriptor: u64,
     arguments: u64,
     kernel: Range<u64>,
+    read_only: u64,
 }
 
 impl KernelImage {
-    fn new(library: &Object, kernel: KernelParts<'_>) -> Result<KernelImage, LinkError> {
+    fn new(libraries: &Libraries, kernel: KernelParts<'_>) -> Result<KernelImage, LinkErrors> {
         let (code, code_bytes) = renamed(kernel);
-        let image = link(&[library, &argument_block(kernel), &code], 0)?;
+        let block = argument_block(kernel);
+        let image = link(&[libraries.before(&block), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
         let start = address(library::KERNEL);
         let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
-        Ok(KernelImage { descriptor, arguments, kernel: start..start + code_bytes, image })
+        let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
+        let written = image.sections.iter().filter(is_written).map(|section| section.address);
+        let read_only = written.min().unwrap_or(image.bytes.len() as u64);
+        let kernel = start..start + code_bytes;
+        Ok(KernelImage { descriptor, arguments, kernel, read_only, image })
+    }
+
+    /// The bytes at the image's beginning that the guest may not write: all up to writable data.
+    pub(crate) fn read_only(&self) -> u64 {
+        self.read_only
     }
 
     /// The image, descriptor and arguments zero.
@@ -63,6 +77,39 @@ impl KernelImage {
     pub(crate) fn library_symbol(&self, address: u64) -> Option<(&str, u64)> {
         let (symbol, distance) = self.image.symbol_before(address)?;
         (symbol.object == LIBRARY_OBJECT).then_some((symbol.name.as_str(), distance))
+    }
+
+    /// The function or datum of the kernel's module at or before `address`, and the distance to it.
+    pub(crate) fn kernel_symbol(&self, address: u64) -> Option<(&str, u64)> {
+        if address >= self.image.bytes.len() as u64 {
+            return None;
+        }
+        let (symbol, distance) = self.image.symbol_before(address)?;
+        (symbol.object == KERNEL_OBJECT).then_some((symbol.name.as_str(), distance))
+    }
+}
+
+/// The runtime library in its two forms, assembled when they are asked for first.
+#[derive(Debug)]
+struct Libraries {
+    arch: ArchId,
+    near: OnceLock<Object>,
+    far: OnceLock<Object>,
+}
+
+impl Libraries {
+    /// The library that reaches a kernel behind the argument block.
+    fn before(&self, block: &Object) -> &Object {
+        let near = self.near.get_or_init(|| library::assemble(self.arch, Reach::Near));
+        let size = |object: &Object| {
+            object.chunks.iter().map(|c| c.data.len() as u64 + c.alignment).sum::<u64>()
+        };
+        let distance = size(near) + size(block);
+        let limit = *Layout::new(self.arch).immediate_range(Opcode::Jali).end();
+        if u64::try_from(limit).is_ok_and(|limit| distance <= limit) {
+            return near;
+        }
+        self.far.get_or_init(|| library::assemble(self.arch, Reach::Far))
     }
 }
 
@@ -101,7 +148,7 @@ fn argument_block(kernel: KernelParts<'_>) -> Object {
 /// The library of one machine and the images of the kernels launched last.
 #[derive(Debug)]
 pub(crate) struct ImageCache {
-    library: Object,
+    libraries: Libraries,
     /// The most recently linked image comes last.
     images: Vec<CachedImage>,
 }
@@ -125,15 +172,19 @@ impl CachedImage {
 impl ImageCache {
     /// An empty cache for kernels of `arch`.
     pub(crate) fn new(arch: ArchId) -> ImageCache {
-        ImageCache { library: library::assemble(arch), images: Vec::new() }
+        let libraries = Libraries { arch, near: OnceLock::new(), far: OnceLock::new() };
+        ImageCache { libraries, images: Vec::new() }
     }
 
     /// The image of `kernel`, linked if it is not there.
-    pub(crate) fn image(&mut self, kernel: KernelParts<'_>) -> Result<Arc<KernelImage>, LinkError> {
+    pub(crate) fn image(
+        &mut self,
+        kernel: KernelParts<'_>,
+    ) -> Result<Arc<KernelImage>, LinkErrors> {
         if let Some(found) = self.images.iter().rev().find(|cached| cached.is_of(kernel)) {
             return Ok(Arc::clone(&found.image));
         }
-        let image = Arc::new(KernelImage::new(&self.library, kernel)?);
+        let image = Arc::new(KernelImage::new(&self.libraries, kernel)?);
         if self.images.len() == CACHED_IMAGES {
             self.images.remove(0);
         }

@@ -1,7 +1,7 @@
 //! What a launch needs to know of a kernel.
 
 use harp_isa::Object;
-use harp_jit::{Kernel, ParamType, SourcePlace};
+use harp_jit::{FunctionCode, Kernel, ParamType, SourcePlace};
 
 /// A kernel taken apart, so that launches do not depend on how it came to be.
 #[derive(Clone, Copy)]
@@ -15,8 +15,9 @@ pub(crate) struct KernelParts<'a> {
     /// The size of each lane's stack, a power of two that holds the lane control block and more:
     /// the code finds the block by cutting the stack pointer to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
-    /// Where the instruction at an offset of the entry comes from.
-    pub(crate) origin_of: &'a dyn Fn(u64) -> Origin,
+    /// Where the instruction at an offset comes from, of the entry or of the function with a name;
+    /// none if there is no such function.
+    pub(crate) origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
 }
 
 /// Where an instruction of a kernel comes from.
@@ -29,18 +30,39 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The origin of the instruction at `offset` of a compiled kernel.
-    pub(crate) fn in_kernel(kernel: &Kernel, offset: u64) -> Origin {
+    /// The origin of the instruction at `offset` of a compiled kernel, or of a function of its
+    /// module.
+    pub(crate) fn in_kernel(
+        kernel: &Kernel,
+        function: Option<&str>,
+        offset: u64,
+    ) -> Option<Origin> {
+        let Some(name) = function else {
+            return Some(Origin {
+                place: kernel.place_at(offset).cloned(),
+                trap_code: kernel.trap_code_at(offset).map(|code| code.to_string()),
+            });
+        };
+        let function = kernel.functions().iter().find(|function| function.name() == name)?;
+        let inside = offset < function.code().len() as u64;
+        inside.then(|| Origin::in_function(function, offset))
+    }
+
+    /// The origin of the instruction at `offset` of a function.
+    pub(crate) fn in_function(function: &FunctionCode, offset: u64) -> Origin {
         Origin {
-            place: kernel.place_at(offset).cloned(),
-            trap_code: kernel.trap_code_at(offset).map(|code| code.to_string()),
+            place: function.place_at(offset).cloned(),
+            trap_code: function.trap_code_at(offset).map(|code| code.to_string()),
         }
     }
 }
 
 impl<'a> KernelParts<'a> {
     /// The parts of a compiled kernel.
-    pub(crate) fn new(kernel: &'a Kernel, origin_of: &'a dyn Fn(u64) -> Origin) -> KernelParts<'a> {
+    pub(crate) fn new(
+        kernel: &'a Kernel,
+        origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
+    ) -> KernelParts<'a> {
         KernelParts {
             name: kernel.name(),
             object: kernel.object(),

@@ -57,12 +57,17 @@
 
 mod args;
 mod buffer;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod device;
+#[cfg(feature = "text")]
+pub mod filetest;
 mod heap;
 mod image;
 mod kernel;
 mod launch;
 mod library;
+mod program;
 mod report;
 
 pub use args::Arg;
@@ -70,6 +75,7 @@ pub use buffer::{Buffer, BufferError, Element};
 pub use device::{Device, DeviceConfig, DeviceError};
 pub use heap::OutOfMemory;
 pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use report::Report;
 
 /// Builders and options of the code generator.

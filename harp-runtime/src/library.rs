@@ -47,11 +47,15 @@ pub(crate) enum Descriptor {
     StackTop,
     /// Whether the grid has more than one dimension.
     Spatial,
+    /// The offset from the base of a lane's stack to the stack's limit.
+    StackLimit,
+    /// The address of the kernel.
+    Kernel,
 }
 
 impl Descriptor {
     /// Every word in order, with its name in the assembly text.
-    const ALL: [(Descriptor, &'static str); 9] = [
+    const ALL: [(Descriptor, &'static str); 11] = [
         (Descriptor::Warps, "D_WARPS"),
         (Descriptor::Items, "D_ITEMS"),
         (Descriptor::Full, "D_FULL"),
@@ -61,17 +65,37 @@ impl Descriptor {
         (Descriptor::Stacks, "D_STACKS"),
         (Descriptor::StackTop, "D_STACK_TOP"),
         (Descriptor::Spatial, "D_SPATIAL"),
+        (Descriptor::StackLimit, "D_STACK_LIMIT"),
+        (Descriptor::Kernel, "D_KERNEL"),
     ];
 
     /// How many words there are.
     pub(crate) const COUNT: usize = Self::ALL.len();
 }
 
-/// Assembles the runtime library for `arch`.
-pub(crate) fn assemble(arch: ArchId) -> Object {
+/// How far away the kernel lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// A call's immediate holds the distance.
+    Near,
+    /// The descriptor has the address.
+    Far,
+}
+
+/// The call of the kernel as it stands in the text.
+const CALL: &str = "        jali %ra, runtime.kernel\n";
+/// The same over any distance. Where it stands %r3 is free.
+const FAR_CALL: &str =
+    "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
+
+/// Assembles the runtime library for `arch`, to be followed by a kernel at such a distance.
+pub(crate) fn assemble(arch: ArchId, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
     let line = if registers.wide { LINE_WIDE } else { LINE };
-    let source = registers.name_in(&[BOOT, line, FINISH].concat());
+    let mut source = registers.name_in(&[BOOT, line, FINISH].concat());
+    if reach == Reach::Far {
+        source = source.replace(CALL, FAR_CALL);
+    }
     harp_isa::assemble(&source, arch, &definitions(arch))
         .expect("the library's text is right for every machine")
 }
@@ -88,7 +112,6 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
         ("L_Y", field(LaneField::GlobalIdY)),
         ("L_Z", field(LaneField::GlobalIdZ)),
         ("L_STACK_LIMIT", field(LaneField::StackLimit)),
-        ("L_BYTES", i64::from(LaneField::block_bytes(word))),
         ("A_EXTENT_X", i64::from(ArgumentBlock::grid_extent(0, word))),
         ("A_EXTENT_Y", i64::from(ArgumentBlock::grid_extent(1, word))),
         ("D_COUNT", Descriptor::COUNT as i64),
@@ -144,11 +167,11 @@ mod tests {
     }
 
     /// The library's code with two empty neighbours, linked, instruction by instruction.
-    fn code(arch: ArchId) -> Vec<(u64, Instruction)> {
+    fn code(arch: ArchId, reach: Reach) -> Vec<(u64, Instruction)> {
         let rest = ".perm r\n.global\nruntime.arguments: .space 3\n\
                     .perm x\n.global\nruntime.kernel: jmpr %ra\n";
         let rest = harp_isa::assemble(rest, arch, &[]).unwrap();
-        let image = link(&[&assemble(arch), &rest], 0).unwrap();
+        let image = link(&[&assemble(arch, reach), &rest], 0).unwrap();
         let is_code = |permissions: Permissions| permissions.contains(Permissions::EXECUTE);
         let sections = image.sections.iter().filter(|section| is_code(section.permissions));
         sections
@@ -158,6 +181,13 @@ mod tests {
             })
             .map(|(address, instruction)| (address, instruction.unwrap()))
             .collect()
+    }
+
+    /// The code of both forms of the library.
+    fn both(arch: ArchId) -> Vec<(u64, Instruction)> {
+        let mut all = code(arch, Reach::Near);
+        all.extend(code(arch, Reach::Far));
+        all
     }
 
     #[test]
@@ -171,7 +201,7 @@ mod tests {
     fn only_base_instructions_are_used() {
         let mut seen = 0;
         for arch in machines() {
-            for (address, instruction) in code(arch) {
+            for (address, instruction) in both(arch) {
                 let opcode = instruction.op.opcode();
                 assert!(!opcode.is_extension(), "{arch} {address:#x}: {opcode:?}");
                 let privileged = opcode.flags().contains(OpcodeFlags::PRIVILEGED);
@@ -186,7 +216,7 @@ mod tests {
     #[test]
     fn no_form_is_used_that_machines_disagree_on() {
         for arch in machines() {
-            for (address, Instruction { op, .. }) in code(arch) {
+            for (address, Instruction { op, .. }) in both(arch) {
                 let mut immediate = None;
                 op.for_each_operand(|operand| {
                     if let Operand::Imm(value) = operand {
@@ -208,8 +238,9 @@ mod tests {
     /// One split in the library, and it comes after the lanes have been activated.
     #[test]
     fn the_only_split_is_reached_with_all_lanes() {
-        for arch in machines() {
-            let code = code(arch);
+        let machines = machines().flat_map(|arch| [Reach::Near, Reach::Far].map(|r| (arch, r)));
+        for (arch, reach) in machines {
+            let code = code(arch, reach);
             let places = |wanted: Opcode| {
                 let found = code.iter().filter(move |(_, i)| i.op.opcode() == wanted);
                 found.map(|(address, _)| *address).collect::<Vec<_>>()

@@ -62,7 +62,8 @@ lane_start:
         ldi %r0, #0
         st %r0, %sp, L_Y
         st %r0, %sp, L_Z
-        addi %r0, %sp, L_BYTES
+        ld %r0, %r3, D_STACK_LIMIT
+        add %r0, %sp, %r0
         st %r0, %sp, L_STACK_LIMIT
         ori %fp, %sp, #0
         ld %r2, %r3, D_STACK_TOP

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use harp_emu::{MachineError, Stats, Trap};
-use harp_isa::{ArchId, LinkError};
+use harp_isa::{ArchId, LinkErrors};
 use thiserror::Error;
 
 use crate::heap::OutOfMemory;
@@ -67,7 +67,7 @@ pub enum LaunchError {
     },
     /// The kernel does not link with the runtime library.
     #[error("the kernel does not link with the runtime library")]
-    Link(#[from] LinkError),
+    Link(#[from] LinkErrors),
     /// The kernel is too large.
     #[error("kernel and runtime library take {given} bytes, the limit is {limit}")]
     ImageTooLarge {
@@ -115,6 +115,13 @@ pub enum TrapSite {
         /// Bytes from the kernel's first instruction.
         offset: u64,
     },
+    /// A function that the kernel calls.
+    Function {
+        /// Its name.
+        name: String,
+        /// Bytes from its first instruction.
+        offset: u64,
+    },
     /// The runtime library.
     Runtime {
         /// The label at or before the pc.
@@ -136,8 +143,12 @@ impl fmt::Display for LaunchTrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LaunchTrap { trap, kernel, site, place, trap_code, .. } = self;
         write!(f, "kernel `{kernel}`")?;
+        if let TrapSite::Function { name, .. } = site {
+            write!(f, ", function `{name}`")?;
+        }
         match (place, site) {
             (Some(place), _) => write!(f, " at {place}")?,
+            (None, TrapSite::Function { offset, .. }) => write!(f, " + {offset:#x}")?,
             (None, TrapSite::Kernel { offset }) => write!(f, " + {offset:#x}")?,
             (None, TrapSite::Runtime { symbol, offset }) => {
                 write!(f, ", runtime library, `{symbol}` + {offset:#x}")?;

@@ -71,7 +71,8 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        let origin_of = |offset| Origin::in_kernel(kernel, offset);
+        let origin_of =
+            |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args)
     }
 
@@ -82,7 +83,7 @@ impl Device {
     ///
     /// If the kernel is for another machine, or does not fit the memory.
     pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
-        let parts = KernelParts::new(kernel, &|_| Origin::default());
+        let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
         Ok(self.linked(parts)?.image().clone())
     }
@@ -112,10 +113,10 @@ impl Device {
         let bytes = plan.stacks().saturating_mul(stack_bytes);
         let stacks = self.heap().allocate(bytes, stack_bytes.max(ALIGNMENT))?;
         let word = self.arch().word();
-        let descriptor = plan.descriptor(stacks.address(), stack_bytes, word.bytes().into());
+        let descriptor = plan.descriptor(image.kernel().start, stacks.address(), stack_bytes, word);
         self.put_image(&image, &descriptor, config.grid, &arguments);
         let mut machine =
-            self.machine(config.fuel.or(self.config().fuel), image.image().bytes.len() as u64)?;
+            self.machine(config.fuel.or(self.config().fuel), image.read_only())?;
         let prepared = start.elapsed();
 
         let run = machine.run();
@@ -193,8 +194,13 @@ fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stat
     let mut origin = Origin::default();
     let site = if code.contains(&trap.pc) {
         let offset = trap.pc - code.start;
-        origin = (kernel.origin_of)(offset);
+        origin = (kernel.origin_of)(None, offset).unwrap_or_default();
         TrapSite::Kernel { offset }
+    } else if let Some((name, offset)) = image.kernel_symbol(trap.pc)
+        && let Some(found) = (kernel.origin_of)(Some(name), offset)
+    {
+        origin = found;
+        TrapSite::Function { name: name.to_owned(), offset }
     } else if let Some((symbol, offset)) = image.library_symbol(trap.pc) {
         TrapSite::Runtime { symbol: symbol.to_owned(), offset }
     } else {

@@ -1,6 +1,7 @@
 //! How a grid is dealt out to the warps of a machine.
 
-use harp_isa::ArchId;
+use harp_isa::abi::{LaneField, stack_reserve_bytes};
+use harp_isa::{ArchId, WordSize};
 
 use super::LaunchError;
 use crate::library::Descriptor;
@@ -51,13 +52,14 @@ impl Plan {
         self.rounded().min(self.stride)
     }
 
-    /// The words of the launch descriptor for stacks of `stack_bytes`, a power of two, from
-    /// `stacks` on, on a machine with words of `word_bytes`.
+    /// The words of the launch descriptor for a kernel at address `kernel` and stacks of
+    /// `stack_bytes`, a power of two, from `stacks` on.
     pub(super) fn descriptor(
         &self,
+        kernel: u64,
         stacks: u64,
         stack_bytes: u64,
-        word_bytes: u64,
+        word: WordSize,
     ) -> [u64; Descriptor::COUNT] {
         let mut words = [0; Descriptor::COUNT];
         let mut set = |word: Descriptor, value| words[word as usize] = value;
@@ -68,8 +70,11 @@ impl Plan {
         set(Descriptor::Stride, self.stride);
         set(Descriptor::StackShift, stack_bytes.ilog2().into());
         set(Descriptor::Stacks, stacks);
-        set(Descriptor::StackTop, stack_bytes - word_bytes);
+        set(Descriptor::StackTop, stack_bytes - u64::from(word.bytes()));
         set(Descriptor::Spatial, self.spatial.into());
+        let limit = LaneField::block_bytes(word) + stack_reserve_bytes(word);
+        set(Descriptor::StackLimit, limit.into());
+        set(Descriptor::Kernel, kernel);
         words
     }
 

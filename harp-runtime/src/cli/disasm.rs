@@ -1,0 +1,64 @@
+//! `harp disasm`: object files and flat images to text.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+
+use clap::Args;
+use harp_isa::{ArchId, listing};
+
+use super::error::CliError;
+use super::files::Input;
+use super::numbers::number;
+
+/// What object files, and only they, start with.
+const MAGIC: &[u8] = b"HARP";
+
+/// Show what an object file or a flat image holds
+#[derive(Args)]
+#[command(
+    long_about = "Show what an object file or a flat image holds
+
+A file that starts with `HARP` is an object file. It names its machine, and is shown as assembly
+text. Everything else is a flat image, which is shown as code, each instruction with its address and
+bytes.",
+    after_help = "Examples:
+  harp disasm main.hof
+  harp disasm --exact main.hof | harp asm -a harp32 -o copy.hof -
+  harp disasm -a harp32 main.bin | less"
+)]
+pub(super) struct Disasm {
+    /// The object file or flat image; `-` is standard input
+    #[arg(value_name = "FILE")]
+    input: Input,
+    /// The machine of a flat image
+    #[arg(short, long, value_name = "ARCH", env = "HARP_ARCH")]
+    arch: Option<ArchId>,
+    /// Show everything about an object: the text assembles to the same object file
+    #[arg(long)]
+    exact: bool,
+    /// The address of a flat image's first byte
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = number)]
+    offset: u64,
+}
+
+impl Disasm {
+    pub(super) fn run(self) -> Result<(), CliError> {
+        let bytes = self.input.read()?;
+        if bytes.starts_with(MAGIC) {
+            let object = self.input.parse_object(&bytes)?;
+            return match self.exact {
+                true => print(object.display_exact()),
+                false => print(object.display()),
+            };
+        }
+        match self.arch {
+            Some(arch) => print(listing(&bytes, self.offset, arch)),
+            None => Err(CliError::FlatNeedsArch { file: self.input }),
+        }
+    }
+}
+
+fn print(text: impl Display) -> Result<(), CliError> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::stdout)
+}

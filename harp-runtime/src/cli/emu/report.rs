@@ -1,0 +1,102 @@
+//! What a run tells at its end: statistics, and what was collected on demand.
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use harp_emu::{Collect, Machine};
+use serde_json::json;
+
+#[derive(Args)]
+pub(super) struct Reporting {
+    /// Print the statistics at the end
+    #[arg(short, long)]
+    stats: bool,
+    /// Count more, and print it at the end; several are separated by commas
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    collect: Vec<What>,
+    /// How statistics look. JSON is an object on the last line, with `stats` and `profile` in it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    stats_format: Format,
+}
+
+/// How a report looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Lines for people
+    Text,
+    /// JSON, an object a line
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// How often each opcode was issued
+    Opcodes,
+    /// How many lanes instructions had
+    Lanes,
+    /// How many entries the divergence stacks held
+    Depth,
+    /// How often each branch was taken, and how often it diverged
+    Branches,
+    /// How often registers were read and written
+    Registers,
+    /// How many addresses and segments each instruction touched
+    Memory,
+    /// All of it
+    All,
+}
+
+impl Reporting {
+    pub(super) fn collect(&self) -> Collect {
+        let one = |what: &What| match what {
+            What::Opcodes => Collect::OPCODES,
+            What::Lanes => Collect::LANES,
+            What::Depth => Collect::DEPTH,
+            What::Branches => Collect::BRANCHES,
+            What::Registers => Collect::REGISTERS,
+            What::Memory => Collect::MEMORY,
+            What::All => Collect::all(),
+        };
+        self.collect.iter().map(one).collect()
+    }
+
+    /// Prints what was asked for, after the console, whose last byte was `last`.
+    pub(super) fn print(&self, machine: &Machine<'_>, last: Option<u8>) -> io::Result<()> {
+        let profiled = !self.collect.is_empty();
+        let mut out = io::stdout().lock();
+        match self.stats_format {
+            Format::Text => {
+                if self.stats {
+                    write!(out, "{}", machine.stats())?;
+                }
+                if profiled {
+                    write!(out, "{}", machine.profile())?;
+                }
+            }
+            Format::Json if self.stats || profiled => {
+                // The object has a line of its own, whatever the program printed last.
+                if last.is_some_and(|last| last != b'\n') {
+                    writeln!(out)?;
+                }
+                let mut report = serde_json::Map::new();
+                if self.stats {
+                    report.insert("stats".to_owned(), json!(machine.stats()));
+                }
+                if profiled {
+                    report.insert("profile".to_owned(), json!(machine.profile()));
+                }
+                writeln!(out, "{}", serde_json::Value::Object(report))?;
+            }
+            Format::Json => {}
+        }
+        out.flush()
+    }
+}
+
+/// Prints what all cores wrote to the console; the last byte of it.
+pub(super) fn print_console(console: &[u8]) -> io::Result<Option<u8>> {
+    let mut out = io::stdout().lock();
+    out.write_all(console)?;
+    out.flush()?;
+    Ok(console.last().copied())
+}

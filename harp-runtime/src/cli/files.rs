@@ -1,0 +1,117 @@
+//! Files of the command line, where `-` stands for standard input and output.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use harp_isa::Object;
+use harp_isa::object::hof;
+
+use super::error::CliError;
+
+/// A file to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Stdin,
+    File(PathBuf),
+}
+
+/// A file to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    Stdout,
+    File(PathBuf),
+}
+
+impl From<OsString> for Input {
+    fn from(argument: OsString) -> Input {
+        if argument == "-" { Input::Stdin } else { Input::File(argument.into()) }
+    }
+}
+
+impl From<OsString> for Output {
+    fn from(argument: OsString) -> Output {
+        if argument == "-" { Output::Stdout } else { Output::File(argument.into()) }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Input::Stdin => f.write_str("standard input"),
+            Input::File(path) => write!(f, "`{}`", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Stdout => f.write_str("standard output"),
+            Output::File(path) => write!(f, "`{}`", path.display()),
+        }
+    }
+}
+
+impl Input {
+    /// The name without quotes, as the places of diagnostics show it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Input::Stdin => "<stdin>".to_owned(),
+            Input::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// Everything in it.
+    pub(super) fn read(&self) -> Result<Vec<u8>, CliError> {
+        let bytes = match self {
+            Input::Stdin => {
+                let mut bytes = Vec::new();
+                io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+            }
+            Input::File(path) => fs::read(path),
+        };
+        bytes.map_err(|source| CliError::Read { file: self.clone(), source })
+    }
+
+    /// Everything in it, as text.
+    pub(super) fn read_text(&self) -> Result<String, CliError> {
+        String::from_utf8(self.read()?)
+            .map_err(|error| CliError::NotText { file: self.clone(), source: error.utf8_error() })
+    }
+
+    /// The object in it.
+    pub(super) fn read_object(&self) -> Result<Object, CliError> {
+        self.parse_object(&self.read()?)
+    }
+
+    /// The object in `bytes`, which were read from it.
+    pub(super) fn parse_object(&self, bytes: &[u8]) -> Result<Object, CliError> {
+        hof::read(bytes).map_err(|source| CliError::ReadObject { file: self.clone(), source })
+    }
+}
+
+impl Output {
+    /// Where the result of `input` goes if nobody says: beside it, with another extension; to
+    /// standard output, if it came from standard input.
+    pub(super) fn beside(input: &Input, extension: &str) -> Output {
+        match input {
+            Input::Stdin => Output::Stdout,
+            Input::File(path) => Output::File(path.with_extension(extension)),
+        }
+    }
+
+    /// Writes it anew.
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
+        let written = match self {
+            Output::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
+            }
+            Output::File(path) => fs::write(path, bytes),
+        };
+        written.map_err(|source| CliError::Write { file: self.clone(), source })
+    }
+}

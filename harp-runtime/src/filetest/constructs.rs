@@ -1,0 +1,97 @@
+//! What file tests may skip.
+//!
+//! Not everything that CLIF has can be had on every machine. But a test that is skipped in silence tests
+//! nothing, so the reasons are listed here. On machines with the extension a function of scalar integers
+//! is skipped only for a [construct](LISTED) of the list; if it is not compiled for another reason, its
+//! tests have failed.
+
+use harp_isa::ArchId;
+use harp_jit::ir::{Function, GlobalValueData, InstructionData, Opcode, Type};
+
+/// A construct of CLIF that no HARP machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Construct {
+    /// Storage of a thread of its own: the machine has lanes and stacks, but nothing that code finds by a
+    /// thread.
+    ThreadLocal,
+    /// Calls that catch exceptions: there is no unwinder.
+    TryCall,
+    /// Switching between stacks: a lane's stack is where its control block is.
+    StackSwitch,
+    /// Atomic accesses to more than a word: the machine has none.
+    WideAtomic,
+    /// The register that Cranelift pins: its own tests cannot set it.
+    PinnedRegister,
+}
+
+/// The constructs for which tests may be skipped on every machine.
+pub(super) const LISTED: [Construct; 5] = [
+    Construct::ThreadLocal,
+    Construct::TryCall,
+    Construct::StackSwitch,
+    Construct::WideAtomic,
+    Construct::PinnedRegister,
+];
+
+impl Construct {
+    /// Whether a function has the construct.
+    fn is_in(self, func: &Function, arch: ArchId) -> bool {
+        let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        insts.any(|inst| self.is(func, &func.dfg.insts[inst], func.dfg.ctrl_typevar(inst), arch))
+    }
+
+    fn is(self, func: &Function, data: &InstructionData, ty: Type, arch: ArchId) -> bool {
+        let opcode = data.opcode();
+        match self {
+            Construct::ThreadLocal => match *data {
+                InstructionData::UnaryGlobalValue { global_value, .. } => {
+                    opcode == Opcode::TlsValue
+                        || matches!(
+                            func.global_values[global_value],
+                            GlobalValueData::Symbol { tls: true, .. }
+                        )
+                }
+                _ => false,
+            },
+            Construct::TryCall => matches!(
+                opcode,
+                Opcode::TryCall | Opcode::TryCallIndirect | Opcode::GetExceptionHandlerAddress
+            ),
+            Construct::StackSwitch => opcode == Opcode::StackSwitch,
+            Construct::WideAtomic => {
+                let atomic = matches!(
+                    opcode,
+                    Opcode::AtomicLoad
+                        | Opcode::AtomicStore
+                        | Opcode::AtomicRmw
+                        | Opcode::AtomicCas
+                );
+                atomic && ty.bits() > u32::from(arch.word().bits())
+            }
+            Construct::PinnedRegister => {
+                matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
+            }
+        }
+    }
+}
+
+/// Whether tests may be skipped because this function does not compile: always, unless it must compile on
+/// this machine.
+pub(super) fn may_skip(func: &Function, arch: ArchId) -> bool {
+    !arch.has_extension()
+        || !is_scalar_integer(func)
+        || LISTED.iter().any(|construct| construct.is_in(func, arch))
+}
+
+/// Whether all values, parameters and results are integers of at most 64 bits.
+fn is_scalar_integer(func: &Function) -> bool {
+    let fits = |ty: Type| ty.is_int() && ty.bits() <= 64;
+    let signature = func.signature.params.iter().chain(&func.signature.returns);
+    let dfg = &func.dfg;
+    let mut values = func.layout.blocks().flat_map(|block| {
+        let results = func.layout.block_insts(block).flat_map(|inst| dfg.inst_results(inst));
+        dfg.block_params(block).iter().chain(results)
+    });
+    signature.map(|param| param.value_type).all(fits)
+        && values.all(|&value| fits(dfg.value_type(value)))
+}

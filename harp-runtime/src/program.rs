@@ -1,0 +1,397 @@
+//! Single calls: a function on one lane of a bare machine, without a grid.
+//!
+//! The image holds boot code, the words of the call, and the module; the stack lies above it. Boot code
+//! is HARP assembly in base instructions, so a module that was compiled without the extension makes an
+//! image that any machine runs. The results end up in the words of the call, and the machine halts.
+
+use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap};
+use harp_isa::abi::{LaneField, stack_reserve_bytes};
+use harp_isa::object::{Chunk, Permissions, Reference};
+use harp_isa::{ArchId, Image, LinkErrors, Object, WordSize, link};
+use harp_jit::ir::Signature;
+use harp_jit::{CallLayout, CompiledModule, FunctionCode, SourcePlace, WordPlace};
+use thiserror::Error;
+
+use crate::kernel::Origin;
+
+const CALL: &str = include_str!("asm/call.s");
+const PRINT: &str = include_str!("asm/print.s");
+const PAGES: &str = include_str!("asm/pages.s");
+
+/// Bytes of a page of machines that translate addresses.
+const PAGE_BYTES: u64 = 4096;
+
+/// What becomes of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// They stay in the words of the call, for the host.
+    Halt,
+    /// They are printed on the console.
+    Print,
+}
+
+/// The words at `runtime.call`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallWord {
+    /// The base of the stack.
+    Stack,
+    /// The stack's limit.
+    Limit,
+    /// The stack pointer of the function.
+    Top,
+    /// The address of the stack arguments' values, and how many there are.
+    Arguments,
+    ArgumentCount,
+    /// The address of the register arguments' values.
+    Registers,
+    /// The address of the function.
+    Function,
+    /// Where the results go.
+    Results,
+    /// Where the function leaves the results that are in no registers, and how many there are.
+    StackResults,
+    ResultCount,
+    /// The end of the memory in use, up to a page.
+    End,
+    /// The address of what printing must know about the results' words, and how many these are.
+    Printed,
+    PrintedCount,
+}
+
+impl CallWord {
+    /// Every word in order, with its name in the assembly text.
+    const ALL: [(CallWord, &'static str); 13] = [
+        (CallWord::Stack, "C_STACK"),
+        (CallWord::Limit, "C_LIMIT"),
+        (CallWord::Top, "C_TOP"),
+        (CallWord::Arguments, "C_ARGUMENTS"),
+        (CallWord::ArgumentCount, "C_ARGUMENT_COUNT"),
+        (CallWord::Registers, "C_REGISTERS"),
+        (CallWord::Function, "C_FUNCTION"),
+        (CallWord::Results, "C_RESULTS"),
+        (CallWord::StackResults, "C_STACK_RESULTS"),
+        (CallWord::ResultCount, "C_RESULT_COUNT"),
+        (CallWord::End, "C_END"),
+        (CallWord::Printed, "C_PRINTED"),
+        (CallWord::PrintedCount, "C_PRINTED_COUNT"),
+    ];
+}
+
+/// The chunk of the call's words, arguments and results after them.
+const CALL_CHUNK: &str = "runtime.call";
+
+/// Why a program was not made or not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The module does not define the function.
+    #[error("the module has no function `{name}`")]
+    NoFunction {
+        /// The name asked for.
+        name: String,
+    },
+    /// Too few or too many words of arguments.
+    #[error("the function takes {expected} words of arguments, {given} given")]
+    ArgumentCount {
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// The module does not link.
+    #[error("the module does not link")]
+    Link(#[from] LinkErrors),
+    /// There is no memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// There is no machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The run stopped before its end.
+    #[error(transparent)]
+    Trap(Box<ProgramTrap>),
+}
+
+/// A trap in a program, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{}{}{}: {trap}",
+    function.as_ref().map_or("outside of any function".to_owned(), |(name, at)| format!("function `{name}` + {at:#x}")),
+    place.as_ref().map_or(String::new(), |place| format!(" at {place}")),
+    trap_code.as_ref().map_or(String::new(), |code| format!(": {code}"))
+)]
+pub struct ProgramTrap {
+    /// What happened.
+    #[source]
+    pub trap: Trap,
+    /// The function with the instruction, and the instruction's offset in bytes.
+    pub function: Option<(String, u64)>,
+    /// Where the instruction was built.
+    pub place: Option<SourcePlace>,
+    /// What CLIF calls the reason: `stk_ovf`, `int_ovf`, `user1` and so on.
+    pub trap_code: Option<String>,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The words of the results; of a result wider than a word, the lowest first. The upper bits of a
+    /// narrower one mean nothing.
+    pub results: Vec<u64>,
+    /// What the run cost, boot code included.
+    pub stats: Stats,
+    /// What was printed on the console.
+    pub console: Vec<u8>,
+}
+
+/// A function with all that it needs, ready to be called.
+///
+/// The function must be compiled for a [single lane](harp_jit::Execution::SingleLane), or not care how
+/// many run it: one does.
+#[derive(Clone, Debug)]
+pub struct Program {
+    image: Image,
+    functions: Vec<FunctionCode>,
+    layout: CallLayout,
+    call: u64,
+    memory_bytes: u64,
+}
+
+impl Program {
+    /// Links `module` with boot code that calls its function `name`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such function, or the module refers to names that it does not define.
+    pub fn new(
+        module: &CompiledModule,
+        name: &str,
+        signature: &Signature,
+    ) -> Result<Program, ProgramError> {
+        Program::link(module, name, signature, Ending::Halt)
+    }
+
+    /// Links `module` with boot code that calls its function `name` and prints its results on the
+    /// console, each on a line of hex digits: all digits of a word; of a result wider than a word the
+    /// words one after the other, the lowest first; of a narrower one zeros above its bits. Machines
+    /// that translate addresses run the image as well as those that do not.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn printing(
+        module: &CompiledModule,
+        name: &str,
+        signature: &Signature,
+    ) -> Result<Program, ProgramError> {
+        let mut program = Program::link(module, name, signature, Ending::Print)?;
+        let word = program.arch().word();
+        let bits = u32::from(word.bits());
+        let mut index = program.results_index() + program.layout.returns().len() as u64;
+        for result in &signature.returns {
+            let mut left = result.value_type.bits();
+            while left > 0 {
+                let mask = word.mask() >> bits.saturating_sub(left);
+                left = left.saturating_sub(bits);
+                let newline = if left == 0 { b'\n'.into() } else { 0 };
+                put(&mut program.image, program.call, index, mask);
+                put(&mut program.image, program.call, index + 1, newline);
+                index += 2;
+            }
+        }
+        Ok(program)
+    }
+
+    fn link(
+        module: &CompiledModule,
+        name: &str,
+        signature: &Signature,
+        ending: Ending,
+    ) -> Result<Program, ProgramError> {
+        if module.function(name).is_none() {
+            return Err(ProgramError::NoFunction { name: name.to_owned() });
+        }
+        let arch = module.object().arch;
+        let layout = CallLayout::new(signature, arch);
+        let image = link(&[&bootable(module.object(), name, &layout, ending)], 0)?;
+        let call = image.symbol(CALL_CHUNK).expect("the boot code has it");
+        let program = Program {
+            image,
+            functions: module.functions().to_vec(),
+            layout,
+            call,
+            memory_bytes: 0,
+        };
+        Ok(program.with_stack(module.stack_bytes()))
+    }
+
+    /// The machine that it is for.
+    pub fn arch(&self) -> ArchId {
+        self.image.arch
+    }
+
+    /// Bytes of memory that a machine must have.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// The image with these arguments, a word each: it boots at address 0, makes the call and halts.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many arguments or too few.
+    pub fn image(&self, arguments: &[u64]) -> Result<Image, ProgramError> {
+        let (expected, given) = (self.layout.params().len(), arguments.len());
+        if given != expected {
+            return Err(ProgramError::ArgumentCount { expected, given });
+        }
+        let mut image = self.image.clone();
+        let values = CallWord::ALL.len() as u64;
+        // Register arguments come first, in both lists.
+        for (index, &value) in (0..).zip(arguments) {
+            put(&mut image, self.call, values + index, value);
+        }
+        Ok(image)
+    }
+
+    /// Calls the function with these arguments, a word each; of a value wider than a word the lowest
+    /// word first. `fuel` limits the instructions that it may take.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many arguments or too few, no memory, or the run ends in a trap.
+    pub fn call(&self, arguments: &[u64], fuel: Option<u64>) -> Result<Outcome, ProgramError> {
+        let image = self.image(arguments)?;
+        let memory = Memory::new(self.arch().word(), self.memory_bytes)?;
+        memory.write(0, &image.bytes)?;
+        let config = MachineConfig { fuel, ..MachineConfig::new(self.arch()) };
+        let mut machine = Machine::new(config, &memory)?;
+        let stats =
+            machine.run().map_err(|trap| ProgramError::Trap(Box::new(self.located(*trap))))?;
+        let console = machine.console().to_vec();
+        let word = u64::from(self.arch().word().bytes());
+        let first = self.call + self.results_index() * word;
+        let results = (0..self.layout.returns().len() as u64).map(|index| {
+            let mut bytes = [0; 8];
+            memory.read(first + index * word, &mut bytes[..word as usize])?;
+            Ok(u64::from_le_bytes(bytes))
+        });
+        let results = results.collect::<Result<_, MemoryError>>()?;
+        Ok(Outcome { results, stats, console })
+    }
+
+    /// The number of the first result's word, counted from `runtime.call`.
+    fn results_index(&self) -> u64 {
+        (CallWord::ALL.len() + self.layout.params().len()) as u64
+    }
+
+    /// Puts a stack above the image and the addresses of everything into the call's words.
+    fn with_stack(mut self, stack_bytes: u32) -> Program {
+        let word = u64::from(self.arch().word().bytes());
+        let stack_bytes = u64::from(stack_bytes);
+        let outer = u64::from(self.layout.stack_arguments() + self.layout.stack_results());
+        let base = (self.image.bytes.len() as u64).next_multiple_of(stack_bytes);
+        let top = base + stack_bytes - word * (1 + outer);
+        let limit =
+            LaneField::block_bytes(self.arch().word()) + stack_reserve_bytes(self.arch().word());
+        let on_stack = u64::from(self.layout.stack_arguments());
+        let in_registers = self.layout.params().len() as u64 - on_stack;
+        let values = CallWord::ALL.len() as u64;
+        let at = |index: u64| self.call + index * word;
+        let words = [
+            (CallWord::Stack, base),
+            (CallWord::Limit, base + u64::from(limit)),
+            (CallWord::Top, top),
+            (CallWord::Arguments, at(values + in_registers)),
+            (CallWord::ArgumentCount, on_stack),
+            (CallWord::Registers, at(values)),
+            (CallWord::Results, at(self.results_index())),
+            (CallWord::StackResults, top + on_stack * word),
+            (CallWord::ResultCount, self.layout.stack_results().into()),
+            (CallWord::End, (base + stack_bytes).next_multiple_of(PAGE_BYTES)),
+            (CallWord::Printed, at(self.results_index() + self.layout.returns().len() as u64)),
+            (CallWord::PrintedCount, self.layout.returns().len() as u64),
+        ];
+        let call = self.call;
+        for (index, value) in words {
+            put(&mut self.image, call, index as u64, value);
+        }
+        self.memory_bytes = base + stack_bytes;
+        self
+    }
+
+    fn located(&self, trap: Trap) -> ProgramTrap {
+        let function = self.image.symbol_before(trap.pc).and_then(|(symbol, distance)| {
+            let function = self.functions.iter().find(|f| f.name() == symbol.name)?;
+            (distance < function.code().len() as u64).then_some((function, distance))
+        });
+        let origin = function.map(|(f, at)| Origin::in_function(f, at)).unwrap_or_default();
+        ProgramTrap {
+            trap,
+            function: function.map(|(f, at)| (f.name().to_owned(), at)),
+            place: origin.place,
+            trap_code: origin.trap_code,
+        }
+    }
+}
+
+/// Overwrites word `index` from `start` on.
+fn put(image: &mut Image, start: u64, index: u64, value: u64) {
+    let word = usize::from(image.arch.word().bytes());
+    let at = (start - image.base) as usize + index as usize * word;
+    image.bytes[at..at + word].copy_from_slice(&value.to_le_bytes()[..word]);
+}
+
+/// The module with boot code before it, in one object, so that local functions can be called as well.
+fn bootable(module: &Object, function: &str, layout: &CallLayout, ending: Ending) -> Object {
+    let arch = module.arch;
+    let word = arch.word();
+    let registers = |places: &[WordPlace], access: &str| {
+        let registers = places.iter().filter_map(|place| match place {
+            WordPlace::Register(register) => Some(register),
+            WordPlace::Stack(_) => None,
+        });
+        let lines = registers.map(|register| {
+            format!("        {access} {register}, %ra, #0\n        addi %ra, %ra, __WORD\n")
+        });
+        lines.collect::<String>()
+    };
+    let text = CALL
+        .replace("\nARGUMENTS\n", &format!("\n{}", registers(layout.params(), "ld")))
+        .replace("\nRESULTS\n", &format!("\n{}", registers(layout.returns(), "st")))
+        .replace("%base", &format!("%r{}", arch.gprs() / 2));
+    let text = match ending {
+        Ending::Halt => text,
+        Ending::Print => text
+            .replace("\nruntime.boot:\n", &format!("\nruntime.boot:\n{PAGES}"))
+            .replace("\n        halt\n", &format!("\n{PRINT}")),
+    };
+    let mut object = harp_isa::assemble(&text, arch, &definitions(word, layout))
+        .expect("the text is right for every machine");
+    let at = CallWord::Function as u64 * u64::from(word.bytes());
+    let call = object.chunks.iter_mut().find(|chunk| chunk.name == CALL_CHUNK);
+    let call: &mut Chunk = call.expect("the text has it");
+    call.references.push(Reference::from_word(function, at, arch));
+    debug_assert!(call.permissions.contains(Permissions::WRITE), "results are stored in it");
+    object.chunks.extend(module.chunks.iter().cloned());
+    object
+}
+
+fn definitions(word: WordSize, layout: &CallLayout) -> Vec<(&'static str, i64)> {
+    let field = |field: LaneField| i64::from(field.offset(word));
+    // Printing needs two more words for each of the results.
+    let words = CallWord::ALL.len() + layout.params().len() + 3 * layout.returns().len();
+    let mut definitions = vec![
+        ("L_LANE", field(LaneField::Lane)),
+        ("L_WARP", field(LaneField::Warp)),
+        ("L_CORE", field(LaneField::Core)),
+        ("L_Y", field(LaneField::GlobalIdY)),
+        ("L_Z", field(LaneField::GlobalIdZ)),
+        ("L_STACK_LIMIT", field(LaneField::StackLimit)),
+        ("C_WORDS", words as i64),
+    ];
+    definitions.extend(
+        CallWord::ALL.iter().map(|&(call, name)| (name, call as i64 * i64::from(word.bytes()))),
+    );
+    definitions
+}
