@@ -1,10 +1,12 @@
 //! Oracles, generators and benchmark kernels.
 
 pub mod base_forms;
+pub mod functions;
 pub mod fuzzing;
 pub mod generate;
 pub mod kernels;
 pub mod oracle;
+pub mod workloads;
 
 /// The README's examples, compiled and run.
 #[cfg(doctest)]

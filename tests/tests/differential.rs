@@ -10,7 +10,7 @@ use std::ops::Range;
 use harp_jit::{ArchId, BuildError};
 use harp_tests::fuzzing::kernels::{ARCHS, Machines, OPT_LEVELS, Reached, check, compare, shrink};
 use harp_tests::fuzzing::random_bytes;
-use harp_tests::generate::{Family, directed, divisions};
+use harp_tests::generate::{Family, conversions, directed, divisions};
 use harp_tests::oracle::{Case, Expected, device};
 
 /// The seeds of an ordinary run.
@@ -75,19 +75,25 @@ fn assert_not_vacuous(reached: &Reached) {
 
 /// The operations that the generator makes.
 #[rustfmt::skip]
-const OPCODES: [&str; 79] = [
+const OPCODES: [&str; 105] = [
     // Integers.
     "iadd", "isub", "imul", "ineg", "iabs", "umulhi", "smulhi", "udiv", "urem", "sdiv", "srem",
     "smin", "smax", "umin", "umax", "uadd_overflow_trap",
+    "uadd_overflow", "sadd_overflow", "usub_overflow", "ssub_overflow", "umul_overflow",
+    "smul_overflow", "uadd_overflow_cin", "sadd_overflow_cin", "usub_overflow_bin",
+    "ssub_overflow_bin", "isplit", "iconcat", "cls", "select_spectre_guard",
+    "blendv", "sequence_point",
     "band", "bor", "bxor", "bnot", "bitselect", "bmask", "bitrev", "bswap", "popcnt", "clz", "ctz",
     "ishl", "ushr", "sshr", "rotl", "rotr", "uextend", "sextend", "ireduce", "icmp", "iconst",
     // Floats.
     "fadd", "fsub", "fmul", "fdiv", "fneg", "fabs", "fcopysign", "fcmp", "f32const", "f64const",
-    "sqrt", "fma", "fmin", "fmax", "trunc", "fpromote", "fdemote",
-    "fcvt_from_sint", "fcvt_from_uint", "fcvt_to_sint_sat", "fcvt_to_uint_sat", "bitcast",
+    "sqrt", "fma", "fmin", "fmax", "trunc", "ceil", "floor", "nearest", "fpromote", "fdemote",
+    "fcvt_from_sint", "fcvt_from_uint", "fcvt_to_sint_sat", "fcvt_to_uint_sat",
+    "fcvt_to_sint", "fcvt_to_uint", "bitcast",
     // Memory.
     "load", "uload8", "sload8", "uload16", "sload16", "uload32", "sload32",
     "store", "istore8", "istore16", "istore32",
+    "atomic_rmw", "atomic_cas", "atomic_load", "atomic_store", "fence",
     // Control.
     "select", "brif", "jump", "br_table", "return", "call", "trap", "trapz", "trapnz",
 ];
@@ -144,4 +150,11 @@ fn divisions_trap_where_they_should() {
         reached.divisions_by_zero > 0 && reached.trap_codes > 0 && reached.loops == 0,
         "{reached:?}"
     );
+}
+
+#[test]
+fn conversions_trap_where_they_should() {
+    let reached = check_cases(conversions);
+    assert_eq!(reached.unsupported, BTreeMap::new());
+    assert!(reached.trap_codes > 0 && reached.trap_codes < reached.launches, "{reached:?}");
 }

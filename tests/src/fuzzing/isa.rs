@@ -93,7 +93,7 @@ fn check_instruction(instruction: &Instruction, arch: ArchId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::random_bytes;
+    use crate::fuzzing::{random_bytes, replay};
 
     #[test]
     fn smoke() {
@@ -115,5 +115,16 @@ mod tests {
             instructions > 1000 && extension > 100 && guarded > 100 && errors > 100,
             "the run is vacuous: {reached:?}"
         );
+    }
+
+    #[test]
+    fn regressions() {
+        let mut reached = Reached::default();
+        let files = replay("decode", |bytes| {
+            if let Ok(case) = CodeBytes::arbitrary(&mut Unstructured::new(bytes)) {
+                reached += check(&case);
+            }
+        });
+        assert_eq!(files > 0, reached != Reached::default(), "{reached:?}");
     }
 }

@@ -1,7 +1,10 @@
 //! Generators and oracles that the fuzz targets call, each with a short seeded run in `cargo test`.
 
+pub mod asm;
+pub mod hof;
 pub mod isa;
 pub mod kernels;
+pub mod machine;
 
 /// SplitMix64 (Steele, Lea, Flood 2014, figure 15), so that a seed means the same everywhere.
 pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
@@ -14,4 +17,24 @@ pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
         (z ^ (z >> 31)).to_le_bytes()
     });
     words.flatten().take(count).collect()
+}
+
+/// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed. How
+/// many there are.
+#[cfg(test)]
+fn replay(target: &str, mut check: impl FnMut(&[u8])) -> usize {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions");
+    let Ok(files) = std::fs::read_dir(format!("{folder}/{target}")) else {
+        return 0;
+    };
+    let mut paths: Vec<_> =
+        files.map(|file| file.expect("the folder can be read").path()).collect();
+    paths.sort();
+    for path in &paths {
+        let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        // Whose output is captured, and shown if the check fails.
+        println!("{}", path.display());
+        check(&bytes);
+    }
+    paths.len()
 }

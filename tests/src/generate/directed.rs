@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use harp_isa::ArchId;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
+use super::memory::float_to_cell;
 use super::operations::{Build, operations};
 use super::{F32_EDGES, F64_EDGES, Family};
 use crate::oracle::{Argument, Case, Elements};
@@ -17,7 +18,7 @@ use crate::oracle::{Argument, Case, Elements};
 const RESULTS: usize = 64;
 
 /// Operands of one work-item.
-type Operands = [u64; 3];
+pub(super) type Operands = [u64; 3];
 
 /// Cases in which every operation of `arch` gets every pair of edges.
 ///
@@ -28,14 +29,19 @@ pub fn directed(arch: ArchId) -> Result<Vec<Case>, BuildError> {
     let family = Family::of(arch);
     let mut cases = Vec::new();
     for (ty, to, operations) in operations(family) {
-        let edges = edges(ty);
+        let mut edges = edges(ty);
+        // Floats wider than a word are long sequences on integers, judged on their own.
+        let long = [ty, to].iter().any(|&ty| ty.is_float() && !family.in_register(ty));
+        if long {
+            edges.truncate(8);
+        }
         let builds: Vec<Build> = operations.iter().map(|o| Rc::clone(&o.build)).collect();
         for some in builds.chunks(RESULTS) {
             cases.push(case(arch, ty, to, some, &pairs(&edges))?);
         }
         let with_constants: Vec<Build> = operations
             .iter()
-            .filter(|operation| operation.constants)
+            .filter(|operation| operation.constants && !long)
             .flat_map(|operation| edges.iter().map(move |&edge| (&operation.build, edge)))
             .flat_map(|(build, edge)| [0, 1].map(|side| with_constant(build, ty, side, edge)))
             .collect();
@@ -121,7 +127,7 @@ fn singles(edges: &[u64]) -> Vec<Operands> {
 
 /// A kernel in which each work-item applies all operations to its operands of type `ty` and stores
 /// the results, of type `to`.
-fn case(
+pub(super) fn case(
     arch: ArchId,
     ty: Type,
     to: Type,
@@ -130,7 +136,11 @@ fn case(
 ) -> Result<Case, BuildError> {
     let family = Family::of(arch);
     let word = family.word_int();
-    let cell = |ty: Type| if ty.is_float() { ty } else { word };
+    let cell = |ty: Type| match ty {
+        _ if ty.is_float() => family.float_cell(ty),
+        _ if family.in_register(ty) => word,
+        _ => ty,
+    };
     let cell_bytes = |ty: Type| i64::from(cell(ty).bytes());
 
     let mut source = KernelSource::new("directed", arch);
@@ -146,12 +156,17 @@ fn case(
     let into = slice(&mut b, outputs, builds.len() as i64 * cell_bytes(to));
     let flags = MemFlagsData::trusted();
     let values = [0, 1, 2].map(|index| {
-        let loaded = b.ins().load(cell(ty), flags, from, index * cell(ty).bytes() as i32);
-        if ty == cell(ty) { loaded } else { b.ins().ireduce(ty, loaded) }
+        let loaded_type = if ty.is_float() { ty } else { cell(ty) };
+        let loaded = b.ins().load(loaded_type, flags, from, index * cell(ty).bytes() as i32);
+        if ty == loaded_type { loaded } else { b.ins().ireduce(ty, loaded) }
     });
     for (index, build) in builds.iter().enumerate() {
         let result = build(&mut b, values);
-        let result = if to == cell(to) { result } else { b.ins().uextend(word, result) };
+        let result = match cell(to) {
+            cell if cell == to => result,
+            _ if to.is_float() => float_to_cell(&mut b, family, result),
+            _ => b.ins().uextend(word, result),
+        };
         b.ins().store(flags, result, into, index as i32 * cell(to).bytes() as i32);
     }
     b.return_();
@@ -159,10 +174,10 @@ fn case(
 
     let noise = if ty.is_int() { 0xb5a3_9c71_e6d2_8f4b << (ty.bits() - 1) << 1 } else { 0 };
     let words =
-        operands.iter().flatten().map(|&value| if ty == word { value } else { value | noise });
+        operands.iter().flatten().map(|&value| if ty == cell(ty) { value } else { value | noise });
     let inputs = words.flat_map(|w| w.to_le_bytes().into_iter().take(cell(ty).bytes() as usize));
     let outputs = vec![0; operands.len() * builds.len() * cell(to).bytes() as usize];
-    let args = [(ty, inputs.collect()), (to, outputs)];
+    let args = [(cell(ty), inputs.collect()), (cell(to), outputs)];
     Ok(Case {
         func: source.finished()?.clone(),
         word: family.word,

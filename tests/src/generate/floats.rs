@@ -2,7 +2,6 @@
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
-use harp_isa::WordSize;
 use harp_jit::KernelBuilder;
 
 use super::Generator;
@@ -38,7 +37,7 @@ impl Generator<'_> {
             0..=2 => self.float_arithmetic(b, ty, depth),
             3 => self.float_sign(b, ty, depth),
             4 => self.convert_to_float(b, ty, depth),
-            5 if self.family.extension => self.float_extension(b, ty, depth),
+            5 => self.float_rounding(b, ty, depth),
             6 => {
                 let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
                 let condition = self.condition(b, depth - 1);
@@ -50,12 +49,23 @@ impl Generator<'_> {
 
     fn float_arithmetic(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(4) {
+        let kinds = if self.long(ty) { 1 } else { 6 };
+        match self.choices.below(kinds) {
             0 => b.ins().fadd(x, y),
             1 => b.ins().fsub(x, y),
             2 => b.ins().fmul(x, y),
-            _ => b.ins().fdiv(x, y),
+            3 => b.ins().fdiv(x, y),
+            4 => b.ins().sqrt(x),
+            _ => {
+                let z = self.value(b, ty, depth - 1);
+                b.ins().fma(x, y, z)
+            }
         }
+    }
+
+    /// Whether arithmetic on the type takes so many instructions that kernels get little of it.
+    fn long(&mut self, ty: Type) -> bool {
+        !self.family.in_register(ty) && !self.choices.once_in(8)
     }
 
     fn float_sign(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
@@ -71,33 +81,26 @@ impl Generator<'_> {
         }
     }
 
-    /// What only extension X has.
-    fn float_extension(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
-        let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(5) {
-            0 => b.ins().sqrt(x),
-            1 => b.ins().trunc(x),
-            2 => b.ins().fmin(x, y),
-            3 => b.ins().fmax(x, y),
-            _ => {
-                let z = self.value(b, ty, depth - 1);
-                b.ins().fma(x, y, z)
-            }
+    fn float_rounding(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
+        match self.choices.below(6) {
+            0 => b.ins().ceil(x),
+            1 => b.ins().floor(x),
+            2 => b.ins().trunc(x),
+            3 => b.ins().nearest(x),
+            4 => b.ins().fmin(x, y),
+            _ => b.ins().fmax(x, y),
         }
     }
 
     fn convert_to_float(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
-        let half = ty == types::F32 && self.family.word == WordSize::Eight;
         let others: Vec<Type> =
             self.family.floats().iter().copied().filter(|&other| other != ty).collect();
         if let (Some(&other), true) = (others.first(), self.choices.once_in(3)) {
             let x = self.value(b, other, depth - 1);
-            return if half { b.ins().fdemote(ty, x) } else { b.ins().fpromote(ty, x) };
+            return if ty == types::F32 { b.ins().fdemote(ty, x) } else { b.ins().fpromote(ty, x) };
         }
-        let mut from = self.choices.one(self.family.ints());
-        if half && from == types::I64 {
-            from = types::I32;
-        }
+        let from = self.choices.one(self.family.ints());
         let x = self.value(b, from, depth - 1);
         match self.choices.below(3) {
             0 => b.ins().fcvt_from_sint(ty, x),

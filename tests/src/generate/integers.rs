@@ -46,7 +46,13 @@ impl Generator<'_> {
 
     fn int_binary(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(13) {
+        match self.choices.below(16) {
+            13 => self.flagged(b, x, y),
+            14 => self.carrying(b, x, y, depth),
+            15 if ty != types::I8 => {
+                let ((low, _), (_, high)) = (b.ins().isplit(x), b.ins().isplit(y));
+                b.ins().iconcat(high, low)
+            }
             0 => b.ins().iadd(x, y),
             1 => b.ins().isub(x, y),
             2 => b.ins().imul(x, y),
@@ -63,9 +69,37 @@ impl Generator<'_> {
         }
     }
 
+    /// An operation that tells of its overflow; the flag is a value like others.
+    fn flagged(&mut self, b: &mut KernelBuilder<'_>, x: Value, y: Value) -> Value {
+        let (value, flag) = match self.choices.below(6) {
+            0 => b.ins().uadd_overflow(x, y),
+            1 => b.ins().sadd_overflow(x, y),
+            2 => b.ins().usub_overflow(x, y),
+            3 => b.ins().ssub_overflow(x, y),
+            4 => b.ins().umul_overflow(x, y),
+            _ => b.ins().smul_overflow(x, y),
+        };
+        self.pool.push((flag, types::I8));
+        value
+    }
+
+    /// The same with a carry.
+    fn carrying(&mut self, b: &mut KernelBuilder<'_>, x: Value, y: Value, depth: usize) -> Value {
+        let carry = self.condition_or_leaf(b, depth - 1);
+        let (value, flag) = match self.choices.below(4) {
+            0 => b.ins().uadd_overflow_cin(x, y, carry),
+            1 => b.ins().sadd_overflow_cin(x, y, carry),
+            2 => b.ins().usub_overflow_bin(x, y, carry),
+            _ => b.ins().ssub_overflow_bin(x, y, carry),
+        };
+        self.pool.push((flag, types::I8));
+        value
+    }
+
     fn int_unary(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
         let x = self.value(b, ty, depth - 1);
-        match self.choices.below(8) {
+        match self.choices.below(9) {
+            8 => b.ins().cls(x),
             0 => b.ins().bnot(x),
             1 => b.ins().ineg(x),
             2 => b.ins().iabs(x),
@@ -132,7 +166,16 @@ impl Generator<'_> {
 
     fn choose_int(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(4) {
+        match self.choices.below(6) {
+            5 => {
+                let chooser = self.value(b, ty, depth - 1);
+                b.ins().sequence_point();
+                b.ins().blendv(chooser, x, y)
+            }
+            4 => {
+                let condition = self.condition(b, depth - 1);
+                b.ins().select_spectre_guard(condition, x, y)
+            }
             0 => {
                 let mask = self.value(b, ty, depth - 1);
                 b.ins().bitselect(mask, x, y)
@@ -175,9 +218,11 @@ impl Generator<'_> {
     fn float_to_int(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
         let from = self.choices.one(self.family.floats());
         let x = self.value(b, from, depth - 1);
-        match self.choices.below(3) {
+        match self.choices.below(if self.may_trap { 4 } else { 3 }) {
             0 => b.ins().fcvt_to_sint_sat(ty, x),
             1 => b.ins().fcvt_to_uint_sat(ty, x),
+            3 if self.choices.below(2) == 0 => b.ins().fcvt_to_sint(ty, x),
+            3 => b.ins().fcvt_to_uint(ty, x),
             _ if from.bits() == ty.bits() => {
                 let x = self.number(b, x);
                 b.ins().bitcast(ty, MemFlagsData::new(), x)

@@ -3,11 +3,12 @@
 //! A work-item's slice of the integers holds scratch bytes, accessed in all sizes at all offsets,
 //! and results, some of which are written at the end. Its slices of floats are the same in elements.
 
-use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
 use harp_isa::WordSize;
 use harp_jit::KernelBuilder;
 
-use super::{Generator, inside};
+use super::{Family, Generator, inside};
 
 /// Bytes of a work-item's slice of the integers.
 pub(super) const INT_SLICE: usize = 128;
@@ -18,6 +19,20 @@ pub(super) const FLOAT_SLICE: usize = 8;
 const FLOAT_SCRATCH: usize = 4;
 /// Words of the table that everybody reads and nobody writes, a power of two.
 pub(super) const TABLE_WORDS: usize = 16;
+
+/// All but `nand`, which takes a loop.
+const ATOMIC_OPS: [AtomicRmwOp; 10] = [
+    AtomicRmwOp::Add,
+    AtomicRmwOp::Sub,
+    AtomicRmwOp::And,
+    AtomicRmwOp::Or,
+    AtomicRmwOp::Xor,
+    AtomicRmwOp::Xchg,
+    AtomicRmwOp::Umin,
+    AtomicRmwOp::Umax,
+    AtomicRmwOp::Smin,
+    AtomicRmwOp::Smax,
+];
 
 impl Generator<'_> {
     pub(super) fn load_int(&mut self, b: &mut KernelBuilder<'_>, ty: Type, depth: usize) -> Value {
@@ -65,7 +80,10 @@ impl Generator<'_> {
         let index = b.ins().band(index, mask);
         let shift = b.ins().iconst(word, i64::from(word.bytes().ilog2()));
         let offset = b.ins().ishl(index, shift);
-        let address = b.ins().iadd(self.table, offset);
+        let mut address = b.ins().iadd(self.table, offset);
+        if word == types::I32 && self.choices.once_in(4) {
+            address = b.ins().uextend(types::I64, address);
+        }
         let mut flags = inside(&mut self.choices, true);
         if flags.trap_code().is_none() && self.choices.below(2) == 0 {
             flags = flags.with_readonly().with_can_move();
@@ -83,13 +101,18 @@ impl Generator<'_> {
     pub(super) fn store_int(&mut self, b: &mut KernelBuilder<'_>) {
         let word = self.family.word_int();
         if !self.family.extension {
-            // Only whole, aligned words.
+            // Only whole, aligned words, and pairs of them.
             let ty = self.choices.one(self.family.ints());
-            let value = self.value(b, ty, 3);
-            let value = self.resize(b, word, value);
-            let (base, offset) = self.aligned_scratch(b, word);
+            let mut value = self.value(b, ty, 3);
+            let cell = if self.family.in_register(ty) { word } else { ty };
+            value = self.resize(b, cell, value);
+            let (base, offset) = self.aligned_scratch(b, cell);
             let flags = inside(&mut self.choices, true);
             b.ins().store(flags, value, base, offset);
+            return;
+        }
+        if self.choices.once_in(8) {
+            self.atomic(b);
             return;
         }
         let ty = self.choices.one(self.family.ints());
@@ -112,12 +135,50 @@ impl Generator<'_> {
         };
     }
 
+    /// An atomic access to a register's worth of scratch bytes. Those to parts of 4 bytes are such as
+    /// need no loop, which lanes would leave at different times.
+    fn atomic(&mut self, b: &mut KernelBuilder<'_>) {
+        let types = self.family.ints().iter().copied().filter(|&ty| self.family.in_register(ty));
+        let types: Vec<Type> = types.collect();
+        let ty = self.choices.one(&types);
+        let whole = ty.bits() >= 32;
+        let (base, offset) = self.aligned_scratch(b, ty);
+        let offset = b.ins().iconst(self.family.word_int(), i64::from(offset));
+        let address = b.ins().iadd(base, offset);
+        let value = self.value(b, ty, 2);
+        let flags = inside(&mut self.choices, true);
+        let old = match self.choices.below(if whole { 6 } else { 3 }) {
+            0 => b.ins().atomic_load(ty, flags, address),
+            1 => {
+                b.ins().fence();
+                b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Or, address, value)
+            }
+            2 if whole => {
+                b.ins().atomic_store(flags, value, address);
+                return;
+            }
+            2 => b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Xor, address, value),
+            3 => {
+                let expected = b.ins().atomic_load(ty, flags, address);
+                let expected = if self.choices.below(2) == 0 { value } else { expected };
+                let new = self.leaf(b, ty);
+                b.ins().atomic_cas(flags, address, expected, new)
+            }
+            _ => {
+                let op = self.choices.one(&ATOMIC_OPS);
+                b.ins().atomic_rmw(ty, flags, op, address, value)
+            }
+        };
+        self.pool.push((old, ty));
+    }
+
     pub(super) fn store_float(&mut self, b: &mut KernelBuilder<'_>) {
         let ty = self.choices.one(self.family.floats());
         let value = self.value(b, ty, 3);
         let (base, offset) = self.float_scratch(ty);
         let flags = inside(&mut self.choices, true);
-        b.ins().store(flags, value, base, offset);
+        let cell = float_to_cell(b, self.family, value);
+        b.ins().store(flags, cell, base, offset);
     }
 
     /// Stores variables and values that are left, so that what made them counts.
@@ -131,14 +192,20 @@ impl Generator<'_> {
         let count = if self.choices.once_in(2) { most } else { self.choices.below(most + 1) };
         for index in 0..count as i32 {
             let ty = self.family.ints()[index as usize % self.family.ints().len()];
-            let value = self.result(b, ty);
+            let mut value = self.result(b, ty);
+            if !self.family.in_register(ty) {
+                let (low, high) = b.ins().isplit(value);
+                value = b.ins().bxor(low, high);
+            }
             let value = self.resize(b, word, value);
             b.ins().store(flags, value, self.slice, SCRATCH as i32 + index * word_bytes);
         }
         for (ty, base) in self.float_slices.clone() {
             for index in FLOAT_SCRATCH..FLOAT_SCRATCH + self.choices.below(5) {
                 let value = self.result(b, ty);
-                b.ins().store(flags, value, base, index as i32 * ty.bytes() as i32);
+                let cell = float_to_cell(b, self.family, value);
+                let bytes = self.family.float_cell(ty).bytes() as i32;
+                b.ins().store(flags, cell, base, index as i32 * bytes);
             }
         }
     }
@@ -226,11 +293,26 @@ impl Generator<'_> {
     fn float_scratch(&mut self, ty: Type) -> (Value, i32) {
         let found = self.float_slices.iter().find(|(have, _)| *have == ty);
         let base = found.map_or(self.slice, |(_, base)| *base);
-        (base, (self.choices.below(FLOAT_SCRATCH) as u32 * ty.bytes()) as i32)
+        let bytes = self.family.float_cell(ty).bytes();
+        (base, (self.choices.below(FLOAT_SCRATCH) as u32 * bytes) as i32)
     }
 
     /// A word as `iconst` wants it.
     fn word_bits(&self, value: i64) -> i64 {
         (value.cast_unsigned() & self.family.word.mask()).cast_signed()
     }
+}
+
+/// A float as memory holds it. As an integer, it has one pattern for all NaNs.
+pub(super) fn float_to_cell(b: &mut KernelBuilder<'_>, family: Family, value: Value) -> Value {
+    let ty = b.inner().func.dfg.value_type(value);
+    let cell = family.float_cell(ty);
+    if cell == ty {
+        return value;
+    }
+    let nan = b.ins().f32const(f32::NAN);
+    let ordered = b.ins().fcmp(FloatCC::Ordered, value, value);
+    let value = b.ins().select(ordered, value, nan);
+    let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
+    b.ins().uextend(cell, bits)
 }

@@ -16,6 +16,7 @@ use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 use crate::oracle::{Argument, Case, Elements};
 
 mod choices;
+mod conversions;
 mod directed;
 mod floats;
 mod integers;
@@ -24,6 +25,7 @@ mod operations;
 mod statements;
 
 pub use choices::{F32_EDGES, F64_EDGES};
+pub use conversions::conversions;
 pub use directed::{directed, divisions};
 
 use choices::Choices;
@@ -44,20 +46,33 @@ impl Family {
         Family { word: arch.word(), extension: arch.has_extension() }
     }
 
-    /// The integer types of a register.
+    /// The integer types, the word's first.
     pub fn ints(self) -> &'static [Type] {
         match self.word {
-            WordSize::Four => &[types::I32, types::I8, types::I16],
+            WordSize::Four => &[types::I32, types::I8, types::I16, types::I64],
             WordSize::Eight => &[types::I64, types::I32, types::I8, types::I16],
         }
     }
 
-    /// The float types with arithmetic, the machine's own first.
+    /// Whether a register holds values of type `ty`; else two do.
+    pub fn in_register(self, ty: Type) -> bool {
+        ty.bits() <= u32::from(self.word.bits())
+    }
+
+    /// The float types, the machine's own first.
     pub fn floats(self) -> &'static [Type] {
-        match (self.word, self.extension) {
-            (WordSize::Four, _) => &[types::F32],
-            (WordSize::Eight, false) => &[types::F64],
-            (WordSize::Eight, true) => &[types::F64, types::F32],
+        match self.word {
+            WordSize::Four => &[types::F32, types::F64],
+            WordSize::Eight => &[types::F64, types::F32],
+        }
+    }
+
+    /// The type in which memory holds a float: base machines store no parts of words.
+    pub fn float_cell(self, ty: Type) -> Type {
+        if self.extension || ty.bits() >= u32::from(self.word.bits()) {
+            ty
+        } else {
+            self.word_int()
         }
     }
 
@@ -117,10 +132,11 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
         let few: Vec<u64> = (0..11)
             .map(|_| if ty == types::F32 { choices.f32().into() } else { choices.f64() })
             .collect();
-        let size = ty.bytes() as usize;
+        let cell = family.float_cell(ty);
+        let size = cell.bytes() as usize;
         let all = (0..items * FLOAT_SLICE)
             .flat_map(|at| few[at % few.len()].to_le_bytes().into_iter().take(size));
-        args.push(Argument::Buffer(Elements::of(ty), all.collect()));
+        args.push(Argument::Buffer(Elements::of(cell), all.collect()));
     }
     args.push(Argument::Scalar(ParamType::I32, choices.int(32)));
     args.push(Argument::Scalar(ParamType::I8, choices.int(8)));
@@ -185,7 +201,9 @@ impl<'u> Generator<'u> {
         let own = slice(b, pointers[0], INT_SLICE);
         let floats = family.floats().iter().zip(&pointers[2..]);
         let float_slices = floats
-            .map(|(&ty, &base)| (ty, slice(b, base, FLOAT_SLICE * ty.bytes() as usize)))
+            .map(|(&ty, &base)| {
+                (ty, slice(b, base, FLOAT_SLICE * family.float_cell(ty).bytes() as usize))
+            })
             .collect();
 
         let mut uniforms = sizes.clone();

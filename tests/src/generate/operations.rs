@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
-use harp_isa::WordSize;
 use harp_jit::KernelBuilder;
 
 use super::Family;
@@ -54,12 +53,12 @@ pub(super) fn operations(family: Family) -> Vec<(Type, Type, Vec<Operation>)> {
     for &ty in family.ints() {
         all.push((ty, ty, int_operations(ty)));
         all.push((ty, types::I8, comparisons()));
+        all.push((ty, types::I8, flags()));
         all.extend(family.ints().iter().map(|&to| (ty, to, resizes(ty, to))));
-        let floats = family.floats().iter();
-        all.extend(floats.map(|&to| (ty, to, conversions_to_float(family, ty, to))));
+        all.extend(family.floats().iter().map(|&to| (ty, to, conversions_to_float(ty, to))));
     }
     for &ty in family.floats() {
-        all.push((ty, ty, float_operations(family)));
+        all.push((ty, ty, float_operations()));
         all.push((ty, types::I8, float_comparisons()));
         all.extend(family.ints().iter().map(|&to| (ty, to, conversions_to_int(ty, to))));
         for &to in family.floats() {
@@ -77,13 +76,17 @@ fn int_operations(ty: Type) -> Vec<Operation> {
     let mut all = Vec::new();
     all.extend(binary!(iadd isub imul band bor bxor band_not smin smax umin umax umulhi smulhi));
     all.extend(binary!(ishl ushr sshr rotl rotr));
-    all.extend(unary!(bnot ineg iabs popcnt clz ctz bitrev));
+    all.extend(unary!(bnot ineg iabs popcnt clz ctz cls bitrev));
+    all.extend(sums());
+    all.extend(halves(ty));
     if ty != types::I8 {
         all.extend(unary!(bswap));
     }
     all.extend([
         operation(true, |b, [x, y, z]| b.ins().bitselect(x, y, z)),
         operation(true, |b, [x, y, z]| b.ins().select(x, y, z)),
+        operation(false, |b, [x, y, z]| b.ins().select_spectre_guard(x, y, z)),
+        operation(true, |b, [x, y, z]| b.ins().blendv(x, y, z)),
         operation(true, |b, [x, y, z]| {
             let less = b.ins().icmp(IntCC::SignedLessThan, x, y);
             b.ins().select(less, z, x)
@@ -164,6 +167,58 @@ fn comparisons() -> Vec<Operation> {
     all.collect()
 }
 
+/// The operations of a list that give a number and a flag, with `part` of these as the result.
+macro_rules! flagged {
+    ($part:tt; $($name:ident)*) => {
+        [$(operation(true, |b, [x, y, _]| b.ins().$name(x, y).$part)),*]
+    };
+}
+
+/// The same with a carry.
+macro_rules! carrying {
+    ($part:tt; $($name:ident)*) => {
+        [$(
+            operation(true, |b, [x, y, z]| {
+                let carry = narrowed(b, types::I8, z);
+                b.ins().$name(x, y, carry).$part
+            }),
+            operation(false, |b, [x, y, z]| {
+                let carry = b.ins().icmp(IntCC::UnsignedLessThan, y, z);
+                b.ins().$name(x, y, carry).$part
+            })
+        ),*]
+    };
+}
+
+/// The numbers of operations that tell of their overflow.
+fn sums() -> Vec<Operation> {
+    let mut all = Vec::from(flagged!(0; uadd_overflow sadd_overflow usub_overflow ssub_overflow
+        umul_overflow smul_overflow));
+    all.extend(carrying!(0; uadd_overflow_cin sadd_overflow_cin usub_overflow_bin
+        ssub_overflow_bin));
+    all
+}
+
+/// The flags of the same operations.
+fn flags() -> Vec<Operation> {
+    let mut all = Vec::from(flagged!(1; uadd_overflow sadd_overflow usub_overflow ssub_overflow
+        umul_overflow smul_overflow));
+    all.extend(carrying!(1; uadd_overflow_cin sadd_overflow_cin usub_overflow_bin
+        ssub_overflow_bin));
+    all
+}
+
+/// Numbers from the halves of others.
+fn halves(ty: Type) -> Vec<Operation> {
+    if ty == types::I8 {
+        return Vec::new();
+    }
+    vec![operation(true, |b, [x, y, _]| {
+        let ((low, _), (_, high)) = (b.ins().isplit(x), b.ins().isplit(y));
+        b.ins().iconcat(high, low)
+    })]
+}
+
 fn resizes(ty: Type, to: Type) -> Vec<Operation> {
     let mut all = Vec::from(convert!(to; bmask));
     match to.bits().cmp(&ty.bits()) {
@@ -174,12 +229,8 @@ fn resizes(ty: Type, to: Type) -> Vec<Operation> {
     all
 }
 
-fn conversions_to_float(family: Family, ty: Type, to: Type) -> Vec<Operation> {
-    let mut all = Vec::new();
-    // Through `f64` the word would be rounded twice.
-    if family.word == WordSize::Four || to == types::F64 || ty != types::I64 {
-        all.extend(convert!(to; fcvt_from_sint fcvt_from_uint));
-    }
+fn conversions_to_float(ty: Type, to: Type) -> Vec<Operation> {
+    let mut all = Vec::from(convert!(to; fcvt_from_sint fcvt_from_uint));
     if ty.bits() == to.bits() {
         all.push(operation(false, move |b, [x, _, _]| b.ins().bitcast(to, MemFlagsData::new(), x)));
     }
@@ -188,22 +239,41 @@ fn conversions_to_float(family: Family, ty: Type, to: Type) -> Vec<Operation> {
 
 fn conversions_to_int(ty: Type, to: Type) -> Vec<Operation> {
     let mut all = Vec::from(convert!(to; fcvt_to_sint_sat fcvt_to_uint_sat));
+    // Those that trap, with what does not.
+    let limit = f64::from(to.bits() - 1).exp2();
+    all.push(operation(false, move |b, [x, _, _]| {
+        let x = between(b, x, -limit, limit);
+        b.ins().fcvt_to_sint(to, x)
+    }));
+    all.push(operation(false, move |b, [x, _, _]| {
+        let x = between(b, x, -1.0, f64::from(to.bits()).exp2());
+        b.ins().fcvt_to_uint(to, x)
+    }));
     if ty.bits() == to.bits() {
         all.push(operation(false, move |b, [x, _, _]| b.ins().bitcast(to, MemFlagsData::new(), x)));
     }
     all
 }
 
-fn float_operations(family: Family) -> Vec<Operation> {
+/// `x`, or 1 where it is not between `low` and `high`, neither included.
+fn between(b: &mut KernelBuilder<'_>, x: Value, low: f64, high: f64) -> Value {
+    let ty = b.inner().func.dfg.value_type(x);
+    let [low, high, one] = [low, high, 1.0].map(|number| match ty {
+        types::F32 => b.ins().f32const(number as f32),
+        _ => b.ins().f64const(number),
+    });
+    let above = b.ins().fcmp(FloatCC::GreaterThan, x, low);
+    let below = b.ins().fcmp(FloatCC::LessThan, x, high);
+    let fits = b.ins().band(above, below);
+    b.ins().select(fits, x, one)
+}
+
+fn float_operations() -> Vec<Operation> {
     let mut all = Vec::new();
-    all.extend(binary!(fadd fsub fmul fdiv fcopysign));
-    all.extend(unary!(fneg fabs));
-    if family.extension {
-        all.extend(binary!(fmin fmax));
-        all.extend(unary!(sqrt trunc));
-        all.push(operation(false, |b, [x, y, z]| b.ins().fma(x, y, z)));
-    }
+    all.extend(binary!(fadd fsub fmul fdiv fcopysign fmin fmax));
+    all.extend(unary!(fneg fabs sqrt ceil floor trunc nearest));
     all.extend([
+        operation(false, |b, [x, y, z]| b.ins().fma(x, y, z)),
         operation(false, |b, [x, y, z]| b.ins().bitselect(x, y, z)),
         operation(false, |b, [x, y, z]| {
             let less = b.ins().fcmp(FloatCC::LessThan, x, y);

@@ -218,9 +218,10 @@ impl Generator<'_> {
                 b.ins().trapz(condition, code);
             }
             2 => {
-                let (x, y) = (self.value(b, word, 2), self.value(b, word, 2));
+                let ty = self.choices.one(&[types::I32, types::I64]);
+                let (x, y) = (self.value(b, ty, 2), self.value(b, ty, 2));
                 let sum = b.ins().uadd_overflow_trap(x, y, code);
-                self.pool.push((sum, word));
+                self.pool.push((sum, ty));
             }
             _ => {
                 let (x, y) = (self.value(b, word, 2), self.leaf(b, word));

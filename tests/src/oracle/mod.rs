@@ -6,9 +6,11 @@
 //! second time. What a lane id is depends on the machine, so kernels that ask for one are refused,
 //! and so are kernels whose work-items communicate: each runs to its end before the next begins.
 //!
-//! Three things are not left to the interpreter, because it does not do what CLIF documents:
-//! addresses wrap at the word and offsets are signed (it zero-extends both), and `srem` of the
-//! smallest number by -1 is 0 (it traps).
+//! Some things are not left to the interpreter, because it does not do what CLIF documents:
+//! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest
+//! number by -1 is 0 (it traps), the flags of `sadd_overflow_cin` and `ssub_overflow_bin` are about
+//! the whole sum (its are about either part), `isplit` and `iconcat` are for all types (it knows `i128`
+//! only), and it lacks `blendv` and `sequence_point`.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
@@ -21,6 +23,7 @@ use harp_isa::WordSize;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+mod atomic;
 mod case;
 mod memory;
 mod state;
@@ -116,7 +119,7 @@ pub fn run(
 
 /// What an instruction that the oracle executes itself came to.
 enum Executed {
-    Result(Option<DataValue>),
+    Results(Vec<DataValue>),
     Stop(Stop),
 }
 
@@ -144,9 +147,9 @@ impl<'a> Item<'a> {
             if let Some(executed) = self.execute(inst, &state, memory)? {
                 match executed {
                     Executed::Stop(stop) => return Ok(Some(stop)),
-                    Executed::Result(value) => {
+                    Executed::Results(values) => {
                         let results = func.dfg.inst_results(inst);
-                        state.current_frame_mut().set_all(results, value.into_iter().collect());
+                        state.current_frame_mut().set_all(results, values);
                     }
                 }
                 next = func.layout.next_inst(inst);
@@ -199,12 +202,51 @@ impl<'a> Item<'a> {
                 let address = self.address(&values[1], offset.into());
                 self.store(memory, opcode, &values[0], address)
             }
+            InstructionData::LoadNoOffset { .. }
+            | InstructionData::StoreNoOffset { .. }
+            | InstructionData::AtomicRmw { .. }
+            | InstructionData::AtomicCas { .. } => {
+                return Ok(self.atomic(inst, ty, &values(), memory));
+            }
+            InstructionData::NullAry { opcode: Opcode::Fence } => Executed::Results(Vec::new()),
             InstructionData::Binary { opcode: Opcode::Srem, .. } => {
                 let values = values();
                 match (&values[0], &values[1]) {
-                    (_, divisor) if signed(divisor) == -1 => Executed::Result(Some(int(0, ty))),
+                    (_, divisor) if signed(divisor) == -1 => Executed::Results(vec![int(0, ty)]),
                     _ => return Ok(None),
                 }
+            }
+            InstructionData::Ternary {
+                opcode: opcode @ (Opcode::SaddOverflowCin | Opcode::SsubOverflowBin),
+                ..
+            } => {
+                let values = values();
+                let [x, y, carry] = [0, 1, 2].map(|index| signed(&values[index]));
+                let carry = i128::from(carry != 0);
+                let exact =
+                    if opcode == Opcode::SaddOverflowCin { x + y + carry } else { x - y - carry };
+                let result = int(exact, ty);
+                let overflow = signed(&result) != exact;
+                Executed::Results(vec![result, DataValue::I8(overflow.into())])
+            }
+            InstructionData::Ternary { opcode: Opcode::Blendv, .. } if ty.is_int() => {
+                let values = values();
+                let chosen = if signed(&values[0]) < 0 { &values[1] } else { &values[2] };
+                Executed::Results(vec![chosen.clone()])
+            }
+            InstructionData::NullAry { opcode: Opcode::SequencePoint } => {
+                Executed::Results(Vec::new())
+            }
+            InstructionData::Unary { opcode: Opcode::Isplit, .. } if ty.bits() <= 64 => {
+                let bits = signed(&values()[0]);
+                let half = ty.half_width().ok_or_else(|| self.unknown(inst))?;
+                Executed::Results(vec![int(bits, half), int(bits >> half.bits(), half)])
+            }
+            InstructionData::Binary { opcode: Opcode::Iconcat, .. } if ty.bits() <= 32 => {
+                let values = values();
+                let low = signed(&values[0]) & ((1 << ty.bits()) - 1);
+                let full = ty.double_width().ok_or_else(|| self.unknown(inst))?;
+                Executed::Results(vec![int(signed(&values[1]) << ty.bits() | low, full)])
             }
             _ => return Ok(None),
         }))
@@ -228,7 +270,7 @@ impl<'a> Item<'a> {
             b"harp_assume_uniform" => args[0].clone(),
             _ => return Err(self.unknown(inst)),
         };
-        Ok(Executed::Result(Some(value)))
+        Ok(Executed::Results(vec![value]))
     }
 
     fn load(&self, memory: &FlatMemory, opcode: Opcode, ty: Type, address: u64) -> Executed {
@@ -247,7 +289,7 @@ impl<'a> Item<'a> {
         };
         // The 32-bit ones are of type i64 whatever the word is.
         let ty = if part == types::I32 { types::I64 } else { ty };
-        Executed::Result(Some(int(signed, ty)))
+        Executed::Results(vec![int(signed, ty)])
     }
 
     fn store(
@@ -264,7 +306,7 @@ impl<'a> Item<'a> {
             _ => value.clone(),
         };
         match memory.store(address, &part) {
-            Some(()) => Executed::Result(None),
+            Some(()) => Executed::Results(Vec::new()),
             None => Executed::Stop(Stop::BadAddress),
         }
     }
@@ -296,7 +338,7 @@ impl<'a> Item<'a> {
 
 impl From<Option<DataValue>> for Executed {
     fn from(loaded: Option<DataValue>) -> Executed {
-        loaded.map_or(Executed::Stop(Stop::BadAddress), |value| Executed::Result(Some(value)))
+        loaded.map_or(Executed::Stop(Stop::BadAddress), |value| Executed::Results(vec![value]))
     }
 }
 

@@ -1,0 +1,133 @@
+//! Functions that call each other: one lane of a machine against cranelift-interpreter.
+//!
+//! The interpreter runs the CLIF as it was written; the machine runs what the code generator made of
+//! it, with all checks on. Names in CLIF are the linker's.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, TrapCode, Type, types};
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
+use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
+use harp_isa::{ArchId, WordSize};
+use harp_jit::{CompileOptions, CompiledModule, Linkage, Module, ModuleError};
+use harp_runtime::{Program, ProgramError};
+
+/// Instructions that a call may take.
+const FUEL: u64 = 50_000_000;
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Result {
+    /// It returned these values.
+    Values(Vec<DataValue>),
+    /// It trapped.
+    Trap(TrapCode),
+}
+
+/// A module of these functions, all exported, in which the names after `%` are declared and defined
+/// in order.
+///
+/// # Errors
+///
+/// If one of them does not compile.
+pub fn module(
+    functions: &[Function],
+    arch: ArchId,
+    options: &CompileOptions,
+) -> std::result::Result<Module, ModuleError> {
+    let mut module = Module::new(arch, options.clone());
+    let mut ids = Vec::new();
+    for func in functions {
+        ids.push(module.declare_function(&name(func), Linkage::Export, &func.signature)?);
+    }
+    for (&id, func) in ids.iter().zip(functions) {
+        module.define_function(id, func)?;
+    }
+    Ok(module)
+}
+
+/// The linker's name of a function from CLIF text.
+pub fn name(func: &Function) -> String {
+    func.name.to_string().trim_start_matches('%').to_owned()
+}
+
+/// What cranelift-interpreter says about a call of the function named `entry`.
+///
+/// # Panics
+///
+/// If the interpreter cannot run it.
+pub fn expected(functions: &[Function], entry: &str, args: &[DataValue]) -> Result {
+    let mut store = FunctionStore::default();
+    for func in functions {
+        store.add(func.name.to_string(), func);
+    }
+    let state = InterpreterState::default().with_function_store(store);
+    let mut interpreter = Interpreter::new(state).with_fuel(Some(FUEL));
+    let flow = interpreter.call_by_name(&format!("%{entry}"), args);
+    match flow.unwrap_or_else(|error| panic!("the interpreter at %{entry}: {error}")) {
+        ControlFlow::Return(values) => Result::Values(values.into_iter().collect()),
+        ControlFlow::Trap(CraneliftTrap::User(code)) => Result::Trap(code),
+        other => panic!("the interpreter at %{entry}: {other:?}"),
+    }
+}
+
+/// What the machine does in a call of the function named `entry`.
+///
+/// # Errors
+///
+/// If the program does not link, or stops otherwise than by a `trap` with a code.
+pub fn observed(
+    module: &CompiledModule,
+    functions: &[Function],
+    entry: &str,
+    args: &[DataValue],
+) -> std::result::Result<Result, ProgramError> {
+    let found = functions.iter().find(|func| name(func) == entry);
+    let func = found.ok_or_else(|| ProgramError::NoFunction { name: entry.to_owned() })?;
+    let word = module.object().arch.word();
+    let words: Vec<u64> = args.iter().flat_map(|value| words_of(value, word)).collect();
+    let program = Program::new(module, entry, &func.signature)?;
+    match program.call(&words, Some(FUEL)) {
+        Ok(outcome) => {
+            let mut rest = outcome.results.as_slice();
+            let values = func.signature.returns.iter().map(|result| {
+                let count = result.value_type.bits().div_ceil(word.bits().into()) as usize;
+                let (words, after) = rest.split_at(count);
+                rest = after;
+                value_of(words, result.value_type, word)
+            });
+            Ok(Result::Values(values.collect()))
+        }
+        Err(ProgramError::Trap(trap)) => match trap.trap_code.as_deref().map(str::parse) {
+            Some(Ok(code)) => Ok(Result::Trap(code)),
+            _ if trap.trap.kind == harp_emu::TrapKind::DivideByZero => {
+                Ok(Result::Trap(TrapCode::INTEGER_DIVISION_BY_ZERO))
+            }
+            _ => Err(ProgramError::Trap(trap)),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// The words of an argument, the lowest first. The upper bits of a narrow one are noise.
+fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
+    let ty = value.ty();
+    let mut bytes = [0xa5; 16];
+    value.write_to_slice_le(&mut bytes[..ty.bytes() as usize]);
+    let bits = u128::from_le_bytes(bytes);
+    let count = ty.bits().div_ceil(word.bits().into());
+    (0..count)
+        .map(|index| (bits >> (index * u32::from(word.bits()))) as u64 & word.mask())
+        .collect()
+}
+
+/// The value of type `ty` in these words.
+fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
+    let bits = words.iter().rev().fold(0_u128, |bits, &low| bits << word.bits() | u128::from(low));
+    DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
+}
+
+/// The integer type of a machine's word.
+pub fn word_type(arch: ArchId) -> Type {
+    if arch.word() == WordSize::Four { types::I32 } else { types::I64 }
+}

@@ -1,0 +1,319 @@
+//! Random programs on random machines: however a machine is run, it computes the same.
+//!
+//! Most programs are built from statements (loops, splits and joins, barriers, atomic operations, loads and
+//! stores in windows of each lane's own), which are free of races: besides the ways through the
+//! emulator, schedules and host threads must agree. The rest is such a program with instructions
+//! replaced by any others, or noise; there a single core under one schedule at a time must come to
+//! the same state whatever the way.
+
+mod program;
+mod writer;
+
+use std::collections::HashSet;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::AddAssign;
+
+use arbitrary::Unstructured;
+use harp_emu::{
+    Issue, Machine, MachineConfig, Memory, Observer, Path, Retire, SavedState, Schedule, Simd,
+    StackEntry, Stats, Trap, TrapKind, WarpStats, WarpStatus,
+};
+use harp_isa::{Gpr, Op, Opcode, Operand, Pred};
+
+pub use program::{Kind, Program};
+
+/// How much of a case was more than noise.
+#[derive(Clone, Debug, Default)]
+pub struct Reached {
+    /// Programs that ran.
+    pub programs: usize,
+    /// Those that ended without a trap.
+    pub ended: usize,
+    /// Those that different schedules and host threads were compared on.
+    pub schedules: usize,
+    /// Those that made a NaN, whose bits are not specified, so that nothing was compared.
+    pub nans: usize,
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Splits on which lanes disagreed.
+    pub divergent: u64,
+    /// Entries into handlers of interrupts.
+    pub interrupts: u64,
+    /// Programs that stored into code that ran.
+    pub changed_code: usize,
+    /// Opcodes that some lane executed.
+    pub opcodes: HashSet<Opcode>,
+    /// Kinds of traps in which programs ended.
+    pub traps: HashSet<std::mem::Discriminant<TrapKind>>,
+}
+
+impl AddAssign for Reached {
+    fn add_assign(&mut self, other: Reached) {
+        self.programs += other.programs;
+        self.ended += other.ended;
+        self.schedules += other.schedules;
+        self.nans += other.nans;
+        self.instructions += other.instructions;
+        self.divergent += other.divergent;
+        self.interrupts += other.interrupts;
+        self.changed_code += other.changed_code;
+        self.opcodes.extend(other.opcodes);
+        self.traps.extend(other.traps);
+    }
+}
+
+/// Runs the program that `bytes` stand for in all ways that must agree.
+///
+/// # Panics
+///
+/// If they do not.
+pub fn check(bytes: &[u8]) -> Reached {
+    match Program::new(&mut Unstructured::new(bytes)) {
+        Ok(program) => check_program(&program),
+        Err(_) => Reached::default(),
+    }
+}
+
+fn check_program(program: &Program) -> Reached {
+    let config = &program.config;
+    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
+    let (seen, reference) = watched(program);
+    let mut reached = seen.reached;
+    reached.programs = 1;
+    reached.ended = usize::from(reference.trap.is_none());
+    reached.traps = reference.trap.iter().map(|trap| std::mem::discriminant(&trap.kind)).collect();
+    reached.instructions = reference.stats.issued();
+    if seen.made_nan {
+        reached.nans = 1;
+        return reached;
+    }
+    let ways =
+        [(Path::Fast, Simd::Detect), (Path::Fast, Simd::Baseline), (Path::Precise, Simd::Baseline)];
+    for (path, simd) in ways {
+        let config = MachineConfig { path, simd, ..config.clone() };
+        let outcome = run(program, config.clone());
+        outcome.assert_same(&reference, program, &config);
+    }
+    // A trap stops the other warps and cores where they are, and that depends on the schedule.
+    let ends = match &reference.trap {
+        None => true,
+        Some(trap) => config.cores == 1 && matches!(trap.kind, TrapKind::Deadlock { .. }),
+    };
+    if program.kind != Kind::RaceFree || !ends {
+        return reached;
+    }
+    reached.schedules = 1;
+    let reference = reference.without_order();
+    let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
+    for schedule in [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)] {
+        for &threads in &host_threads {
+            let config = MachineConfig {
+                schedule,
+                host_threads: NonZeroUsize::new(threads),
+                ..config.clone()
+            };
+            let outcome = run(program, config.clone()).without_order();
+            outcome.assert_same(&reference, program, &config);
+        }
+    }
+    reached
+}
+
+/// Everything that there is to see of a machine.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    trap: Option<Trap>,
+    stats: Stats,
+    console: Vec<u8>,
+    memory: Vec<u8>,
+    entries: Vec<Option<u64>>,
+    warps: Vec<Warp>,
+}
+
+/// Everything that there is to see of a warp, as far as the machine has it.
+#[derive(Debug, PartialEq)]
+struct Warp {
+    pc: u64,
+    active: u64,
+    active_count: u8,
+    is_supervisor: bool,
+    interrupts_enabled: bool,
+    saved: Option<SavedState>,
+    status: WarpStatus,
+    stack: Vec<StackEntry>,
+    stats: WarpStats,
+    gprs: Vec<u64>,
+    preds: Vec<u64>,
+}
+
+impl Outcome {
+    fn of(machine: &Machine<'_>, memory: &Memory, trap: Option<Trap>) -> Outcome {
+        let config = machine.config();
+        let arch = config.arch;
+        let mut bytes = vec![0; usize::try_from(memory.size()).expect("a small memory")];
+        memory.read(0, &mut bytes).expect("all of it");
+        let lanes = u64::MAX >> (64 - u32::from(arch.lanes()));
+        let warps = machine.warps().map(|(_, _, warp)| Warp {
+            pc: warp.pc(),
+            active: warp.active(),
+            active_count: warp.active_count(),
+            is_supervisor: warp.is_supervisor(),
+            interrupts_enabled: warp.interrupts_enabled(),
+            saved: warp.saved(),
+            status: warp.status(),
+            stack: warp.stack().collect(),
+            stats: warp.stats(),
+            gprs: (0..arch.gprs())
+                .flat_map(|reg| (0..arch.lanes()).map(move |lane| (Gpr::new(reg), lane)))
+                .map(|(reg, lane)| warp.gpr(reg, lane).expect("the machine has it"))
+                .collect(),
+            preds: (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes).collect(),
+        });
+        Outcome {
+            trap,
+            stats: machine.stats(),
+            console: machine.console(),
+            memory: bytes,
+            entries: (0..config.cores).map(|core| machine.interrupt_entry(core)).collect(),
+            warps: warps.collect(),
+        }
+    }
+
+    /// Without what schedules may change: machine steps and the order of output.
+    fn without_order(mut self) -> Outcome {
+        self.console.sort_unstable();
+        for core in &mut self.stats.cores {
+            core.steps = 0;
+        }
+        self
+    }
+
+    fn assert_same(&self, reference: &Outcome, program: &Program, config: &MachineConfig) {
+        let differs = [
+            ("traps", self.trap != reference.trap),
+            ("statistics", self.stats != reference.stats),
+            ("console", self.console != reference.console),
+            ("entries of handlers", self.entries != reference.entries),
+            ("memory", self.memory != reference.memory),
+            ("warps", self.warps != reference.warps),
+        ];
+        let differs: Vec<_> =
+            differs.iter().filter(|(_, differ)| *differ).map(|(what, _)| what).collect();
+        if differs.is_empty() {
+            return;
+        }
+        let warps = self.warps.iter().zip(&reference.warps).filter(|(a, b)| a != b);
+        let place = self.memory.iter().zip(&reference.memory).position(|(a, b)| a != b);
+        panic!(
+            "{differs:?} differ\nunder {config:?}\n{program}\ntrap {:?}, expected {:?}\nfirst byte that \
+             differs: {place:x?}\nfirst warp that differs and what was expected: {:x?}",
+            self.trap,
+            reference.trap,
+            warps.into_iter().next(),
+        );
+    }
+}
+
+fn memory_of(program: &Program) -> Memory {
+    let memory = Memory::new(program.config.arch.word(), program::MEMORY).expect("a small memory");
+    memory.write(0, &program.image).expect("the image is smaller");
+    memory
+}
+
+fn run(program: &Program, config: MachineConfig) -> Outcome {
+    let memory = memory_of(program);
+    let mut machine = Machine::new(config, &memory).expect("a small machine");
+    let trap = machine.run().err().map(|trap| *trap);
+    Outcome::of(&machine, &memory, trap)
+}
+
+/// Runs a program as its configuration says, watched.
+fn watched(program: &Program) -> (Watcher, Outcome) {
+    let memory = memory_of(program);
+    let mut machine = Machine::new(program.config.clone(), &memory).expect("a small machine");
+    let mut watcher = Watcher::default();
+    let trap = machine.run_observed(&mut watcher).err().map(|trap| *trap);
+    let outcome = Outcome::of(&machine, &memory, trap);
+    watcher.reached.changed_code = usize::from(watcher.issued.iter().any(|&pc| {
+        let at = usize::try_from(pc).expect("a small memory");
+        (at..at + 4).any(|at| outcome.memory.get(at) != program.image.get(at).or(Some(&0)))
+    }));
+    (watcher, outcome)
+}
+
+/// Counts what a program reaches.
+#[derive(Default)]
+struct Watcher {
+    reached: Reached,
+    made_nan: bool,
+    /// The addresses of instructions.
+    issued: HashSet<u64>,
+    /// Warps, by core and number, that were last seen outside of a handler.
+    had_interrupts: HashSet<(u16, u8)>,
+}
+
+impl Observer for Watcher {
+    fn issue(&mut self, issue: &Issue<'_>) {
+        self.issued.insert(issue.pc);
+        let who = (issue.core, issue.warp);
+        if issue.state.saved().is_some() && !issue.state.interrupts_enabled() {
+            self.reached.interrupts += u64::from(self.had_interrupts.remove(&who));
+        } else {
+            self.had_interrupts.insert(who);
+        }
+        if issue.executing != 0 {
+            self.reached.opcodes.insert(issue.instruction.op.opcode());
+        }
+        if issue.instruction.op == (Op::Split {}) {
+            let diverges = issue.executing != 0 && issue.executing != issue.state.active();
+            self.reached.divergent += u64::from(diverges);
+        }
+    }
+
+    fn retire(&mut self, retire: &Retire<'_>) {
+        if !program::may_make_nan(retire.instruction.op.opcode()) {
+            return;
+        }
+        let mut dst = None;
+        retire.instruction.op.for_each_operand(|operand| {
+            if let (None, Operand::Gpr(reg)) = (dst, operand) {
+                dst = Some(reg);
+            }
+        });
+        let dst = dst.expect("float instructions have a destination");
+        let is_nan = |lane| {
+            let bits = retire.state.gpr(dst, lane).unwrap_or(0);
+            f32::from_bits(bits as u32).is_nan() || f64::from_bits(bits).is_nan()
+        };
+        let mut lanes = (0..64).filter(|lane| retire.executing >> lane & 1 != 0);
+        self.made_nan |= lanes.any(is_nan);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::{random_bytes, replay};
+
+    #[test]
+    fn smoke() {
+        let mut reached = Reached::default();
+        for seed in 0..250 {
+            reached += check(&random_bytes(seed, 1500));
+        }
+        let counts = format!("{reached:?}");
+        assert!(reached.programs > 150 && reached.nans * 4 < reached.programs, "{counts}");
+        assert!(reached.ended > 60 && reached.schedules > 40, "{counts}");
+        assert!(reached.instructions > 30_000 && reached.divergent > 300, "{counts}");
+        assert!(reached.interrupts > 20 && reached.changed_code > 5, "{counts}");
+        assert!(reached.opcodes.len() * 10 > Opcode::ALL.len() * 8, "{counts}");
+        assert!(reached.traps.len() > 10, "{counts}");
+    }
+
+    #[test]
+    fn regressions() {
+        let mut reached = Reached::default();
+        let count = replay("machine", |bytes| reached += check(bytes));
+        assert!(count == 0 || reached.programs > 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! Programs made of choices.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use arbitrary::{Result, Unstructured};
+use harp_emu::{DivergentBarriers, Interrupts, MachineConfig, Schedule, SpawnPolicy};
+use harp_isa::{ArchId, Encoding, Opcode, WordSize, disassemble};
+
+use super::super::isa;
+use super::writer::{CONSTANTS, MAX_WARPS, Writer};
+
+/// Bytes of memory. Everything is in reach of `ldi`'s immediate on all machines that are made.
+pub(super) const MEMORY: u64 = 0x1_0000;
+/// The most cores.
+const MAX_CORES: u16 = 2;
+
+/// What a program promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Warps do not race, and nothing shows the order of atomic operations.
+    RaceFree,
+    /// Anything may happen.
+    Wild,
+}
+
+/// A program and its machine.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The machine.
+    pub config: MachineConfig,
+    /// What it promises.
+    pub kind: Kind,
+    /// The bytes from address 0 on.
+    pub image: Vec<u8>,
+    /// Bytes of code in the image.
+    code_bytes: usize,
+}
+
+impl Program {
+    /// The program that choices lead to.
+    ///
+    /// # Errors
+    ///
+    /// If they ask for a machine whose instructions do not fit a word.
+    pub fn new(u: &mut Unstructured<'_>) -> Result<Program> {
+        if u.ratio(1, 8)? {
+            return Program::noise(u);
+        }
+        let config = config(u)?;
+        let kind = if u.ratio(1, 3)? { Kind::Wild } else { Kind::RaceFree };
+        let mut writer = Writer::new(config.arch, kind);
+        writer.program(u)?;
+        let config = match kind {
+            Kind::RaceFree => config,
+            Kind::Wild => MachineConfig { cores: 1, ..config },
+        };
+        if kind == Kind::Wild {
+            writer.spoil(u)?;
+        }
+        let mut image = writer.bytes();
+        let code_bytes = image.len();
+        image.resize(CONSTANTS as usize, 0);
+        image.extend_from_slice(u.bytes(u.len().min(0x400))?);
+        Ok(Program { config, kind, image, code_bytes })
+    }
+
+    /// Bytes as they come, on any machine.
+    fn noise(u: &mut Unstructured<'_>) -> Result<Program> {
+        let arch = isa::arch(u)?;
+        let lanes = u.int_in_range(1..=64)?;
+        let arch = arch.with_lanes(lanes).map_err(|_| arbitrary::Error::IncorrectFormat)?;
+        let arch = arch.with_warps(2).map_err(|_| arbitrary::Error::IncorrectFormat)?;
+        let config = MachineConfig { arch, cores: 1, ..config(u)? };
+        let mut image = u.bytes(u.len())?.to_vec();
+        if arch.encoding() == Encoding::Byte {
+            // A guard is 0xff or a small number: noise seldom is.
+            image.iter_mut().step_by(3).for_each(|byte| *byte |= 0xfc);
+            image.iter_mut().skip(1).step_by(3).for_each(|byte| *byte &= 0x7f);
+        }
+        let code_bytes = image.len();
+        Ok(Program { config, kind: Kind::Wild, image, code_bytes })
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arch = self.config.arch;
+        writeln!(f, "{:?} program for {arch}:", self.kind)?;
+        for (at, decoded) in disassemble(&self.image[..self.code_bytes], 0, arch) {
+            match decoded {
+                Ok(instruction) => writeln!(f, "{at:#06x} {}", instruction.display(arch))?,
+                Err(error) => writeln!(f, "{at:#06x} {error}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the result may be a NaN, whose bits are not specified.
+pub(super) fn may_make_nan(opcode: Opcode) -> bool {
+    use Opcode::*;
+    matches!(
+        opcode,
+        Fadd | Fsub
+            | Fmul
+            | Fdiv
+            | Fmin
+            | Fmax
+            | Fsqrt
+            | Ftrunc
+            | Ffma
+            | Fcvtsd
+            | Fcvtds
+            | Fadds
+            | Fsubs
+            | Fmuls
+            | Fdivs
+            | Fsqrts
+            | Ffmas
+    )
+}
+
+fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {
+    let word = *u.choose(&[WordSize::Four, WordSize::Eight])?;
+    let encoding = *u.choose(&[Encoding::Word, Encoding::Byte])?;
+    let refused = |_| arbitrary::Error::IncorrectFormat;
+    // With more registers a word of 4 bytes has no room for the addresses of the data.
+    let most_gprs = if word == WordSize::Four { 16 } else { 18 };
+    let arch =
+        ArchId::new(word, encoding, u.int_in_range(16..=most_gprs)?, u.int_in_range(8..=16)?)
+            .map_err(refused)?
+            .with_lanes(*u.choose(&[1, 2, 5, 8, 16, 23, 32, 33, 64])?)
+            .and_then(|arch| arch.with_warps(MAX_WARPS))
+            .and_then(|arch| arch.with_extension(true))
+            .map_err(refused)?;
+    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
+    Ok(MachineConfig {
+        cores: u.int_in_range(1..=MAX_CORES)?,
+        fuel: Some(4000),
+        divergence_depth: *u.choose(&[4096, 4096, 6])?,
+        interrupts: *u.choose(&[Interrupts::Trap, Interrupts::Guest])?,
+        divergent_barriers: *u
+            .choose(&[DivergentBarriers::Allow, DivergentBarriers::Trap { outer_split: None }])?,
+        spawn: *u.choose(&[SpawnPolicy::Strict, SpawnPolicy::Original])?,
+        schedule: *u.choose(&[
+            Schedule::Step,
+            quantum(1),
+            quantum(7),
+            quantum(4096),
+            Schedule::Seeded(u64::from(word.bytes())),
+        ])?,
+        host_threads: Some(NonZeroUsize::MIN),
+        read_only_below: *u.choose(&[0, 0, 0x4400])?,
+        input: u.choose(&[&b""[..], b"input"])?.to_vec(),
+        ..MachineConfig::new(arch)
+    })
+}

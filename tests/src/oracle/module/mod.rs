@@ -1,0 +1,330 @@
+//! A module of functions and data with a call of one of them, and the two ways to carry that out.
+//!
+//! cranelift-interpreter runs the CLIF as it was made; one lane of a machine runs what the code
+//! generator made of it. What must agree is how the call ends and what the data hold then, also after a
+//! trap. Addresses differ between the two, so functions must not let one of them reach a result or
+//! memory. Neither specifies the bits of a NaN that an operation makes, so NaNs among the results are
+//! made equal, and functions must not turn a NaN's bits into anything else.
+
+use std::fmt;
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, TrapCode, types};
+use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap, TrapKind};
+use harp_isa::{ArchId, Image, WordSize};
+use harp_jit::{
+    CompileOptions, CompileStats, CompiledModule, DataAccess, DataDescription, DataId, Execution,
+    FuncId, Linkage, Module, ModuleError, OptLevel, SourceMap,
+};
+use harp_runtime::{Program, ProgramError};
+use thiserror::Error;
+
+use super::{OracleError, Stop};
+use crate::functions::{name, value_of, words_of};
+
+mod interpret;
+
+pub use interpret::Executed;
+
+/// Instructions that the machine may take: far more than a call that the interpreter finishes needs.
+const FUEL: u64 = 200_000_000;
+
+/// The stack of the call.
+const STACK_BYTES: u32 = 1 << 20;
+
+/// What an address in data is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// The function with this index.
+    Function(usize),
+    /// The datum with this index.
+    Datum(usize),
+}
+
+/// A datum of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datum {
+    /// The linker's name.
+    pub name: String,
+    /// The initial contents.
+    pub bytes: Vec<u8>,
+    /// Whether functions may write it.
+    pub access: DataAccess,
+    /// The offsets of words that hold addresses.
+    pub addresses: Vec<(usize, Address)>,
+}
+
+/// A module and a call of its first function. Names in CLIF are the linker's.
+#[derive(Clone, Debug)]
+pub struct ModuleCase {
+    /// The word of the machines that it can run on.
+    pub word: WordSize,
+    /// The functions; the first one is called.
+    pub functions: Vec<Function>,
+    /// The data.
+    pub data: Vec<Datum>,
+    /// The arguments of the call.
+    pub args: Vec<DataValue>,
+}
+
+/// How a call ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// The results. All NaNs of a type are the same.
+    Values(Vec<DataValue>),
+    /// A trap.
+    Trap(Stop),
+}
+
+/// What a call does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// How it ends.
+    pub ending: Ending,
+    /// What the data hold then that functions may write, in order.
+    pub data: Vec<Vec<u8>>,
+}
+
+/// A case that was compiled.
+#[derive(Debug)]
+pub struct CompiledCase {
+    /// The module.
+    pub module: CompiledModule,
+    /// What compiling each function came to.
+    pub stats: Vec<CompileStats>,
+}
+
+/// Why a case did not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ModuleCaseError {
+    /// The module did not compile.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// The oracle failed.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// The module does not link.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// There is no memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// There is no machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The machine stopped for a reason that is none of CLIF's.
+    #[error("the machine stopped: {0}")]
+    Trap(Box<Trap>),
+}
+
+impl ModuleCase {
+    /// What the interpreter says, and which instructions it executed.
+    ///
+    /// # Errors
+    ///
+    /// If the case holds something that the oracle does not know, or does not end.
+    pub fn expected(&self) -> Result<(Effect, Executed), OracleError> {
+        interpret::interpret(self)
+    }
+
+    /// Compiles the module for one lane, with all checks.
+    ///
+    /// # Errors
+    ///
+    /// If it does not compile.
+    pub fn compile(
+        &self,
+        arch: ArchId,
+        opt_level: OptLevel,
+    ) -> Result<CompiledCase, ModuleCaseError> {
+        let options = CompileOptions {
+            opt_level,
+            execution: Execution::SingleLane,
+            stack_bytes: STACK_BYTES,
+            verify: true,
+            ..CompileOptions::default()
+        };
+        let mut module = Module::new(arch, options);
+        let functions = self.functions.iter();
+        let functions = functions
+            .map(|func| module.declare_function(&name(func), Linkage::Export, &func.signature))
+            .collect::<Result<Vec<FuncId>, _>>()?;
+        let data = self.data.iter();
+        let data = data
+            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
+            .collect::<Result<Vec<DataId>, _>>()?;
+        for (datum, &id) in self.data.iter().zip(&data) {
+            let mut description = DataDescription::new();
+            description.define(datum.bytes.clone().into());
+            description.set_align(16);
+            for &(at, address) in &datum.addresses {
+                let at = u32::try_from(at).expect("data are small");
+                match address {
+                    Address::Function(index) => {
+                        let func = module.declare_func_in_data(functions[index], &mut description);
+                        description.write_function_addr(at, func);
+                    }
+                    Address::Datum(index) => {
+                        let data = module.declare_data_in_data(data[index], &mut description);
+                        description.write_data_addr(at, data, 0);
+                    }
+                }
+            }
+            module.define_data(id, &description)?;
+        }
+        let mut stats = Vec::new();
+        for (func, &id) in self.functions.iter().zip(&functions) {
+            let compiled = module.compile(id, func, &SourceMap::new())?;
+            stats.push(compiled.stats());
+            module.define_compiled(id, compiled)?;
+        }
+        Ok(CompiledCase { module: module.finish()?, stats })
+    }
+
+    /// What a machine does.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start, or stopped for a reason that CLIF does not know.
+    pub fn observed(&self, compiled: &CompiledCase) -> Result<(Effect, Stats), ModuleCaseError> {
+        let entry = &self.functions[0];
+        let program = Program::new(&compiled.module, &name(entry), &entry.signature)?;
+        let args: Vec<u64> = self.args.iter().flat_map(|arg| words_of(arg, self.word)).collect();
+        let image = program.image(&args)?;
+        let memory = Memory::new(self.word, program.memory_bytes())?;
+        memory.write(0, &image.bytes)?;
+        let config = MachineConfig { fuel: Some(FUEL), ..MachineConfig::new(program.arch()) };
+        let mut machine = Machine::new(config, &memory)?;
+        let ended = machine.run();
+        let stats = machine.stats();
+        let ending = match ended {
+            Ok(_) => Ending::Values(self.results(program.results_address(), &memory)?),
+            Err(trap) => match stop(&trap, &image, &compiled.module) {
+                Some(stop) => Ending::Trap(stop),
+                None => return Err(ModuleCaseError::Trap(trap)),
+            },
+        };
+        let data = self.data.iter().filter(|datum| datum.access == DataAccess::ReadWrite);
+        let data = data.map(|datum| {
+            let mut bytes = vec![0; datum.bytes.len()];
+            let address = image.symbol(&datum.name).expect("the module defines it");
+            memory.read(address, &mut bytes)?;
+            Ok(bytes)
+        });
+        let data = data.collect::<Result<_, MemoryError>>()?;
+        Ok((Effect { ending, data }, stats))
+    }
+
+    fn results(&self, from: u64, memory: &Memory) -> Result<Vec<DataValue>, MemoryError> {
+        let word = usize::from(self.word.bytes());
+        let mut at = from;
+        let results = self.functions[0].signature.returns.iter().map(|result| {
+            let mut words = Vec::new();
+            for _ in 0..result.value_type.bits().div_ceil(self.word.bits().into()) {
+                let mut bytes = [0; 8];
+                memory.read(at, &mut bytes[..word])?;
+                words.push(u64::from_le_bytes(bytes));
+                at += word as u64;
+            }
+            Ok(canonical(value_of(&words, result.value_type, self.word)))
+        });
+        results.collect()
+    }
+
+    /// How what was observed differs from what was expected; none if it does not.
+    pub fn difference(&self, expected: &Effect, observed: &Effect) -> Option<String> {
+        if expected.ending != observed.ending {
+            let [wanted, given] = [expected, observed].map(|effect| shown(&effect.ending));
+            return Some(format!("{wanted} expected, {given} found"));
+        }
+        let data = self.data.iter().filter(|datum| datum.access == DataAccess::ReadWrite);
+        for (datum, (wanted, given)) in data.zip(expected.data.iter().zip(&observed.data)) {
+            let Some(at) = wanted.iter().zip(given).position(|(a, b)| a != b) else { continue };
+            let (start, end) = (at / 8 * 8, wanted.len().min(at / 8 * 8 + 8));
+            return Some(format!(
+                "`{}`, byte {at}: from byte {start} on {:02x?} expected, {:02x?} found",
+                datum.name,
+                &wanted[start..end],
+                &given[start..end],
+            ));
+        }
+        None
+    }
+}
+
+fn shown(ending: &Ending) -> String {
+    match ending {
+        Ending::Values(values) => format!("results {}", list(values)),
+        Ending::Trap(stop) => format!("{stop:?}"),
+    }
+}
+
+fn list(values: &[DataValue]) -> String {
+    let values: Vec<String> = values.iter().map(DataValue::to_string).collect();
+    format!("({})", values.join(", "))
+}
+
+/// What CLIF calls a trap; none if that is none of CLIF's.
+fn stop(trap: &Trap, image: &Image, module: &CompiledModule) -> Option<Stop> {
+    match trap.kind {
+        TrapKind::BadAddress { .. } => Some(Stop::BadAddress),
+        TrapKind::DivideByZero => Some(Stop::DivideByZero),
+        TrapKind::GuestTrap => {
+            let code = module.functions().iter().find_map(|function| {
+                let offset = trap.pc.checked_sub(image.symbol(function.name())?)?;
+                function.trap_code_at(offset)
+            })?;
+            Some(match code {
+                TrapCode::INTEGER_DIVISION_BY_ZERO => Stop::DivideByZero,
+                code => Stop::Code(code),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The value, or the one NaN in place of all.
+fn canonical(value: DataValue) -> DataValue {
+    match value {
+        DataValue::F32(x) if f32::from_bits(x.bits()).is_nan() => DataValue::from(f32::NAN),
+        DataValue::F64(x) if f64::from_bits(x.bits()).is_nan() => DataValue::from(f64::NAN),
+        other => other,
+    }
+}
+
+impl fmt::Display for ModuleCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for datum in &self.data {
+            let access = match datum.access {
+                DataAccess::ReadOnly => "read-only",
+                DataAccess::ReadWrite => "writable",
+            };
+            write!(f, "; data %{}, {access}, {} bytes:", datum.name, datum.bytes.len())?;
+            let shown = datum.bytes.len() - datum.bytes.iter().rev().take_while(|&&b| b == 0).count();
+            for byte in &datum.bytes[..shown] {
+                write!(f, " {byte:02x}")?;
+            }
+            for &(at, address) in &datum.addresses {
+                match address {
+                    Address::Function(index) => {
+                        write!(f, " [{at}: {}]", self.functions[index].name)?;
+                    }
+                    Address::Datum(index) => write!(f, " [{at}: %{}]", self.data[index].name)?,
+                }
+            }
+            writeln!(f)?;
+        }
+        for func in &self.functions {
+            write!(f, "{}", func.display())?;
+        }
+        writeln!(f, "; call: {}{}", self.functions[0].name, list(&self.args))?;
+        let floats = self.args.iter().filter(|arg| matches!(arg.ty(), types::F32 | types::F64));
+        for arg in floats {
+            let mut bytes = [0; 16];
+            arg.write_to_slice_le(&mut bytes[..arg.ty().bytes() as usize]);
+            writeln!(f, "; {arg} has the bits {:#x}", u128::from_le_bytes(bytes))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! Compiling for HARP, as it is measured.
+
+use cranelift_codegen::ir::Function;
+use harp_isa::ArchId;
+use harp_jit::{CompileOptions, Execution, Linkage, Module, ModuleError, OptLevel};
+
+/// Compiles a function for one lane, optimized and without checks, up to the bytes of the object that
+/// linkers take; how many bytes of code there are.
+///
+/// # Errors
+///
+/// If it does not compile.
+pub fn code_bytes(func: &Function, arch: ArchId) -> Result<usize, ModuleError> {
+    let options = CompileOptions {
+        opt_level: OptLevel::Speed,
+        execution: Execution::SingleLane,
+        verify: false,
+        ..CompileOptions::default()
+    };
+    let mut module = Module::new(arch, options);
+    let id = module.declare_function("generated", Linkage::Export, &func.signature)?;
+    module.define_function(id, func)?;
+    let compiled = module.finish()?;
+    Ok(compiled.functions().iter().map(|function| function.code().len()).sum())
+}
+
+/// How many instructions a function has.
+pub fn instructions(func: &Function) -> usize {
+    func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
+}

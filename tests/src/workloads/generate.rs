@@ -1,0 +1,298 @@
+//! The generator of functions.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
+    Signature, Type, UserFuncName, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use harp_isa::WordSize;
+
+use super::address_type;
+use crate::kernels::Generator;
+
+/// Bytes of memory that a generated function is given.
+pub const MEMORY_BYTES: u32 = 1024;
+
+/// Variables of a function.
+const VARIABLES: u32 = 10;
+/// How deep conditions and loops lie in each other.
+const DEPTH: u32 = 3;
+
+/// `%generated(address, i64, i64) -> i64` of about `insts` CLIF instructions: an address of
+/// [`MEMORY_BYTES`] bytes, aligned to 8, and two numbers.
+///
+/// Ten variables of `i64` take part in four of ten statements that are arithmetic; others read and write memory at
+/// computed addresses, compare and select, compute with `i32`, divide, call `%helper`, and hold statements
+/// of their own: conditions and loops of a few rounds.
+pub fn generated(insts: usize, word: WordSize) -> Function {
+    let address = address_type(word);
+    let number = AbiParam::new(types::I64);
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params = vec![AbiParam::new(address), number, number];
+    signature.returns = vec![number];
+    let mut func = Function::with_name_signature(UserFuncName::testcase("generated"), signature);
+    let mut context = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut func, &mut context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_block(entry);
+    let mut helper = Signature::new(CallConv::Fast);
+    helper.params = vec![number, number];
+    helper.returns = vec![number];
+    let signature = b.import_signature(helper);
+    let name = ExternalName::testcase("helper");
+    let helper = b.import_function(ExtFuncData {
+        name,
+        signature,
+        colocated: true,
+        patchable: false,
+    });
+    let (memory, x, y) = match *b.block_params(entry) {
+        [memory, x, y] => (memory, x, y),
+        _ => unreachable!("the signature has three parameters"),
+    };
+    let vars: Vec<Variable> = (0..VARIABLES).map(|_| b.declare_var(types::I64)).collect();
+    for (index, &var) in vars.iter().enumerate() {
+        b.def_var(var, if index % 2 == 0 { x } else { y });
+    }
+    let mut writer = Writer { b, memory, address, helper, vars, numbers: Generator::new() };
+    while writer.written() < insts.saturating_sub(2) {
+        writer.statement(DEPTH);
+    }
+    let result = writer.read();
+    writer.b.ins().return_(&[result]);
+    writer.b.finalize();
+    func
+}
+
+struct Writer<'a> {
+    b: FunctionBuilder<'a>,
+    memory: Value,
+    address: Type,
+    helper: FuncRef,
+    vars: Vec<Variable>,
+    numbers: Generator,
+}
+
+impl Writer<'_> {
+    fn written(&self) -> usize {
+        self.b.func.dfg.num_insts()
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        // The upper bits of this generator are the better ones.
+        let number = self.numbers.next().expect("the generator never ends");
+        (number >> 4) % limit
+    }
+
+    fn var(&mut self) -> Variable {
+        let index = self.below(VARIABLES);
+        self.vars[index as usize]
+    }
+
+    fn read(&mut self) -> Value {
+        let var = self.var();
+        self.b.use_var(var)
+    }
+
+    fn write(&mut self, value: Value) {
+        let var = self.var();
+        self.b.def_var(var, value);
+    }
+
+    /// A variable, or sometimes a constant, mostly a small one.
+    fn operand(&mut self) -> Value {
+        let constant = match self.below(12) {
+            0 | 1 => i64::from(self.below(64)) - 8,
+            2 => i64::from(self.below(1 << 20)) << self.below(40),
+            _ => return self.read(),
+        };
+        self.b.ins().iconst(types::I64, constant)
+    }
+
+    fn statement(&mut self, depth: u32) {
+        match self.below(100) {
+            0..40 => self.arithmetic(),
+            40..54 => self.load(),
+            54..64 => self.store(),
+            64..72 => self.choice(),
+            72..78 => self.narrow(),
+            78..82 => self.call(),
+            82..84 => self.division(),
+            84..95 if depth > 0 => self.condition(depth - 1),
+            95..100 if depth > 0 => self.repeat(depth - 1),
+            _ => self.arithmetic(),
+        }
+    }
+
+    fn block_of_statements(&mut self, depth: u32) {
+        for _ in 0..2 + self.below(5) {
+            self.statement(depth);
+        }
+    }
+
+    fn arithmetic(&mut self) {
+        let (x, y) = (self.read(), self.operand());
+        let amount = i64::from(self.below(63) + 1);
+        let result = match self.below(10) {
+            0..3 => self.b.ins().iadd(x, y),
+            3 => self.b.ins().isub(x, y),
+            4 => self.b.ins().imul(x, y),
+            5 => self.b.ins().band(x, y),
+            6 => self.b.ins().bor(x, y),
+            7 => self.b.ins().bxor(x, y),
+            8 => self.b.ins().ishl_imm_u(x, amount),
+            _ => self.b.ins().ushr_imm_u(x, amount),
+        };
+        self.write(result);
+    }
+
+    /// An address in the function's memory, and an offset.
+    fn place(&mut self) -> (Value, i32) {
+        let offset = self.below(64) * 8;
+        let base = if self.below(2) == 0 {
+            self.memory
+        } else {
+            let number = self.read();
+            let index = self.b.ins().band_imm_u(number, 63);
+            let bytes = self.b.ins().ishl_imm_u(index, 3);
+            let bytes = match self.address {
+                types::I64 => bytes,
+                narrow => self.b.ins().ireduce(narrow, bytes),
+            };
+            self.b.ins().iadd(self.memory, bytes)
+        };
+        (base, offset.cast_signed())
+    }
+
+    fn load(&mut self) {
+        let (address, offset) = self.place();
+        let value = if self.below(4) == 0 {
+            self.b.ins().uload8(types::I64, flags(), address, offset)
+        } else {
+            self.b.ins().load(types::I64, flags(), address, offset)
+        };
+        self.write(value);
+    }
+
+    fn store(&mut self) {
+        let value = self.read();
+        let (address, offset) = self.place();
+        self.b.ins().store(flags(), value, address, offset);
+    }
+
+    fn compare(&mut self) -> Value {
+        let (x, y) = (self.read(), self.operand());
+        let cc = [
+            IntCC::Equal,
+            IntCC::NotEqual,
+            IntCC::SignedLessThan,
+            IntCC::SignedGreaterThanOrEqual,
+            IntCC::UnsignedLessThan,
+            IntCC::UnsignedGreaterThan,
+        ][self.below(6) as usize];
+        self.b.ins().icmp(cc, x, y)
+    }
+
+    fn choice(&mut self) {
+        let condition = self.compare();
+        let (x, y) = (self.read(), self.operand());
+        let value = self.b.ins().select(condition, x, y);
+        self.write(value);
+    }
+
+    fn narrow(&mut self) {
+        let (x, y) = (self.read(), self.read());
+        let x = self.b.ins().ireduce(types::I32, x);
+        let y = self.b.ins().ireduce(types::I32, y);
+        let sum = self.b.ins().iadd(x, y);
+        let value = if self.below(2) == 0 {
+            self.b.ins().sextend(types::I64, sum)
+        } else {
+            self.b.ins().uextend(types::I64, sum)
+        };
+        self.write(value);
+    }
+
+    fn division(&mut self) {
+        let (x, y) = (self.read(), self.read());
+        let y = self.b.ins().bor_imm_u(y, 1);
+        let value = if self.below(2) == 0 {
+            self.b.ins().udiv(x, y)
+        } else {
+            self.b.ins().urem(x, y)
+        };
+        self.write(value);
+    }
+
+    fn call(&mut self) {
+        let args = [self.read(), self.operand()];
+        let call = self.b.ins().call(self.helper, &args);
+        let result = self.b.inst_results(call)[0];
+        self.write(result);
+    }
+
+    /// Goes on in `block`, to which there are no more jumps to come.
+    fn enter(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+        self.b.seal_block(block);
+    }
+
+    fn condition(&mut self, depth: u32) {
+        let condition = self.compare();
+        let [then, otherwise, end] = std::array::from_fn(|_| self.b.create_block());
+        self.b.ins().brif(condition, then, &[], otherwise, &[]);
+        self.enter(then);
+        self.block_of_statements(depth);
+        self.b.ins().jump(end, &[]);
+        self.enter(otherwise);
+        if self.below(2) == 0 {
+            self.block_of_statements(depth);
+        }
+        self.b.ins().jump(end, &[]);
+        self.enter(end);
+    }
+
+    fn repeat(&mut self, depth: u32) {
+        let counter = self.b.declare_var(types::I64);
+        let rounds = i64::from(self.below(4) + 2);
+        let start = self.b.ins().iconst(types::I64, rounds);
+        self.b.def_var(counter, start);
+        let [header, body, end] = std::array::from_fn(|_| self.b.create_block());
+        self.b.ins().jump(header, &[]);
+        self.b.switch_to_block(header);
+        let rest = self.b.use_var(counter);
+        self.b.ins().brif(rest, body, &[], end, &[]);
+        self.enter(body);
+        self.block_of_statements(depth);
+        let rest = self.b.use_var(counter);
+        let less = self.b.ins().iadd_imm_s(rest, -1);
+        self.b.def_var(counter, less);
+        self.b.ins().jump(header, &[]);
+        self.b.seal_block(header);
+        self.enter(end);
+    }
+}
+
+/// Of memory that is known to be there.
+fn flags() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_have_about_the_size_that_was_asked_for() {
+        for word in [WordSize::Four, WordSize::Eight] {
+            for insts in [10, 100, 1000, 10_000] {
+                let written = generated(insts, word).dfg.num_insts();
+                assert!((insts - 1..insts + 100 + insts / 10).contains(&written), "{written}");
+            }
+        }
+    }
+}

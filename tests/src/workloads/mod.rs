@@ -1,0 +1,55 @@
+//! Functions to measure compilers by: what a front end of a plain language makes, at any size.
+//!
+//! [`generated`] writes one of about a given number of instructions, the same at every run:
+//! arithmetic on variables, loads and stores, conditions, loops, calls. [`handwritten`] are small
+//! ones as people write them. All compile for HARP and for hosts with 8-byte pointers, and all are correct
+//! programs: [`DRIVER`] runs them.
+
+use cranelift_codegen::ir::{Function, Type, types};
+use harp_isa::WordSize;
+
+mod compile;
+mod generate;
+#[cfg(feature = "native")]
+mod native;
+
+pub use compile::{code_bytes, instructions};
+pub use generate::{MEMORY_BYTES, generated};
+#[cfg(feature = "native")]
+pub use native::Native;
+
+/// Functions that are generated call this one.
+pub const HELPER: &str = include_str!("helper.clif");
+
+/// `%driver`, which calls `%generated` on memory of its own and gives a checksum of the result and of
+/// that memory.
+pub const DRIVER: &str = include_str!("driver.clif");
+
+const HANDWRITTEN: &str = include_str!("handwritten.clif");
+
+/// The integer of an address.
+pub fn address_type(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::I32,
+        WordSize::Eight => types::I64,
+    }
+}
+
+/// The functions of a text in which `word` stands for the integer of an address.
+///
+/// # Panics
+///
+/// If it is no CLIF.
+pub fn parse(text: &str, word: WordSize) -> Vec<Function> {
+    let text = text.replace("word", &address_type(word).to_string());
+    cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Greatest common divisor, a hash of bytes, insertion sort, matrix product, an interpreter's loop.
+///
+/// # Panics
+///
+/// Never: the functions are given.
+pub fn handwritten(word: WordSize) -> Vec<Function> {
+    parse(HANDWRITTEN, word)
+}
