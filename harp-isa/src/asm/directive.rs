@@ -74,8 +74,8 @@ impl<'a> Parser<'a> {
                 Kind::Symbol(name) if !self.constants.contains_key(name) => {
                     self.word_reference(name.to_owned())?;
                 }
-                Kind::Text(ref name) => {
-                    let name = name.clone();
+                Kind::Text(_) => {
+                    let name = self.quoted_name("a name in double quotes")?;
                     self.word_reference(name)?;
                 }
                 _ => self.word()?,
@@ -147,7 +147,8 @@ impl<'a> Parser<'a> {
     /// `.chunk "name" "rwxge" alignment [address]`
     fn chunk(&mut self) -> Result<(), Failure> {
         let limit = i128::from(self.arch.word().mask());
-        let name = self.quoted("the name of the chunk in double quotes")?;
+        let name = self.quoted_name("the name of the chunk in double quotes")?;
+        self.advance();
         let mut header =
             Header { name, entry: false, global: false, permissions: Permissions::empty() };
         self.take_sign(',');
@@ -163,7 +164,8 @@ impl<'a> Parser<'a> {
         self.take_sign(',');
         let alignment = self.number(0..=limit)?;
         let ends = !self.take_sign(',') && self.at_end();
-        let address = if ends { None } else { Some(self.number(0..=limit)?) };
+        // In files 0 is the address of a chunk that is not bound.
+        let address = if ends { None } else { Some(self.number(1..=limit)?) };
         self.chunks.begin(header, alignment, address);
         Ok(())
     }
@@ -173,7 +175,8 @@ impl<'a> Parser<'a> {
         const KIND: &str = "`\"r\"` for a distance or `\"\"` for an address";
         let directive = self.position - 1;
         let limit = i128::from(self.arch.word().mask());
-        let name = self.quoted("the name that is referred to in double quotes")?;
+        let name = self.quoted_name("the name that is referred to in double quotes")?;
+        self.advance();
         self.take_sign(',');
         let kind = self.position;
         let relative = match self.quoted(KIND)?.as_str() {

@@ -81,6 +81,9 @@ pub enum AsmErrorKind {
     /// The logarithm of zero in an expression.
     #[error("0 has no logarithm")]
     LogarithmOfZero,
+    /// A name in double quotes that an object file cannot hold.
+    #[error("a name cannot hold the character NUL")]
+    NulInName,
     /// A `.ref` where no chunk has begun.
     #[error("no chunk to refer from: begin one by `.chunk` or an item")]
     NoChunk,

@@ -267,11 +267,20 @@ impl<'a> Parser<'a> {
         Ok(predicate)
     }
 
+    /// The next token should be `what`, a name in double quotes. Files end names with a NUL.
+    pub(super) fn quoted_name(&self, what: &'static str) -> Result<String, Failure> {
+        match &self.peek().kind {
+            Kind::Text(name) if name.contains('\0') => Err(self.error(AsmErrorKind::NulInName)),
+            Kind::Text(name) => Ok(name.clone()),
+            _ => Err(self.expected(what)),
+        }
+    }
+
     /// An immediate; with the name if it is a reference.
     fn immediate(&mut self, opcode: Opcode) -> Result<(Operand, Option<String>), Failure> {
         let name = match &self.peek().kind {
             Kind::Symbol(name) if !self.constants.contains_key(*name) => Some((*name).to_owned()),
-            Kind::Text(name) => Some(name.clone()),
+            Kind::Text(_) => Some(self.quoted_name("a name in double quotes")?),
             _ => None,
         };
         if name.is_some() {

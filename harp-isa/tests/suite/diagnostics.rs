@@ -45,7 +45,7 @@ fn errors_of_the_extensions() {
     assert!(expected(".chunk \"a\" \"q\" 0").contains("global"));
     assert!(expected(".chunk \"a\" \"r\"").contains("a number"));
     assert!(expected(".chunk \"a\" \"r\" 0,").contains("a number"));
-    assert!(expected(".chunk \"a\" \"r\" 0 0 0").contains("end of the line"));
+    assert!(expected(".chunk \"a\" \"r\" 0 4 0").contains("end of the line"));
     assert!(expected("nop; .ref \"a\" \"x\" 0 0 32 0").contains("distance"));
     assert!(expected("nop; .ref \"a\" \"r\" 0 0 32").contains("a number"));
     for source in ["nop; .ref \"a\" \"r\" 0 0 33 0", "nop; .ref \"a\" \"r\" 0 0 32 256"] {
@@ -109,4 +109,22 @@ fn a_caret_stands_below_the_place() {
     for other in ["", "é", "ééééééé\n"] {
         assert!(errors(source).render(other, "a.s", Colors::Plain).contains("error: "));
     }
+}
+
+#[test]
+fn names_that_no_file_can_hold_are_refused() {
+    for text in [
+        ".chunk \"a\0b\" \"r\" 0",
+        ".chunk \"a\" \"r\" 0\n.ref \"a\0b\" \"r\" 0 0 32 0",
+        ".word \"a\0b\"",
+        ".perm x\njali %r1, \"a\0b\"",
+    ] {
+        assert_eq!(errors(text).first().kind, Kind::NulInName, "{text:?}");
+    }
+}
+
+#[test]
+fn chunks_are_not_bound_to_the_address_that_means_unbound() {
+    let kind = &errors(".chunk \"a\" \"r\" 4 0").first().kind.clone();
+    assert_eq!(*kind, Kind::OutOfRange { given: 0, limits: 1..=i128::from(u32::MAX) });
 }
