@@ -8,6 +8,7 @@ use harp_isa::{
     ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
 };
 
+use crate::exec::step::Step;
 use crate::trap::TrapKind;
 use crate::warp::ALWAYS;
 use crate::word::{Cell, Word};
@@ -16,12 +17,19 @@ use crate::word::{Cell, Word};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) op: Op,
+    /// The instruction, or it and the next in its run.
+    pub(crate) step: Step,
     /// The number of its guard; [`ALWAYS`] if it has none.
     pub(crate) guard: u8,
-    /// Bytes to the next instruction; 0 marks a slot that is not decoded.
+    /// Bytes to the next instruction.
     pub(crate) size: u8,
     /// Whether it acts even if no lane executes it.
     pub(crate) unconditional: bool,
+    /// How many instructions from this one on are executed by the same lanes one after the other, as
+    /// long as none traps; 0 marks the end of a chain, which is no instruction.
+    pub(crate) run: u16,
+    /// Bytes to the next instruction after the run.
+    pub(crate) run_bytes: u32,
 }
 
 impl Slot {
@@ -31,9 +39,12 @@ impl Slot {
         let privileged = op.opcode().flags().contains(OpcodeFlags::PRIVILEGED);
         Ok(Slot {
             op,
+            step: Step::one(op),
             guard: guard.map_or(ALWAYS, Pred::index),
             size: u8::try_from(size).expect("no instruction is that long"),
             unconditional: privileged || matches!(op, Op::Split {} | Op::Join {}),
+            run: 1,
+            run_bytes: size as u32,
         })
     }
 
@@ -44,60 +55,80 @@ impl Slot {
     }
 }
 
-const EMPTY: Slot = Slot { op: Op::Nop {}, guard: ALWAYS, size: 0, unconditional: false };
+/// What stands after the last instruction of a chain.
+const CHAIN_END: Slot = Slot {
+    op: Op::Nop {},
+    step: Step::Nop {},
+    guard: ALWAYS,
+    size: 0,
+    unconditional: false,
+    run: 0,
+    run_bytes: 0,
+};
 
 const PAGE: usize = 1024;
-/// The slots of consecutive addresses.
-pub(crate) type Page = [Slot; PAGE];
+/// For each of consecutive addresses 1 + the number of its slot; 0 if it is not decoded.
+type Page = [u32; PAGE];
 
-/// A page of which nothing is decoded.
-pub(crate) static EMPTY_PAGE: Page = [EMPTY; PAGE];
-
-/// Where an address has its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The number of the page. That of an address between two slots is beyond all pages.
-    pub(crate) page: u64,
-    /// The slot in its page.
-    pub(crate) slot: usize,
-}
+/// The most host memory that one call of [`Code::fill`] takes, the table of pages aside.
+const FILL_BYTES: usize = size_of::<Page>() + (PAGE + 1) * size_of::<Slot>();
 
 /// The decoded instructions of a core.
+///
+/// Instructions that were decoded together, which follow each other in memory, form a *chain*: their
+/// slots follow each other too.
 pub(crate) struct Code {
     arch: ArchId,
-    /// The binary logarithm of the distance of slots in bytes.
+    /// The binary logarithm of the distance of instructions in bytes.
     shift: u32,
     pages: Vec<Option<Box<Page>>>,
-    /// How many pages there are, and how many there may be.
+    slots: Vec<Slot>,
+    /// How many pages there are.
     count: usize,
+    /// How much host memory pages and slots may take, in bytes.
     limit: usize,
     /// The first address behind all that has been decoded.
     end: u64,
 }
 
+/// Where an address is looked up.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The number of the page. That of an address between two instructions is beyond all pages.
+    page: usize,
+    /// The place in the page.
+    entry: usize,
+}
+
 impl Code {
-    /// Nothing is decoded. Pages take at most `bytes` bytes, but there is room for one.
+    /// Nothing is decoded. Pages and slots take at most `bytes` bytes, but there is room for one fill.
     pub(crate) fn new(arch: ArchId, bytes: u64) -> Code {
         let shift = match arch.encoding() {
             Encoding::Word => arch.word().bytes().trailing_zeros(),
             Encoding::Byte => 0,
         };
-        let limit = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Page>();
-        Code { arch, shift, pages: Vec::new(), count: 0, limit: limit.max(1), end: 0 }
+        let limit = usize::try_from(bytes).unwrap_or(usize::MAX).max(FILL_BYTES);
+        Code { arch, shift, pages: Vec::new(), slots: Vec::new(), count: 0, limit, end: 0 }
     }
 
-    /// The place of the address `pc`.
     #[inline(always)]
-    pub(crate) fn place(&self, pc: u64) -> Place {
+    fn place(&self, pc: u64) -> Place {
         // The rotation moves the bits that an address between slots has to the top.
         let index = pc.rotate_right(self.shift);
-        Place { page: index / PAGE as u64, slot: index as usize % PAGE }
+        let page = usize::try_from(index / PAGE as u64).unwrap_or(usize::MAX);
+        Place { page, entry: index as usize % PAGE }
     }
 
-    /// The page with that number, an empty one if nothing on it is decoded.
-    pub(crate) fn page(&self, number: u64) -> &Page {
-        let page = usize::try_from(number).ok().and_then(|number| self.pages.get(number));
-        page.and_then(Option::as_deref).unwrap_or(&EMPTY_PAGE)
+    /// The number of the slot of the instruction at `pc`, if it is decoded.
+    #[inline(always)]
+    pub(crate) fn find(&self, pc: u64) -> Option<usize> {
+        let Place { page, entry } = self.place(pc);
+        (self.pages.get(page)?.as_ref()?[entry] as usize).checked_sub(1)
+    }
+
+    /// All slots.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     /// Decodes the instruction at `pc` and those after it up to the next that may change the pc, but
@@ -108,42 +139,44 @@ impl Code {
     /// If `pc` is outside the memory or there is no instruction.
     pub(crate) fn fill<C: Cell>(&mut self, mut pc: u64, cells: &[C]) -> Result<(), TrapKind> {
         if !pc.is_multiple_of(1 << self.shift) {
-            // Word-encoded code off the word boundaries: from now on a slot for every byte.
+            // Word-encoded code off the word boundaries: from now on an entry for every byte.
             self.shift = 0;
             self.forget_all();
         }
-        let first = self.place(pc);
-        let slot = self.decode(pc, cells)?;
-        let number = usize::try_from(first.page).expect("the pc is inside the memory");
+        let taken = self.count * size_of::<Page>() + self.slots.len() * size_of::<Slot>();
+        if taken > self.limit - FILL_BYTES {
+            self.forget_all();
+        }
+        let mut place = self.place(pc);
+        let number = place.page;
+        let mut slot = self.decode(pc, cells)?;
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
-        let mut page = match self.pages[number].take() {
-            Some(page) => page,
-            None => {
-                if self.count == self.limit {
-                    self.forget_all();
-                    self.pages.resize(number + 1, None);
-                }
-                self.count += 1;
-                Box::new(EMPTY_PAGE)
-            }
-        };
-        page[first.slot] = slot;
+        let mut page = self.pages[number].take().unwrap_or_else(|| {
+            self.count += 1;
+            Box::new([0; PAGE])
+        });
+        let first = self.slots.len();
         // What follows a jump or a `halt` is often data, and stores to what is decoded are slow.
         let ends = |slot: &Slot| {
             slot.op.opcode().flags().contains(OpcodeFlags::CONTROL) || slot.op == Op::Halt {}
         };
-        while !ends(&page[self.place(pc).slot]) {
-            pc += u64::from(page[self.place(pc).slot].size);
-            let place = self.place(pc);
-            if place.page != first.page || page[place.slot].size != 0 {
+        loop {
+            self.slots.push(slot);
+            page[place.entry] =
+                u32::try_from(self.slots.len()).expect("the host has no room for as many");
+            pc += u64::from(slot.size);
+            place = self.place(pc);
+            if ends(&slot) || place.page != number || page[place.entry] != 0 {
                 break;
             }
             // What follows may be data; it is an error only if it is reached.
-            let Ok(slot) = self.decode(pc, cells) else { break };
-            page[place.slot] = slot;
+            let Ok(next) = self.decode(pc, cells) else { break };
+            slot = next;
         }
+        self.slots.push(CHAIN_END);
+        find_runs(&mut self.slots[first..]);
         self.end = self.end.max(pc.saturating_add(MAX_ENCODED_BYTES as u64));
         self.pages[number] = Some(page);
         Ok(())
@@ -157,18 +190,17 @@ impl Code {
     /// Forgets everything.
     pub(crate) fn forget_all(&mut self) {
         self.pages.clear();
+        self.slots.clear();
         self.count = 0;
     }
 
-    /// Forgets the instructions that have any of the bytes `first` to `last`.
+    /// Forgets the instructions that have any of the bytes `first` to `last`, and then everything:
+    /// programs that change their code are rare.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         let start = first.saturating_sub(MAX_ENCODED_BYTES as u64 - 1);
-        for slot in start >> self.shift..=last >> self.shift {
-            let place = self.place(slot << self.shift);
-            let page = usize::try_from(place.page).ok().and_then(|page| self.pages.get_mut(page));
-            if let Some(Some(page)) = page {
-                page[place.slot] = EMPTY;
-            }
+        let mut slots = start >> self.shift..=last >> self.shift;
+        if slots.any(|slot| self.find(slot << self.shift).is_some()) {
+            self.forget_all();
         }
     }
 
@@ -176,6 +208,29 @@ impl Code {
         let (bytes, count) = bytes_at(cells, pc)?;
         Slot::decode(&bytes[..count], self.arch).map_err(TrapKind::InvalidInstruction)
     }
+}
+
+/// Finds out how long the run from each instruction of a chain on is, and what pairs there are.
+fn find_runs(chain: &mut [Slot]) {
+    let mut next = CHAIN_END;
+    for slot in chain.iter_mut().rev().skip(1) {
+        if slot.guard == ALWAYS && !ends_run(slot.op) && next.guard == ALWAYS {
+            slot.run = next.run + 1;
+            slot.run_bytes = next.run_bytes + u32::from(slot.size);
+            if let (Some(pair), 2..) = (Step::two(slot.op, next.op), slot.run) {
+                slot.step = pair;
+            }
+        }
+        next = *slot;
+    }
+}
+
+/// Whether the instructions after this one may be executed by other lanes or elsewhere, or whether
+/// it looks at what happens once a run only: the pc and the count of instructions.
+fn ends_run(op: Op) -> bool {
+    let ends =
+        OpcodeFlags::CONTROL.union(OpcodeFlags::PRIVILEGED).union(OpcodeFlags::ONCE_PER_WARP);
+    op.opcode().flags().intersects(ends) || matches!(op, Op::Halt {} | Op::Csr { .. })
 }
 
 /// The bytes from `pc` on that an instruction may have, and how many of them are in memory.

@@ -12,7 +12,8 @@ use crate::config::{
     SpawnPolicy, Translation,
 };
 use crate::console::SharedConsole;
-use crate::exec::{End, Env, Event, Exec};
+use crate::exec::fast::{self, Host};
+use crate::exec::{End, Env, Event, Exec, Precise};
 use crate::inspect::Inspect;
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -201,7 +202,8 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// the memory for it, or there is none.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
-        let warp = Warp::new(self.first_register(), pc, supervisor)?;
+        self.warps.try_reserve_exact(1).ok()?;
+        let warp = Warp::new(self.first_register(), pc, supervisor);
         self.system.state_left = left;
         Some(self.warps.push_mut(warp))
     }
@@ -290,14 +292,14 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         let profile = self.profile.as_deref_mut();
         let is_watched = observer.is_some() || profile.is_some();
         if is_watched || translates || reference_floats || pdom || self.path == Path::Precise {
-            let mut exec = Exec::<W, C, true>::new(warp, &self.env, &mut self.system, name);
+            let mut exec = Exec::<W, C, Precise>::new(warp, &self.env, &mut self.system, name);
             match is_watched {
                 true => exec.run_precisely(budget, Some(&mut (profile, observer))),
                 false => exec.run_precisely(budget, None),
             }
         } else {
-            let mut exec = Exec::<W, C, false>::new(warp, &self.env, &mut self.system, name);
-            self.level.run(&mut exec, &self.code, budget)
+            let host = Host { warp, env: &self.env, system: &mut self.system, number: name };
+            fast::run(self.level, host, &self.code, budget)
         }
     }
 

@@ -114,8 +114,8 @@ pub use observe::{
     AccessKind, Issue, LaneAccess, MemoryAccess, Observer, Retire, Trace, TraceFormat, TraceWriter,
 };
 pub use profile::{
-    BranchCounts, BranchMasks, Collect, DEFAULT_SEGMENT_BYTES, Histogram, LaneCounts,
-    LISTED_BRANCH_MASKS, MemoryCounts, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+    BranchCounts, BranchMasks, Collect, DEFAULT_SEGMENT_BYTES, Histogram, LISTED_BRANCH_MASKS,
+    LaneCounts, MemoryCounts, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
 };
 pub use stats::{CoreStats, Stats, WarpStats};
 pub use tlb::{PageAccess, PageMapping};

@@ -1,7 +1,5 @@
 //! The state of a warp.
 
-use bytemuck::allocation::try_zeroed_box;
-
 use crate::interrupt::Shadow;
 use crate::stats::WarpStats;
 use crate::word::Word;
@@ -42,10 +40,14 @@ pub(crate) struct Entry {
 }
 
 /// A hardware warp that has been started.
+///
+/// The registers come first and are aligned to the host's cache lines: no group of lanes crosses one.
+/// They are not behind a pointer, which loops over lanes would have to load again and again.
+#[repr(C, align(64))]
 pub(crate) struct Warp<W, const C: usize> {
-    pub(crate) regs: Box<[Reg<W, C>; FILE]>,
+    pub(crate) regs: [Reg<W, C>; FILE],
     /// Each predicate's bits by lane; the upper half is [`ALWAYS`] and what is never used.
-    pub(crate) preds: Box<[u64; 2 * FILE]>,
+    pub(crate) preds: [u64; 2 * FILE],
     pub(crate) pc: u64,
     /// The active lanes.
     pub(crate) active: u64,
@@ -63,16 +65,13 @@ pub(crate) struct Warp<W, const C: usize> {
 
 impl<W: Word, const C: usize> Warp<W, C> {
     /// Host memory that a warp takes, its divergence stack aside, in bytes.
-    pub(crate) const STATE_BYTES: u64 = (size_of::<[Reg<W, C>; FILE]>()
-        + size_of::<[u64; 2 * FILE]>()
-        + size_of::<Shadow<W>>()) as u64;
+    pub(crate) const STATE_BYTES: u64 = (size_of::<Self>() + size_of::<Shadow<W>>()) as u64;
 
-    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0. `None` if the
-    /// host has no memory left.
-    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Option<Self> {
+    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
+    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Self {
         let mut warp = Warp {
-            regs: try_zeroed_box().ok()?,
-            preds: try_zeroed_box().ok()?,
+            regs: [[[W::default(); GROUP]; C]; FILE],
+            preds: [0; 2 * FILE],
             pc,
             active: 1,
             active_count: 1,
@@ -85,7 +84,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
         };
         warp.regs[0][0][0] = r0;
         warp.preds[usize::from(ALWAYS)] = u64::MAX;
-        Some(warp)
+        warp
     }
 
     /// Makes the warp what [`new`](Self::new) gives, in the memory that it has.

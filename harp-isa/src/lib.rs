@@ -66,4 +66,4 @@ pub use link::{Image, LinkError, LinkErrors, link, link_named};
 pub use object::{Chunk, Object, Permissions, Reference};
 pub use opcode::{Class, OpcodeFlags, OperandDesc, OperandKind, Role, Space};
 pub use reg::{Gpr, Pred, RegClass};
-pub use table::{Op, Opcode, Visitor};
+pub use table::{Imm, Op, Opcode, Rel, Visitor};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use harp_isa::Gpr;
 
 use super::lanes::{index, lanes_of};
-use super::{Exec, Flow};
+use super::{Exec, Flow, Precise};
 use crate::trap::TrapKind;
 use crate::warp::Reg;
 use crate::word::{Cell, Word};
@@ -46,7 +46,7 @@ impl Rmw {
     }
 }
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// On a machine word.
     #[inline(never)]
     pub(super) fn atomic(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
@@ -105,7 +105,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
             let address = addresses.as_flattened()[misaligned.trailing_zeros() as usize].to_u64();
             self.trap(TrapKind::Misaligned { address, size }, misaligned)?;
         }
-        if PRECISE && self.env.translates {
+        if self.env.translates {
             return self.atomic_paged(&addresses, usize::from(size));
         }
         self.all_writable(&addresses)?;

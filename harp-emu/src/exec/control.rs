@@ -2,11 +2,11 @@
 
 use harp_isa::{Gpr, Opcode};
 
-use super::{Event, Exec, Flow, NEXT};
+use super::{Event, Exec, Flow, NEXT, Way};
 use crate::trap::TrapKind;
 use crate::word::Word;
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// A trap if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
@@ -92,7 +92,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     #[inline(always)]
     pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
         self.divisor(b)?;
-        self.map(dst, [a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
+        self.map_apart(dst, [a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
     }
 
     /// `dst` := `f(src, imm)`, a division.
@@ -109,6 +109,6 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
             let lanes = self.mask;
             return self.trap(TrapKind::DivideByZero, lanes);
         }
-        self.map(dst, [src], |[a]| f(a, b))
+        self.map_apart(dst, [src], |[a]| f(a, b))
     }
 }

@@ -9,13 +9,26 @@
 
 #![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
 
-use std::array;
+use std::hint::black_box;
 
 use harp_isa::{Gpr, Pred};
 
-use super::{Exec, Flow, NEXT};
+use super::{Exec, Flow, NEXT, Way};
 use crate::warp::{FILE, GROUP, Reg};
 use crate::word::Word;
+
+/// An array of `length` words, that at `i` being `value`. The loop is written out where it is used:
+/// the fast ways' loop is too large for the compiler to still put closures into it.
+macro_rules! words {
+    ($i:ident < $length:expr => $value:expr) => {{
+        let mut words = [W::default(); $length];
+        for $i in 0..$length {
+            words[$i] = $value;
+        }
+        words
+    }};
+}
+pub(super) use words;
 
 /// The register's place in its file.
 #[inline(always)]
@@ -45,7 +58,7 @@ pub(super) fn lanes_of(mut mask: u64) -> impl Iterator<Item = usize> {
 #[inline(always)]
 pub(super) fn spread<W: Word>(mask: u64, group: usize) -> [W; GROUP] {
     let bits = W::from_u64(mask >> (group * GROUP) & 0xff);
-    array::from_fn(|i| {
+    words!(i < GROUP => {
         let bit = W::from_u64(1 << i);
         if bits & bit == bit { W::ONES } else { W::default() }
     })
@@ -58,15 +71,30 @@ pub(super) fn any_bits<W: Word>(words: &[W; GROUP]) -> W {
     ((a | e) | (c | g)) | ((b | f) | (d | h))
 }
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+    /// Makes `mask` the lanes that execute.
+    #[inline(always)]
+    pub(super) fn set_mask(&mut self, mask: u64) {
+        if !P::PRECISE && !P::FULL && mask != self.mask {
+            for c in 0..C {
+                self.select[c] = spread::<W>(mask, c);
+            }
+        }
+        self.mask = mask;
+    }
+
+    /// Counts instructions that the executing lanes have executed.
+    #[inline(always)]
+    pub(super) fn count(&mut self, instructions: usize) {
+        let instructions = instructions as u64;
+        self.warp.stats.steps += instructions;
+        self.warp.stats.insts += instructions * self.executing();
+    }
+
     /// How many lanes execute.
     #[inline(always)]
     pub(super) fn executing(&self) -> u64 {
-        if self.mask == self.full {
-            u64::from(self.env.lanes)
-        } else {
-            u64::from(self.mask.count_ones())
-        }
+        if P::FULL { u64::from(self.env.lanes) } else { u64::from(self.mask.count_ones()) }
     }
 
     /// The first executing lane; there is one.
@@ -98,32 +126,46 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         src: [Gpr; K],
         f: impl Fn([W; K]) -> W,
     ) -> Flow {
-        if PRECISE {
+        if P::PRECISE {
             for lane in lanes_of(self.mask) {
                 let value = f(src.map(|reg| self.lane(reg, lane)));
                 self.warp.regs[index(dst)].as_flattened_mut()[lane] = value;
             }
             return NEXT;
         }
-        let regs = &mut *self.warp.regs;
+        let regs = &mut self.warp.regs;
         let dst = index(dst);
-        if self.mask == self.full {
+        if P::FULL {
             for c in 0..C {
-                let x: [[W; GROUP]; K] = array::from_fn(|k| regs[index(src[k])][c]);
-                regs[dst][c] = array::from_fn(|i| f(array::from_fn(|k| x[k][i])));
+                let x = groups(regs, src, c);
+                regs[dst][c] = words!(i < GROUP => f(words!(k < K => x[k][i])));
             }
         } else {
             for c in 0..C {
-                let x: [[W; GROUP]; K] = array::from_fn(|k| regs[index(src[k])][c]);
-                let old = regs[dst][c];
-                let select = spread::<W>(self.mask, c);
-                regs[dst][c] = array::from_fn(|i| {
-                    let new = f(array::from_fn(|k| x[k][i]));
+                let x = groups(regs, src, c);
+                let (old, select) = (regs[dst][c], self.select[c]);
+                regs[dst][c] = words!(i < GROUP => {
+                    let new = f(words!(k < K => x[k][i]));
                     (new & select[i]) | (old[i] & !select[i])
                 });
             }
         }
         NEXT
+    }
+
+    /// Like [`map`](Self::map), for operations that the host has no vector instructions for.
+    #[inline(always)]
+    pub(super) fn map_apart<const K: usize>(
+        &mut self,
+        dst: Gpr,
+        src: [Gpr; K],
+        f: impl Fn([W; K]) -> W,
+    ) -> Flow {
+        if P::PRECISE {
+            return self.map(dst, src, f);
+        }
+        let values = map_all(src.map(|reg| self.reg(reg)), f);
+        self.assign(dst, &values)
     }
 
     /// `dst` := `f(src, imm)`, in the executing lanes.
@@ -138,7 +180,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
         let bits = self.pred(src);
         let one = W::from_u64(1);
-        let values: Reg<W, C> = array::from_fn(|c| spread::<W>(bits, c).map(|select| select & one));
+        let mut values: Reg<W, C> = [[one; GROUP]; C];
+        for c in 0..C {
+            let select = spread::<W>(bits, c);
+            values[c] = words!(i < GROUP => select[i] & one);
+        }
         self.assign(dst, &values)
     }
 
@@ -152,17 +198,16 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     #[inline(always)]
     pub(super) fn assign(&mut self, dst: Gpr, values: &Reg<W, C>) -> Flow {
         let reg = &mut self.warp.regs[index(dst)];
-        if PRECISE {
+        if P::PRECISE {
             for lane in lanes_of(self.mask) {
                 reg.as_flattened_mut()[lane] = values.as_flattened()[lane];
             }
-        } else if self.mask == self.full {
+        } else if P::FULL {
             *reg = *values;
         } else {
             for c in 0..C {
-                let select = spread::<W>(self.mask, c);
-                let old = reg[c];
-                reg[c] = array::from_fn(|i| (values[c][i] & select[i]) | (old[i] & !select[i]));
+                let (old, select) = (reg[c], self.select[c]);
+                reg[c] = words!(i < GROUP => (values[c][i] & select[i]) | (old[i] & !select[i]));
             }
         }
         NEXT
@@ -171,25 +216,31 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// The lanes, executing or not, where `f` of the sources holds.
     #[inline(always)]
     pub(super) fn test<const K: usize>(&self, src: [Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
-        if PRECISE {
+        if P::PRECISE {
             return lanes_of(self.full)
                 .filter(|&lane| f(src.map(|reg| self.lane(reg, lane))))
                 .fold(0, |bits, lane| bits | 1 << lane);
         }
-        // Each word of these gathers its lanes' bits where they belong, so that a single reduction
-        // at the end crosses lanes. Words of 4 bytes hold the bits of half the lanes.
-        let mut halves = [[W::default(); GROUP]; 2];
-        for c in 0..C {
-            let x: [[W; GROUP]; K] = array::from_fn(|k| self.reg(src[k])[c]);
-            let (half, shift) = (c * GROUP / W::BITS as usize, c * GROUP % W::BITS as usize);
-            let old = halves[half];
-            halves[half] = array::from_fn(|i| {
-                let bit = W::from_u64(1 << (shift + i));
-                old[i] | if f(array::from_fn(|k| x[k][i])) { bit } else { W::default() }
-            });
+        // Each word gathers the bits of its place in all groups, so that only the end crosses lanes.
+        // Words of 4 bytes hold the bits of half the lanes.
+        let per_half = W::BITS as usize / GROUP;
+        let mut bits = 0;
+        for half in 0..C.div_ceil(per_half) {
+            let mut gathered = [W::default(); GROUP];
+            for c in (half * per_half..C.min((half + 1) * per_half)).rev() {
+                let x = groups(&self.warp.regs, src, c);
+                let old = gathered;
+                gathered = words!(i < GROUP => {
+                    let holds = f(words!(k < K => x[k][i]));
+                    let bit = if holds { self.place_bits[i] } else { W::default() };
+                    old[i].shl(W::from_u64(GROUP as u64)) | bit
+                });
+            }
+            // The compiler would mix this with what comes before it and end up with scalars.
+            let low = any_bits(&black_box(gathered));
+            bits |= low.to_u64() << (half * per_half * GROUP);
         }
-        let [low, high] = halves.map(|words| any_bits(&words).to_u64());
-        low | high.checked_shl(W::BITS).unwrap_or(0)
+        bits
     }
 
     /// `dst` := whether `f` of the sources holds, in the executing lanes.
@@ -219,4 +270,32 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         let others = self.test([reg], |[x]| x != value) & self.mask;
         (value, others)
     }
+}
+
+/// Group number `group` of each source.
+#[inline(always)]
+fn groups<W: Word, const C: usize, const K: usize>(
+    regs: &[Reg<W, C>; FILE],
+    src: [Gpr; K],
+    group: usize,
+) -> [[W; GROUP]; K] {
+    let mut groups = [[W::default(); GROUP]; K];
+    for k in 0..K {
+        groups[k] = regs[index(src[k])][group];
+    }
+    groups
+}
+
+/// `f` of the sources in all lanes. A function of its own, because code with many values in flight
+/// costs the loop around it the host's registers.
+#[inline(never)]
+fn map_all<W: Word, const C: usize, const K: usize>(
+    src: [&Reg<W, C>; K],
+    f: impl Fn([W; K]) -> W,
+) -> Reg<W, C> {
+    let mut all = [[W::default(); GROUP]; C];
+    for c in 0..C {
+        all[c] = words!(i < GROUP => f(words!(k < K => src[k][c][i])));
+    }
+    all
 }

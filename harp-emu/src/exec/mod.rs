@@ -6,43 +6,53 @@
 //! | module | what |
 //! |---|---|
 //! | `lanes` | the loops over lanes that everything else is made of |
-//! | `memory` | loads and stores |
+//! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
 //! | `system` | interrupts, user mode, the table of pages |
+//! | `fast`, `step` | the fast ways' loop, and what it does in one step |
 //! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
 //! operation of [`Word`].
 //!
-//! Everything that is to profit from vector instructions is `#[inline(always)]`, so that it becomes
-//! part of [`run`] and is compiled with the features of run's caller (see `simd`). What is rare is
-//! `#[inline(never)]`, so that it is compiled once.
+//! There are three ways through, chosen by the type parameter [`Way`] of [`Exec`]. Two are fast and
+//! work on whole registers, one of them where all lanes execute; the precise one goes lane by lane,
+//! tells an [`Observer`], and alone does what is rare, complicated or traps: the fast ways leave
+//! that to it. What an operation does is written once, for all.
 //!
-//! There are two ways through, chosen by the constant `PRECISE` of [`Exec`]. The fast one works on
-//! whole registers; the precise one goes lane by lane, tells an [`Observer`], and alone knows what
-//! the fast one leaves out. What an operation does is written once, for both.
+//! Everything that is to profit from vector instructions is `#[inline(always)]`, so that it becomes
+//! part of the fast ways' loop and is compiled with the features of its caller (see `simd`). That
+//! loop must keep its state in the host's registers: what calls other functions with `self`, has
+//! loops of its own or many values in flight has no place in it.
+//!
+//! [`Observer`]: crate::Observer
 
 mod atomic;
 mod control;
+pub(crate) mod fast;
 mod lanes;
 mod memory;
 mod paged;
 mod precise;
+mod rows;
 mod simt;
+pub(crate) mod step;
 mod system;
 mod visitor;
 
+use std::array;
+use std::hint::black_box;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use harp_isa::ArchId;
 
-use crate::code::{Code, EMPTY_PAGE};
 use crate::config::DivergentBarriers;
 use crate::system::System;
 use crate::trap::TrapKind;
-use crate::warp::Warp;
+use crate::warp::{GROUP, Reg, Warp};
 use crate::word::Word;
 
 /// What a core has besides its warps and that no instruction changes.
@@ -122,8 +132,53 @@ pub(crate) type Flow = ControlFlow<()>;
 /// The warp goes on.
 const NEXT: Flow = ControlFlow::Continue(());
 
-/// A warp at work: fast, or lane by lane.
-pub(crate) struct Exec<'a, W: Word, const C: usize, const PRECISE: bool> {
+/// The instruction is left to the precise way; it has had no effect.
+const OTHER: Flow = ControlFlow::Break(());
+
+/// A way to carry out instructions.
+pub(crate) trait Way {
+    /// Lane by lane, all instructions. The other ways are fast; they leave what is rare or
+    /// complicated to this one, and whatever traps too.
+    const PRECISE: bool = false;
+    /// All lanes of the machine execute.
+    const FULL: bool = false;
+
+    /// The warp, if this is the precise way.
+    #[inline(always)]
+    fn precise<'e, 'a, W: Word, const C: usize>(
+        _exec: &'e mut Exec<'a, W, C, Self>,
+    ) -> Option<&'e mut Exec<'a, W, C, Precise>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// The precise way.
+pub(crate) struct Precise;
+/// The fast way for instructions that all lanes execute.
+pub(crate) struct Full;
+/// The fast way for instructions that any lanes execute.
+pub(crate) struct Masked;
+
+impl Way for Precise {
+    const PRECISE: bool = true;
+
+    #[inline(always)]
+    fn precise<'e, 'a, W: Word, const C: usize>(
+        exec: &'e mut Exec<'a, W, C, Self>,
+    ) -> Option<&'e mut Exec<'a, W, C, Precise>> {
+        Some(exec)
+    }
+}
+impl Way for Full {
+    const FULL: bool = true;
+}
+impl Way for Masked {}
+
+/// A warp at work.
+pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     pub(crate) warp: &'a mut Warp<W, C>,
     pub(crate) env: &'a Env<'a, W>,
     pub(crate) system: &'a mut System,
@@ -136,9 +191,14 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, const PRECISE: bool> {
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
+    /// The bit of each place in a group of lanes.
+    place_bits: [W; GROUP],
+    /// `mask` as words that are all ones or zero, where the way is [`Masked`].
+    select: Reg<W, C>,
+    way: PhantomData<P>,
 }
 
-impl<'a, W: Word, const C: usize, const PRECISE: bool> Exec<'a, W, C, PRECISE> {
+impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
     pub(crate) fn new(
         warp: &'a mut Warp<W, C>,
         env: &'a Env<'a, W>,
@@ -146,73 +206,40 @@ impl<'a, W: Word, const C: usize, const PRECISE: bool> Exec<'a, W, C, PRECISE> {
         number: u8,
     ) -> Self {
         let full = env.full();
-        Exec { warp, env, system, number, full, mask: 0, next: 0, event: None }
+        // Hidden from the compiler, which would take powers of two apart.
+        let place_bits = black_box(array::from_fn(|place| W::from_u64(1 << place)));
+        let select = [[W::default(); GROUP]; C];
+        let (mask, next, event, way) = (0, 0, None, PhantomData);
+        Exec { warp, env, system, number, full, mask, next, event, place_bits, select, way }
+    }
+
+    /// Something that only the precise way does.
+    #[inline(always)]
+    fn rarely(&mut self, f: impl FnOnce(&mut Exec<'a, W, C, Precise>) -> Flow) -> Flow {
+        P::precise(self).map_or(OTHER, f)
     }
 
     /// Ends the turn with `event`.
-    #[inline(never)]
+    #[inline(always)]
     fn leave(&mut self, event: Event<W>) -> Flow {
-        self.event = Some(event);
-        ControlFlow::Break(())
+        self.rarely(|exec| {
+            exec.event = Some(event);
+            ControlFlow::Break(())
+        })
     }
 
     /// Ends the turn with a trap in `lanes`.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn trap(&mut self, kind: TrapKind, lanes: u64) -> Flow {
         self.leave(Event::Trap { kind, lanes })
     }
 
     /// A trap that happens before any lane executes, so that none counts.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn trap_uncounted(&mut self, kind: TrapKind, lanes: u64) -> Flow {
-        self.warp.stats.insts -= u64::from(self.mask.count_ones());
+        if P::PRECISE {
+            self.warp.stats.insts -= u64::from(self.mask.count_ones());
+        }
         self.trap(kind, lanes)
     }
-}
-
-/// Issues at most `budget` instructions of a warp, the fast way.
-#[inline(always)]
-pub(crate) fn run<W: Word, const C: usize>(
-    exec: &mut Exec<'_, W, C, false>,
-    code: &Code,
-    budget: u64,
-) -> End<W> {
-    let pc_mask = W::ONES.to_u64();
-    let mut page = &EMPTY_PAGE;
-    let mut page_number = u64::MAX;
-    let mut pc = exec.warp.pc;
-    let mut left = budget;
-    let end = loop {
-        if left == 0 {
-            break End::Budget;
-        }
-        let place = code.place(pc);
-        if place.page != page_number {
-            page_number = place.page;
-            page = code.page(page_number);
-        }
-        let slot = &page[place.slot];
-        if slot.size == 0 {
-            break End::Undecoded;
-        }
-        left -= 1;
-        exec.next = pc.wrapping_add(u64::from(slot.size)) & pc_mask;
-        exec.mask = exec.warp.active & exec.warp.preds[usize::from(slot.guard % 128)];
-        exec.warp.stats.steps += 1;
-        let flow = if exec.mask == 0 && !slot.unconditional {
-            NEXT
-        } else {
-            exec.warp.stats.insts += exec.executing();
-            slot.op.accept(exec)
-        };
-        if flow.is_break() {
-            let event = exec.event.take().expect("a turn that ends says why");
-            break End::Event { event, next: exec.next };
-        }
-        pc = exec.next;
-    };
-    exec.warp.pc = pc;
-    end
 }

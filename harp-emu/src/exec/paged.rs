@@ -13,7 +13,7 @@ use harp_isa::Gpr;
 
 use super::lanes::{index, lanes_of};
 use super::memory::{Extend, Width, load_bytes, store_bytes};
-use super::{Exec, Flow, NEXT};
+use super::{Exec, Flow, NEXT, Precise};
 use crate::tlb::{PAGE, PageAccess};
 use crate::trap::TrapKind;
 use crate::warp::Reg;
@@ -31,7 +31,7 @@ struct Piece<W> {
     before: usize,
 }
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// The physical address of a virtual one.
     pub(super) fn translate(&self, address: u64, access: PageAccess) -> Result<u64, TrapKind> {
         self.system.tlb.translate(address, access, self.warp.supervisor)

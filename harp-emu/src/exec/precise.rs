@@ -3,7 +3,7 @@
 //! Every instruction is fetched and decoded anew. So it alone knows address translation, and code
 //! that changes is seen at once, whoever changes it.
 
-use super::{End, Event, Exec, NEXT};
+use super::{End, Event, Exec, NEXT, Precise};
 use crate::code::{self, Slot};
 use crate::inspect::WarpView;
 use crate::observe::{Issue, Observer, Retire};
@@ -11,7 +11,7 @@ use crate::tlb::{PAGE, PageAccess};
 use crate::trap::TrapKind;
 use crate::word::Word;
 
-impl<W: Word, const C: usize> Exec<'_, W, C, true> {
+impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// Issues at most `budget` instructions.
     pub(crate) fn run_precisely(
         &mut self,
@@ -24,27 +24,41 @@ impl<W: Word, const C: usize> Exec<'_, W, C, true> {
                 Ok(slot) => slot,
                 Err(kind) => return End::NoInstruction(kind),
             };
-            self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
-            self.mask = self.warp.active & self.warp.preds[usize::from(slot.guard)];
-            if let Some(observer) = observer.as_deref_mut() {
-                observer.issue(&self.issue(&slot));
+            let end = self.issue_one(&slot, observer.as_deref_mut());
+            if !matches!(end, End::Budget) {
+                return end;
             }
-            self.warp.stats.steps += 1;
-            let flow = if self.mask == 0 && !slot.unconditional {
-                NEXT
-            } else {
-                self.warp.stats.insts += self.executing();
-                slot.op.accept(self)
-            };
-            if let Some(observer) = observer.as_deref_mut() {
-                observer.retire(&self.retire(&slot));
-            }
-            if flow.is_break() {
-                let event = self.event.take().expect("a turn that ends says why");
-                return End::Event { event, next: self.next };
-            }
-            self.warp.pc = self.next;
         }
+        End::Budget
+    }
+
+    /// Issues the instruction at the pc.
+    pub(super) fn issue_one(
+        &mut self,
+        slot: &Slot,
+        mut observer: Option<&mut (dyn Observer + '_)>,
+    ) -> End<W> {
+        let pc = self.warp.pc;
+        self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
+        self.mask = self.warp.active & self.warp.preds[usize::from(slot.guard)];
+        if let Some(observer) = observer.as_deref_mut() {
+            observer.issue(&self.issue(slot));
+        }
+        self.warp.stats.steps += 1;
+        let flow = if self.mask == 0 && !slot.unconditional {
+            NEXT
+        } else {
+            self.warp.stats.insts += self.executing();
+            slot.op.accept(self)
+        };
+        if let Some(observer) = observer {
+            observer.retire(&self.retire(slot));
+        }
+        if flow.is_break() {
+            let event = self.event.take().expect("a turn that ends says why");
+            return End::Event { event, next: self.next };
+        }
+        self.warp.pc = self.next;
         End::Budget
     }
 

@@ -3,13 +3,13 @@
 use harp_isa::{Gpr, Opcode, Pred};
 
 use super::lanes::{index, lanes_of};
-use super::{Event, Exec, Flow, NEXT};
+use super::{Event, Exec, Flow, NEXT, OTHER, Way};
 use crate::config::DivergentBarriers;
 use crate::trap::TrapKind;
 use crate::warp::{Entry, GROUP};
 use crate::word::Word;
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// In lane order: a lane that was overwritten by an earlier one copies what it got.
     #[inline(never)]
     pub(super) fn do_clone(&mut self, to: Gpr) -> Flow {
@@ -20,7 +20,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
             if given >= u64::from(limit) {
                 return self.trap(TrapKind::NoSuchLane { given, limit }, 1 << lane);
             }
-            for reg in &mut *self.warp.regs {
+            for reg in &mut self.warp.regs {
                 let reg = reg.as_flattened_mut();
                 reg[given as usize] = reg[lane];
             }
@@ -121,10 +121,19 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         stats.insts -= u64::from(self.mask.count_ones());
     }
 
+    /// A trap of `split` or `join`.
+    #[inline(always)]
+    fn trap_once(&mut self, kind: TrapKind, lanes: u64) -> Flow {
+        if P::PRECISE {
+            self.count_all();
+        }
+        self.trap(kind, lanes)
+    }
+
     #[inline(always)]
     pub(super) fn do_split(&mut self) -> Flow {
-        self.count_all();
-        if PRECISE && self.env.pdom && self.reconverges() {
+        if P::PRECISE && self.env.pdom && self.reconverges() {
+            self.count_all();
             return NEXT;
         }
         let active = self.warp.active;
@@ -133,11 +142,18 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         let limit = self.env.divergence_depth;
         let depth = self.warp.stack.len() + if diverges { 2 } else { 1 };
         if depth > limit {
-            return self.trap(TrapKind::StackOverflow { limit }, active);
+            return self.trap_once(TrapKind::StackOverflow { limit }, active);
         }
         if depth > self.warp.stack.capacity() {
-            self.grow_stack(depth)?;
+            if !P::PRECISE {
+                return OTHER;
+            }
+            if !self.grow_stack(depth) {
+                let limit = self.env.state_share;
+                return self.trap_once(TrapKind::OutOfHostMemory { limit }, active);
+            }
         }
+        self.count_all();
         let behind = self.next;
         self.warp.stack.push(Entry { mask: active, resume: None, behind });
         if diverges {
@@ -149,10 +165,8 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         NEXT
     }
 
-    /// Makes room for `depth` entries and some more, if the core may take it.
-    #[cold]
-    #[inline(never)]
-    fn grow_stack(&mut self, depth: usize) -> Flow {
+    /// Makes room for `depth` entries and some more, if the core may take it. Whether it did.
+    fn grow_stack(&mut self, depth: usize) -> bool {
         let stack = &mut self.warp.stack;
         let room = stack.capacity().saturating_mul(2).max(16).min(self.env.divergence_depth);
         let more = room.max(depth) - stack.capacity();
@@ -160,10 +174,9 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         let extra = room.max(depth) - stack.len();
         if bytes <= self.system.state_left && stack.try_reserve_exact(extra).is_ok() {
             self.system.state_left -= bytes;
-            return NEXT;
+            return true;
         }
-        let lanes = self.warp.active;
-        self.trap(TrapKind::OutOfHostMemory { limit: self.env.state_share }, lanes)
+        false
     }
 
     /// The part of a `split` that control has come back to, with [`Reconvergence::Pdom`]: whether it
@@ -200,11 +213,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
     /// Pops whatever its guard, as the original does.
     #[inline(always)]
     pub(super) fn do_join(&mut self) -> Flow {
-        self.count_all();
         let Some(Entry { mask, resume, .. }) = self.warp.stack.pop() else {
             let lanes = self.warp.active;
-            return self.trap(TrapKind::StackUnderflow, lanes);
+            return self.trap_once(TrapKind::StackUnderflow, lanes);
         };
+        self.count_all();
         self.warp.active = mask;
         if let Some(pc) = resume {
             self.next = pc;

@@ -3,11 +3,11 @@
 use harp_isa::{Gpr, Opcode};
 
 use super::lanes::lanes_of;
-use super::{Event, Exec, Flow, NEXT};
+use super::{Event, Exec, Flow, NEXT, Precise};
 use crate::trap::TrapKind;
 use crate::word::Word;
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// A trap unless the warp is in supervisor mode.
     #[inline(always)]
     fn privileged(&mut self, opcode: Opcode) -> Flow {

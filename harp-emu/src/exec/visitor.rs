@@ -4,7 +4,7 @@ use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
 use super::memory::Extend;
-use super::{Exec, Flow, NEXT};
+use super::{Exec, Flow, NEXT, Way};
 use crate::reference_float;
 use crate::word::Word;
 
@@ -26,7 +26,7 @@ fn widen<W: Word>(half: u32) -> W {
     W::from_u64(half.into())
 }
 
-impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// `dst` := `ieee(a, b)`, or what `reference` of the numbers is where floats are the original's.
     #[inline(always)]
     fn float(
@@ -37,7 +37,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         ieee: impl Fn(W, W) -> W,
         reference: impl Fn(f64, f64) -> f64,
     ) -> Flow {
-        if PRECISE && self.env.reference_floats {
+        if P::PRECISE && self.env.reference_floats {
             let read = reference_float::read;
             return self
                 .map(dst, [a, b], |[a, b]| reference_float::write(reference(read(a), read(b))));
@@ -54,14 +54,14 @@ impl<W: Word, const C: usize, const PRECISE: bool> Exec<'_, W, C, PRECISE> {
         ieee: impl Fn(W) -> W,
         reference: impl Fn(W) -> W,
     ) -> Flow {
-        if PRECISE && self.env.reference_floats {
+        if P::PRECISE && self.env.reference_floats {
             return self.map(dst, [src], |[a]| reference(a));
         }
-        self.map(dst, [src], |[a]| ieee(a))
+        self.map_apart(dst, [src], |[a]| ieee(a))
     }
 }
 
-impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PRECISE> {
+impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     type Output = Flow;
 
     // Integer
@@ -175,11 +175,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.mulh(b))
+        self.map_apart(dst, [a, b], |[a, b]| a.mulh(b))
     }
     #[inline(always)]
     fn mulhu(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.mulhu(b))
+        self.map_apart(dst, [a, b], |[a, b]| a.mulhu(b))
     }
 
     // Predicate
@@ -257,12 +257,7 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn fneg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.convert(
-            dst,
-            src,
-            |a| a ^ W::sign_bit(),
-            |a| reference_float::write(-reference_float::read(a)),
-        )
+        self.float(dst, src, src, |a, _| a ^ W::sign_bit(), |a, _| -a)
     }
     #[inline(always)]
     fn feqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
@@ -278,11 +273,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn fmin(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fmin(b))
+        self.map_apart(dst, [a, b], |[a, b]| a.fmin(b))
     }
     #[inline(always)]
     fn fmax(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.fmax(b))
+        self.map_apart(dst, [a, b], |[a, b]| a.fmax(b))
     }
     #[inline(always)]
     fn fsqrt(&mut self, dst: Gpr, src: Gpr) -> Flow {
@@ -310,11 +305,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn utof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.utof())
+        self.map_apart(dst, [src], |[a]| a.utof())
     }
     #[inline(always)]
     fn ftou(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.ftou())
+        self.map_apart(dst, [src], |[a]| a.ftou())
     }
     #[inline(always)]
     fn fadds(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
@@ -390,83 +385,83 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     // Atomic
     #[inline(always)]
     fn amoadd(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Add, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Add, dst, addr, value))
     }
     #[inline(always)]
     fn amoand(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::And, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::And, dst, addr, value))
     }
     #[inline(always)]
     fn amoor(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Or, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Or, dst, addr, value))
     }
     #[inline(always)]
     fn amoxor(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Xor, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Xor, dst, addr, value))
     }
     #[inline(always)]
     fn amomin(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Min, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Min, dst, addr, value))
     }
     #[inline(always)]
     fn amomax(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Max, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Max, dst, addr, value))
     }
     #[inline(always)]
     fn amominu(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Minu, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Minu, dst, addr, value))
     }
     #[inline(always)]
     fn amomaxu(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Maxu, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Maxu, dst, addr, value))
     }
     #[inline(always)]
     fn amoswap(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic(Rmw::Swap, dst, addr, value)
+        self.rarely(|exec| exec.atomic(Rmw::Swap, dst, addr, value))
     }
     #[inline(always)]
     fn cas(&mut self, dst: Gpr, addr: Gpr, new: Gpr) -> Flow {
-        self.atomic(Rmw::Cas, dst, addr, new)
+        self.rarely(|exec| exec.atomic(Rmw::Cas, dst, addr, new))
     }
     #[inline(always)]
     fn amoaddw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Add, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Add, dst, addr, value))
     }
     #[inline(always)]
     fn amoandw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::And, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::And, dst, addr, value))
     }
     #[inline(always)]
     fn amoorw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Or, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Or, dst, addr, value))
     }
     #[inline(always)]
     fn amoxorw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Xor, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Xor, dst, addr, value))
     }
     #[inline(always)]
     fn amominw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Min, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Min, dst, addr, value))
     }
     #[inline(always)]
     fn amomaxw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Max, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Max, dst, addr, value))
     }
     #[inline(always)]
     fn amominuw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Minu, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Minu, dst, addr, value))
     }
     #[inline(always)]
     fn amomaxuw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Maxu, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Maxu, dst, addr, value))
     }
     #[inline(always)]
     fn amoswapw(&mut self, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
-        self.atomic_half(Rmw::Swap, dst, addr, value)
+        self.rarely(|exec| exec.atomic_half(Rmw::Swap, dst, addr, value))
     }
     #[inline(always)]
     fn casw(&mut self, dst: Gpr, addr: Gpr, new: Gpr) -> Flow {
-        self.atomic_half(Rmw::Cas, dst, addr, new)
+        self.rarely(|exec| exec.atomic_half(Rmw::Cas, dst, addr, new))
     }
 
     // Control
@@ -476,11 +471,11 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn halt(&mut self) -> Flow {
-        self.do_halt()
+        self.rarely(Exec::do_halt)
     }
     #[inline(always)]
     fn trap(&mut self) -> Flow {
-        self.do_trap()
+        self.rarely(Exec::do_trap)
     }
     #[inline(always)]
     fn jali(&mut self, link: Gpr, rel: i64) -> Flow {
@@ -502,23 +497,23 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     // Simt
     #[inline(always)]
     fn clone(&mut self, lane: Gpr) -> Flow {
-        self.do_clone(lane)
+        self.rarely(|exec| exec.do_clone(lane))
     }
     #[inline(always)]
     fn jalis(&mut self, link: Gpr, lanes: Gpr, rel: i64) -> Flow {
-        self.do_jalis(link, lanes, rel)
+        self.rarely(|exec| exec.do_jalis(link, lanes, rel))
     }
     #[inline(always)]
     fn jalrs(&mut self, link: Gpr, lanes: Gpr, target: Gpr) -> Flow {
-        self.do_jalrs(link, lanes, target)
+        self.rarely(|exec| exec.do_jalrs(link, lanes, target))
     }
     #[inline(always)]
     fn jmprt(&mut self, target: Gpr) -> Flow {
-        self.do_jmprt(target)
+        self.rarely(|exec| exec.do_jmprt(target))
     }
     #[inline(always)]
     fn wspawn(&mut self, dst: Gpr, pc: Gpr, src: Gpr) -> Flow {
-        self.do_wspawn(dst, pc, src)
+        self.rarely(|exec| exec.do_wspawn(dst, pc, src))
     }
     #[inline(always)]
     fn split(&mut self) -> Flow {
@@ -530,19 +525,19 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn bar(&mut self, id: Gpr, warps: Gpr) -> Flow {
-        self.do_bar(id, warps)
+        self.rarely(|exec| exec.do_bar(id, warps))
     }
     #[inline(always)]
     fn tid(&mut self, dst: Gpr) -> Flow {
-        self.do_tid(dst)
+        self.rarely(|exec| exec.do_tid(dst))
     }
     #[inline(always)]
     fn csr(&mut self, dst: Gpr, index: i64) -> Flow {
-        self.do_csr(dst, index)
+        self.rarely(|exec| exec.do_csr(dst, index))
     }
     #[inline(always)]
     fn ballot(&mut self, dst: Gpr, src: Pred, index: i64) -> Flow {
-        self.do_ballot(dst, src, index)
+        self.rarely(|exec| exec.do_ballot(dst, src, index))
     }
     #[inline(always)]
     fn anyp(&mut self, dst: Pred, src: Pred) -> Flow {
@@ -554,40 +549,40 @@ impl<W: Word, const C: usize, const PRECISE: bool> Visitor for Exec<'_, W, C, PR
     }
     #[inline(always)]
     fn shfl(&mut self, dst: Gpr, value: Gpr, lane: Gpr) -> Flow {
-        self.do_shfl(dst, value, lane)
+        self.rarely(|exec| exec.do_shfl(dst, value, lane))
     }
 
     // System
     #[inline(always)]
     fn di(&mut self) -> Flow {
-        self.do_di()
+        self.rarely(Exec::do_di)
     }
     #[inline(always)]
     fn ei(&mut self) -> Flow {
-        self.do_ei()
+        self.rarely(Exec::do_ei)
     }
     #[inline(always)]
     fn tlbadd(&mut self, virt: Gpr, phys: Gpr, flags: Gpr) -> Flow {
-        self.do_tlbadd(virt, phys, flags)
+        self.rarely(|exec| exec.do_tlbadd(virt, phys, flags))
     }
     #[inline(always)]
     fn tlbflush(&mut self) -> Flow {
-        self.do_tlbflush()
+        self.rarely(Exec::do_tlbflush)
     }
     #[inline(always)]
     fn jmpru(&mut self, target: Gpr) -> Flow {
-        self.do_jmpru(target)
+        self.rarely(|exec| exec.do_jmpru(target))
     }
     #[inline(always)]
     fn skep(&mut self, entry: Gpr) -> Flow {
-        self.do_skep(entry)
+        self.rarely(|exec| exec.do_skep(entry))
     }
     #[inline(always)]
     fn reti(&mut self) -> Flow {
-        self.do_reti()
+        self.rarely(Exec::do_reti)
     }
     #[inline(always)]
     fn tlbrm(&mut self, virt: Gpr) -> Flow {
-        self.do_tlbrm(virt)
+        self.rarely(|exec| exec.do_tlbrm(virt))
     }
 }

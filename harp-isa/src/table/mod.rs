@@ -174,6 +174,28 @@ macro_rules! define_instructions {
 
 collect! { define_instructions; [] integer predicate float memory atomic control simt system }
 
+/// Makes the rows available to other crates. `$d` is a dollar sign.
+macro_rules! export_rows {
+    ($d:tt $(
+        $(#[$doc:meta])*
+        $space:ident $number:literal $variant:ident $method:ident $mnemonic:literal
+        ($($field:ident: $role:ident $ty:ident),*) [$($flag:ident)*];
+    )*) => {
+        /// Calls a macro with a row `Variant method(operand: Type, ...);` an instruction, in the
+        /// order of the table, after whatever else it is to be called with. For those who need what
+        /// [`Op`](crate::Op) and [`Visitor`](crate::Visitor) are, with instructions of their own
+        /// beside; the types are this crate's.
+        #[macro_export]
+        macro_rules! for_each_instruction {
+            ($d callback:ident! { $d($d rest:tt)* }) => {
+                $d callback! { $d($d rest)* $($variant $method($($field: $ty),*);)* }
+            };
+        }
+    };
+}
+
+collect! { export_rows; [$] integer predicate float memory atomic control simt system }
+
 impl Opcode {
     /// Whether the instruction belongs to extension X.
     pub const fn is_extension(self) -> bool {

@@ -1,0 +1,318 @@
+//! Loads and stores, of whole registers where the fast ways run.
+//!
+//! All lanes' addresses are checked before anything is read or written. Lanes at one address read it
+//! once; lanes at consecutive words need one check for all. What touches anything but memory, or
+//! words that are not aligned, is left to the precise way (see `memory`).
+//!
+//! What has a loop over lanes is a function of its own, not part of the fast ways' loop.
+
+use harp_isa::Gpr;
+
+use super::lanes::{any_bits, index, lanes_of, spread, words};
+use super::memory::{Extend, Width, addresses, load_bytes, store_bytes};
+use super::{Exec, Flow, NEXT, OTHER, Way};
+use crate::warp::{GROUP, Reg};
+use crate::word::{Cell, Word};
+
+/// Addresses of all lanes of a warp that need no look at each.
+enum Pattern {
+    /// All lanes use the word with this index.
+    Uniform(usize),
+    /// Lane after lane uses word after word from this index on.
+    Consecutive(usize),
+}
+
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+    /// The pattern of the addresses where all lanes execute and all are the machine's own; none if
+    /// there is none, or not all of it is in memory.
+    #[inline(always)]
+    fn pattern(&self, base: Gpr, offset: i64) -> Option<Pattern> {
+        if !P::FULL || usize::from(self.env.lanes) != C * GROUP {
+            return None;
+        }
+        let base = self.reg(base);
+        let first = base[0][0];
+        let is_uniform = base[0][1] == first;
+        let differ = if is_uniform {
+            differences(base, |_| first)
+        } else {
+            differences(base, |lane| first.add(W::from_u64((lane * W::BYTES) as u64)))
+        };
+        let start = first.add(W::from_u64(offset.cast_unsigned()));
+        let cell = cell_index(start);
+        let count = if is_uniform { 1 } else { C * GROUP };
+        let whole = start.to_u64().is_multiple_of(W::BYTES as u64);
+        if any_bits(&differ) != W::default() || !whole || cell + count > self.env.cells.len() {
+            return None;
+        }
+        Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
+    }
+
+    /// The index of the first word to which stores need no further look.
+    #[inline(always)]
+    fn first_plain_store(&self) -> usize {
+        self.env.plain_stores_from as usize / W::BYTES
+    }
+
+    #[inline(always)]
+    pub(super) fn load_word(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        if P::PRECISE {
+            return self
+                .rarely(|exec| exec.load_each(dst, base, offset, Width::Word, Extend::Zero));
+        }
+        let cells = self.env.cells;
+        match self.pattern(base, offset) {
+            Some(Pattern::Uniform(cell)) => self.fill(dst, cells[cell].load())?,
+            Some(Pattern::Consecutive(cell)) => {
+                load_row(&mut self.warp.regs[index(dst)], &cells[cell..]);
+            }
+            None => {
+                let addresses = addresses(self.reg(base), offset);
+                gather(&mut self.warp.regs[index(dst)], cells, &addresses, self.mask)?;
+            }
+        }
+        self.warp.stats.loads += self.executing();
+        NEXT
+    }
+
+    #[inline(always)]
+    pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        if P::PRECISE {
+            return self.rarely(|exec| exec.store_each(value, base, offset, Width::Word));
+        }
+        let cells = self.env.cells;
+        match self.pattern(base, offset) {
+            Some(Pattern::Consecutive(cell)) if cell >= self.first_plain_store() => {
+                store_row(self.reg(value), &cells[cell..]);
+            }
+            _ => {
+                let addresses = addresses(self.reg(base), offset);
+                let from = self.env.plain_stores_from;
+                scatter(self.reg(value), cells, &addresses, self.mask, from)?;
+            }
+        }
+        self.warp.stats.stores += self.executing();
+        NEXT
+    }
+
+    /// Loads `bytes` bytes, fewer than a word has or as many.
+    #[inline(always)]
+    pub(super) fn load_narrow(
+        &mut self,
+        dst: Gpr,
+        base: Gpr,
+        offset: i64,
+        bytes: usize,
+        extend: Extend,
+    ) -> Flow {
+        if P::PRECISE {
+            let width = Width::Bytes(bytes);
+            return self.rarely(|exec| exec.load_each(dst, base, offset, width, extend));
+        }
+        let addresses = addresses(self.reg(base), offset);
+        let reg = &mut self.warp.regs[index(dst)];
+        gather_narrow(reg, self.env.cells, &addresses, self.mask, bytes, extend)?;
+        self.warp.stats.loads += self.executing();
+        NEXT
+    }
+
+    /// Stores `bytes` bytes, fewer than a word has or as many.
+    #[inline(always)]
+    pub(super) fn store_narrow(
+        &mut self,
+        value: Gpr,
+        base: Gpr,
+        offset: i64,
+        bytes: usize,
+    ) -> Flow {
+        if P::PRECISE {
+            let width = Width::Bytes(bytes);
+            return self.rarely(|exec| exec.store_each(value, base, offset, width));
+        }
+        let addresses = addresses(self.reg(base), offset);
+        let (cells, from) = (self.env.cells, self.env.plain_stores_from);
+        let is_whole = P::FULL && usize::from(self.env.lanes) == C * GROUP;
+        if is_whole && bytes < W::BYTES && follow(&addresses, bytes) {
+            store_packed(self.reg(value), cells, addresses[0][0], bytes, from)?;
+        } else {
+            scatter_narrow(self.reg(value), cells, &addresses, self.mask, bytes, from)?;
+        }
+        self.warp.stats.stores += self.executing();
+        NEXT
+    }
+}
+
+/// The bits in which any lane's word is not what is expected there, by the place in its group.
+#[inline(always)]
+fn differences<W: Word, const C: usize>(
+    reg: &Reg<W, C>,
+    expected: impl Fn(usize) -> W,
+) -> [W; GROUP] {
+    let mut differ = [W::default(); GROUP];
+    for (c, at) in reg.iter().enumerate() {
+        let old = differ;
+        differ = words!(i < GROUP => old[i] | (at[i] ^ expected(c * GROUP + i)));
+    }
+    differ
+}
+
+/// Whether lane after lane is `bytes` bytes further on.
+#[inline(never)]
+fn follow<W: Word, const C: usize>(addresses: &Reg<W, C>, bytes: usize) -> bool {
+    let first = addresses[0][0];
+    let expected = |lane: usize| first.add(W::from_u64((lane * bytes) as u64));
+    any_bits(&differences(addresses, expected)) == W::default()
+}
+
+/// The place of a word in memory.
+#[inline(always)]
+fn cell_index<W: Word>(address: W) -> usize {
+    address.to_u64() as usize / W::BYTES
+}
+
+/// Whether accesses of `bytes` bytes at the addresses of the lanes in `mask` are inside of memory,
+/// not below the address `from`, a word's, and each inside of a word.
+#[inline(always)]
+fn are_plain<W: Word, const C: usize>(
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    from: u64,
+    bytes: usize,
+) -> bool {
+    let last = W::from_u64((W::BYTES - bytes) as u64);
+    let within_word = W::from_u64(W::BYTES as u64 - 1);
+    let from = W::from_u64(from);
+    let size = W::from_u64(size_of_val(cells) as u64).sub(from);
+    let mut outside = [W::default(); GROUP];
+    for (c, at) in addresses.iter().enumerate() {
+        let select = spread::<W>(mask, c);
+        let is_outside = |x: W| x.sub(from) >= size || x & within_word > last;
+        let old = outside;
+        outside = words!(i < GROUP => {
+            old[i] | if is_outside(at[i]) { select[i] } else { W::default() }
+        });
+    }
+    any_bits(&outside) == W::default()
+}
+
+/// Loads words one after the other.
+#[inline(never)]
+fn load_row<W: Word, const C: usize>(reg: &mut Reg<W, C>, cells: &[W::Cell]) {
+    for (values, cells) in reg.iter_mut().zip(cells.as_chunks::<GROUP>().0) {
+        *values = words!(i < GROUP => cells[i].load());
+    }
+}
+
+/// Stores words one after the other.
+#[inline(never)]
+fn store_row<W: Word, const C: usize>(reg: &Reg<W, C>, cells: &[W::Cell]) {
+    for (values, cells) in reg.iter().zip(cells.as_chunks::<GROUP>().0) {
+        for (value, cell) in values.iter().zip(cells) {
+            cell.store(*value);
+        }
+    }
+}
+
+/// Loads the words at `addresses`, in the lanes of `mask`.
+#[inline(never)]
+fn gather<W: Word, const C: usize>(
+    reg: &mut Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+) -> Flow {
+    if !are_plain(cells, addresses, mask, 0, W::BYTES) {
+        return OTHER;
+    }
+    let (reg, addresses) = (reg.as_flattened_mut(), addresses.as_flattened());
+    for lane in lanes_of(mask) {
+        reg[lane] = cells[cell_index(addresses[lane])].load();
+    }
+    NEXT
+}
+
+/// Stores words at `addresses`, in the lanes of `mask`, lowest first.
+#[inline(never)]
+fn scatter<W: Word, const C: usize>(
+    reg: &Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    from: u64,
+) -> Flow {
+    if !are_plain(cells, addresses, mask, from, W::BYTES) {
+        return OTHER;
+    }
+    let (reg, addresses) = (reg.as_flattened(), addresses.as_flattened());
+    for lane in lanes_of(mask) {
+        cells[cell_index(addresses[lane])].store(reg[lane]);
+    }
+    NEXT
+}
+
+/// Loads `bytes` bytes at each of `addresses`, in the lanes of `mask`.
+#[inline(never)]
+fn gather_narrow<W: Word, const C: usize>(
+    reg: &mut Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    bytes: usize,
+    extend: Extend,
+) -> Flow {
+    if !are_plain(cells, addresses, mask, 0, bytes) {
+        return OTHER;
+    }
+    let (reg, addresses) = (reg.as_flattened_mut(), addresses.as_flattened());
+    for lane in lanes_of(mask) {
+        let value = load_bytes::<W>(cells, addresses[lane], bytes);
+        reg[lane] = W::from_u64(extend.apply(value, bytes));
+    }
+    NEXT
+}
+
+/// Stores `bytes` bytes at each of `addresses`, in the lanes of `mask`, lowest first.
+#[inline(never)]
+fn scatter_narrow<W: Word, const C: usize>(
+    reg: &Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    bytes: usize,
+    from: u64,
+) -> Flow {
+    if !are_plain(cells, addresses, mask, from, bytes) {
+        return OTHER;
+    }
+    let (reg, addresses) = (reg.as_flattened(), addresses.as_flattened());
+    for lane in lanes_of(mask) {
+        store_bytes::<W>(cells, addresses[lane], reg[lane].to_u64(), bytes);
+    }
+    NEXT
+}
+
+/// Stores `bytes` bytes of each lane one after the other from an address on that is a word's: whole
+/// words, so that nothing has to be preserved.
+#[inline(never)]
+fn store_packed<W: Word, const C: usize>(
+    reg: &Reg<W, C>,
+    cells: &[W::Cell],
+    start: W,
+    bytes: usize,
+    from: u64,
+) -> Flow {
+    let per_word = W::BYTES / bytes;
+    let (start, count) = (start.to_u64(), C * GROUP / per_word);
+    let first = start as usize / W::BYTES;
+    let is_plain = start >= from && start.is_multiple_of(W::BYTES as u64);
+    if !is_plain || cells.len().checked_sub(count).is_none_or(|last| first > last) {
+        return OTHER;
+    }
+    let ones = u64::MAX >> (64 - 8 * bytes);
+    for (values, cell) in reg.as_flattened().chunks_exact(per_word).zip(&cells[first..]) {
+        let word = |word: u64, value: &W| word << (8 * bytes) | (value.to_u64() & ones);
+        cell.store(W::from_u64(values.iter().rev().fold(0, word)));
+    }
+    NEXT
+}
