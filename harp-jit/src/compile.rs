@@ -309,6 +309,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     context.verify(&flags(options)).map_err(|errors| invalid(errors.to_string()))?;
     let mut func = context.func;
     legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::check_calls(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::expand_global_values(&mut func, word_int(arch.word()))
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);

@@ -254,6 +254,11 @@ impl Program {
         Ok(image)
     }
 
+    /// Where the image has the first word of the results when the machine halts, the others after it.
+    pub fn results_address(&self) -> u64 {
+        self.call + self.results_index() * u64::from(self.arch().word().bytes())
+    }
+
     /// Calls the function with these arguments, a word each; of a value wider than a word the lowest
     /// word first. `fuel` limits the instructions that it may take.
     ///
@@ -270,7 +275,7 @@ impl Program {
             machine.run().map_err(|trap| ProgramError::Trap(Box::new(self.located(*trap))))?;
         let console = machine.console().to_vec();
         let word = u64::from(self.arch().word().bytes());
-        let first = self.call + self.results_index() * word;
+        let first = self.results_address();
         let results = (0..self.layout.returns().len() as u64).map(|index| {
             let mut bytes = [0; 8];
             memory.read(first + index * word, &mut bytes[..word as usize])?;

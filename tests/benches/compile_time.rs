@@ -4,7 +4,9 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use criterion::{
+    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::workloads::{Native, code_bytes, generated, handwritten, instructions};
 

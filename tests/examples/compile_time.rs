@@ -50,10 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let archs: [ArchId; 2] = ["harp64+x".parse()?, "harp32".parse()?];
     let native = Native::new()?;
-    let mut rows: Vec<(String, [Vec<Function>; 2])> = vec![(
-        "by hand".to_owned(),
-        [handwritten(WordSize::Eight), handwritten(WordSize::Four)],
-    )];
+    let mut rows: Vec<(String, [Vec<Function>; 2])> =
+        vec![("by hand".to_owned(), [handwritten(WordSize::Eight), handwritten(WordSize::Four)])];
     rows.extend(sizes.into_iter().map(|size| {
         let both = [WordSize::Eight, WordSize::Four].map(|word| vec![generated(size, word)]);
         (format!("generated {size}"), both)
@@ -62,14 +60,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("nanoseconds per CLIF instruction, median of {rounds} rounds\n");
     println!(
         "{:<18} {:>8} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9}",
-        "functions", "insts", archs[0], native.name(), "ratio", "bytes", "bytes", archs[1]
+        "functions",
+        "insts",
+        archs[0],
+        native.name(),
+        "ratio",
+        "bytes",
+        "bytes",
+        archs[1]
     );
     for (name, [functions, narrow]) in rows {
         let insts: usize = functions.iter().map(instructions).sum();
         let host = |func: &Function| native.code_bytes(func).expect("it compiles");
-        let harp = |arch: ArchId| {
-            move |func: &Function| code_bytes(func, arch).expect("it compiles")
-        };
+        let harp =
+            |arch: ArchId| move |func: &Function| code_bytes(func, arch).expect("it compiles");
         let bytes: usize = functions.iter().map(harp(archs[0])).sum();
         let native_bytes: usize = functions.iter().map(host).sum();
         let mut samples = [const { Vec::new() }; 4];

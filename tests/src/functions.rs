@@ -110,7 +110,7 @@ pub fn observed(
 }
 
 /// The words of an argument, the lowest first. The upper bits of a narrow one are noise.
-fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
+pub(crate) fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
     let ty = value.ty();
     let mut bytes = [0xa5; 16];
     value.write_to_slice_le(&mut bytes[..ty.bytes() as usize]);
@@ -122,7 +122,7 @@ fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
 }
 
 /// The value of type `ty` in these words.
-fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
+pub(crate) fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
     let bits = words.iter().rev().fold(0_u128, |bits, &low| bits << word.bits() | u128::from(low));
     DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
 }

@@ -454,7 +454,7 @@ fn the_environment_may_name_the_machine() {
 fn help_has_examples_and_completions_exist() {
     let help = String::from_utf8(succeeds(&["--help"])).unwrap();
     assert!(help.contains("Exit codes:\n  0  success"), "{help}");
-    for command in ["asm", "ld", "disasm", "emu", "completions"] {
+    for command in ["asm", "ld", "disasm", "compile", "filetest", "emu", "completions"] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
         let help = String::from_utf8(succeeds(&[command, "--help"])).unwrap();
         assert!(help.contains("Example") && help.contains(&format!("harp {command} ")), "{help}");

@@ -51,10 +51,10 @@ fn check(document: &str, expected_files: usize) {
 
 #[test]
 fn the_documentation_is_true() {
-    check("docs/harp.md", 3);
+    check("docs/harp.md", 4);
 }
 
 #[test]
 fn messages() {
-    check("tests/cli/messages.md", 8);
+    check("tests/cli/messages.md", 11);
 }

@@ -182,11 +182,21 @@ fn interpreted(file: &TextFile, name: &str, args: &[DataValue]) -> Option<Vec<Da
     }
 }
 
+/// The interpreter calls itself for calls, so it gets a stack that lasts.
 #[test]
 fn the_interpreter_agrees_with_what_the_files_expect() {
-    let (mut agreed, mut not_run) = (0, Vec::new());
+    let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(interpret_all);
+    thread.unwrap().join().unwrap();
+}
+
+fn interpret_all() {
+    let (mut agreed, mut not_run, mut machines_only) = (0, Vec::new(), 0);
     for (name, text) in files("") {
         let file = TextFile::parse(&text, &name).unwrap();
+        if !file.header().iter().any(|line| line.text == "test interpret") {
+            machines_only += 1;
+            continue;
+        }
         for function in file.functions() {
             for comment in &function.comments {
                 let command = parse_run_command(&comment.text, &function.func.signature).unwrap();
@@ -208,8 +218,10 @@ fn the_interpreter_agrees_with_what_the_files_expect() {
             }
         }
     }
-    // What it lacks are data, and addresses that are stored, shifted or compared with others.
-    assert!(agreed > 250, "{agreed} lines agreed");
+    // It has neither data nor aligned stack slots, and panics if it is asked for data.
+    assert_eq!(machines_only, 3);
+    // What it lacks are addresses that are compared with others.
+    assert!(agreed > 220, "{agreed} lines agreed");
     assert!(not_run.len() < 20, "{} lines were not run:\n{}", not_run.len(), not_run.join("\n"));
 }
 
@@ -289,8 +301,10 @@ fn traps_and_endless_loops_fail() {
     let text = "function %f(i32) -> i32 {
 block0(v0: i32):
     trapz v0, user7
-    brif v0, block0(v0), block1
+    jump block1
 block1:
+    brif v0, block1, block2
+block2:
     return v0
 }
 ; run: %f(0) == 0

@@ -67,6 +67,24 @@ pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
     Ok(())
 }
 
+/// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
+/// no later step expects.
+///
+/// # Errors
+///
+/// The first such call.
+pub(crate) fn check_calls(func: &Function) -> Result<(), Unsupported> {
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            if matches!(func.dfg.insts[inst].opcode(), Opcode::TryCall | Opcode::TryCallIndirect) {
+                let what = "a call that catches exceptions".to_owned();
+                return Err(Unsupported { inst, block, what });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// See [`globals`].
 pub(crate) use globals::expand_global_values;
 

@@ -31,6 +31,14 @@ pub enum TextErrorKind {
     /// What Cranelift's reader says.
     #[error("{0}")]
     Syntax(String),
+    /// Text that is no valid CLIF.
+    #[error("`{function}` is not valid: {message}")]
+    Invalid {
+        /// The function.
+        function: String,
+        /// What Cranelift's verifier says.
+        message: String,
+    },
     /// Vectors whose length is not known.
     #[error("vectors of dynamic length are not supported")]
     DynamicVectors,

@@ -6,7 +6,7 @@
 //! are the linker's: `%f` is `f`, `u0:1` is `u0:1`.
 //!
 //! Cranelift's reader does the reading. It tells lines only and asserts now and then what a text can
-//! contradict; so it gets the text with [a token a line](tokens), without what it is known not to
+//! contradict; so it gets the text with a token a line, without what it is known not to
 //! survive, and, as the last resort, its panics are errors about the text.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! assert!(module.finish()?.function("f").is_some());
 //!
 //! let error = TextFile::parse(&text.replace("v0, v0", "v0, v7"), "f.clif").unwrap_err();
-//! assert_eq!(error.to_string(), "f.clif:3:10: undefined operand value v7");
+//! assert_eq!(error.to_string(), "f.clif:3:19: undefined operand value v7");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -33,13 +33,17 @@ use std::ops::Range;
 use std::panic;
 
 use cranelift_codegen::entity::packed_option::ReservedValue;
+use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::{
     ExternalName, Function, GlobalValueData, SigRef, Signature, UserFuncName,
 };
 use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::settings::{self, Flags};
+use cranelift_codegen::verify_function;
 use cranelift_module::{FuncId, Linkage};
 use cranelift_reader::{Details, ParseError, ParseOptions, parse_test};
 use harp_isa::ArchId;
+use hashbrown::HashMap;
 
 mod data;
 mod error;
@@ -58,6 +62,7 @@ pub use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command
 use crate::compile::CompileOptions;
 use crate::function::CompiledFunction;
 use crate::module::{DataAccess, Module, ModuleError};
+use crate::precheck::precheck;
 use crate::source::{SourceMap, SourcePlace};
 use tokens::Tokens;
 
@@ -68,6 +73,8 @@ pub struct TextFile {
     data: Vec<TextData>,
     header: Vec<TextLine>,
     sources: SourceMap,
+    /// The bytes of the text at the places of functions and instructions.
+    spans: HashMap<SourcePlace, Range<usize>>,
 }
 
 /// A function of a text.
@@ -125,6 +132,33 @@ impl TextFile {
     /// The places that the functions' source locations stand for.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
+    }
+
+    /// Checks that a function is valid CLIF. Compiling it finds the same, but not the place.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that Cranelift's verifier does not like.
+    pub fn verify(&self, function: &TextFunction) -> Result<(), TextError> {
+        let func = &function.func;
+        let error = |place: &SourcePlace, message: String| TextError {
+            place: place.clone(),
+            span: self.spans.get(place).cloned().unwrap_or_default(),
+            kind: TextErrorKind::Invalid { function: function.name.clone(), message },
+        };
+        precheck(func).map_err(|message| error(&function.place, message))?;
+        let flags = Flags::new(settings::builder());
+        let Err(errors) = verify_function(func, &flags) else { return Ok(()) };
+        let Some(first) = errors.0.first() else { return Ok(()) };
+        let inst = match first.location {
+            AnyEntity::Inst(inst) => Some(inst),
+            AnyEntity::Block(block) if func.layout.is_block_inserted(block) => {
+                func.layout.first_inst(block)
+            }
+            _ => None,
+        };
+        let place = inst.and_then(|inst| self.sources.place(func.srcloc(inst)));
+        Err(error(place.unwrap_or(&function.place), first.message.clone()))
     }
 
     /// Declares and defines all functions and data in a module, all of them exported.
@@ -207,13 +241,12 @@ impl Reader<'_> {
             data: Vec::new(),
             header: tokens.header.iter().map(|span| self.line(span)).collect(),
             sources: SourceMap::new(),
+            spans: HashMap::new(),
         };
         let mut starts = Vec::new();
         for (func, details) in parsed.functions {
-            let start = tokens.span(details.location.line_number, self.text).start;
-            let function = self.function(&tokens, func, &details, start, &mut file.sources)?;
-            file.functions.push(function);
-            starts.push(start);
+            starts.push(tokens.span(details.location.line_number, self.text).start);
+            self.function(&tokens, func, &details, &mut file)?;
         }
         for span in &tokens.comments {
             let line = self.line(span);
@@ -227,27 +260,29 @@ impl Reader<'_> {
         Ok(file)
     }
 
-    /// Gives the instructions their places, and the names their meaning.
+    /// Adds a function, with places for its instructions and a meaning for its names.
     fn function(
         &self,
         tokens: &Tokens,
         mut func: Function,
         details: &Details<'_>,
-        start: usize,
-        sources: &mut SourceMap,
-    ) -> Result<TextFunction, TextError> {
+        file: &mut TextFile,
+    ) -> Result<(), TextError> {
         let insts: Vec<_> =
             func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
         for inst in insts {
             if let Some(location) = details.map.location(inst.into()) {
                 let span = tokens.span(location.line_number, self.text);
-                func.set_srcloc(inst, sources.intern(self.place(span.start)));
+                let place = self.place(span.start);
+                func.set_srcloc(inst, file.sources.intern(place.clone()));
+                file.spans.insert(place, span);
             }
         }
+        let span = tokens.span(details.location.line_number, self.text);
+        let place = self.place(span.start);
         let name = linker_name(&func.name);
         if !plain_names(&mut func) {
-            let kind = TextErrorKind::ExternalName { function: name };
-            return Err(self.error(start..start, kind));
+            return Err(self.error(span, TextErrorKind::ExternalName { function: name }));
         }
         // The reader leaves gaps in the numbers of functions without a signature.
         if func.dfg.ext_funcs.values().any(|data| data.signature == SigRef::reserved_value()) {
@@ -258,7 +293,9 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(TextFunction { name, func, place: self.place(start), comments: Vec::new() })
+        file.spans.insert(place.clone(), span);
+        file.functions.push(TextFunction { name, func, place, comments: Vec::new() });
+        Ok(())
     }
 
     fn line(&self, span: &Range<usize>) -> TextLine {
@@ -278,7 +315,9 @@ impl Reader<'_> {
     }
 
     fn syntax(&self, tokens: &Tokens, error: ParseError) -> TextError {
-        let span = tokens.span(error.location.line_number, self.text);
+        // Some errors are about an operand, but are placed at the instruction: the message ends with it.
+        let named = error.message.split(' ').next_back().unwrap_or_default();
+        let span = tokens.named_on_line(error.location.line_number, named, self.text);
         self.error(span, TextErrorKind::Syntax(error.message))
     }
 

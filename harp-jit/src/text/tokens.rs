@@ -110,6 +110,16 @@ impl Tokens {
         let span = line.checked_sub(1).and_then(|index| self.spans.get(index));
         span.cloned().unwrap_or(text.trim_end().len()..text.trim_end().len())
     }
+
+    /// The place of the token `name`, if it stands on the original line of that token or after it; else
+    /// that token's.
+    pub(super) fn named_on_line(&self, line: usize, name: &str, text: &str) -> Range<usize> {
+        let span = self.span(line, text);
+        let end = text[span.start..].find('\n').map_or(text.len(), |length| span.start + length);
+        let after = self.spans.iter().skip(line.saturating_sub(1));
+        let mut on_line = after.take_while(|span| span.start < end);
+        on_line.find(|span| &text[(*span).clone()] == name).cloned().unwrap_or(span)
+    }
 }
 
 fn is_blank(c: char) -> bool {

@@ -5,7 +5,7 @@ use harp_isa::asm::Colors;
 use harp_isa::object::hof;
 use harp_isa::{Object, link_named};
 use harp_jit::ir::Signature;
-use harp_jit::text::{Call, TextFile};
+use harp_jit::text::{Call, TextError, TextFile};
 use harp_jit::{
     CompileOptions, CompiledModule, Execution, Module, ModuleError, OptLevel, compile_stages,
 };
@@ -13,6 +13,7 @@ use harp_jit::{
 use super::Target;
 use super::error::CliError;
 use super::files::{Input, Output};
+use crate::filetest::STACK_BYTES;
 use crate::filetest::values::words_of_all;
 use crate::program::Program;
 
@@ -108,8 +109,12 @@ enum Lanes {
 impl Compile {
     pub(super) fn run(self) -> Result<(), CliError> {
         let text = self.source.read_text()?;
-        let file = TextFile::parse(&text, &self.source.name())
-            .map_err(|error| CliError::Rendered { text: error.render(&text, Colors::Ansi) })?;
+        let rendered =
+            |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
+        let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
+        for function in file.functions() {
+            file.verify(function).map_err(rendered)?;
+        }
         let bytes = match self.emit {
             Emit::Clif => self.stages(&file, |stages| stages.clif)?.into_bytes(),
             Emit::Vcode => self.stages(&file, |stages| stages.vcode)?.into_bytes(),
@@ -138,7 +143,16 @@ impl Compile {
             Lanes::SingleLane => Execution::SingleLane,
             Lanes::Simt => Execution::Simt,
         };
-        CompileOptions { opt_level: self.opt.into(), execution, ..CompileOptions::default() }
+        let stack_bytes = match self.emit {
+            Emit::Image => STACK_BYTES,
+            _ => CompileOptions::default().stack_bytes,
+        };
+        CompileOptions {
+            opt_level: self.opt.into(),
+            execution,
+            stack_bytes,
+            ..CompileOptions::default()
+        }
     }
 
     fn stages(

@@ -102,8 +102,7 @@ impl CliError {
         match self {
             CliError::Asm { rendered } => rendered.clone(),
             CliError::Rendered { text } => text.clone(),
-            CliError::Link(errors)
-            | CliError::Program { source: ProgramError::Link(errors) } => {
+            CliError::Link(errors) | CliError::Program { source: ProgramError::Link(errors) } => {
                 let messages = errors.iter().map(|error| message(&error.to_string()));
                 let omitted = match errors.omitted() {
                     0 => String::new(),

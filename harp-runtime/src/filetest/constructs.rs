@@ -20,18 +20,11 @@ pub(super) enum Construct {
     StackSwitch,
     /// Atomic accesses to more than a word: the machine has none.
     WideAtomic,
-    /// The register that Cranelift pins: its own tests cannot set it.
-    PinnedRegister,
 }
 
 /// The constructs for which tests may be skipped on every machine.
-pub(super) const LISTED: [Construct; 5] = [
-    Construct::ThreadLocal,
-    Construct::TryCall,
-    Construct::StackSwitch,
-    Construct::WideAtomic,
-    Construct::PinnedRegister,
-];
+pub(super) const LISTED: [Construct; 4] =
+    [Construct::ThreadLocal, Construct::TryCall, Construct::StackSwitch, Construct::WideAtomic];
 
 impl Construct {
     /// Whether a function has the construct.
@@ -67,9 +60,6 @@ impl Construct {
                         | Opcode::AtomicCas
                 );
                 atomic && ty.bits() > u32::from(arch.word().bits())
-            }
-            Construct::PinnedRegister => {
-                matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
             }
         }
     }

@@ -22,7 +22,8 @@
 //! `; data: %name type value...` ([`TextData`](harp_jit::text::TextData)).
 //!
 //! What a line comes to on one machine is one [`Case`]. A function that holds what a machine does not have
-//! is skipped with the reason, but see [what may be skipped](constructs). A trap is a failure.
+//! is skipped with the reason; but on machines with the extension functions of scalar integers may be
+//! skipped for listed constructs only. A trap is a failure.
 
 mod command;
 mod constructs;
@@ -37,6 +38,9 @@ use harp_jit::{CompileOptions, Execution, OptLevel, SourcePlace};
 use crate::program::ProgramError;
 use command::{Line, shown};
 use link::{Linked, Missing};
+
+/// The size of the stack of programs from CLIF text: some functions recurse deeply or have large slots.
+pub(crate) const STACK_BYTES: u32 = 1 << 20;
 
 /// Machines and options of a run of file tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +161,7 @@ pub fn run_text(text: &str, file: &str, config: &FileTestConfig) -> Result<Vec<C
             let options = CompileOptions {
                 opt_level,
                 execution: Execution::SingleLane,
+                stack_bytes: STACK_BYTES,
                 verify: config.verify,
                 ..CompileOptions::default()
             };

@@ -51,6 +51,7 @@ pub(crate) fn values_of(words: &[u64], results: &[AbiParam], word: WordSize) -> 
 
 #[cfg(test)]
 mod tests {
+    use harp_jit::ir::immediates::{Ieee32, Ieee64};
     use harp_jit::ir::types;
 
     use super::*;
@@ -63,8 +64,8 @@ mod tests {
                 DataValue::I16(-300),
                 DataValue::I32(i32::MIN),
                 DataValue::I64(-0x1234_5678_9abc_def0),
-                DataValue::from(1.5_f32),
-                DataValue::from(-2.5_f64),
+                DataValue::F32(Ieee32::with_float(1.5)),
+                DataValue::F64(Ieee64::with_float(-2.5)),
             ] {
                 let param = AbiParam::new(value.ty());
                 let words = words_of(&value, &param, word);

@@ -115,8 +115,7 @@ impl Device {
         let word = self.arch().word();
         let descriptor = plan.descriptor(image.kernel().start, stacks.address(), stack_bytes, word);
         self.put_image(&image, &descriptor, config.grid, &arguments);
-        let mut machine =
-            self.machine(config.fuel.or(self.config().fuel), image.read_only())?;
+        let mut machine = self.machine(config.fuel.or(self.config().fuel), image.read_only())?;
         let prepared = start.elapsed();
 
         let run = machine.run();

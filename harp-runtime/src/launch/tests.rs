@@ -54,7 +54,10 @@ impl TestKernel {
         TestKernel { object, params: params.to_vec() }
     }
 
-    fn parts<'a>(&'a self, origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>) -> KernelParts<'a> {
+    fn parts<'a>(
+        &'a self,
+        origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
+    ) -> KernelParts<'a> {
         KernelParts {
             name: "test",
             object: &self.object,

@@ -1,6 +1,7 @@
 //! Generators and oracles that the fuzz targets call, each with a short seeded run in `cargo test`.
 
 pub mod asm;
+pub mod functions;
 pub mod hof;
 pub mod isa;
 pub mod kernels;

@@ -19,6 +19,7 @@ mod choices;
 mod conversions;
 mod directed;
 mod floats;
+pub mod functions;
 mod integers;
 mod memory;
 mod operations;

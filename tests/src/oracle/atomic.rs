@@ -3,7 +3,7 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AtomicRmwOp, Inst, InstructionData, Opcode, Type};
 
-use super::{Executed, FlatMemory, Item, Stop, int, signed};
+use super::{Done, FlatMemory, Item, Stop, int, signed};
 
 impl Item<'_> {
     /// Executes an atomic access with these operands; none if it is something else.
@@ -13,7 +13,7 @@ impl Item<'_> {
         ty: Type,
         values: &[DataValue],
         memory: &mut FlatMemory,
-    ) -> Option<Executed> {
+    ) -> Option<Done> {
         let data = self.func.dfg.insts[inst];
         match data {
             InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. } => {
@@ -29,7 +29,7 @@ impl Item<'_> {
         }
         let address = self.address(&values[0], 0);
         let Some(old) = memory.load(address, ty) else {
-            return Some(Executed::Stop(Stop::BadAddress));
+            return Some(Done::Stop(Stop::BadAddress));
         };
         let new = match data {
             InstructionData::AtomicRmw { op, .. } => updated(op, ty, &old, &values[1]),
@@ -38,8 +38,8 @@ impl Item<'_> {
             _ => return None,
         };
         Some(match memory.store(address, &new) {
-            Some(()) => Executed::Results(vec![old]),
-            None => Executed::Stop(Stop::BadAddress),
+            Some(()) => Done::Results(vec![old]),
+            None => Done::Stop(Stop::BadAddress),
         })
     }
 }

@@ -26,12 +26,16 @@ use thiserror::Error;
 mod atomic;
 mod case;
 mod memory;
+mod module;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use case::{Argument, Case, CaseError, Elements, Expected, Observed, device};
 pub use memory::FlatMemory;
+pub use module::{
+    Address, CompiledCase, Datum, Effect, Ending, Executed, ModuleCase, ModuleCaseError,
+};
 
 use state::KernelState;
 
@@ -118,7 +122,7 @@ pub fn run(
 }
 
 /// What an instruction that the oracle executes itself came to.
-enum Executed {
+enum Done {
     Results(Vec<DataValue>),
     Stop(Stop),
 }
@@ -146,8 +150,8 @@ impl<'a> Item<'a> {
             let Some(inst) = next else { return Err(self.unknown_end()) };
             if let Some(executed) = self.execute(inst, &state, memory)? {
                 match executed {
-                    Executed::Stop(stop) => return Ok(Some(stop)),
-                    Executed::Results(values) => {
+                    Done::Stop(stop) => return Ok(Some(stop)),
+                    Done::Results(values) => {
                         let results = func.dfg.inst_results(inst);
                         state.current_frame_mut().set_all(results, values);
                     }
@@ -188,7 +192,7 @@ impl<'a> Item<'a> {
         inst: Inst,
         state: &KernelState<'_>,
         memory: &mut FlatMemory,
-    ) -> Result<Option<Executed>, OracleError> {
+    ) -> Result<Option<Done>, OracleError> {
         let values = || state.collect_values(self.func.dfg.inst_args(inst));
         let ty = self.func.dfg.ctrl_typevar(inst);
         Ok(Some(match self.func.dfg.insts[inst] {
@@ -208,11 +212,11 @@ impl<'a> Item<'a> {
             | InstructionData::AtomicCas { .. } => {
                 return Ok(self.atomic(inst, ty, &values(), memory));
             }
-            InstructionData::NullAry { opcode: Opcode::Fence } => Executed::Results(Vec::new()),
+            InstructionData::NullAry { opcode: Opcode::Fence } => Done::Results(Vec::new()),
             InstructionData::Binary { opcode: Opcode::Srem, .. } => {
                 let values = values();
                 match (&values[0], &values[1]) {
-                    (_, divisor) if signed(divisor) == -1 => Executed::Results(vec![int(0, ty)]),
+                    (_, divisor) if signed(divisor) == -1 => Done::Results(vec![int(0, ty)]),
                     _ => return Ok(None),
                 }
             }
@@ -227,36 +231,30 @@ impl<'a> Item<'a> {
                     if opcode == Opcode::SaddOverflowCin { x + y + carry } else { x - y - carry };
                 let result = int(exact, ty);
                 let overflow = signed(&result) != exact;
-                Executed::Results(vec![result, DataValue::I8(overflow.into())])
+                Done::Results(vec![result, DataValue::I8(overflow.into())])
             }
             InstructionData::Ternary { opcode: Opcode::Blendv, .. } if ty.is_int() => {
                 let values = values();
                 let chosen = if signed(&values[0]) < 0 { &values[1] } else { &values[2] };
-                Executed::Results(vec![chosen.clone()])
+                Done::Results(vec![chosen.clone()])
             }
-            InstructionData::NullAry { opcode: Opcode::SequencePoint } => {
-                Executed::Results(Vec::new())
-            }
+            InstructionData::NullAry { opcode: Opcode::SequencePoint } => Done::Results(Vec::new()),
             InstructionData::Unary { opcode: Opcode::Isplit, .. } if ty.bits() <= 64 => {
                 let bits = signed(&values()[0]);
                 let half = ty.half_width().ok_or_else(|| self.unknown(inst))?;
-                Executed::Results(vec![int(bits, half), int(bits >> half.bits(), half)])
+                Done::Results(vec![int(bits, half), int(bits >> half.bits(), half)])
             }
             InstructionData::Binary { opcode: Opcode::Iconcat, .. } if ty.bits() <= 32 => {
                 let values = values();
                 let low = signed(&values[0]) & ((1 << ty.bits()) - 1);
                 let full = ty.double_width().ok_or_else(|| self.unknown(inst))?;
-                Executed::Results(vec![int(signed(&values[1]) << ty.bits() | low, full)])
+                Done::Results(vec![int(signed(&values[1]) << ty.bits() | low, full)])
             }
             _ => return Ok(None),
         }))
     }
 
-    fn intrinsic(
-        &self,
-        inst: Inst,
-        args: SmallVec<[DataValue; 1]>,
-    ) -> Result<Executed, OracleError> {
+    fn intrinsic(&self, inst: Inst, args: SmallVec<[DataValue; 1]>) -> Result<Done, OracleError> {
         let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else {
             return Err(self.unknown(inst));
         };
@@ -270,10 +268,10 @@ impl<'a> Item<'a> {
             b"harp_assume_uniform" => args[0].clone(),
             _ => return Err(self.unknown(inst)),
         };
-        Ok(Executed::Results(vec![value]))
+        Ok(Done::Results(vec![value]))
     }
 
-    fn load(&self, memory: &FlatMemory, opcode: Opcode, ty: Type, address: u64) -> Executed {
+    fn load(&self, memory: &FlatMemory, opcode: Opcode, ty: Type, address: u64) -> Done {
         let part = match opcode {
             Opcode::Uload8 | Opcode::Sload8 => types::I8,
             Opcode::Uload16 | Opcode::Sload16 => types::I16,
@@ -281,7 +279,7 @@ impl<'a> Item<'a> {
             _ => return memory.load(address, ty).into(),
         };
         let Some(loaded) = memory.load(address, part) else {
-            return Executed::Stop(Stop::BadAddress);
+            return Done::Stop(Stop::BadAddress);
         };
         let signed = match opcode {
             Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => signed(&loaded),
@@ -289,7 +287,7 @@ impl<'a> Item<'a> {
         };
         // The 32-bit ones are of type i64 whatever the word is.
         let ty = if part == types::I32 { types::I64 } else { ty };
-        Executed::Results(vec![int(signed, ty)])
+        Done::Results(vec![int(signed, ty)])
     }
 
     fn store(
@@ -298,7 +296,7 @@ impl<'a> Item<'a> {
         opcode: Opcode,
         value: &DataValue,
         address: u64,
-    ) -> Executed {
+    ) -> Done {
         let part = match opcode {
             Opcode::Istore8 => int(signed(value), types::I8),
             Opcode::Istore16 => int(signed(value), types::I16),
@@ -306,8 +304,8 @@ impl<'a> Item<'a> {
             _ => value.clone(),
         };
         match memory.store(address, &part) {
-            Some(()) => Executed::Results(Vec::new()),
-            None => Executed::Stop(Stop::BadAddress),
+            Some(()) => Done::Results(Vec::new()),
+            None => Done::Stop(Stop::BadAddress),
         }
     }
 
@@ -336,9 +334,9 @@ impl<'a> Item<'a> {
     }
 }
 
-impl From<Option<DataValue>> for Executed {
-    fn from(loaded: Option<DataValue>) -> Executed {
-        loaded.map_or(Executed::Stop(Stop::BadAddress), |value| Executed::Results(vec![value]))
+impl From<Option<DataValue>> for Done {
+    fn from(loaded: Option<DataValue>) -> Done {
+        loaded.map_or(Done::Stop(Stop::BadAddress), |value| Done::Results(vec![value]))
     }
 }
 

@@ -15,6 +15,7 @@ pub fn code_bytes(func: &Function, arch: ArchId) -> Result<usize, ModuleError> {
         opt_level: OptLevel::Speed,
         execution: Execution::SingleLane,
         verify: false,
+        stack_bytes: 1 << 20,
         ..CompileOptions::default()
     };
     let mut module = Module::new(arch, options);

@@ -5,9 +5,10 @@ use cranelift_codegen::ir::{
     AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
     Signature, Type, UserFuncName, Value, types,
 };
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use harp_isa::WordSize;
+use target_lexicon::PointerWidth;
 
 use super::address_type;
 use crate::kernels::Generator;
@@ -17,6 +18,8 @@ pub const MEMORY_BYTES: u32 = 1024;
 
 /// Variables of a function.
 const VARIABLES: u32 = 10;
+/// Functions of fewer instructions are straight code, and give what they computed last.
+const SMALL: usize = 50;
 /// How deep conditions and loops lie in each other.
 const DEPTH: u32 = 3;
 
@@ -44,12 +47,8 @@ pub fn generated(insts: usize, word: WordSize) -> Function {
     helper.returns = vec![number];
     let signature = b.import_signature(helper);
     let name = ExternalName::testcase("helper");
-    let helper = b.import_function(ExtFuncData {
-        name,
-        signature,
-        colocated: true,
-        patchable: false,
-    });
+    let helper =
+        b.import_function(ExtFuncData { name, signature, colocated: true, patchable: false });
     let (memory, x, y) = match *b.block_params(entry) {
         [memory, x, y] => (memory, x, y),
         _ => unreachable!("the signature has three parameters"),
@@ -58,13 +57,28 @@ pub fn generated(insts: usize, word: WordSize) -> Function {
     for (index, &var) in vars.iter().enumerate() {
         b.def_var(var, if index % 2 == 0 { x } else { y });
     }
-    let mut writer = Writer { b, memory, address, helper, vars, numbers: Generator::new() };
+    let last = vars[0];
+    let mut writer = Writer { b, memory, address, helper, vars, last, numbers: Generator::new() };
     while writer.written() < insts.saturating_sub(2) {
-        writer.statement(DEPTH);
+        writer.statement(if insts < SMALL { 0 } else { DEPTH });
     }
-    let result = writer.read();
+    let last = writer.last;
+    let mut result = writer.b.use_var(last);
+    if insts >= SMALL {
+        for var in writer.vars.clone() {
+            let value = writer.b.use_var(var);
+            result = writer.b.ins().bxor(result, value);
+        }
+    }
     writer.b.ins().return_(&[result]);
-    writer.b.finalize();
+    writer.b.finalize(TargetFrontendConfig {
+        default_call_conv: CallConv::Fast,
+        pointer_width: match word {
+            WordSize::Four => PointerWidth::U32,
+            WordSize::Eight => PointerWidth::U64,
+        },
+        page_size_align_log2: 12,
+    });
     func
 }
 
@@ -74,6 +88,8 @@ struct Writer<'a> {
     address: Type,
     helper: FuncRef,
     vars: Vec<Variable>,
+    /// What was written last.
+    last: Variable,
     numbers: Generator,
 }
 
@@ -99,8 +115,8 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, value: Value) {
-        let var = self.var();
-        self.b.def_var(var, value);
+        self.last = self.var();
+        self.b.def_var(self.last, value);
     }
 
     /// A variable, or sometimes a constant, mostly a small one.
@@ -220,11 +236,8 @@ impl Writer<'_> {
     fn division(&mut self) {
         let (x, y) = (self.read(), self.read());
         let y = self.b.ins().bor_imm_u(y, 1);
-        let value = if self.below(2) == 0 {
-            self.b.ins().udiv(x, y)
-        } else {
-            self.b.ins().urem(x, y)
-        };
+        let value =
+            if self.below(2) == 0 { self.b.ins().udiv(x, y) } else { self.b.ins().urem(x, y) };
         self.write(value);
     }
 

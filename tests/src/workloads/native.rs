@@ -1,5 +1,7 @@
 //! Cranelift's own code generator for the host, as it is measured.
 
+use std::fmt;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -7,8 +9,14 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 
 /// The host as a target, optimizing and without checks.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Native(OwnedTargetIsa);
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Native({})", self.name())
+    }
+}
 
 impl Native {
     /// # Errors

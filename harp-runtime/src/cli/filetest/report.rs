@@ -16,12 +16,25 @@ pub(super) struct FileReport {
     pub(super) several_levels: bool,
 }
 
-/// What is shown once for all machines that it is true for.
-struct Entry<'a> {
+/// What is shown of a line, or of a function that is skipped.
+struct Entry {
     text: String,
-    details: String,
-    machines: Vec<String>,
-    case: &'a Case,
+    /// Where the first such line stands.
+    line: u32,
+    /// What there is to say, and the machines for which it is true.
+    details: Vec<(String, Vec<String>)>,
+}
+
+impl Entry {
+    fn add(&mut self, details: &str, machine: String) {
+        let details = details.trim();
+        match self.details.iter_mut().find(|(known, _)| known == details) {
+            // A function is skipped once, however many lines it has.
+            Some((_, machines)) if machines.contains(&machine) => {}
+            Some((_, machines)) => machines.push(machine),
+            None => self.details.push((details.to_owned(), vec![machine])),
+        }
+    }
 }
 
 impl FileReport {
@@ -32,30 +45,28 @@ impl FileReport {
         }
     }
 
-    /// The cases that there is something to say about, in the order of their lines, equal ones of several
+    /// The cases that there is something to say about, in the order of their lines, those of several
     /// machines together.
-    fn entries<'a>(&self, cases: &'a [Case]) -> Vec<Entry<'a>> {
-        let mut entries: Vec<Entry<'a>> = Vec::new();
+    fn entries(&self, cases: &[Case]) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
         for case in cases {
-            let place = &case.place;
-            let line = format!("line {}: {}", place.line, case.line);
+            let line = format!("line {}: {}", case.place.line, case.line);
             let (text, details) = match &case.verdict {
                 Verdict::Passed => continue,
-                Verdict::Printed(values) => (format!("{line} -> {values}"), String::new()),
-                Verdict::Failed(why) => (format!("FAILED {line}"), why.clone()),
+                Verdict::Printed(values) => (format!("{line} -> {values}"), ""),
+                Verdict::Failed(why) => (format!("FAILED {line}"), why.as_str()),
                 Verdict::Skipped { function, reason } => {
-                    (format!("skipped %{function}"), reason.clone())
+                    (format!("skipped %{function}"), reason.as_str())
                 }
             };
-            let machine = self.machine(case);
-            let same = entries.iter_mut().find(|e| e.text == text && e.details == details);
-            match same {
-                Some(entry) if entry.machines.contains(&machine) => {}
-                Some(entry) => entry.machines.push(machine),
-                None => entries.push(Entry { text, details, machines: vec![machine], case }),
-            }
+            let known = entries.iter().position(|entry| entry.text == text);
+            let index = known.unwrap_or_else(|| {
+                entries.push(Entry { text, line: case.place.line, details: Vec::new() });
+                entries.len() - 1
+            });
+            entries[index].add(details, self.machine(case));
         }
-        entries.sort_by_key(|entry| entry.case.place.line);
+        entries.sort_by_key(|entry| entry.line);
         entries
     }
 
@@ -79,13 +90,15 @@ impl fmt::Display for FileReport {
         if !entries.is_empty() {
             writeln!(f, "{}", self.name)?;
         }
-        for Entry { text, details, machines, .. } in &entries {
-            writeln!(f, "  {text}")?;
-            let machines = machines.join(", ");
-            match details.as_str() {
-                "" => writeln!(f, "    on {machines}")?,
-                details => {
-                    writeln!(f, "    on {machines}: {}", details.trim().replace('\n', "\n      "))?
+        for entry in &entries {
+            writeln!(f, "  {}", entry.text)?;
+            for (details, machines) in &entry.details {
+                let machines = machines.join(", ");
+                match details.as_str() {
+                    "" => writeln!(f, "    on {machines}")?,
+                    details => {
+                        writeln!(f, "    on {machines}: {}", details.replace('\n', "\n      "))?;
+                    }
                 }
             }
         }

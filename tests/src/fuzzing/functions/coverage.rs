@@ -62,11 +62,8 @@ impl AddAssign for Reached {
 impl Reached {
     /// What the oracle says about a case.
     pub(super) fn of(case: &ModuleCase, effect: &Effect, executed: &Executed) -> Reached {
-        let mut reached = Reached {
-            modules: 1,
-            functions: case.functions.len() as u64,
-            ..Reached::default()
-        };
+        let mut reached =
+            Reached { modules: 1, functions: case.functions.len() as u64, ..Reached::default() };
         for (index, func) in case.functions.iter().enumerate() {
             for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
                 let name = operation(func, inst);
@@ -131,13 +128,14 @@ fn constructs(case: &ModuleCase, executed: &Executed) -> BTreeSet<&'static str> 
         let runs = |inst| executed.contains(&(index, inst));
         let cfg = ControlFlowGraph::with_function(func);
         let dominators = DominatorTree::with_function(func, &cfg);
+        let mut before = BTreeSet::new();
         for block in func.layout.blocks() {
+            before.insert(block);
             let last = func.layout.last_inst(block);
             for successor in cfg.succ_iter(block).filter(|_| last.is_some_and(runs)) {
                 // Backward in the layout: the generator lays out blocks in the order in which it makes
                 // them, so a loop has such an edge.
-                let order = func.layout.pp_cmp(successor, block);
-                if order == std::cmp::Ordering::Greater || !dominators.is_reachable(successor) {
+                if !before.contains(&successor) || !dominators.is_reachable(block) {
                     continue;
                 }
                 found.insert(match dominators.block_dominates(successor, block) {
@@ -215,7 +213,10 @@ pub fn all_operations() -> BTreeSet<String> {
     each("load store", &[&ints[..], &floats].concat());
     each("uload8 sload8 istore8", &ints[1..]);
     each("uload16 sload16 istore16", &ints[2..]);
-    each("trapz trapnz", &["i8"]);
+    // The type is that of the address; of what is stored, it is that of the number.
+    each("uload32 sload32", &ints[2..]);
+    each("istore32", &ints[3..]);
+    each("trapz trapnz brif", &ints);
     each("atomic_load atomic_store atomic_cas", &ints);
     each("stack_addr symbol_value func_addr", &ints[2..]);
     each("call_indirect return_call_indirect", &ints[2..]);
@@ -239,9 +240,14 @@ pub fn all_operations() -> BTreeSet<String> {
             }
         }
     }
-    for (narrow, wide) in
-        [("i8", "i16"), ("i8", "i32"), ("i8", "i64"), ("i16", "i32"), ("i16", "i64"), ("i32", "i64")]
-    {
+    for (narrow, wide) in [
+        ("i8", "i16"),
+        ("i8", "i32"),
+        ("i8", "i64"),
+        ("i16", "i32"),
+        ("i16", "i64"),
+        ("i32", "i64"),
+    ] {
         all.extend(["uextend", "sextend"].map(|name| format!("{name}.{wide}.{narrow}")));
         all.insert(format!("ireduce.{narrow}.{wide}"));
     }
@@ -252,9 +258,6 @@ pub fn all_operations() -> BTreeSet<String> {
     let single = "f32const f64const fpromote.f64.f32 fdemote.f32.f64 bitcast.i32.f32 bitcast.f32.i32 \
                   bitcast.i64.f64 bitcast.f64.i64 jump br_table return call return_call trap fence";
     all.extend(single.split(' ').map(str::to_owned));
-    for name in ["brif", "uload32", "sload32", "istore32"] {
-        all.insert(name.to_owned());
-    }
     all
 }
 

@@ -1,7 +1,7 @@
 //! Control flow, structured and not.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, InstBuilder, JumpTableData, TrapCode, Type, Value,
 };
@@ -23,7 +23,7 @@ struct Target {
 impl Body<'_, '_> {
     /// Makes a statement. Whether the function ends there.
     pub(super) fn statement(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
-        let flat = 8;
+        let flat = 11;
         let kinds = if self.depth < MAX_DEPTH { flat + 9 } else { flat };
         match self.choices.below(kinds) {
             0 => self.assign(b),
@@ -36,18 +36,18 @@ impl Body<'_, '_> {
                 let ty = self.choices.one(&TYPES);
                 self.value(b, ty, 4);
             }
-            4 => self.call(b),
-            5 => self.atomic(b),
-            6 if self.plan.may_trap => self.trap_statement(b),
-            6 | 7 => {
+            4 | 5 => self.call(b),
+            6 | 7 => self.atomic(b),
+            8 if self.plan.may_trap => self.trap_statement(b),
+            8..=10 => {
                 let ty = self.choices.one(&TYPES);
                 self.merge(b, ty);
             }
-            8 => return self.if_else(b),
-            9 => self.leave_if(b),
-            10 => self.counted_loop(b),
-            11 => self.fueled_loop(b),
-            12 => self.switch(b),
+            11 => return self.if_else(b),
+            12 => self.leave_if(b),
+            13 => self.counted_loop(b),
+            14 => self.fueled_loop(b),
+            15 => self.switch(b),
             _ => self.graph(b),
         }
         false
@@ -351,7 +351,10 @@ impl Body<'_, '_> {
                 let (x, y) = (self.value(b, ty, 2), self.leaf(b, ty));
                 b.ins().icmp(IntCC::Equal, x, y)
             }
-            1 => self.leaf(b, I8),
+            1 => {
+                let ty = self.choices.one(&INTS);
+                self.leaf(b, ty)
+            }
             _ => self.condition(b),
         };
         match self.choices.below(4) {

@@ -57,7 +57,12 @@ impl Body<'_, '_> {
         b.ins().symbol_value(self.plan.word_int(), global)
     }
 
-    fn symbol_global(&mut self, b: &mut FunctionBuilder<'_>, name: &str, offset: i64) -> GlobalValue {
+    fn symbol_global(
+        &mut self,
+        b: &mut FunctionBuilder<'_>,
+        name: &str,
+        offset: i64,
+    ) -> GlobalValue {
         let colocated = self.choices.below(2) == 0;
         b.create_global_value(GlobalValueData::Symbol {
             name: ExternalName::testcase(name),
@@ -221,7 +226,7 @@ impl Body<'_, '_> {
         let offset = b.ins().iconst(word, offset);
         let address = b.ins().iadd(base, offset);
         let flags = MemFlagsData::new().with_aligned();
-        let kind = self.choices.below(8);
+        let kind = self.choices.below(12);
         let old = match kind {
             0 => b.ins().atomic_load(ty, flags, address),
             1 => {

@@ -9,12 +9,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I32};
 use cranelift_codegen::ir::{
-    Function, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName,
-    Value,
+    Function, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type,
+    UserFuncName, Value,
 };
-use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use harp_isa::WordSize;
+use harp_isa::{ArchId, WordSize};
+use harp_jit::frontend_config;
 
 use super::choices::Choices;
 use crate::oracle::ModuleCase;
@@ -28,8 +28,6 @@ mod values;
 
 use plan::{BLOCK, FUEL, Param, Plan};
 use rows::TYPES;
-
-pub(crate) use rows::SUM_OVERFLOWS;
 
 /// The module that `bytes` stand for on machines with this word.
 pub fn module(bytes: &[u8], word: WordSize) -> ModuleCase {
@@ -67,11 +65,11 @@ fn function(
     }
     body.make(&mut b);
     b.seal_all_blocks();
-    b.finalize(TargetFrontendConfig {
-        default_call_conv: planned.signature.call_conv,
-        pointer_width: plan.word_int().bits().try_into().expect("words are as wide as pointers"),
-        page_size_align_log2: 12,
-    });
+    let machine = match plan.word {
+        WordSize::Four => ArchId::HARP32,
+        WordSize::Eight => ArchId::HARP64,
+    };
+    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
     func
 }
 
@@ -108,7 +106,7 @@ impl<'p, 'u> Body<'p, 'u> {
         choices: &'p mut Choices<'u>,
         b: &mut FunctionBuilder<'_>,
     ) -> Body<'p, 'u> {
-        let budget = 6 + choices.below(5) * 30;
+        let budget = 6 + choices.below(5) * 50;
         let fuel = b.declare_var(I32);
         let mut slots = Vec::new();
         for _ in 0..choices.below(4) {
@@ -118,8 +116,7 @@ impl<'p, 'u> Body<'p, 'u> {
                 _ => (3000, 3000 - BLOCK - 8),
             };
             let align_shift = choices.one(&[4, 3, 5, 4, 7]);
-            let data =
-                StackSlotData::new(StackSlotKind::ExplicitSlot, size as u32, align_shift);
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size as u32, align_shift);
             slots.push(Slot { slot: b.create_sized_stack_slot(data), start: start as i32 });
         }
         Body {
@@ -159,12 +156,13 @@ impl<'p, 'u> Body<'p, 'u> {
             self.value(b, ty, 1);
         }
         let early: Vec<_> = self.pool[first..].to_vec();
-        for _ in 0..1 + self.choices.below(6) {
+        for _ in 0..1 + self.choices.below(10) {
             if self.statement(b) {
                 return;
             }
         }
-        self.keep(b, &early);
+        let kept = if self.choices.once_in(2) { self.pool.clone() } else { early };
+        self.keep(b, &kept);
         self.leave(b);
     }
 
@@ -197,7 +195,8 @@ impl<'p, 'u> Body<'p, 'u> {
             let all = values.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value);
             let folded = all.reduce(|x, y| match ty {
                 F32 | F64 => {
-                    let less = b.ins().fcmp(cranelift_codegen::ir::condcodes::FloatCC::LessThan, x, y);
+                    let less =
+                        b.ins().fcmp(cranelift_codegen::ir::condcodes::FloatCC::LessThan, x, y);
                     b.ins().select(less, y, x)
                 }
                 _ => {

@@ -1,6 +1,7 @@
 //! What a module consists of, before any function has a body.
 
 use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::types::{F32, F64, I8, I32};
 use cranelift_codegen::ir::{AbiParam, Signature, Type};
 use cranelift_codegen::isa::CallConv;
@@ -94,8 +95,8 @@ impl Plan {
     pub(super) fn args(&self, choices: &mut Choices<'_>) -> Vec<DataValue> {
         let params = self.functions[0].signature.params.iter();
         let args = params.map(|param| match param.value_type {
-            F32 => DataValue::from(f32::from_bits(choices.f32())),
-            F64 => DataValue::from(f64::from_bits(choices.f64())),
+            F32 => DataValue::F32(Ieee32::with_bits(choices.f32())),
+            F64 => DataValue::F64(Ieee64::with_bits(choices.f64())),
             ty => {
                 let bits = choices.int(ty.bits());
                 DataValue::from_integer(bits.into(), ty).expect("it is an integer type")
@@ -201,7 +202,12 @@ fn data(choices: &mut Choices<'_>, word: WordSize, functions: &[Planned]) -> Vec
         }
         let entries = (0..TABLE).map(|at| (at * bytes, Address::Function(alike[at % alike.len()])));
         let addresses = entries.collect();
-        data.push(datum(&table_name(table), vec![0; TABLE * bytes], DataAccess::ReadOnly, addresses));
+        data.push(datum(
+            &table_name(table),
+            vec![0; TABLE * bytes],
+            DataAccess::ReadOnly,
+            addresses,
+        ));
     }
     data
 }

@@ -48,7 +48,7 @@ pub(super) struct Row {
 }
 
 /// The code of an addition that overflows.
-pub(super) const SUM_OVERFLOWS: TrapCode = TrapCode::unwrap_user(17);
+const SUM_OVERFLOWS: TrapCode = TrapCode::unwrap_user(17);
 
 /// All operations that make a value of this type.
 pub(super) fn rows(ty: Type) -> &'static [Row] {

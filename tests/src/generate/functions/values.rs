@@ -53,13 +53,15 @@ impl Body<'_, '_> {
         match care {
             Care::None => {}
             Care::Divisor => {
-                let one = b.ins().iconst(b.func.dfg.value_type(args[1]), 1);
+                let ty = b.func.dfg.value_type(args[1]);
+                let one = b.ins().iconst(ty, 1);
                 args[1] = b.ins().bor(args[1], one);
             }
             Care::SignedDivisor => args[1] = self.signed_divisor(b, args[1]),
             Care::Sum => {
                 for arg in args {
-                    let one = b.ins().iconst(b.func.dfg.value_type(*arg), 1);
+                    let ty = b.func.dfg.value_type(*arg);
+                    let one = b.ins().iconst(ty, 1);
                     *arg = b.ins().ushr(*arg, one);
                 }
             }
@@ -90,8 +92,7 @@ impl Body<'_, '_> {
                 b.ins().iconst(ty, constant.cast_signed())
             }
             sign => {
-                let (two, most) =
-                    (b.ins().iconst(ty, 2), b.ins().iconst(ty, most.cast_signed()));
+                let (two, most) = (b.ins().iconst(ty, 2), b.ins().iconst(ty, most.cast_signed()));
                 let large = b.ins().bor(y, two);
                 let positive = b.ins().band(large, most);
                 if sign == 1 { positive } else { b.ins().ineg(positive) }

@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
-    Endianness, ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode,
-    StackSlot, TrapCode, types,
+    Endianness, ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData,
+    Opcode, StackSlot, TrapCode, types,
 };
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::state::State;
@@ -29,9 +29,9 @@ const FUNCTION: u64 = 0x4000_0000;
 /// The instructions that were executed, each with the index of its function.
 pub type Executed = BTreeSet<(usize, Inst)>;
 
-/// Calls the first function of a case.
-pub(super) fn interpret(case: &ModuleCase) -> Result<(Effect, Executed), OracleError> {
-    let mut run = Run::new(case);
+/// Calls the first function of a case. Stack slots hold bytes of the value `fill` at first.
+pub(super) fn interpret(case: &ModuleCase, fill: u8) -> Result<(Effect, Executed), OracleError> {
+    let mut run = Run::new(case, fill);
     let ending = match run.run()? {
         Ending::Values(values) => Ending::Values(values.into_iter().map(canonical).collect()),
         trap => trap,
@@ -76,7 +76,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(case: &'a ModuleCase) -> Run<'a> {
+    fn new(case: &'a ModuleCase, fill: u8) -> Run<'a> {
         let mut names = HashMap::new();
         for (index, func) in case.functions.iter().enumerate() {
             names.insert(crate::functions::name(func), Address::Function(index));
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
             names.insert(datum.name.clone(), Address::Datum(index));
         }
         let mut memory = FlatMemory::default();
-        let stack_end = memory.allocate(vec![0xd5; STACK_BYTES as usize]);
+        let stack_end = memory.allocate(vec![fill; STACK_BYTES as usize]);
         let sizes = case.data.iter().map(|datum| datum.bytes.len());
         let data: Vec<u64> = sizes.map(|size| memory.allocate(vec![0; size])).collect();
         let mut run = Run {
@@ -190,8 +190,8 @@ impl<'a> Run<'a> {
         let state = self.state.as_ref().expect("there is a frame as long as a function runs");
         if let Some(executed) = item.execute(inst, state, &mut self.memory)? {
             return Ok(match executed {
-                super::super::Executed::Results(values) => Next::Results(values),
-                super::super::Executed::Stop(stop) => Next::Ending(Ending::Trap(stop)),
+                super::super::Done::Results(values) => Next::Results(values),
+                super::super::Done::Stop(stop) => Next::Ending(Ending::Trap(stop)),
             });
         }
         let context = DfgInstructionContext::new(inst, &func.dfg);
@@ -332,12 +332,7 @@ impl<'a> Run<'a> {
         self.names.get(name.as_ref()).copied().ok_or_else(|| item.unknown(inst))
     }
 
-    fn global(
-        &self,
-        item: &Item<'a>,
-        inst: Inst,
-        global: GlobalValue,
-    ) -> Result<u64, OracleError> {
+    fn global(&self, item: &Item<'a>, inst: Inst, global: GlobalValue) -> Result<u64, OracleError> {
         let value = match &item.func.global_values[global] {
             GlobalValueData::Symbol { name, offset, .. } => {
                 let address = self.address_of(self.named(item, inst, name)?);

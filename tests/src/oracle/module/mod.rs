@@ -9,6 +9,7 @@
 use std::fmt;
 
 use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{Function, TrapCode, types};
 use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap, TrapKind};
 use harp_isa::{ArchId, Image, WordSize};
@@ -23,6 +24,8 @@ use super::{OracleError, Stop};
 use crate::functions::{name, value_of, words_of};
 
 mod interpret;
+#[cfg(test)]
+mod tests;
 
 pub use interpret::Executed;
 
@@ -67,13 +70,26 @@ pub struct ModuleCase {
     pub args: Vec<DataValue>,
 }
 
-/// How a call ends.
-#[derive(Clone, Debug, PartialEq)]
+/// How a call ends. Values are equal if their bits are.
+#[derive(Clone, Debug)]
 pub enum Ending {
     /// The results. All NaNs of a type are the same.
     Values(Vec<DataValue>),
     /// A trap.
     Trap(Stop),
+}
+
+impl PartialEq for Ending {
+    fn eq(&self, other: &Ending) -> bool {
+        match (self, other) {
+            (Ending::Values(values), Ending::Values(others)) => {
+                values.len() == others.len()
+                    && values.iter().zip(others).all(|(value, other)| value.bitwise_eq(other))
+            }
+            (Ending::Trap(stop), Ending::Trap(other)) => stop == other,
+            _ => false,
+        }
+    }
 }
 
 /// What a call does.
@@ -125,7 +141,13 @@ impl ModuleCase {
     ///
     /// If the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self) -> Result<(Effect, Executed), OracleError> {
-        interpret::interpret(self)
+        interpret::interpret(self, 0xd5)
+    }
+
+    /// Whether what the call does is the same whatever stack slots hold before they are written.
+    pub fn is_determined(&self) -> bool {
+        let [one, other] = [0xd5, 0x3a].map(|fill| interpret::interpret(self, fill).ok());
+        one.is_some() && one == other
     }
 
     /// Compiles the module for one lane, with all checks.
@@ -287,8 +309,8 @@ fn stop(trap: &Trap, image: &Image, module: &CompiledModule) -> Option<Stop> {
 /// The value, or the one NaN in place of all.
 fn canonical(value: DataValue) -> DataValue {
     match value {
-        DataValue::F32(x) if f32::from_bits(x.bits()).is_nan() => DataValue::from(f32::NAN),
-        DataValue::F64(x) if f64::from_bits(x.bits()).is_nan() => DataValue::from(f64::NAN),
+        DataValue::F32(x) if x.is_nan() => DataValue::F32(Ieee32::with_float(f32::NAN)),
+        DataValue::F64(x) if x.is_nan() => DataValue::F64(Ieee64::with_float(f64::NAN)),
         other => other,
     }
 }
@@ -301,7 +323,8 @@ impl fmt::Display for ModuleCase {
                 DataAccess::ReadWrite => "writable",
             };
             write!(f, "; data %{}, {access}, {} bytes:", datum.name, datum.bytes.len())?;
-            let shown = datum.bytes.len() - datum.bytes.iter().rev().take_while(|&&b| b == 0).count();
+            let shown =
+                datum.bytes.len() - datum.bytes.iter().rev().take_while(|&&b| b == 0).count();
             for byte in &datum.bytes[..shown] {
                 write!(f, " {byte:02x}")?;
             }
