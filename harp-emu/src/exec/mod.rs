@@ -112,7 +112,7 @@ pub(crate) enum Event<W> {
     Trap { kind: TrapKind, lanes: u64 },
 }
 
-/// Why [`run`] came back.
+/// Why a run of instructions came back.
 #[derive(Debug)]
 pub(crate) enum End<W> {
     /// As many instructions as allowed were issued.
