@@ -130,6 +130,7 @@ impl Adapter {
                 ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
                 ops.push(Operand::reg_def(vreg(*dst)));
             }
+            MInst::Undef { dst } => ops.push(Operand::any_def(vreg(*dst))),
             MInst::Join => {}
             MInst::Jump { args: jump_args, .. } => {
                 kind = Kind::Branch;
