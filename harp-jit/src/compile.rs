@@ -411,6 +411,7 @@ fn compiled(
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
