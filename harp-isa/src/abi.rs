@@ -69,17 +69,24 @@ pub enum LaneField {
     /// The lowest address that the lane's stack pointer may take in a function that looks at it. The
     /// [reserve](stack_reserve_bytes) lies below.
     StackLimit,
+    /// The address of the warp's [scratch word](LaneField::ScratchWord), the same in all its lanes.
+    ScratchAddress,
+    /// A word through which the lanes of a warp tell each other something, within a few
+    /// instructions. Of a warp's blocks, that of lane 0 has the one in use.
+    ScratchWord,
 }
 
 impl LaneField {
     /// Every field, in the order of their offsets.
-    pub const ALL: [LaneField; 6] = [
+    pub const ALL: [LaneField; 8] = [
         LaneField::Lane,
         LaneField::Warp,
         LaneField::Core,
         LaneField::GlobalIdY,
         LaneField::GlobalIdZ,
         LaneField::StackLimit,
+        LaneField::ScratchAddress,
+        LaneField::ScratchWord,
     ];
 
     /// The offset from the base of the lane's stack, in bytes.

@@ -9,6 +9,7 @@ use std::fmt;
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Signature, Type,
 };
+use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::isa::CallConv;
 
 /// An operation of the machine, written as a call in CLIF.
@@ -24,6 +25,10 @@ pub(crate) enum Intrinsic {
     GlobalId(Dimension),
     /// Its operand, of any type, which the user promises to be equal in all executing lanes.
     AssumeUniform,
+    /// Whether the operand, a truth value, holds in any executing lane.
+    Any,
+    /// The operand of some executing lane, the same one for all of them: whose, is not said.
+    OfSomeLane,
 }
 
 /// A dimension of the grid.
@@ -48,12 +53,14 @@ pub(crate) enum Variation {
     Divergent,
     /// Equal in all lanes of a warp.
     UniformInWarp,
+    /// Equal in all lanes that execute it together.
+    UniformInMask,
     /// Equal in all executing lanes whatever the operands are, at the user's word.
     AssumedUniform,
 }
 
 /// Every intrinsic with its name in CLIF and the variation of its result.
-const TABLE: [(Intrinsic, &str, Variation); 7] = [
+const TABLE: [(Intrinsic, &str, Variation); 9] = [
     (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
     (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
     (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
@@ -61,6 +68,8 @@ const TABLE: [(Intrinsic, &str, Variation); 7] = [
     (Intrinsic::GlobalId(Dimension::Y), "harp_global_id_y", Variation::Divergent),
     (Intrinsic::GlobalId(Dimension::Z), "harp_global_id_z", Variation::Divergent),
     (Intrinsic::AssumeUniform, "harp_assume_uniform", Variation::AssumedUniform),
+    (Intrinsic::Any, "harp_any", Variation::UniformInMask),
+    (Intrinsic::OfSomeLane, "harp_of_some_lane", Variation::UniformInMask),
 ];
 
 impl Intrinsic {
@@ -84,13 +93,17 @@ impl Intrinsic {
         self.row().2
     }
 
-    /// The signature for results of type `ty`: the machine's word, and for
-    /// [`AssumeUniform`](Intrinsic::AssumeUniform) the type of its operand.
+    /// The signature for results of type `ty`: the machine's word, for
+    /// [`AssumeUniform`](Intrinsic::AssumeUniform) the type of its operand. Votes are about truth
+    /// values, of type `i8`, whatever `ty` is.
     pub(crate) fn signature(self, ty: Type) -> Signature {
         let mut signature = Signature::new(CallConv::Fast);
-        if self == Intrinsic::AssumeUniform {
-            signature.params.push(AbiParam::new(ty));
-        }
+        let (operand, ty) = match self {
+            Intrinsic::AssumeUniform | Intrinsic::OfSomeLane => (Some(ty), ty),
+            Intrinsic::Any => (Some(I8), I8),
+            _ => (None, ty),
+        };
+        signature.params.extend(operand.map(AbiParam::new));
         signature.returns.push(AbiParam::new(ty));
         signature
     }

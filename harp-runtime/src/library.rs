@@ -112,6 +112,8 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
         ("L_Y", field(LaneField::GlobalIdY)),
         ("L_Z", field(LaneField::GlobalIdZ)),
         ("L_STACK_LIMIT", field(LaneField::StackLimit)),
+        ("L_SCRATCH_ADDRESS", field(LaneField::ScratchAddress)),
+        ("L_SCRATCH", field(LaneField::ScratchWord)),
         ("A_EXTENT_X", i64::from(ArgumentBlock::grid_extent(0, word))),
         ("A_EXTENT_Y", i64::from(ArgumentBlock::grid_extent(1, word))),
         ("D_COUNT", Descriptor::COUNT as i64),

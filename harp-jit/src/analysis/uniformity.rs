@@ -227,7 +227,9 @@ impl Solver<'_> {
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             return match intrinsic.variation() {
                 Variation::Divergent => Some(Cause::Intrinsic(intrinsic)),
-                Variation::UniformInWarp | Variation::AssumedUniform => None,
+                Variation::UniformInWarp | Variation::UniformInMask | Variation::AssumedUniform => {
+                    None
+                },
             };
         }
         if self.irreducible {

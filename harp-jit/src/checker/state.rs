@@ -172,6 +172,8 @@ pub(super) enum Form {
     Stack(i64),
     /// The address of a word of data in the code, which nobody writes.
     Code,
+    /// The address of the warp's scratch word.
+    Scratch,
     /// A stack address without the bits below the size of a stack.
     StackNumber,
     /// The address of the lane control block plus this.

@@ -308,6 +308,11 @@ impl Transfer<'_> {
             return;
         };
         let field = match state.fact(state.held(Places::gpr(base))).form {
+            // What one lane of the warp wrote last, in all lanes.
+            Form::Scratch if offset == 0 => {
+                fact.uniform = Where::Everywhere;
+                return;
+            }
             Form::Code => return,
             Form::LaneBlock(start) => {
                 let at =
@@ -318,6 +323,10 @@ impl Transfer<'_> {
         };
         match field {
             Some(LaneField::Warp | LaneField::Core) => fact.uniform = Where::Everywhere,
+            Some(LaneField::ScratchAddress) => {
+                fact.uniform = Where::Everywhere;
+                fact.form = Form::Scratch;
+            }
             Some(LaneField::StackLimit) => fact.form = Form::OnStack,
             _ if step.claims().read_only => {}
             _ => fact.uniform = Where::NOWHERE,

@@ -264,6 +264,18 @@ impl Emitter<'_> {
                 let dst = gpr();
                 self.lane_word(dst, *field);
             }
+            MInst::Any { .. } => {
+                let src = expect_pred(regs.next());
+                let mut gpr = || expect_gpr(regs.next());
+                let (address, temp) = (gpr(), gpr());
+                let dst = expect_pred(regs.next());
+                self.any(dst, src, address, temp);
+            }
+            MInst::OfSomeLane { .. } => {
+                let (src, address, dst) = (gpr(), gpr(), gpr());
+                self.op(Op::St { value: src, base: address, offset: 0 });
+                self.op(Op::Ld { dst, base: address, offset: 0 });
+            }
             MInst::Join => self.op(Op::Join {}),
             MInst::Trap { code } => {
                 self.code.set_trap(*code);
@@ -322,6 +334,16 @@ impl Emitter<'_> {
                 self.op(Op::Jmpr { target: self.roles.return_address() });
             }
         }
+    }
+
+    /// A vote by base instructions: all lanes clear the warp's scratch word, those where `src` holds
+    /// store its address, which is not 0, and all read it.
+    fn any(&mut self, dst: Pred, src: Pred, address: Gpr, temp: Gpr) {
+        self.op(Op::Ldi { dst: temp, imm: 0 });
+        self.op(Op::St { value: temp, base: address, offset: 0 });
+        self.guarded(src, Op::St { value: address, base: address, offset: 0 });
+        self.op(Op::Ld { dst: temp, base: address, offset: 0 });
+        self.op(Op::Rtop { dst, src: temp });
     }
 
     fn machine_inst(&mut self, index: usize, opcode: Opcode, guarded: bool, operands: &[MOperand]) {

@@ -90,6 +90,8 @@ struct Lower<'a> {
     preds: SecondaryMap<Value, Option<Reg>>,
     /// Where the position in the first dimension of the grid stays, if it is asked for.
     global_id_x: Option<Reg>,
+    /// Where the address of the warp's scratch word stays, if it is asked for.
+    scratch_address: Option<Reg>,
     /// Registers that turned out to be other registers, by index.
     aliases: Vec<Option<Reg>>,
     /// The code of the current CLIF instruction, forwards.
@@ -115,6 +117,7 @@ impl<'a> Lower<'a> {
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
             global_id_x: None,
+            scratch_address: None,
             aliases: Vec::new(),
             inst_code: Vec::new(),
             block_code: Vec::new(),
@@ -364,6 +367,19 @@ impl<'a> Lower<'a> {
                 let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
                 self.promised_uniform(given)
             }
+            Intrinsic::Any => {
+                let operand = self.func.dfg.inst_args(inst)[0];
+                let any = self.any(operand);
+                self.define_pred(value, any);
+                return Ok(());
+            }
+            Intrinsic::OfSomeLane => {
+                let src = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
+                let address = self.scratch_address();
+                let dst = self.vcode.new_reg(RegClass::Gpr);
+                self.inst_code.push(MInst::OfSomeLane { dst, src, address });
+                dst
+            }
         };
         self.define_gpr(value, reg);
         Ok(())
@@ -396,6 +412,27 @@ impl<'a> Lower<'a> {
                 self.vcode.promises.read_only.insert(loaded);
             }
         }
+    }
+
+    /// Whether the truth value holds in any executing lane.
+    fn any(&mut self, operand: Value) -> Reg {
+        let src = self.value_pred(operand);
+        let dst = self.vcode.new_reg(RegClass::Pred);
+        if self.arch.has_extension() {
+            let operands = [MOperand::Def(dst), MOperand::Use(src)];
+            self.emit_op(harp_isa::Opcode::Anyp, operands);
+        } else {
+            let address = self.scratch_address();
+            let temp = self.vcode.new_reg(RegClass::Gpr);
+            self.inst_code.push(MInst::Any { dst, src, address, temp });
+        }
+        dst
+    }
+
+    /// The address of the warp's scratch word, which is found out once, at the function's entry.
+    fn scratch_address(&mut self) -> Reg {
+        let vcode = &mut self.vcode;
+        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
     }
 
     fn lane_word(&mut self, field: LaneField) -> Reg {

@@ -120,6 +120,16 @@ impl Adapter {
                 }
                 ops.extend(args.iter().map(fixed_use));
             }
+            MInst::Any { dst, src, address, temp } => {
+                // Written before the others are read for the last time.
+                let temp = Operand::reg_temp(vreg(*temp));
+                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
+                ops.extend([temp, Operand::reg_def(vreg(*dst))]);
+            }
+            MInst::OfSomeLane { dst, src, address } => {
+                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
+                ops.push(Operand::reg_def(vreg(*dst)));
+            }
             MInst::Join => {}
             MInst::Jump { args: jump_args, .. } => {
                 kind = Kind::Branch;

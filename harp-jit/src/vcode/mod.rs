@@ -147,6 +147,11 @@ pub(crate) enum MInst {
     Const { dst: Reg, value: i64 },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
+    /// Whether `src` holds in any executing lane, by way of the warp's scratch word at `address`.
+    /// `temp` is changed.
+    Any { dst: Reg, src: Reg, address: Reg, temp: Reg },
+    /// The `src` of some executing lane, in all of them, by way of the warp's scratch word.
+    OfSomeLane { dst: Reg, src: Reg, address: Reg },
     /// Reconvergence: the first instruction of a join block.
     Join,
     /// Stops the launch.
@@ -201,6 +206,12 @@ impl MInst {
             MInst::TailCall { callee, args, .. } => {
                 callee.reg_mut().into_iter().for_each(&mut rewrite);
                 args.iter_mut().for_each(|(reg, _)| rewrite(reg));
+            }
+            MInst::Any { dst, src, address, temp } => {
+                [src, address, temp, dst].into_iter().for_each(rewrite);
+            }
+            MInst::OfSomeLane { dst, src, address } => {
+                [src, address, dst].into_iter().for_each(rewrite);
             }
             MInst::Jump { args, .. } => args.iter_mut().for_each(rewrite),
             MInst::CondBr { condition, .. } => rewrite(condition),
@@ -386,6 +397,10 @@ impl fmt::Display for MInst {
             }
             MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
             MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
+            MInst::Any { dst, src, address, .. } => write!(f, "any {dst}, {src} at {address}"),
+            MInst::OfSomeLane { dst, src, address } => {
+                write!(f, "of_some_lane {dst}, {src} at {address}")
+            }
             MInst::Join => f.write_str("join"),
             MInst::Trap { code } => write!(f, "trap {code}"),
             MInst::Jump { target, args } => {

@@ -51,11 +51,15 @@ clone_test:
 
 /* All lanes from here on. A lane's stack is the one of its first work-item's number. */
 lane_start:
-        add %item, %item, %fp
         ld %r2, %r3, D_STACK_SHIFT
+        shl %ra, %item, %r2
+        add %item, %item, %fp
         shl %sp, %item, %r2
         ld %r2, %r3, D_STACKS
+        add %ra, %ra, %r2               /* %ra: the lane control block of the warp's lane 0 */
         add %sp, %sp, %r2               /* %sp: the lane control block, at the stack's base */
+        addi %ra, %ra, L_SCRATCH
+        st %ra, %sp, L_SCRATCH_ADDRESS
         st %fp, %sp, L_LANE
         st %r1, %sp, L_WARP
         st %r0, %sp, L_CORE

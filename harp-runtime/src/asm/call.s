@@ -11,6 +11,8 @@ runtime.boot:
         ld %sp, %base, C_STACK
         ld %r0, %base, C_LIMIT
         st %r0, %sp, L_STACK_LIMIT
+        addi %r0, %sp, L_SCRATCH
+        st %r0, %sp, L_SCRATCH_ADDRESS
         ldi %r0, #0
         st %r0, %sp, L_LANE
         st %r0, %sp, L_WARP

@@ -42,7 +42,8 @@ impl TestKernel {
     fn new(arch: ArchId, text: &str, params: &[ParamType]) -> TestKernel {
         let word = arch.word();
         let mut definitions = vec![("K", i64::from(STACK_BYTES.ilog2()))];
-        let names = ["LANE", "WARP", "CORE", "Y", "Z", "LIMIT"];
+        let names =
+            ["LANE", "WARP", "CORE", "Y", "Z", "LIMIT", "SCRATCH_ADDRESS", "SCRATCH_WORD"];
         for (field, name) in LaneField::ALL.into_iter().zip(names) {
             definitions.push((name, field.offset(word).into()));
         }
