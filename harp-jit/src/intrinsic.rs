@@ -6,10 +6,10 @@
 
 use std::fmt;
 
+use cranelift_codegen::ir::types::{I8, INVALID};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Signature, Type,
 };
-use cranelift_codegen::ir::types::{I8, INVALID};
 use cranelift_codegen::isa::CallConv;
 
 /// An operation of the machine, written as a call in CLIF.
