@@ -25,6 +25,7 @@ use code::CodeBuffer;
 use communication::ShuffleTemps;
 use frame::Frame;
 pub(crate) use frame::lane_stack_bytes;
+pub(crate) use layout::turn_branches;
 pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
 
 /// Machine instructions of one function, to be placed next to others.
