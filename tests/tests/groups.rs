@@ -471,7 +471,7 @@ fn locks_are_taken_by_one_lane_after_the_other() {
         let data = b.param(ParamType::Pointer);
         let (i, word) = (b.global_id(0), b.word_int());
         let [zero, one] = [0, 1].map(|value| b.ins().iconst(word, value));
-        let third = b.ins().urem_imm(i, 3);
+        let third = b.ins().urem_imm_u(i, 3);
         b.if_then(third, |b| {
             b.for_each_active_lane(|b| {
                 b.while_loop(|b| b.compare_exchange_elem(zero, one, data, zero), |_| {});
