@@ -5,20 +5,22 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
+use harp_isa::abi::KernelEntry;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
+use crate::checker::Entry;
 use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::CompiledFunction;
+use crate::function::{self, CompiledFunction, Skeleton};
 use crate::kernel::{CompileStats, Kernel};
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VCode};
-use crate::{isel, legalize};
+use crate::vcode::{MInst, VBlock, VCode};
+use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -212,10 +214,12 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let (func, plan, vcode) = select(func, unit)?;
+    let (func, plan, mut vcode) = select(func, unit)?;
+    emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
+    let stack = lane_stack(&vcode, unit);
+    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -223,7 +227,24 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(&plan, &vcode, &allocated)
     };
-    Ok(compiled(unit, vcode, emitted, stats))
+    let compiled = compiled(unit, vcode, emitted, stats);
+    if options.verify {
+        check_code(&compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
+/// not matter, so it is placed alone.
+fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
+    let name = compiled.name();
+    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    placed.iter().try_for_each(|code| {
+        code.check().map_err(|error| CompileError::Internal {
+            stage: "the check of the machine code",
+            message: format!("`{name}`: {error}\n{}", code.disassembly()),
+        })
+    })
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
@@ -234,6 +255,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), Co
     let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
 
     legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
     let (func, plan) = match options.execution {
         Execution::Simt => manage_divergence(func, unit)?,
@@ -315,7 +337,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
 }
 
 /// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
-/// knows.
+/// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = flags(options);
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
@@ -329,6 +351,11 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
     context.remove_constant_phis(&flags).map_err(internal)?;
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
+        context.compute_loop_analysis();
+        if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
+            context.compute_cfg();
+            context.compute_domtree();
+        }
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
     }
     Ok(context.func)
@@ -394,14 +421,34 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
     CompiledFunction {
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
         stats,
+        skeleton,
+    }
+}
+
+/// What the checker is told besides notes on instructions.
+fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let uniform = match unit.entry {
+        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Function => Vec::new(),
+    };
+    Skeleton {
+        entry: Entry {
+            single_lane: unit.options.execution == Execution::SingleLane,
+            uniform,
+            ..emitted.entry.clone()
+        },
+        successors: vcode.blocks.iter().map(successors).collect(),
     }
 }

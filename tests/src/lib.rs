@@ -4,8 +4,10 @@ pub mod base_forms;
 pub mod functions;
 pub mod fuzzing;
 pub mod generate;
+pub mod harpbench;
 pub mod kernels;
 pub mod oracle;
+pub mod quality;
 pub mod workloads;
 
 /// The README's examples, compiled and run.

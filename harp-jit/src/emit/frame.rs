@@ -16,7 +16,7 @@
 //! Everything is addressed from the stack pointer, which does not move between prolog and epilog, so no
 //! frame pointer is needed. A function that needs nothing of it has no frame and no prolog.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
@@ -25,6 +25,9 @@ use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
 use super::Emitter;
 use crate::regalloc::{Allocated, Location, Step};
 use crate::vcode::{FrameNeeds, FrameWord, MInst, MOperand, VCode};
+
+/// The most general registers that a machine has.
+const MAX_GPRS: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Frame {
@@ -38,14 +41,11 @@ pub(super) struct Frame {
 impl Frame {
     pub(super) fn new(vcode: &VCode, allocated: &Allocated, arch: ArchId) -> Frame {
         let roles = RegisterRoles::new(arch);
-        let callee_saved: BTreeSet<Gpr> = roles.callee_saved().collect();
-        let mut saved = BTreeSet::new();
+        let mut touched = [false; MAX_GPRS];
         let mut changes_return_address = false;
         let mut touch = |location: Location| {
-            if let Location::Gpr(reg) = location
-                && callee_saved.contains(&reg)
-            {
-                saved.insert(reg);
+            if let Location::Gpr(reg) = location {
+                touched[usize::from(reg)] = true;
             }
         };
         for (id, _) in vcode.blocks() {
@@ -66,7 +66,7 @@ impl Frame {
             word: arch.word(),
             needs: vcode.frame,
             spills: allocated.slots(),
-            saved: saved.into_iter().collect(),
+            saved: roles.callee_saved().filter(|&reg| touched[usize::from(reg)]).collect(),
             saves_return_address: true,
         };
         frame.saves_return_address =
@@ -131,6 +131,23 @@ impl Frame {
     /// The offset from the stack pointer of the place `offset` among the stack slots, in bytes.
     pub(super) fn stack_slot_offset(&self, offset: i64) -> i64 {
         self.spill_offset(self.spills + self.saved.len() as u32).wrapping_add(offset)
+    }
+
+    /// The bytes of spill slots and saved registers, counted from the stack pointer at the entry.
+    pub(super) fn private(&self) -> Vec<Range<i64>> {
+        let base = -self.bytes().cast_signed();
+        let saved = u32::try_from(self.saved.len()).expect("registers have numbers of 8 bits");
+        let kept = base + self.spill_offset(0)..base + self.spill_offset(self.spills + saved);
+        let link = -self.return_address_depth();
+        let link = link..link + self.word_bytes().cast_signed();
+        if self.saves_return_address { vec![kept, link] } else { vec![kept] }
+    }
+
+    /// Where the prolog keeps registers for a moment, counted likewise.
+    pub(super) fn scratch(&self) -> Range<i64> {
+        let word = self.word_bytes().cast_signed();
+        let near = self.return_address_depth().min(stack_reserve_bytes(self.word).into());
+        -near - word..0
     }
 
     /// The offset of an argument or result from the stack pointer, in bytes.

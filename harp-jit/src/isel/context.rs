@@ -56,7 +56,7 @@ impl Lower<'_> {
             }
             InstructionData::Call { .. } => {
                 let known = Intrinsic::of_call(self.func, inst);
-                matches!(known, Some(Intrinsic::Any | Intrinsic::Undef))
+                matches!(known, Some(Intrinsic::Any | Intrinsic::All | Intrinsic::Undef))
             }
             _ => false,
         }

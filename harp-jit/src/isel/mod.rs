@@ -27,6 +27,7 @@ use crate::symbols::Symbols;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;
+mod communication;
 mod context;
 mod order;
 mod reasons;
@@ -167,6 +168,7 @@ impl<'a> Lower<'a> {
                 self.terminator(current, clif, plan, order, block)?;
             } else if self.is_wanted(current) {
                 self.inst(current, clif)?;
+                self.promise(current);
             }
             self.flush(func.srcloc(current));
             inst = func.layout.prev_inst(current);
@@ -271,7 +273,7 @@ impl<'a> Lower<'a> {
         let data = &self.func.dfg.insts[inst];
         let opcode = data.opcode();
         if opcode.is_call() {
-            return Intrinsic::of_call(self.func, inst).is_none();
+            return Intrinsic::of_call(self.func, inst).is_none_or(Intrinsic::has_effect);
         }
         let traps = match data.memflags_data(&self.func.dfg) {
             Some(flags) => flags.trap_code().is_some(),
@@ -346,7 +348,8 @@ impl<'a> Lower<'a> {
         inst: Inst,
         block: Block,
     ) -> Result<(), Unsupported> {
-        let value = self.func.dfg.first_result(inst);
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        let Some(value) = result else { return self.communication(intrinsic, inst, block) };
         let reg = match intrinsic {
             Intrinsic::LaneId => self.lane_word(LaneField::Lane),
             Intrinsic::WarpId => self.lane_word(LaneField::Warp),
@@ -363,9 +366,12 @@ impl<'a> Lower<'a> {
             Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
             Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
             Intrinsic::Undef => self.undef(RegClass::Gpr),
-            Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
+            Intrinsic::AssumeUniform => {
+                let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
+                self.promised_uniform(given)
+            }
             Intrinsic::Any => {
-                let operand = self.func.dfg.inst_args(inst)[0];
+                let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
                 let any = self.any(operand);
                 self.define_pred(value, any);
                 return Ok(());
@@ -377,14 +383,43 @@ impl<'a> Lower<'a> {
                 self.inst_code.push(MInst::OfSomeLane { dst, src, address });
                 dst
             }
+            other => return self.communication(other, inst, block),
         };
         self.define_gpr(value, reg);
         Ok(())
     }
 
+    /// A copy that is uniform, if the promise holds. Without a copy the promise would be one about the
+    /// original everywhere.
+    fn promised_uniform(&mut self, given: Reg) -> Reg {
+        if self.execution == Execution::SingleLane {
+            return given;
+        }
+        let copy = self.vcode.new_reg(RegClass::Gpr);
+        let operands = [MOperand::Def(copy), MOperand::Use(given), MOperand::Imm(0)];
+        self.emit_op(harp_isa::Opcode::Ori, operands);
+        self.vcode.promises.uniform.insert(copy);
+        copy
+    }
+
+    /// Keeps what the flags of an access to memory say.
+    fn promise(&mut self, inst: Inst) {
+        let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
+        if !flags.is_some_and(|flags| flags.readonly()) {
+            return;
+        }
+        for inst in &self.inst_code {
+            if let MInst::Op { opcode, operands, .. } = inst
+                && opcode.flags().contains(harp_isa::OpcodeFlags::LOAD)
+                && let Some(&MOperand::Def(loaded)) = operands.first()
+            {
+                self.vcode.promises.read_only.insert(loaded);
+            }
+        }
+    }
+
     /// Whether the truth value holds in any executing lane.
-    fn any(&mut self, operand: Value) -> Reg {
-        let src = self.value_pred(operand);
+    fn any(&mut self, src: Reg) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Pred);
         if self.arch.has_extension() {
             let operands = [MOperand::Def(dst), MOperand::Use(src)];
