@@ -11,13 +11,15 @@ use crate::builder::{KernelSource, word_int};
 use crate::divergence::{self, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::CompiledFunction;
+use crate::function::{CompiledFunction, Linked};
 use crate::kernel::{CompileStats, Kernel};
+use crate::legalize::FloatCode;
+use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VCode};
+use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -114,7 +116,15 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
+    /// Where it finds library routines; none for a routine.
+    pub(crate) library: Option<&'a Library>,
     pub(crate) options: &'a CompileOptions,
+}
+
+impl Unit<'_> {
+    fn float_code(&self) -> FloatCode {
+        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
 }
 
 impl KernelSource {
@@ -126,8 +136,11 @@ impl KernelSource {
     /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
     /// is too large for the machine.
     pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let entry = compile_kernel(self, options, &PlainNames)?;
-        Kernel::new(self, &entry, &[], Vec::new())
+        let library = Library::new(self.arch(), options);
+        let entry = compile_kernel(self, options, &PlainNames, &library)?;
+        let routines = library.routines(entry.references())?;
+        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
+        Kernel::new(self, &entry, &routines, Vec::new())
     }
 }
 
@@ -136,6 +149,7 @@ pub(crate) fn compile_kernel(
     source: &KernelSource,
     options: &CompileOptions,
     symbols: &dyn Symbols,
+    library: &Library,
 ) -> Result<CompiledFunction, CompileError> {
     let unit = Unit {
         name: source.name(),
@@ -143,6 +157,7 @@ pub(crate) fn compile_kernel(
         entry: EntryKind::Kernel,
         sources: source.sources(),
         symbols,
+        library: Some(library),
         options,
     };
     compile(source.finished()?, unit)
@@ -150,7 +165,8 @@ pub(crate) fn compile_kernel(
 
 /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
 ///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads.
+/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
+/// that the function refers to come with the module that it is put into.
 ///
 /// # Errors
 ///
@@ -169,6 +185,7 @@ pub fn compile_function(
             entry: EntryKind::Function,
             sources: &SourceMap::new(),
             symbols: &PlainNames,
+            library: Some(&Library::new(arch, options)),
             options,
         },
     )
@@ -202,6 +219,7 @@ pub fn compile_stages(
         entry: EntryKind::Function,
         sources,
         symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
         options,
     };
     let (func, _, vcode) = select(func, unit)?;
@@ -215,8 +233,14 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let (func, plan, mut vcode) = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
-    let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
+    let routines = unit.library.map(|library| library.routines(vcode.references()));
+    let routines = routines.transpose()?.unwrap_or_default();
+    let unchecked_stack = |callee: &str| {
+        let routine = routines.iter().find(|routine| routine.name == callee);
+        routine.map_or_else(|| unit.symbols.unchecked_stack(callee), |r| r.unchecked_stack())
+    };
+    let lane_stack = lane_stack(&vcode, unit, &unchecked_stack);
+    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack, &unchecked_stack)
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -292,12 +316,25 @@ fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
     Ok(plan)
 }
 
-fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
+/// Kernels that call nothing that looks at the stack's limit get the stack that they need.
+fn lane_stack(
+    vcode: &VCode,
+    unit: Unit<'_>,
+    unchecked_stack: &dyn Fn(&str) -> Option<u64>,
+) -> LaneStack {
     let bytes = unit.options.stack_bytes;
-    let calls = || vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    let is_known = |callee: &Callee| match callee {
+        Callee::Symbol { symbol, .. } => unchecked_stack(&vcode.symbols[symbol.index()]).is_some(),
+        Callee::Register(_) => false,
+    };
+    let calls_unknown =
+        |inst: &MInst| matches!(inst, MInst::Call { callee, .. } if !is_known(callee));
     match unit.entry {
         EntryKind::Function => LaneStack::OfFunction { bytes },
-        EntryKind::Kernel => LaneStack::OfKernel { shared: calls().then_some(bytes) },
+        EntryKind::Kernel => {
+            let shared = vcode.insts.iter().any(calls_unknown).then_some(bytes);
+            LaneStack::OfKernel { shared }
+        }
     }
 }
 
@@ -316,7 +353,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution)
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     verify(&func, name, options, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }
