@@ -235,11 +235,13 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let routines = unit.library.map(|library| library.routines(vcode.references()));
     let routines = routines.transpose()?.unwrap_or_default();
-    let unchecked_stack = |callee: &str| {
-        let routine = routines.iter().find(|routine| routine.name == callee);
-        routine.map_or_else(|| unit.symbols.unchecked_stack(callee), |r| r.unchecked_stack())
+    let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
+    let unchecked_stack = |callee: &str| match routine(callee) {
+        Some(routine) => routine.unchecked_stack(),
+        None => unit.symbols.unchecked_stack(callee),
     };
-    let lane_stack = lane_stack(&vcode, unit, &unchecked_stack);
+    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let lane_stack = lane_stack(&vcode, unit, &independent);
     let emitted = emit::emit(&vcode, &allocated, arch, lane_stack, &unchecked_stack)
         .map_err(|e| e.explain(name))?;
 
@@ -316,23 +318,21 @@ fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
     Ok(plan)
 }
 
-/// Kernels that call nothing that looks at the stack's limit get the stack that they need.
-fn lane_stack(
-    vcode: &VCode,
-    unit: Unit<'_>,
-    unchecked_stack: &dyn Fn(&str) -> Option<u64>,
-) -> LaneStack {
+/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
+/// not look for it, so a kernel that calls no others gets the stack that it needs.
+fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
     let bytes = unit.options.stack_bytes;
-    let is_known = |callee: &Callee| match callee {
-        Callee::Symbol { symbol, .. } => unchecked_stack(&vcode.symbols[symbol.index()]).is_some(),
-        Callee::Register(_) => false,
+    let depends = |inst: &MInst| match inst {
+        MInst::Call { callee: Callee::Symbol { symbol, .. }, .. } => {
+            !independent(&vcode.symbols[symbol.index()])
+        }
+        MInst::Call { .. } => true,
+        _ => false,
     };
-    let calls_unknown =
-        |inst: &MInst| matches!(inst, MInst::Call { callee, .. } if !is_known(callee));
     match unit.entry {
         EntryKind::Function => LaneStack::OfFunction { bytes },
         EntryKind::Kernel => {
-            let shared = vcode.insts.iter().any(calls_unknown).then_some(bytes);
+            let shared = vcode.insts.iter().any(depends).then_some(bytes);
             LaneStack::OfKernel { shared }
         }
     }

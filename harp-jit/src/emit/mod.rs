@@ -49,8 +49,8 @@ pub(crate) struct StackUse {
 /// How functions are emitted that find the lane control block and the end of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneStack {
-    /// A kernel, which is given the stack that it needs; with functions that look at the stack's limit,
-    /// or might, of the size given.
+    /// A kernel, which is given the stack that it needs; if it calls functions that look for the lane
+    /// control block, or might, one of the size given.
     OfKernel { shared: Option<u32> },
     /// A function on a stack of this many bytes.
     OfFunction { bytes: u32 },
