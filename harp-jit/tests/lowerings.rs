@@ -80,20 +80,20 @@ fn sizes_of_float_operations() {
         f32 fadd                               2             2            73             2
         f32 fmul                               2             2            73             2
         f32 fdiv                               2             2            73             2
-        f32 sqrt                           6+119             2         6+128             2
+        f32 sqrt                           6+118             2         6+119             2
         f32 fma                            6+489             4         6+116             4
-        f32 fmin                              42             2            40             5
+        f32 fmin                              42             2            36             5
         f32 fcmp lt                           37             3            24             5
-        f32 floor                             45             8            42            11
-        f32 nearest                           55            23            53            17
+        f32 floor                             45             8            35            11
+        f32 nearest                           55            23            44            17
         f32 fcvt_to_sint_sat.i32              26             2            39             9
         f32 fcvt_to_uint_sat.i32              39             2            42             8
         f64 fadd                           6+537         6+345             2             2
-        f64 fmul                           6+719         6+417             2             2
+        f64 fmul                           6+738         6+415             2             2
         f64 fdiv                           6+663         6+463             2             2
-        f64 sqrt                           6+369         6+255         6+136             2
-        f64 fma                          14+1641         6+980         6+490             4
-        f64 fmin                             109            76            44             2
+        f64 sqrt                           6+367         6+253         6+132             2
+        f64 fma                          14+1641         6+980         6+484             4
+        f64 fmin                             107            74            42             2
         f64 fcmp lt                          138            76            31             3
         f64 floor                             99            75            46             9
         f64 nearest                          145            97            64            21
@@ -527,40 +527,31 @@ fn atomic_accesses_to_parts_of_words() {
         }",
         expect![[r#"
             f:
-                 0  addi %r14 %r14 #0xfffffffffffffffc;
-                 4  st %r8 %r14 #0x0;
-                 8  andi %r3 %r0 #0x3;
-                 c  xor %r5 %r0 %r3 ;
-                10  andi %r2 %r1 #0xff;
-                14  shli %r1 %r3 #0x3;
-                18  andi %r0 %r1 #0x1f;
-                1c  shl %r0 %r2 %r0 ;
-                20  amoor %r0 %r5 %r0 ;
-                24  ld %r3 %r5 #0x0;
-                28  ldi %r2 #0xff;
-                2c  andi %r4 %r1 #0x1f;
-                30  shl %r2 %r2 %r4 ;
-                34  andi %r4 %r1 #0x1f;
-                38  shr %r4 %r0 %r4 ;
-                3c  jmpi #0x4;  ; to 44
-                40  ori %r3 %r6 #0x0;
-                44  not %r0 %r2 ;
-                48  and %r6 %r3 %r0 ;
-                4c  andi %r0 %r1 #0x1f;
-                50  shr %r0 %r3 %r0 ;
-                54  add %r7 %r0 %r4 ;
-                58  andi %r7 %r7 #0xff;
-                5c  andi %r8 %r1 #0x1f;
-                60  shl %r7 %r7 %r8 ;
-                64  or %r7 %r6 %r7 ;
-                68  ori %r6 %r3 #0x0;
-                6c  cas %r6 %r5 %r7 ;
-                70  eqp @p0 %r6 %r3 ;
-                74  @p0 ? jmpi #0x4;  ; to 7c
-                78  jmpi #0xffffffffffffffc4;  ; to 40
-                7c  ld %r8 %r14 #0x0;
-                80  addi %r14 %r14 #0x4;
-                84  jmpr %r15 ;
+                 0  andi %r2 %r0 #0x3;
+                 4  xor %r4 %r0 %r2 ;
+                 8  andi %r0 %r1 #0xff;
+                 c  shli %r1 %r2 #0x3;
+                10  shl %r0 %r0 %r1 ;
+                14  amoor %r0 %r4 %r0 ;
+                18  ld %r7 %r4 #0x0;
+                1c  ldi %r2 #0xff;
+                20  shl %r2 %r2 %r1 ;
+                24  shr %r3 %r0 %r1 ;
+                28  jmpi #0x4;  ; to 30
+                2c  ori %r7 %r5 #0x0;
+                30  not %r0 %r2 ;
+                34  and %r5 %r7 %r0 ;
+                38  shr %r0 %r7 %r1 ;
+                3c  add %r6 %r0 %r3 ;
+                40  andi %r6 %r6 #0xff;
+                44  shl %r6 %r6 %r1 ;
+                48  or %r6 %r5 %r6 ;
+                4c  ori %r5 %r7 #0x0;
+                50  cas %r5 %r4 %r6 ;
+                54  eqp @p0 %r5 %r7 ;
+                58  @p0 ? jmpi #0x4;  ; to 60
+                5c  jmpi #0xffffffffffffffcc;  ; to 2c
+                60  jmpr %r15 ;
         "#]],
     );
 }
