@@ -13,13 +13,15 @@ use crate::checker::Entry;
 use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::{self, CompiledFunction, Skeleton};
+use crate::function::{self, CompiledFunction, Linked, Skeleton};
 use crate::kernel::{CompileStats, Kernel};
+use crate::legalize::FloatCode;
+use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VBlock, VCode};
+use crate::vcode::{Callee, MInst, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -116,7 +118,15 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
+    /// Where it finds library routines; none for a routine.
+    pub(crate) library: Option<&'a Library>,
     pub(crate) options: &'a CompileOptions,
+}
+
+impl Unit<'_> {
+    fn float_code(&self) -> FloatCode {
+        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
 }
 
 impl KernelSource {
@@ -128,8 +138,11 @@ impl KernelSource {
     /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
     /// is too large for the machine.
     pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let entry = compile_kernel(self, options, &PlainNames)?;
-        Kernel::new(self, &entry, &[], Vec::new())
+        let library = Library::new(self.arch(), options);
+        let entry = compile_kernel(self, options, &PlainNames, &library)?;
+        let routines = library.routines(entry.references())?;
+        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
+        Kernel::new(self, &entry, &routines, Vec::new())
     }
 }
 
@@ -138,6 +151,7 @@ pub(crate) fn compile_kernel(
     source: &KernelSource,
     options: &CompileOptions,
     symbols: &dyn Symbols,
+    library: &Library,
 ) -> Result<CompiledFunction, CompileError> {
     let unit = Unit {
         name: source.name(),
@@ -145,6 +159,7 @@ pub(crate) fn compile_kernel(
         entry: EntryKind::Kernel,
         sources: source.sources(),
         symbols,
+        library: Some(library),
         options,
     };
     compile(source.finished()?, unit)
@@ -152,7 +167,8 @@ pub(crate) fn compile_kernel(
 
 /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
 ///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads.
+/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
+/// that the function refers to come with the module that it is put into.
 ///
 /// # Errors
 ///
@@ -171,6 +187,7 @@ pub fn compile_function(
             entry: EntryKind::Function,
             sources: &SourceMap::new(),
             symbols: &PlainNames,
+            library: Some(&Library::new(arch, options)),
             options,
         },
     )
@@ -204,6 +221,7 @@ pub fn compile_stages(
         entry: EntryKind::Function,
         sources,
         symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
         options,
     };
     let (func, _, vcode) = select(func, unit)?;
@@ -217,8 +235,15 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let (func, plan, mut vcode) = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
-    let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let stack = lane_stack(&vcode, unit);
+    let routines = unit.library.map(|library| library.routines(vcode.references()));
+    let routines = routines.transpose()?.unwrap_or_default();
+    let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
+    let unchecked_stack = |callee: &str| match routine(callee) {
+        Some(routine) => routine.unchecked_stack(),
+        None => unit.symbols.unchecked_stack(callee),
+    };
+    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let stack = lane_stack(&vcode, unit, &independent);
     let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
@@ -306,12 +331,23 @@ fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan),
     Ok((func, plan))
 }
 
-fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
+/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
+/// not look for it, so a kernel that calls no others gets the stack that it needs.
+fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
     let bytes = unit.options.stack_bytes;
-    let calls = || vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    let depends = |inst: &MInst| match inst {
+        MInst::Call { callee: Callee::Symbol { symbol, .. }, .. } => {
+            !independent(&vcode.symbols[symbol.index()])
+        }
+        MInst::Call { .. } => true,
+        _ => false,
+    };
     match unit.entry {
         EntryKind::Function => LaneStack::OfFunction { bytes },
-        EntryKind::Kernel => LaneStack::OfKernel { shared: calls().then_some(bytes) },
+        EntryKind::Kernel => {
+            let shared = vcode.insts.iter().any(depends).then_some(bytes);
+            LaneStack::OfKernel { shared }
+        }
     }
 }
 
@@ -330,7 +366,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution)
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     verify(&func, name, options, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }

@@ -71,6 +71,12 @@ impl CompiledFunction {
         self.stats
     }
 
+    /// Bytes of stack that it may use, with all that it calls, without a look at the stack's limit; none
+    /// if it does look.
+    pub(crate) fn unchecked_stack(&self) -> Option<u64> {
+        self.stack.total.filter(|_| !self.stack.checks)
+    }
+
     fn unplaced(&self) -> Unplaced<'_> {
         Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
     }
