@@ -6,7 +6,7 @@ use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::checker::{self, Bytes, CodeError, Entry, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -38,6 +38,8 @@ pub(crate) struct Skeleton {
     pub(crate) entry: Entry,
     /// The successors of each block.
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes on.
+    pub(crate) passes: Vec<Passes>,
 }
 
 impl CompiledFunction {
@@ -91,9 +93,10 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
-            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+            record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
                 entry,
                 successors,
+                passes,
                 notes: placed.notes,
             }),
         }
