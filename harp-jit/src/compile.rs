@@ -5,13 +5,15 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
+use harp_isa::abi::KernelEntry;
 
-use crate::analysis::{Params, Uniformity};
+use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::divergence::{self, Plan};
+use crate::checker::Entry;
+use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::{CompiledFunction, Linked};
+use crate::function::{self, CompiledFunction, Linked, Skeleton};
 use crate::kernel::{CompileStats, Kernel};
 use crate::legalize::FloatCode;
 use crate::library::Library;
@@ -19,7 +21,7 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{Callee, MInst, VCode};
+use crate::vcode::{Callee, MInst, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -241,8 +243,8 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         None => unit.symbols.unchecked_stack(callee),
     };
     let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
-    let lane_stack = lane_stack(&vcode, unit, &independent);
-    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack, &unchecked_stack)
+    let stack = lane_stack(&vcode, unit, &independent);
+    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -250,7 +252,24 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(&plan, &vcode, &allocated)
     };
-    Ok(compiled(unit, vcode, emitted, stats))
+    let compiled = compiled(unit, vcode, emitted, stats);
+    if options.verify {
+        check_code(&compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
+/// not matter, so it is placed alone.
+fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
+    let name = compiled.name();
+    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    placed.iter().try_for_each(|code| {
+        code.check().map_err(|error| CompileError::Internal {
+            stage: "the check of the machine code",
+            message: format!("`{name}`: {error}\n{}", code.disassembly()),
+        })
+    })
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
@@ -263,9 +282,9 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), Co
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
-    let plan = match options.execution {
-        Execution::Simt => plan(&mut func, unit)?,
-        Execution::SingleLane => Plan::default(),
+    let (func, plan) = match options.execution {
+        Execution::Simt => manage_divergence(func, unit)?,
+        Execution::SingleLane => (func, Plan::default()),
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
@@ -288,34 +307,28 @@ fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
     Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
 }
 
-/// Decides how each branch is executed, and inserts the join blocks.
-fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
+/// Manages divergence: rearranges control flow and decides how each branch is executed.
+fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan), CompileError> {
     let Unit { name, options, .. } = unit;
     let params = match unit.entry {
         EntryKind::Kernel => Params::Uniform,
         EntryKind::Function => Params::Divergent,
     };
-    let uniformity = Uniformity::compute(func, params);
-    log::debug!("uniformity of `{name}`:\n{}", uniformity.dump(func));
-    if let Some(call) = uniformity.divergent_calls().first() {
-        let why = uniformity.explain_call(func, call);
-        let what =
-            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
-        let error = Unsupported { inst: call.inst, block: call.block, what };
-        return Err(error.explain(func, unit.sources));
-    }
-    let plan = match options.divergence {
-        DivergenceStrategy::SplitJoin => divergence::plan(func, &uniformity),
+    let prepared = divergence::prepare(func, params);
+    verify(&prepared.func, name, options, "canonical control flow")?;
+    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
+    let decisions = match options.divergence {
+        DivergenceStrategy::SplitJoin => Decisions::default(),
     };
-    let plan = plan.map_err(|e| e.explain(func, unit.sources))?;
-    verify(func, name, options, "divergence planning")?;
+    let (func, plan) = prepared.manage(&decisions);
+    verify(&func, name, options, "divergence management")?;
     if options.verify {
-        divergence::check(func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence planning",
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
             message: format!("`{name}`: {error}"),
         })?;
     }
-    Ok(plan)
+    Ok((func, plan))
 }
 
 /// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
@@ -444,14 +457,34 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
     CompiledFunction {
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
         stats,
+        skeleton,
+    }
+}
+
+/// What the checker is told besides notes on instructions.
+fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let uniform = match unit.entry {
+        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Function => Vec::new(),
+    };
+    Skeleton {
+        entry: Entry {
+            single_lane: unit.options.execution == Execution::SingleLane,
+            uniform,
+            ..emitted.entry.clone()
+        },
+        successors: vcode.blocks.iter().map(successors).collect(),
     }
 }

@@ -5,6 +5,7 @@ use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
 
 use crate::builder::{KernelSource, ParamType};
+use crate::checker::CodeError;
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::source::SourcePlace;
@@ -22,6 +23,8 @@ pub struct Kernel {
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) lane_stack_bytes: u32,
+    pub(crate) uses_groups: bool,
+    pub(crate) group_bytes: u32,
     pub(crate) stats: CompileStats,
 }
 
@@ -75,6 +78,10 @@ impl Kernel {
             params: source.params().to_vec(),
             object: function::object(arch, chunks),
             lane_stack_bytes: entry.lane_stack_bytes,
+            uses_groups: source.reads_group_extents()
+                || source.group_bytes() > 0
+                || all.iter().any(|function| function.uses_groups),
+            group_bytes: source.group_bytes(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
             functions: functions_code,
@@ -107,9 +114,41 @@ impl Kernel {
         self.entry.code()
     }
 
+    /// Proves that lanes keep together as they must, in the kernel and in what came with it: see
+    /// [`FunctionCode::check`].
+    ///
+    /// # Errors
+    ///
+    /// What cannot be proved first.
+    pub fn check(&self) -> Result<(), CodeError> {
+        self.entry.check()?;
+        self.functions.iter().try_for_each(FunctionCode::check)
+    }
+
+    /// The kernel with other machine code in place of its own, for tests of what finds broken code. None
+    /// if it is not as long.
+    pub fn with_code(&self, code: &[u8]) -> Option<Kernel> {
+        let entry = self.entry.with_bytes(code)?;
+        let mut kernel = self.clone();
+        let chunks = entry.chunks(Linked::Global);
+        kernel.object.chunks.splice(..chunks.len(), chunks);
+        Some(Kernel { entry, ..kernel })
+    }
+
     /// The size of the stack that each lane needs, lane control block included: a power of two.
     pub fn lane_stack_bytes(&self) -> u32 {
         self.lane_stack_bytes
+    }
+
+    /// Whether it can only be launched with work-groups: it, or a function that came with it, asks for the
+    /// place in a group, for its memory, or waits for it.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
+    }
+
+    /// Bytes of memory that each work-group gets.
+    pub fn group_bytes(&self) -> u32 {
+        self.group_bytes
     }
 
     /// The functions of its module that came with it, then the library routines that all need.
