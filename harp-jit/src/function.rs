@@ -73,6 +73,7 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
+            uses_groups: self.uses_groups,
         }
     }
 }
@@ -109,12 +110,19 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
+    uses_groups: bool,
 }
 
 impl FunctionCode {
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it asks for its place in a work-group, for the group's memory, or waits for the group: then
+    /// it can only run in launches with work-groups.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
     }
 
     /// The machine code, with placeholders where the linker fills addresses in.
