@@ -96,6 +96,7 @@ impl CompiledFunction {
                 successors,
                 notes: placed.notes,
             }),
+            uses_groups: self.uses_groups,
         }
     }
 }
@@ -134,12 +135,19 @@ pub struct FunctionCode {
     traps: Vec<(u32, TrapCode)>,
     /// What the checker is told, if it is to check the code.
     record: Option<Record>,
+    uses_groups: bool,
 }
 
 impl FunctionCode {
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it asks for its place in a work-group, for the group's memory, or waits for the group: then
+    /// it can only run in launches with work-groups.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
     }
 
     /// The machine code, with placeholders where the linker fills addresses in.
