@@ -1,5 +1,7 @@
 //! The pipeline, from CLIF to machine code.
 
+use std::sync::Arc;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -8,10 +10,14 @@ use harp_isa::ArchId;
 
 use crate::analysis::{Params, Uniformity};
 use crate::builder::{KernelSource, word_int};
+use crate::divergence::decide::{self, Decisions, DivergenceReport, DivergenceStrategy};
+use crate::divergence::predicate::{self, Predicated};
+use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
 use crate::function::CompiledFunction;
+use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
@@ -29,16 +35,6 @@ pub enum OptLevel {
     /// redundant loads.
     #[default]
     Speed,
-}
-
-/// How branches are handled on which lanes of a warp may disagree. Branches that are uniform need
-/// nothing under any strategy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DivergenceStrategy {
-    /// `split` before the branch, `join` at its immediate post-dominator (Gupta 2016, chapter 4).
-    #[default]
-    SplitJoin,
 }
 
 /// How many lanes of a warp run the code together.
@@ -69,6 +65,9 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// How divergent branches are handled.
     pub divergence: DivergenceStrategy,
+    /// What the branches did in a run of the same kernel or function, compiled with the same options
+    /// but for the strategy. It is checked under every strategy.
+    pub profile: Option<Arc<BranchProfile>>,
     /// How many lanes run the code together.
     pub execution: Execution,
     /// The size of the stacks, lane control block included, of kernels that call functions, and of
@@ -86,6 +85,7 @@ impl Default for CompileOptions {
         CompileOptions {
             opt_level: OptLevel::default(),
             divergence: DivergenceStrategy::default(),
+            profile: None,
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
@@ -129,6 +129,50 @@ impl KernelSource {
         let entry = compile_kernel(self, options, &PlainNames)?;
         Kernel::new(self, &entry, &[], Vec::new())
     }
+}
+
+impl KernelSource {
+    /// Says how compilation with `options` would manage the divergence of the kernel's branches, why,
+    /// and what the alternatives would cost.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](KernelSource::compile), as far as these stages find out.
+    pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
+        let unit = Unit {
+            name: self.name(),
+            arch: self.arch(),
+            entry: EntryKind::Kernel,
+            sources: self.sources(),
+            symbols: &PlainNames,
+            options,
+        };
+        explain(self.finished()?, unit)
+    }
+}
+
+/// Says how [`compile_function`] with the same arguments would manage the divergence of branches, why,
+/// and what the alternatives would cost. `sources` are the places that source locations stand for.
+///
+/// # Errors
+///
+/// As [`compile_function`], as far as these stages find out.
+pub fn explain_function(
+    func: &Function,
+    arch: ArchId,
+    options: &CompileOptions,
+    sources: &SourceMap,
+) -> Result<DivergenceReport, CompileError> {
+    let name = func.name.to_string();
+    let unit = Unit {
+        name: name.strip_prefix('%').unwrap_or(&name),
+        arch,
+        entry: EntryKind::Function,
+        sources,
+        symbols: &PlainNames,
+        options,
+    };
+    explain(func, unit)
 }
 
 /// A kernel without the functions that it calls.
@@ -204,7 +248,7 @@ pub fn compile_stages(
         symbols: &PlainNames,
         options,
     };
-    let (func, _, vcode) = select(func, unit)?;
+    let Selected { func, vcode, .. } = select(func, unit)?;
     Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
 }
 
@@ -212,7 +256,7 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let (func, plan, vcode) = select(func, unit)?;
+    let Selected { func, plan, vcode, predicated, branches } = select(func, unit)?;
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
     let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
@@ -221,35 +265,51 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let stats = CompileStats {
         clif_insts,
         optimized_insts: count_insts(&func),
-        ..statistics(&plan, &vcode, &allocated)
+        ..statistics(&plan, predicated, &vcode, &allocated)
     };
-    Ok(compiled(unit, vcode, emitted, stats))
+    Ok(CompiledFunction {
+        branch_fingerprint: branches.fingerprint(),
+        ..compiled(unit, vcode, emitted, stats)
+    })
+}
+
+/// What the road's first half comes to.
+struct Selected {
+    func: Function,
+    plan: Plan,
+    vcode: VCode,
+    predicated: Predicated,
+    branches: Branches,
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
-fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), CompileError> {
-    let Unit { name, arch, options, .. } = unit;
+fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
+    let Unit { name, options, .. } = unit;
     check_options(options)?;
     let mut func = optimize(func.clone(), unit)?;
-    let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
-
     legalize::legalize(&mut func);
     verify(&func, name, options, "legalization")?;
+    let mut branches = Branches::default();
     let plan = match options.execution {
-        Execution::Simt => plan(&mut func, unit)?,
+        Execution::Simt => plan(&mut func, unit, &mut branches)?,
         Execution::SingleLane => Plan::default(),
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
-    let target = isel::Target {
-        arch,
-        entry: unit.entry,
-        execution: options.execution,
-        symbols: unit.symbols,
-    };
-    let vcode = isel::select(&func, &plan, target).map_err(|e| explain(&func, e))?;
+    let (mut vcode, blocks) = isel::select(&func, &plan, target(unit)).map_err(|error| {
+        branches.restore(&mut func);
+        error.explain(&func, unit.sources)
+    })?;
     log::debug!("VCode of `{name}`:\n{vcode}");
-    Ok((func, plan, vcode))
+    let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
+    branches.restore_in(&mut vcode);
+    branches.restore(&mut func);
+    Ok(Selected { func, plan, vcode, predicated, branches })
+}
+
+fn target(unit: Unit<'_>) -> isel::Target<'_> {
+    let Unit { arch, entry, symbols, options, .. } = unit;
+    isel::Target { arch, entry, execution: options.execution, symbols }
 }
 
 fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
@@ -260,26 +320,21 @@ fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
     Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
 }
 
-/// Decides how each branch is executed, and inserts the join blocks.
-fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
+/// Decides how each branch is executed, and inserts the join blocks. The branches of `func` have
+/// stamps for places afterwards.
+fn plan(
+    func: &mut Function,
+    unit: Unit<'_>,
+    branches: &mut Branches,
+) -> Result<Plan, CompileError> {
     let Unit { name, options, .. } = unit;
-    let params = match unit.entry {
-        EntryKind::Kernel => Params::Uniform,
-        EntryKind::Function => Params::Divergent,
-    };
-    let uniformity = Uniformity::compute(func, params);
-    log::debug!("uniformity of `{name}`:\n{}", uniformity.dump(func));
-    if let Some(call) = uniformity.divergent_calls().first() {
-        let why = uniformity.explain_call(func, call);
-        let what =
-            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
-        let error = Unsupported { inst: call.inst, block: call.block, what };
-        return Err(error.explain(func, unit.sources));
-    }
-    let plan = match options.divergence {
-        DivergenceStrategy::SplitJoin => divergence::plan(func, &uniformity),
-    };
-    let plan = plan.map_err(|e| e.explain(func, unit.sources))?;
+    let uniformity = analyse(func, unit)?;
+    *branches = Branches::stamp(func, uniformity.flow());
+    let decisions = decide(func, &uniformity, branches, unit)?;
+    let plan = divergence::plan(func, &uniformity, decisions).map_err(|error| {
+        branches.restore(func);
+        error.explain(func, unit.sources)
+    })?;
     verify(func, name, options, "divergence planning")?;
     if options.verify {
         divergence::check(func, &plan).map_err(|error| CompileError::Internal {
@@ -288,6 +343,99 @@ fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
         })?;
     }
     Ok(plan)
+}
+
+/// What is uniform in a legal function.
+fn analyse(func: &Function, unit: Unit<'_>) -> Result<Uniformity, CompileError> {
+    let params = match unit.entry {
+        EntryKind::Kernel => Params::Uniform,
+        EntryKind::Function => Params::Divergent,
+    };
+    let uniformity = Uniformity::compute(func, params);
+    log::debug!("uniformity of `{}`:\n{}", unit.name, uniformity.dump(func));
+    if let Some(call) = uniformity.divergent_calls().first() {
+        let why = uniformity.explain_call(func, call);
+        let what =
+            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
+        let error = Unsupported { inst: call.inst, block: call.block, what };
+        return Err(error.explain(func, unit.sources));
+    }
+    Ok(uniformity)
+}
+
+/// What decisions about the branches of `func` are made from.
+fn facts<'a>(
+    func: &'a Function,
+    uniformity: &'a Uniformity,
+    branches: &'a Branches,
+    unit: Unit<'a>,
+) -> Result<decide::Facts<'a>, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let profile = options.profile.as_deref();
+    profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
+    Ok(decide::Facts { name, arch, func, uniformity, branches, profile })
+}
+
+fn decide(
+    func: &Function,
+    uniformity: &Uniformity,
+    branches: &Branches,
+    unit: Unit<'_>,
+) -> Result<Decisions, CompileError> {
+    let facts = facts(func, uniformity, branches, unit)?;
+    decide::decide(facts, unit.options.divergence, || unsplit(func, branches, unit))
+}
+
+/// Code for `func` without splits, to look at.
+fn unsplit(
+    func: &Function,
+    branches: &Branches,
+    unit: Unit<'_>,
+) -> Result<(VCode, BlockIds), CompileError> {
+    isel::select(func, &Plan::default(), target(unit)).map_err(|error| {
+        let mut func = func.clone();
+        branches.restore(&mut func);
+        error.explain(&func, unit.sources)
+    })
+}
+
+/// Says how divergence is managed in a function, and what the alternatives cost.
+fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    check_options(unit.options)?;
+    let mut func = optimize(func.clone(), unit)?;
+    legalize::legalize(&mut func);
+    verify(&func, unit.name, unit.options, "legalization")?;
+    let uniformity = analyse(&func, unit)?;
+    let branches = Branches::stamp(&mut func, uniformity.flow());
+    let decisions = decide(&func, &uniformity, &branches, unit)?;
+    let code = unsplit(&func, &branches, unit)?;
+    let facts = facts(&func, &uniformity, &branches, unit)?;
+    Ok(decide::report(facts, &decisions, code, unit.sources))
+}
+
+/// Converts the regions that the plan says.
+fn predicate(
+    vcode: &mut VCode,
+    plan: &Plan,
+    blocks: &BlockIds,
+    unit: Unit<'_>,
+) -> Result<Predicated, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let internal = |message: String| CompileError::Internal { stage: "predication", message };
+    let region = |region: &decide::Region| predicate::Region {
+        head: blocks.of(region.head),
+        end: blocks.of(region.end),
+    };
+    let regions: Vec<_> = plan.predicated().iter().map(region).collect();
+    let predicated = predicate::predicate(vcode, &regions, arch)
+        .map_err(|error| internal(format!("`{name}`: {error}")))?;
+    if !regions.is_empty() {
+        log::debug!("VCode of `{name}`, predicated:\n{vcode}");
+    }
+    if options.verify {
+        vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
+    }
+    Ok(predicated)
 }
 
 fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
@@ -371,7 +519,12 @@ fn count_insts(func: &Function) -> usize {
     func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
 }
 
-fn statistics(plan: &Plan, vcode: &VCode, allocated: &Allocated) -> CompileStats {
+fn statistics(
+    plan: &Plan,
+    predicated: Predicated,
+    vcode: &VCode,
+    allocated: &Allocated,
+) -> CompileStats {
     let moves: Vec<_> = vcode
         .blocks()
         .flat_map(|(id, _)| allocated.steps(id))
@@ -385,8 +538,11 @@ fn statistics(plan: &Plan, vcode: &VCode, allocated: &Allocated) -> CompileStats
         moves: moves.len(),
         predicate_spills: moves.iter().filter(|edit| edit.is_predicate_spill()).count(),
         spill_slots: allocated.slots(),
-        branches: vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
-        divergent_branches: plan.splits().len(),
+        branches: predicated.branches
+            + vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
+        divergent_branches: plan.splits().len() + plan.predicated_divergent(),
+        predicated_branches: predicated.branches,
+        predicated_divergent_branches: plan.predicated_divergent(),
         ..CompileStats::default()
     }
 }
@@ -409,5 +565,6 @@ fn compiled(
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
         stats,
+        branch_fingerprint: 0,
     }
 }

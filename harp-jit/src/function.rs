@@ -5,6 +5,7 @@ use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
+use crate::divergence::profile::BranchId;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -24,6 +25,7 @@ pub struct CompiledFunction {
     pub(crate) lane_stack_bytes: u32,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
+    pub(crate) branch_fingerprint: u64,
 }
 
 impl CompiledFunction {
@@ -71,6 +73,8 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
+            branches: placed.branches,
+            branch_fingerprint: self.branch_fingerprint,
         }
     }
 }
@@ -107,9 +111,23 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
+    branches: Vec<(u32, BranchId)>,
+    branch_fingerprint: u64,
 }
 
 impl FunctionCode {
+    /// The branches that are executed as branches, with the byte offset of the instruction at which a
+    /// warp decides: the `split`, or the conditional jump of a uniform branch.
+    pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchId)> + '_ {
+        self.branches.iter().map(|&(offset, id)| (offset.into(), id))
+    }
+
+    /// A number that tells the branches of the function, whatever became of them, from those of
+    /// another one.
+    pub fn branch_fingerprint(&self) -> u64 {
+        self.branch_fingerprint
+    }
+
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name

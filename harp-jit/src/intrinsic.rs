@@ -119,6 +119,17 @@ impl Intrinsic {
         agree.then_some(intrinsic)
     }
 
+    /// Whether it concerns the lane that executes it alone, whichever others do.
+    pub(crate) fn is_private(self) -> bool {
+        match self {
+            Intrinsic::LaneId
+            | Intrinsic::WarpId
+            | Intrinsic::CoreId
+            | Intrinsic::GlobalId(_)
+            | Intrinsic::AssumeUniform => true,
+        }
+    }
+
     fn row(self) -> &'static (Intrinsic, &'static str, Variation) {
         TABLE.iter().find(|row| row.0 == self).expect("every intrinsic has a row")
     }

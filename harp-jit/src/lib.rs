@@ -85,9 +85,14 @@ pub use builder::{
     BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
 };
 pub use compile::{
-    CompileOptions, CompileStages, DivergenceStrategy, Execution, OptLevel, compile_function,
-    compile_stages,
+    CompileOptions, CompileStages, Execution, OptLevel, compile_function, compile_stages,
+    explain_function,
 };
+pub use divergence::decide::{
+    BranchReport, DivergenceReport, DivergenceStrategy, OddsReport, ProfileParams, RegionReport,
+    Technique,
+};
+pub use divergence::profile::{BranchCounts, BranchId, BranchProfile, ProfileError, WarpCounts};
 pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;

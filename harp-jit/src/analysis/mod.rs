@@ -4,7 +4,7 @@
 //! Nothing here changes the function. The facts hold until somebody else does.
 
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
@@ -25,6 +25,8 @@ pub(crate) struct Flow {
     dominators: DominatorTree,
     post_dominators: PostDominators,
     loops: LoopAnalysis,
+    /// The number of each block in reverse post-order.
+    positions: SecondaryMap<Block, usize>,
 }
 
 impl Flow {
@@ -34,7 +36,11 @@ impl Flow {
         let mut loops = LoopAnalysis::new();
         loops.compute(func, &cfg, &dominators);
         let post_dominators = PostDominators::compute(func, &cfg, &dominators);
-        Flow { cfg, dominators, post_dominators, loops }
+        let mut positions = SecondaryMap::new();
+        for (position, &block) in dominators.cfg_postorder().iter().rev().enumerate() {
+            positions[block] = position;
+        }
+        Flow { cfg, dominators, post_dominators, loops, positions }
     }
 
     /// The blocks in reverse post-order: each before those that it dominates.
@@ -49,6 +55,30 @@ impl Flow {
     pub(crate) fn predecessors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
         let all = self.cfg.pred_iter(block).map(|pred| pred.block);
         all.filter(|&pred| self.dominators.is_reachable(pred))
+    }
+
+    /// Where `block` comes in [`blocks`](Flow::blocks).
+    pub(crate) fn position(&self, block: Block) -> usize {
+        self.positions[block]
+    }
+
+    /// The closest block that dominates both.
+    pub(crate) fn common_dominator(&self, mut a: Block, mut b: Block) -> Block {
+        while a != b {
+            let later = if self.position(a) > self.position(b) { &mut a } else { &mut b };
+            *later = self.dominators.idom(*later).expect("the entry dominates all blocks");
+        }
+        a
+    }
+
+    /// The closest block that dominates `block`; none for the entry.
+    pub(crate) fn immediate_dominator(&self, block: Block) -> Option<Block> {
+        self.dominators.idom(block)
+    }
+
+    /// Whether a loop holds `block`.
+    pub(crate) fn is_in_loop(&self, block: Block) -> bool {
+        self.loops.innermost_loop(block).is_some()
     }
 
     fn dominates(&self, above: Block, below: Block) -> bool {

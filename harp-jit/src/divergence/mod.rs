@@ -28,6 +28,9 @@ use crate::analysis::{Flow, Uniformity, ends_in_trap, reachable};
 use crate::error::Unsupported;
 
 mod check;
+pub(crate) mod decide;
+pub(crate) mod predicate;
+pub(crate) mod profile;
 #[cfg(test)]
 mod random_tests;
 #[cfg(test)]
@@ -36,6 +39,7 @@ mod simulator;
 mod tests;
 
 pub(crate) use check::check;
+use decide::{Decisions, Region};
 
 /// A divergent branch and the block where its lanes come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub(crate) struct Plan {
     splits: Vec<Split>,
     branches: EntitySet<Inst>,
     joins: EntitySet<Block>,
+    predicated: Vec<Region>,
+    predicated_divergent: usize,
 }
 
 impl Plan {
@@ -71,6 +77,16 @@ impl Plan {
         self.splits.iter()
     }
 
+    /// The regions that are to be predicated once instructions are selected.
+    pub(crate) fn predicated(&self) -> &[Region] {
+        &self.predicated
+    }
+
+    /// How many divergent branches are in these regions.
+    pub(crate) fn predicated_divergent(&self) -> usize {
+        self.predicated_divergent
+    }
+
     fn add(&mut self, split: Split) {
         self.branches.insert(split.branch);
         self.joins.extend(split.join);
@@ -86,21 +102,31 @@ impl fmt::Display for Plan {
                 None => writeln!(f, "{branch}: split, no join")?,
             }
         }
+        for Region { head, end, .. } in &self.predicated {
+            writeln!(f, "{head} to {end}: predicated")?;
+        }
         Ok(())
     }
 }
 
-/// Plans all branches of `func`, of which `uniformity` is the facts, and inserts the join blocks. The
-/// facts do not hold for the function afterwards.
+/// Plans all branches of `func`, of which `uniformity` is the facts, as `decisions` say, and inserts
+/// the join blocks. The facts do not hold for the function afterwards.
 ///
 /// # Errors
 ///
 /// The first branch, in reverse post-order, that split and join cannot manage. The function is
 /// unchanged then.
-pub(crate) fn plan(func: &mut Function, uniformity: &Uniformity) -> Result<Plan, Unsupported> {
+pub(crate) fn plan(
+    func: &mut Function,
+    uniformity: &Uniformity,
+    decisions: Decisions,
+) -> Result<Plan, Unsupported> {
     let flow = uniformity.flow();
     let mut divergent = Vec::new();
-    for block in flow.blocks().filter(|&block| uniformity.branch_divergence(block).is_some()) {
+    let is_split = |&block: &Block| {
+        uniformity.branch_divergence(block).is_some() && !decisions.predicates(block)
+    };
+    for block in flow.blocks().filter(is_split) {
         let inst = func.layout.last_inst(block).expect("a block with a branch has instructions");
         if let Some(reason) = obstacle(func, flow, block, inst) {
             let why = uniformity.explain_branch(func, block);
@@ -117,7 +143,23 @@ pub(crate) fn plan(func: &mut Function, uniformity: &Uniformity) -> Result<Plan,
         let join = end.map(|end| insert_join(func, block, branch, end));
         plan.add(Split { branch, join });
     }
+    let is_divergent = |&block: &Block| uniformity.branch_divergence(block).is_some();
+    plan.predicated_divergent =
+        flow.blocks().filter(is_divergent).filter(|&block| decisions.predicates(block)).count();
+    plan.predicated = decisions.into_predicated();
+    for region in &mut plan.predicated {
+        region.end = exit(func, region);
+    }
     Ok(plan)
+}
+
+/// Where a region leads, which is now a join block if the region's end is the end of splits, too.
+fn exit(func: &Function, region: &Region) -> Block {
+    let blocks = region.blocks.iter().copied().chain([region.head]);
+    let mut targets = blocks.flat_map(|block| func.block_successors(block));
+    targets
+        .find(|to| !region.blocks.contains(to))
+        .expect("all ways through a region lead to its end")
 }
 
 /// What keeps the divergent branch at the end of `block` from being a split with one join.

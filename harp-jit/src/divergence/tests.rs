@@ -5,6 +5,7 @@ use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
+use super::decide::Decisions;
 use super::simulator::{End, Trace, Warp};
 use super::{Plan, Unsupported, check, plan};
 use crate::analysis::{Params, Uniformity};
@@ -34,7 +35,7 @@ fn planned(func: &Function) -> Result<(Function, Plan, Uniformity), Unsupported>
     let mut func = func.clone();
     legalize(&mut func);
     let facts = Uniformity::compute(&func, Params::Uniform);
-    let plan = plan(&mut func, &facts)?;
+    let plan = plan(&mut func, &facts, Decisions::default())?;
     verify(&func);
     check(&func, &plan).unwrap_or_else(|error| panic!("{error}\n{}{plan}", func.display()));
     Ok((func, plan, facts))

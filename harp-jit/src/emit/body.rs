@@ -9,6 +9,7 @@ use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
 use super::code::ends_flow;
+use crate::divergence::profile::BranchId;
 use crate::vcode::{FarCall, Symbol};
 
 /// A piece of code.
@@ -54,6 +55,8 @@ pub(crate) struct Body {
     pub(super) places: Vec<SourceLoc>,
     /// The codes of the items that are `trap`s, ascending.
     pub(super) traps: Vec<(usize, TrapCode)>,
+    /// The branches that the items decide, ascending.
+    pub(super) branches: Vec<(usize, BranchId)>,
 }
 
 impl Body {
@@ -205,6 +208,7 @@ impl Islands {
                 *target = place;
             }
         }
+        result.branches = body.branches.iter().map(|&(index, id)| (moved[index], id)).collect();
         result.traps = body.traps.iter().map(|&(index, code)| (moved[index], code)).collect();
         result
     }
@@ -282,6 +286,7 @@ mod tests {
                 places: vec![SourceLoc::default(); items.len()],
                 items,
                 traps: Vec::new(),
+                branches: Vec::new(),
             };
             let mut after = body.clone();
             after.insert_islands(|_| 4, 256);

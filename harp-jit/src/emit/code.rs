@@ -8,6 +8,7 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 
 use super::Label;
 use super::body::{Body, Item};
+use crate::divergence::profile::BranchId;
 use crate::vcode::{FarCall, Symbol};
 
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub(super) struct CodeBuffer {
     items: Vec<Item>,
     places: Vec<SourceLoc>,
     traps: Vec<(usize, TrapCode)>,
+    branches: Vec<(usize, BranchId)>,
     /// The index of the first item of each block.
     starts: Vec<usize>,
     place: SourceLoc,
@@ -39,6 +41,11 @@ impl CodeBuffer {
     /// The next item is a `trap` with this code.
     pub(super) fn set_trap(&mut self, code: TrapCode) {
         self.traps.push((self.items.len(), code));
+    }
+
+    /// The next item decides this branch.
+    pub(super) fn set_branch(&mut self, branch: BranchId) {
+        self.branches.push((self.items.len(), branch));
     }
 
     pub(super) fn push(&mut self, instruction: Instruction) {
@@ -152,6 +159,8 @@ impl CodeBuffer {
         }
         let traps = self.traps.iter().filter(|&&(index, _)| !removed[index]);
         body.traps = traps.map(|&(index, code)| (moved[index], code)).collect();
+        let branches = self.branches.iter().filter(|&&(index, _)| !removed[index]);
+        body.branches = branches.map(|&(index, id)| (moved[index], id)).collect();
         body
     }
 }

@@ -230,6 +230,9 @@ impl Emitter<'_> {
             MInst::Jump { target, .. } => self.code.jump(None, *target),
             MInst::CondBr { taken, not_taken, split, .. } => {
                 let condition = expect_pred(regs.next());
+                if let Some(&branch) = self.vcode.branches.get(&index) {
+                    self.code.set_branch(branch);
+                }
                 if *split {
                     self.guarded(condition, Op::Split {});
                 }

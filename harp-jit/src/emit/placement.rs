@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 
 use super::EmitError;
 use super::body::{Body, Item};
+use crate::divergence::profile::BranchId;
 use crate::vcode::{FarCall, Symbol};
 
 /// A jump that does not reach its target.
@@ -66,6 +67,7 @@ pub(crate) struct Placed {
     pub(crate) places: Vec<(u32, SourceLoc)>,
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
+    pub(crate) branches: Vec<(u32, BranchId)>,
 }
 
 /// Encodes functions that will lie next to each other in this order.
@@ -224,6 +226,8 @@ impl Forms {
         }
         let traps = body.traps.iter().map(|&(index, code)| (offsets[index] as u32, code));
         out.placed.traps = traps.collect();
+        let branches = body.branches.iter().map(|&(index, id)| (offsets[index] as u32, id));
+        out.placed.branches = branches.collect();
         Ok(out.placed)
     }
 }

@@ -44,6 +44,16 @@ pub(crate) struct Target<'a> {
     pub(crate) symbols: &'a dyn Symbols,
 }
 
+/// The blocks of VCode for the blocks of a function.
+pub(crate) struct BlockIds(BlockOrder);
+
+impl BlockIds {
+    /// The block of VCode for `block`, which the entry reaches.
+    pub(crate) fn of(&self, block: Block) -> BlockId {
+        self.0.block(block)
+    }
+}
+
 /// The code of `func` over virtual registers, with `split` and `join` where `plan` wants them.
 ///
 /// # Errors
@@ -53,7 +63,7 @@ pub(crate) fn select(
     func: &Function,
     plan: &Plan,
     target: Target<'_>,
-) -> Result<VCode, Unsupported> {
+) -> Result<(VCode, BlockIds), Unsupported> {
     let mut lower = Lower::new(func, target);
     lower.check_types()?;
     lower.check_slots()?;
@@ -69,7 +79,7 @@ pub(crate) fn select(
         code.push(std::mem::take(&mut lower.block_code));
     }
     code.reverse();
-    Ok(lower.finish(blocks, code))
+    Ok((lower.finish(blocks, code), BlockIds(order)))
 }
 
 /// An instruction with its place, as it is collected backwards.

@@ -15,7 +15,15 @@ use std::ops::Range;
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::LaneField;
 use harp_isa::{Gpr, Opcode, RegClass};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
+
+use crate::divergence::profile::BranchId;
+
+mod registers;
+mod validate;
+
+pub(crate) use registers::Access;
 
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,6 +242,8 @@ pub(crate) struct VCode {
     pub(crate) num_regs: usize,
     /// The names that the code refers to.
     pub(crate) symbols: Vec<String>,
+    /// The branches that [profiles](crate::divergence::profile) name, by index into `insts`.
+    pub(crate) branches: HashMap<usize, BranchId>,
     /// What the instructions want of the frame.
     pub(crate) frame: FrameNeeds,
 }

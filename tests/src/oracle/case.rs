@@ -149,10 +149,25 @@ impl Case {
     ///
     /// If it does not compile.
     pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, Box<CompileError>> {
+        self.compile_with(
+            arch,
+            &CompileOptions { opt_level, verify: true, ..CompileOptions::default() },
+        )
+    }
+
+    /// Compiles the kernel with the options given.
+    ///
+    /// # Errors
+    ///
+    /// If it does not compile.
+    pub fn compile_with(
+        &self,
+        arch: ArchId,
+        options: &CompileOptions,
+    ) -> Result<Kernel, Box<CompileError>> {
         let params: Vec<_> = self.args.iter().map(Argument::ty).collect();
-        let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
         let source = KernelSource::from_function(self.func.clone(), arch, &params);
-        let compiled = source.map_err(CompileError::from).and_then(|s| s.compile(&options));
+        let compiled = source.map_err(CompileError::from).and_then(|s| s.compile(options));
         compiled.map_err(Box::new)
     }
 
