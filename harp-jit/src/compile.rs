@@ -24,7 +24,7 @@ use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 use crate::vcode::{MInst, VCode};
-use crate::{isel, legalize};
+use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -256,7 +256,8 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let Selected { func, plan, vcode, predicated, branches } = select(func, unit)?;
+    let Selected { func, plan, mut vcode, predicated, branches } = select(func, unit)?;
+    emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
     let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
@@ -288,6 +289,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     check_options(options)?;
     let mut func = optimize(func.clone(), unit)?;
     legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
     let mut branches = Branches::default();
     let plan = match options.execution {
@@ -404,6 +406,7 @@ fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileE
     check_options(unit.options)?;
     let mut func = optimize(func.clone(), unit)?;
     legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
     verify(&func, unit.name, unit.options, "legalization")?;
     let uniformity = analyse(&func, unit)?;
     let branches = Branches::stamp(&mut func, uniformity.flow());
@@ -469,7 +472,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
 }
 
 /// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
-/// knows.
+/// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = flags(options);
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
@@ -483,6 +486,11 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
     context.remove_constant_phis(&flags).map_err(internal)?;
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
+        context.compute_loop_analysis();
+        if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
+            context.compute_cfg();
+            context.compute_domtree();
+        }
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
     }
     Ok(context.func)
@@ -560,6 +568,7 @@ fn compiled(
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),

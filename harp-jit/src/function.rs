@@ -5,7 +5,7 @@ use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
-use crate::divergence::profile::BranchId;
+use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -23,6 +23,8 @@ pub struct CompiledFunction {
     pub(crate) stack: StackUse,
     /// The size of the stacks on which the function finds its lane's control block.
     pub(crate) lane_stack_bytes: u32,
+    /// Whether it needs the control block of a work-group.
+    pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
@@ -111,14 +113,14 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
-    branches: Vec<(u32, BranchId)>,
+    branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
 }
 
 impl FunctionCode {
     /// The branches that are executed as branches, with the byte offset of the instruction at which a
     /// warp decides: the `split`, or the conditional jump of a uniform branch.
-    pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchId)> + '_ {
+    pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchSite)> + '_ {
         self.branches.iter().map(|&(offset, id)| (offset.into(), id))
     }
 

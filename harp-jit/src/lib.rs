@@ -61,6 +61,7 @@ extern crate alloc;
 
 mod abi;
 mod analysis;
+mod branches;
 mod builder;
 mod compile;
 mod divergence;
@@ -92,7 +93,9 @@ pub use divergence::decide::{
     BranchReport, DivergenceReport, DivergenceStrategy, OddsReport, ProfileParams, RegionReport,
     Technique,
 };
-pub use divergence::profile::{BranchCounts, BranchId, BranchProfile, ProfileError, WarpCounts};
+pub use divergence::profile::{
+    BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
+};
 pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;

@@ -9,7 +9,7 @@ use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
 use super::code::ends_flow;
-use crate::divergence::profile::BranchId;
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A piece of code.
@@ -56,7 +56,7 @@ pub(crate) struct Body {
     /// The codes of the items that are `trap`s, ascending.
     pub(super) traps: Vec<(usize, TrapCode)>,
     /// The branches that the items decide, ascending.
-    pub(super) branches: Vec<(usize, BranchId)>,
+    pub(super) branches: Vec<(usize, BranchSite)>,
 }
 
 impl Body {

@@ -8,7 +8,7 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 
 use super::Label;
 use super::body::{Body, Item};
-use crate::divergence::profile::BranchId;
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct CodeBuffer {
     items: Vec<Item>,
     places: Vec<SourceLoc>,
     traps: Vec<(usize, TrapCode)>,
-    branches: Vec<(usize, BranchId)>,
+    branches: Vec<(usize, BranchSite)>,
     /// The index of the first item of each block.
     starts: Vec<usize>,
     place: SourceLoc,
@@ -44,7 +44,7 @@ impl CodeBuffer {
     }
 
     /// The next item decides this branch.
-    pub(super) fn set_branch(&mut self, branch: BranchId) {
+    pub(super) fn set_branch(&mut self, branch: BranchSite) {
         self.branches.push((self.items.len(), branch));
     }
 

@@ -24,7 +24,7 @@ use hashbrown::HashMap;
 
 use super::EmitError;
 use super::body::{Body, Item};
-use crate::divergence::profile::BranchId;
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A jump that does not reach its target.
@@ -67,7 +67,7 @@ pub(crate) struct Placed {
     pub(crate) places: Vec<(u32, SourceLoc)>,
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
-    pub(crate) branches: Vec<(u32, BranchId)>,
+    pub(crate) branches: Vec<(u32, BranchSite)>,
 }
 
 /// Encodes functions that will lie next to each other in this order.

@@ -1,4 +1,4 @@
-//! Which registers an instruction reads and which it writes.
+//! Which registers an instruction reads and which it writes. What is changed on the way counts as written.
 
 use super::{Callee, MInst, MOperand, Reg};
 
@@ -50,6 +50,20 @@ impl MInst {
             MInst::Jump { args, .. } => args.iter().for_each(|&reg| visit(reg, Access::Use)),
             MInst::CondBr { condition, .. } => visit(*condition, Access::Use),
             MInst::Ret { results } => results.iter().for_each(|&(reg, _)| visit(reg, Access::Use)),
+            MInst::GroupWord { dst, .. } => visit(*dst, Access::Def),
+            MInst::Any { dst, src, address, temp } => {
+                [*src, *address].iter().for_each(|&reg| visit(reg, Access::Use));
+                [*temp, *dst].iter().for_each(|&reg| visit(reg, Access::Def));
+            }
+            MInst::OfSomeLane { dst, src, address } => {
+                [*src, *address].iter().for_each(|&reg| visit(reg, Access::Use));
+                visit(*dst, Access::Def);
+            }
+            MInst::Barrier { temps } => temps.iter().for_each(|&reg| visit(reg, Access::Def)),
+            MInst::Shuffle { dst, value, lane, temps, preds } => {
+                [*value, *lane].iter().for_each(|&reg| visit(reg, Access::Use));
+                temps.iter().chain(preds).chain([dst]).for_each(|&reg| visit(reg, Access::Def));
+            }
             MInst::Join | MInst::Trap { .. } => {}
         }
     }
@@ -70,6 +84,11 @@ impl MInst {
             | MInst::Call { .. }
             | MInst::Const { .. }
             | MInst::LaneWord { .. }
+            | MInst::GroupWord { .. }
+            | MInst::Barrier { .. }
+            | MInst::Shuffle { .. }
+            | MInst::Any { .. }
+            | MInst::OfSomeLane { .. }
             | MInst::Join => false,
         }
     }

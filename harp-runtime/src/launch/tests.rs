@@ -42,7 +42,7 @@ impl TestKernel {
     fn new(arch: ArchId, text: &str, params: &[ParamType]) -> TestKernel {
         let word = arch.word();
         let mut definitions = vec![("K", i64::from(STACK_BYTES.ilog2()))];
-        let names = ["LANE", "WARP", "CORE", "Y", "Z", "LIMIT"];
+        let names = ["LANE", "WARP", "CORE", "Y", "Z"];
         for (field, name) in LaneField::ALL.into_iter().zip(names) {
             definitions.push((name, field.offset(word).into()));
         }
@@ -63,6 +63,8 @@ impl TestKernel {
             object: &self.object,
             params: &self.params,
             lane_stack_bytes: STACK_BYTES,
+            uses_groups: false,
+            group_bytes: 0,
             origin_of,
         }
     }
@@ -73,7 +75,7 @@ impl TestKernel {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        device.launch_parts(self.parts(&|_, _| None), config, args)
+        device.launch_parts(self.parts(&|_, _| None), config, args, None)
     }
 }
 
@@ -338,7 +340,7 @@ fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
         let trap_code = (offset == 0).then(|| "user7".to_owned());
         Some(Origin { place: Some(place), trap_code })
     };
-    match device.launch_parts(kernel.parts(&origin_of), config, &[]) {
+    match device.launch_parts(kernel.parts(&origin_of), config, &[], None) {
         Err(LaunchError::Trap(trap)) => *trap,
         other => panic!("{other:?}"),
     }

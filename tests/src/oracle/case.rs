@@ -177,6 +177,19 @@ impl Case {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
+        self.observed_by(device, |device, config, args| device.launch(kernel, config, args))
+    }
+
+    /// The same for a launch by `launch`.
+    ///
+    /// # Errors
+    ///
+    /// As [`observed`](Self::observed).
+    pub fn observed_by(
+        &self,
+        device: &mut Device,
+        launch: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
+    ) -> Result<Observed, CaseError> {
         let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
         for arg in &self.args {
             buffers.push(match arg {
@@ -191,7 +204,7 @@ impl Case {
         let args: Vec<_> = args.collect();
         let [x, y, z] = self.extents.map(|extent| extent as usize);
         let config = LaunchConfig::grid_3d(x, y, z).with_fuel(FUEL);
-        let report = match device.launch(kernel, config, &args) {
+        let report = match launch(device, config, &args) {
             Ok(report) => report,
             Err(LaunchError::Trap(trap)) => return Ok(Observed::Trap(trap)),
             Err(error) => return Err(error.into()),

@@ -75,7 +75,7 @@ fn is_unanimous(func: &Function, condition: Value) -> bool {
         let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return false };
         let opcode = func.dfg.insts[inst].opcode();
         let uniform_call = Intrinsic::of_call(func, inst)
-            .is_some_and(|intrinsic| intrinsic.variation() != Variation::Divergent);
+            .is_some_and(|intrinsic| intrinsic.variation() == Variation::UniformInWarp);
         if opcode.can_load() || (opcode.is_call() && !uniform_call) {
             return false;
         }
@@ -86,8 +86,15 @@ fn is_unanimous(func: &Function, condition: Value) -> bool {
 
 /// Whether `inst` gives a lane's number or a work-item's position.
 fn is_lane_number(func: &Function, inst: Inst) -> bool {
-    let intrinsic = Intrinsic::of_call(func, inst);
-    intrinsic.is_some_and(|intrinsic| intrinsic.variation() == Variation::Divergent)
+    matches!(
+        Intrinsic::of_call(func, inst),
+        Some(
+            Intrinsic::LaneId
+                | Intrinsic::GlobalId(_)
+                | Intrinsic::LocalId(_)
+                | Intrinsic::LocalIndex
+        )
+    )
 }
 
 /// Whether `value` is computed from the lane's number without a load or a block parameter between.

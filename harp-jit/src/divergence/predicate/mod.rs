@@ -171,6 +171,7 @@ fn is_predicable(inst: &MInst) -> bool {
         ),
         MInst::Const { .. }
         | MInst::LaneWord { .. }
+        | MInst::GroupWord { .. }
         | MInst::LoadWord { .. }
         | MInst::Address { .. }
         | MInst::Jump { .. } => true,
@@ -179,6 +180,10 @@ fn is_predicable(inst: &MInst) -> bool {
         | MInst::StoreWord { .. }
         | MInst::Call { .. }
         | MInst::TailCall { .. }
+        | MInst::Barrier { .. }
+        | MInst::Shuffle { .. }
+        | MInst::Any { .. }
+        | MInst::OfSomeLane { .. }
         | MInst::Join
         | MInst::Trap { .. }
         | MInst::Ret { .. } => false,

@@ -31,6 +31,16 @@ impl fmt::Display for BranchId {
     }
 }
 
+/// Where a branch is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchSite {
+    /// The branch.
+    pub id: BranchId,
+    /// Whether the machine's condition is the opposite of the branch's: lanes that take the jump found
+    /// the branch's condition false.
+    pub inverted: bool,
+}
+
 /// The branches of a function, in reverse post-order.
 ///
 /// While code is generated a branch is known by its source location: each gets one of its own, a
@@ -100,7 +110,7 @@ impl Branches {
             let Some(&(id, original)) = self.stamps.get(place) else { continue };
             *place = original;
             if matches!(vcode.insts[index], MInst::CondBr { .. }) {
-                vcode.branches.insert(index, id);
+                vcode.branches.insert(index, BranchSite { id, inverted: false });
             }
         }
     }

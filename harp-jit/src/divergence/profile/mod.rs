@@ -11,8 +11,8 @@ use thiserror::Error;
 
 mod ids;
 
-pub use ids::BranchId;
 pub(crate) use ids::Branches;
+pub use ids::{BranchId, BranchSite};
 
 /// What the branches of a function did in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
