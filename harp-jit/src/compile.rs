@@ -8,14 +8,14 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 
-use crate::analysis::{Params, Uniformity};
+use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::divergence::decide::{self, Decisions, DivergenceReport, DivergenceStrategy};
+use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
-use crate::divergence::{self, Plan};
+use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
-use crate::error::{CompileError, Unsupported};
+use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
@@ -256,7 +256,7 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let Selected { func, plan, mut vcode, predicated, branches } = select(func, unit)?;
+    let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
@@ -266,7 +266,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let stats = CompileStats {
         clif_insts,
         optimized_insts: count_insts(&func),
-        ..statistics(&plan, predicated, &vcode, &allocated)
+        ..statistics(shares, predicated, &vcode, &allocated)
     };
     Ok(CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
@@ -277,10 +277,10 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
 /// What the road's first half comes to.
 struct Selected {
     func: Function,
-    plan: Plan,
     vcode: VCode,
     predicated: Predicated,
     branches: Branches,
+    shares: Shares,
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
@@ -291,22 +291,20 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
-    let mut branches = Branches::default();
-    let plan = match options.execution {
-        Execution::Simt => plan(&mut func, unit, &mut branches)?,
-        Execution::SingleLane => Plan::default(),
+    let Managed { func, plan, branches, shares } = match options.execution {
+        Execution::Simt => manage_divergence(func, unit)?,
+        Execution::SingleLane => {
+            let (plan, branches, shares) = Default::default();
+            Managed { func, plan, branches, shares }
+        }
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
-    let (mut vcode, blocks) = isel::select(&func, &plan, target(unit)).map_err(|error| {
-        branches.restore(&mut func);
-        error.explain(&func, unit.sources)
-    })?;
+    let (mut vcode, blocks) = isel::select(&func, &plan, target(unit))
+        .map_err(|error| error.explain(&func, unit.sources))?;
     log::debug!("VCode of `{name}`:\n{vcode}");
     let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
-    branches.restore_in(&mut vcode);
-    branches.restore(&mut func);
-    Ok(Selected { func, plan, vcode, predicated, branches })
+    Ok(Selected { func, vcode, predicated, branches, shares })
 }
 
 fn target(unit: Unit<'_>) -> isel::Target<'_> {
@@ -322,83 +320,66 @@ fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
     Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
 }
 
-/// Decides how each branch is executed, and inserts the join blocks. The branches of `func` have
-/// stamps for places afterwards.
-fn plan(
-    func: &mut Function,
-    unit: Unit<'_>,
-    branches: &mut Branches,
-) -> Result<Plan, CompileError> {
+/// A function whose divergence is managed.
+struct Managed {
+    func: Function,
+    plan: Plan,
+    branches: Branches,
+    shares: Shares,
+}
+
+/// Manages divergence: rearranges control flow and decides how each branch is executed.
+fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<Managed, CompileError> {
     let Unit { name, options, .. } = unit;
-    let uniformity = analyse(func, unit)?;
-    *branches = Branches::stamp(func, uniformity.flow());
-    let decisions = decide(func, &uniformity, branches, unit)?;
-    let plan = divergence::plan(func, &uniformity, decisions).map_err(|error| {
-        branches.restore(func);
-        error.explain(func, unit.sources)
-    })?;
-    verify(func, name, options, "divergence planning")?;
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let shares = facts.shares(&decisions);
+    let (func, plan) = prepared.manage(&decisions, &branches);
+    verify(&func, name, options, "divergence management")?;
     if options.verify {
-        divergence::check(func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence planning",
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
             message: format!("`{name}`: {error}"),
         })?;
     }
-    Ok(plan)
+    Ok(Managed { func, plan, branches, shares })
 }
 
-/// What is uniform in a legal function.
-fn analyse(func: &Function, unit: Unit<'_>) -> Result<Uniformity, CompileError> {
+/// Brings a legal function to the form in which divergence is decided upon, and names its branches.
+fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
+    let Unit { name, options, .. } = unit;
     let params = match unit.entry {
         EntryKind::Kernel => Params::Uniform,
         EntryKind::Function => Params::Divergent,
     };
-    let uniformity = Uniformity::compute(func, params);
-    log::debug!("uniformity of `{}`:\n{}", unit.name, uniformity.dump(func));
-    if let Some(call) = uniformity.divergent_calls().first() {
-        let why = uniformity.explain_call(func, call);
-        let what =
-            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
-        let error = Unsupported { inst: call.inst, block: call.block, what };
-        return Err(error.explain(func, unit.sources));
-    }
-    Ok(uniformity)
+    let prepared = divergence::prepare(func, params);
+    verify(&prepared.func, name, options, "canonical control flow")?;
+    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
+    let branches = Branches::new(&prepared.func, prepared.facts.flow());
+    Ok((prepared, branches))
 }
 
-/// What decisions about the branches of `func` are made from.
+/// What decisions are made from.
 fn facts<'a>(
-    func: &'a Function,
-    uniformity: &'a Uniformity,
+    prepared: &'a Prepared,
     branches: &'a Branches,
     unit: Unit<'a>,
 ) -> Result<decide::Facts<'a>, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let profile = options.profile.as_deref();
     profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
-    Ok(decide::Facts { name, arch, func, uniformity, branches, profile })
+    Ok(decide::Facts { name, arch, prepared, branches, profile })
 }
 
-fn decide(
-    func: &Function,
-    uniformity: &Uniformity,
-    branches: &Branches,
-    unit: Unit<'_>,
-) -> Result<Decisions, CompileError> {
-    let facts = facts(func, uniformity, branches, unit)?;
-    decide::decide(facts, unit.options.divergence, || unsplit(func, branches, unit))
+fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
+    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
 }
 
 /// Code for `func` without splits, to look at.
-fn unsplit(
-    func: &Function,
-    branches: &Branches,
-    unit: Unit<'_>,
-) -> Result<(VCode, BlockIds), CompileError> {
-    isel::select(func, &Plan::default(), target(unit)).map_err(|error| {
-        let mut func = func.clone();
-        branches.restore(&mut func);
-        error.explain(&func, unit.sources)
-    })
+fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
+    isel::select(func, &Plan::default(), target(unit))
+        .map_err(|error| error.explain(func, unit.sources))
 }
 
 /// Says how divergence is managed in a function, and what the alternatives cost.
@@ -408,11 +389,10 @@ fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileE
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     verify(&func, unit.name, unit.options, "legalization")?;
-    let uniformity = analyse(&func, unit)?;
-    let branches = Branches::stamp(&mut func, uniformity.flow());
-    let decisions = decide(&func, &uniformity, &branches, unit)?;
-    let code = unsplit(&func, &branches, unit)?;
-    let facts = facts(&func, &uniformity, &branches, unit)?;
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let code = unsplit(&prepared.func, unit)?;
     Ok(decide::report(facts, &decisions, code, unit.sources))
 }
 
@@ -425,11 +405,11 @@ fn predicate(
 ) -> Result<Predicated, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let internal = |message: String| CompileError::Internal { stage: "predication", message };
-    let region = |region: &decide::Region| predicate::Region {
+    let region = |region: &PredicatedRegion| predicate::Region {
         head: blocks.of(region.head),
         end: blocks.of(region.end),
     };
-    let regions: Vec<_> = plan.predicated().iter().map(region).collect();
+    let regions: Vec<_> = plan.predicated.iter().map(region).collect();
     let predicated = predicate::predicate(vcode, &regions, arch)
         .map_err(|error| internal(format!("`{name}`: {error}")))?;
     if !regions.is_empty() {
@@ -528,7 +508,7 @@ fn count_insts(func: &Function) -> usize {
 }
 
 fn statistics(
-    plan: &Plan,
+    shares: Shares,
     predicated: Predicated,
     vcode: &VCode,
     allocated: &Allocated,
@@ -548,9 +528,9 @@ fn statistics(
         spill_slots: allocated.slots(),
         branches: predicated.branches
             + vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
-        divergent_branches: plan.splits().len() + plan.predicated_divergent(),
+        divergent_branches: shares.divergent,
         predicated_branches: predicated.branches,
-        predicated_divergent_branches: plan.predicated_divergent(),
+        predicated_divergent_branches: shares.predicated,
         ..CompileStats::default()
     }
 }

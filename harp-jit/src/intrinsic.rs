@@ -53,6 +53,8 @@ pub(crate) enum Intrinsic {
     Barrier,
     /// The operand of some executing lane, the same one for all of them: whose, is not said.
     OfSomeLane,
+    /// A value that nobody looks at.
+    Undef,
 }
 
 /// A dimension of the grid.
@@ -86,7 +88,7 @@ pub(crate) enum Variation {
 }
 
 /// Every intrinsic with its name in CLIF and the variation of its result.
-const TABLE: [(Intrinsic, &str, Variation); 26] = [
+const TABLE: [(Intrinsic, &str, Variation); 27] = [
     (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
     (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
     (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
@@ -113,6 +115,7 @@ const TABLE: [(Intrinsic, &str, Variation); 26] = [
     (Intrinsic::Shuffle, "harp_shuffle", Variation::Divergent),
     (Intrinsic::Barrier, "harp_barrier", Variation::Nothing),
     (Intrinsic::OfSomeLane, "harp_of_some_lane", Variation::UniformInMask),
+    (Intrinsic::Undef, "harp_undef", Variation::UniformInWarp),
 ];
 
 impl Intrinsic {
@@ -201,7 +204,8 @@ impl Intrinsic {
             | Intrinsic::LocalSize(_)
             | Intrinsic::GroupId(_)
             | Intrinsic::GroupMemory
-            | Intrinsic::AssumeUniform => true,
+            | Intrinsic::AssumeUniform
+            | Intrinsic::Undef => true,
             Intrinsic::Any
             | Intrinsic::All
             | Intrinsic::Ballot

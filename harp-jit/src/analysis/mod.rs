@@ -4,18 +4,20 @@
 //! Nothing here changes the function. The facts hold until somebody else does.
 
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
 mod cause;
+mod levels;
 mod post_dominators;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod uniformity;
 
+pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::{Params, Uniformity};
 
@@ -25,8 +27,7 @@ pub(crate) struct Flow {
     dominators: DominatorTree,
     post_dominators: PostDominators,
     loops: LoopAnalysis,
-    /// The number of each block in reverse post-order.
-    positions: SecondaryMap<Block, usize>,
+    levels: Levels,
 }
 
 impl Flow {
@@ -36,11 +37,8 @@ impl Flow {
         let mut loops = LoopAnalysis::new();
         loops.compute(func, &cfg, &dominators);
         let post_dominators = PostDominators::compute(func, &cfg, &dominators);
-        let mut positions = SecondaryMap::new();
-        for (position, &block) in dominators.cfg_postorder().iter().rev().enumerate() {
-            positions[block] = position;
-        }
-        Flow { cfg, dominators, post_dominators, loops, positions }
+        let levels = Levels::compute(&cfg, &dominators, &loops, &post_dominators);
+        Flow { cfg, dominators, post_dominators, loops, levels }
     }
 
     /// The blocks in reverse post-order: each before those that it dominates.
@@ -55,20 +53,6 @@ impl Flow {
     pub(crate) fn predecessors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
         let all = self.cfg.pred_iter(block).map(|pred| pred.block);
         all.filter(|&pred| self.dominators.is_reachable(pred))
-    }
-
-    /// Where `block` comes in [`blocks`](Flow::blocks).
-    pub(crate) fn position(&self, block: Block) -> usize {
-        self.positions[block]
-    }
-
-    /// The closest block that dominates both.
-    pub(crate) fn common_dominator(&self, mut a: Block, mut b: Block) -> Block {
-        while a != b {
-            let later = if self.position(a) > self.position(b) { &mut a } else { &mut b };
-            *later = self.dominators.idom(*later).expect("the entry dominates all blocks");
-        }
-        a
     }
 
     /// The closest block that dominates `block`; none for the entry.
@@ -89,6 +73,17 @@ impl Flow {
         &self.post_dominators
     }
 
+    /// Whether `block` lies outside of the innermost loop around `home`.
+    pub(crate) fn leaves_loop(&self, home: Block, block: Block) -> bool {
+        let innermost = self.loops.innermost_loop(home);
+        innermost.is_some_and(|around| !self.loops.is_in_loop(block, around))
+    }
+
+    /// The control flow level by level.
+    pub(crate) fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
     /// The loops around `block`, the innermost first.
     fn loops_around(&self, block: Block) -> impl Iterator<Item = Loop> + '_ {
         let innermost = self.loops.innermost_loop(block);
@@ -105,11 +100,10 @@ impl Flow {
         })
     }
 
-    /// The region of a branch: the blocks that its lanes can run before they reach the branch's
-    /// immediate post-dominator, in no particular order. It holds `branch` itself if they can come
-    /// back to it. Without a post-dominator it is all that `branch` reaches.
-    pub(crate) fn region(&self, branch: Block) -> Vec<Block> {
-        let end = self.post_dominators.immediate(branch);
+    /// The region of a branch: the blocks that its lanes can run before they reach `end`, where they
+    /// meet again, in no particular order. It holds `branch` itself if they can come back to it.
+    /// Without an end it is all that `branch` reaches.
+    fn region(&self, branch: Block, end: Option<Block>) -> Vec<Block> {
         reachable(self.successors(branch), end, |block| self.successors(block))
     }
 }

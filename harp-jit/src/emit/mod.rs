@@ -216,7 +216,7 @@ impl Emitter<'_> {
             MInst::Op { opcode, guard, operands } => {
                 self.machine_inst(index, *opcode, guard.is_some(), operands);
             }
-            MInst::Args { .. } => {}
+            MInst::Args { .. } | MInst::Undef { .. } => {}
             MInst::Const { value, .. } => {
                 let dst = gpr();
                 self.constant(dst, *value);
@@ -258,10 +258,10 @@ impl Emitter<'_> {
                 self.op(Op::Trap {});
             }
             MInst::Jump { target, .. } => self.code.jump(None, *target),
-            MInst::CondBr { taken, not_taken, split, .. } => {
+            MInst::CondBr { taken, not_taken, split, site, .. } => {
                 let condition = expect_pred(regs.next());
-                if let Some(&branch) = self.vcode.branches.get(&index) {
-                    self.code.set_branch(branch);
+                if let Some(site) = site {
+                    self.code.set_branch(*site);
                 }
                 if *split {
                     self.guarded(condition, Op::Split {});

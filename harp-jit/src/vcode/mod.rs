@@ -15,7 +15,6 @@ use std::ops::Range;
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Gpr, Opcode, RegClass};
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::divergence::profile::BranchSite;
@@ -152,6 +151,8 @@ pub(crate) enum MInst {
     TailCall { callee: Callee, target: Gpr, args: Fixed, shift: i64 },
     /// A constant of any size.
     Const { dst: Reg, value: i64 },
+    /// Whatever the register holds: nobody looks at it.
+    Undef { dst: Reg },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
     /// A word of the group control block.
@@ -174,7 +175,14 @@ pub(crate) enum MInst {
     Jump { target: BlockId, args: SmallVec<[Reg; 4]> },
     /// Lanes where `condition` is true go to `taken`, the others to `not_taken`; `split` precedes
     /// it where they may disagree.
-    CondBr { condition: Reg, taken: BlockId, not_taken: BlockId, split: bool },
+    CondBr {
+        condition: Reg,
+        taken: BlockId,
+        not_taken: BlockId,
+        split: bool,
+        /// Which of the function's branches it is.
+        site: Option<BranchSite>,
+    },
     /// Returns to the caller.
     Ret { results: Fixed },
 }
@@ -224,6 +232,7 @@ impl MInst {
                 fixed.iter_mut().for_each(|(reg, _)| rewrite(reg));
             }
             MInst::Const { dst: reg, .. }
+            | MInst::Undef { dst: reg }
             | MInst::LaneWord { dst: reg, .. }
             | MInst::GroupWord { dst: reg, .. }
             | MInst::LoadWord { dst: reg, .. }
@@ -280,8 +289,6 @@ pub(crate) struct VCode {
     pub(crate) num_regs: usize,
     /// The names that the code refers to.
     pub(crate) symbols: Vec<String>,
-    /// The branches that [profiles](crate::divergence::profile) name, by index into `insts`.
-    pub(crate) branches: HashMap<usize, BranchSite>,
     /// What the instructions want of the frame.
     pub(crate) frame: FrameNeeds,
 }
@@ -420,6 +427,7 @@ impl fmt::Display for MInst {
                 write!(f, " shift {shift}")
             }
             MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
+            MInst::Undef { dst } => write!(f, "undef {dst}"),
             MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
             MInst::GroupWord { dst, field } => write!(f, "group_word {dst}, {field:?}"),
             MInst::Barrier { .. } => f.write_str("barrier"),
@@ -437,7 +445,7 @@ impl fmt::Display for MInst {
                 write_list(f, args)?;
                 f.write_str(")")
             }
-            MInst::CondBr { condition, taken, not_taken, split } => {
+            MInst::CondBr { condition, taken, not_taken, split, .. } => {
                 let kind = if *split { "split_br" } else { "br" };
                 write!(f, "{kind} {condition}, {taken}, {not_taken}")
             }

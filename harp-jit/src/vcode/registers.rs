@@ -50,7 +50,7 @@ impl MInst {
             MInst::Jump { args, .. } => args.iter().for_each(|&reg| visit(reg, Access::Use)),
             MInst::CondBr { condition, .. } => visit(*condition, Access::Use),
             MInst::Ret { results } => results.iter().for_each(|&(reg, _)| visit(reg, Access::Use)),
-            MInst::GroupWord { dst, .. } => visit(*dst, Access::Def),
+            MInst::GroupWord { dst, .. } | MInst::Undef { dst } => visit(*dst, Access::Def),
             MInst::Any { dst, src, address, temp } => {
                 [*src, *address].iter().for_each(|&reg| visit(reg, Access::Use));
                 [*temp, *dst].iter().for_each(|&reg| visit(reg, Access::Def));
@@ -85,6 +85,7 @@ impl MInst {
             | MInst::Const { .. }
             | MInst::LaneWord { .. }
             | MInst::GroupWord { .. }
+            | MInst::Undef { .. }
             | MInst::Barrier { .. }
             | MInst::Shuffle { .. }
             | MInst::Any { .. }

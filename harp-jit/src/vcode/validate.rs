@@ -247,7 +247,8 @@ mod tests {
             guard: None,
             operands: smallvec![MOperand::Def(condition), MOperand::Use(x)],
         };
-        let branch = MInst::CondBr { condition, taken: id(1), not_taken: id(2), split: false };
+        let branch =
+            MInst::CondBr { condition, taken: id(1), not_taken: id(2), split: false, site: None };
         let jump = |arg| MInst::Jump { target: id(3), args: smallvec![arg] };
         let add = MInst::Op {
             opcode: Opcode::Add,
@@ -326,7 +327,8 @@ mod tests {
             }),
             (Invalid::Class { reg: diamond().1[0], block: id(0) }, &|v, [x, ..]| {
                 let (taken, not_taken) = (id(1), id(2));
-                v.insts[2] = MInst::CondBr { condition: x, taken, not_taken, split: false };
+                v.insts[2] =
+                    MInst::CondBr { condition: x, taken, not_taken, split: false, site: None };
             }),
         ];
         for (wanted, change) in cases {

@@ -6,16 +6,16 @@
 //! will be, but for the allocator's moves. What is guessed is how often a warp goes which way.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{
-    Block, Function, Inst, InstructionData, Opcode, Value, condcodes::FloatCC, condcodes::IntCC,
-};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 use harp_isa::{ArchId, Layout, Opcode as Machine};
 
 use super::def_use::{comparison, depends_on_lane};
-use super::regions::Region;
+use super::regions::Candidate;
+use super::report::OddsReport;
+use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity};
 use crate::divergence::predicate::{self, Trial};
-use crate::divergence::profile::{BranchProfile, Branches};
 use crate::isel::BlockIds;
 use crate::vcode::{MInst, VCode};
 
@@ -42,17 +42,13 @@ pub(crate) struct Costs {
 /// A region with what it costs.
 #[derive(Clone, Debug)]
 pub(super) struct Priced {
-    pub(super) region: Region,
+    pub(super) candidate: Candidate,
     pub(super) costs: Costs,
 }
 
 /// What is known for an estimate.
 pub(super) struct Model<'a> {
-    func: &'a Function,
-    uniformity: &'a Uniformity,
-    arch: ArchId,
-    branches: &'a Branches,
-    profile: Option<&'a BranchProfile>,
+    facts: Facts<'a>,
     /// Instructions of each block, without those that end it.
     lengths: SecondaryMap<Block, f64>,
     /// Jumps at the end of each block that its code does not fall through.
@@ -66,19 +62,20 @@ struct Jumps {
     when_false: f64,
 }
 
+/// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
+const PREDICATED_BRANCH: f64 = 2.0;
+
+/// What a guard in front of a part of a linear region takes: where its lanes are bound for, a split, the
+/// branch and the joins.
+const LINEAR_GUARD: f64 = 5.0;
+
 impl<'a> Model<'a> {
-    /// `vcode` is code for `func` without splits, `blocks` says which block is which.
-    pub(super) fn new(
-        func: &'a Function,
-        uniformity: &'a Uniformity,
-        arch: ArchId,
-        (branches, profile): (&'a Branches, Option<&'a BranchProfile>),
-        (vcode, blocks): (&VCode, &BlockIds),
-    ) -> Model<'a> {
+    /// `vcode` is code for the function without splits, `blocks` says which block is which.
+    pub(super) fn new(facts: Facts<'a>, vcode: &VCode, blocks: &BlockIds) -> Model<'a> {
         let mut lengths = SecondaryMap::new();
         let mut jumps = SecondaryMap::new();
-        let layout = Layout::new(arch);
-        for block in uniformity.flow().blocks() {
+        let layout = Layout::new(facts.arch);
+        for block in facts.prepared.facts.flow().blocks() {
             let id = blocks.of(block);
             let data = &vcode.blocks[id.index()];
             let code = &vcode.insts[data.insts.clone()];
@@ -97,20 +94,29 @@ impl<'a> Model<'a> {
                 _ => Jumps { when_true: 1.0, when_false: 0.0 },
             };
         }
-        Model { func, uniformity, arch, branches, profile, lengths, jumps }
+        Model { facts, lengths, jumps }
+    }
+
+    fn func(&self) -> &'a Function {
+        &self.facts.prepared.func
+    }
+
+    fn uniformity(&self) -> &'a Uniformity {
+        let Prepared { facts, .. } = self.facts.prepared;
+        facts
     }
 
     fn flow(&self) -> &Flow {
-        self.uniformity.flow()
+        self.uniformity().flow()
     }
 
     /// How warps decide at the end of `block`.
     pub(super) fn odds(&self, block: Block) -> Odds {
-        let divergent = self.uniformity.branch_divergence(block).is_some();
-        let inst = self.func.layout.last_inst(block);
+        let divergent = self.uniformity().branch_divergence(block).is_some();
+        let inst = self.func().layout.last_inst(block);
         let counts = inst
-            .and_then(|inst| self.branches.id(self.func, inst))
-            .and_then(|id| self.profile?.branch(id))
+            .and_then(|inst| self.facts.branches.id(inst))
+            .and_then(|id| self.facts.profile?.branch(id))
             .filter(|counts| counts.executed > 0);
         if let Some(counts) = counts {
             let part = |count: u64| count as f64 / counts.executed as f64;
@@ -120,8 +126,10 @@ impl<'a> Model<'a> {
                 divergent: part(counts.divergent),
             };
         }
-        match inst.map(|inst| self.func.dfg.insts[inst]) {
-            Some(InstructionData::Brif { arg, .. }) => guess(self.func, self.arch, arg, divergent),
+        match inst.map(|inst| self.func().dfg.insts[inst]) {
+            Some(InstructionData::Brif { arg, .. }) => {
+                guess(self.func(), self.facts.arch, arg, divergent)
+            }
             _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
         }
     }
@@ -130,7 +138,7 @@ impl<'a> Model<'a> {
     fn ending(&self, block: Block) -> f64 {
         let Jumps { when_true, when_false } = self.jumps[block];
         let Odds { all_true, all_false, divergent } = self.odds(block);
-        if self.uniformity.branch_divergence(block).is_none() {
+        if self.uniformity().branch_divergence(block).is_none() {
             return all_true * when_true + all_false * when_false;
         }
         // Split, branch, and a join for each side that runs; after the first join the branch again.
@@ -139,7 +147,7 @@ impl<'a> Model<'a> {
     }
 
     /// How often each block of a region is executed, for each time that the head is.
-    fn weights(&self, region: &Region) -> SecondaryMap<Block, f64> {
+    fn weights(&self, region: &Candidate) -> SecondaryMap<Block, f64> {
         let mut weights = SecondaryMap::new();
         weights[region.head] = 1.0;
         let blocks = std::iter::once(region.head).chain(region.blocks.iter().copied());
@@ -153,8 +161,8 @@ impl<'a> Model<'a> {
                 weights[block] = if meets { whole } else { sum.min(whole) };
             }
             let here: f64 = weights[block];
-            let Some(inst) = self.func.layout.last_inst(block) else { continue };
-            let dfg = &self.func.dfg;
+            let Some(inst) = self.func().layout.last_inst(block) else { continue };
+            let dfg = &self.func().dfg;
             let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
             let targets = calls.iter().map(|call| call.block(&dfg.value_lists));
             let odds = self.odds(block);
@@ -169,54 +177,78 @@ impl<'a> Model<'a> {
     /// The cost of each region, of which each comes after those inside of it.
     pub(super) fn price(
         &self,
-        regions: Vec<Region>,
+        candidates: Vec<Candidate>,
         trial: &mut Trial<'_>,
         blocks: &BlockIds,
     ) -> Vec<Priced> {
-        let layout = Layout::new(self.arch);
         let mut priced: Vec<Priced> = Vec::new();
         // Of the regions so far, the outermost that each block is a member of.
         let mut outermost: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
-        for region in regions {
-            let there =
-                predicate::Region { head: blocks.of(region.head), end: blocks.of(region.end) };
-            // What selection makes of it may be unfit for what the region looked fit for.
-            let Some(code) = trial.convert(there) else { continue };
-            let predicated = code.iter().map(|inst| length(inst, layout)).sum();
-            let branches = self.branches_cost(&region, &priced, &outermost);
-            for &block in &region.blocks {
+        for candidate in candidates {
+            let predicated = self.predicated_cost(&candidate, trial, blocks);
+            let branches = self.branches_cost(&candidate, &priced, &outermost);
+            for &block in &candidate.blocks {
                 outermost[block] = Some(priced.len());
             }
-            priced.push(Priced { region, costs: Costs { branches, predicated } });
+            priced.push(Priced { candidate, costs: Costs { branches, predicated } });
         }
         priced
     }
 
+    fn predicated_cost(
+        &self,
+        candidate: &Candidate,
+        trial: &mut Trial<'_>,
+        blocks: &BlockIds,
+    ) -> f64 {
+        let layout = Layout::new(self.facts.arch);
+        let code = candidate.end.and_then(|end| {
+            let (head, end) = (blocks.of(candidate.head), blocks.of(end));
+            trial.convert(predicate::Region { head, end })
+        });
+        if let Some(code) = code {
+            return code.iter().map(|inst| length(inst, layout)).sum();
+        }
+        // It has several ends until it is rewritten.
+        let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
+        let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
+        let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
+        blocks + PREDICATED_BRANCH * branches as f64
+    }
+
     fn branches_cost(
         &self,
-        region: &Region,
+        candidate: &Candidate,
         inner: &[Priced],
         outermost: &SecondaryMap<Block, Option<usize>>,
     ) -> f64 {
-        let weights = self.weights(region);
+        let weights = self.weights(candidate);
         let mut children: Vec<usize> =
-            region.blocks.iter().filter_map(|&block| outermost[block]).collect();
+            candidate.blocks.iter().filter_map(|&block| outermost[block]).collect();
         children.sort_unstable();
         children.dedup();
         let mut heads = EntitySet::new();
-        heads.extend(children.iter().map(|&child| inner[child].region.head));
-        let own = region.blocks.iter().filter(|&&block| outermost[block].is_none());
+        heads.extend(children.iter().map(|&child| inner[child].candidate.head));
+        let own = candidate.blocks.iter().filter(|&&block| outermost[block].is_none());
         let blocks: f64 = own
             .map(|&block| {
                 let ending = if heads.contains(block) { 0.0 } else { self.ending(block) };
-                weights[block] * (self.lengths[block] + ending)
+                let guard = if candidate.nested { 0.0 } else { LINEAR_GUARD };
+                weights[block] * (self.lengths[block] + ending) + guard
             })
             .sum();
         let regions = children.iter().map(|&child| {
-            let Priced { region, costs } = &inner[child];
-            weights[region.head] * costs.branches.min(costs.predicated)
+            let Priced { candidate, costs } = &inner[child];
+            weights[candidate.head] * costs.branches.min(costs.predicated)
         });
-        self.ending(region.head) + blocks + regions.sum::<f64>()
+        self.ending(candidate.head) + blocks + regions.sum::<f64>()
+    }
+}
+
+impl Odds {
+    pub(super) fn report(self, counted: bool) -> OddsReport {
+        let Odds { all_true, all_false, divergent } = self;
+        OddsReport { all_true, all_false, divergent, counted }
     }
 }
 

@@ -1,16 +1,15 @@
-//! Decides how branches are executed: as branches, by split and join where lanes may disagree, or
+//! Decides how regions with divergent branches are managed: by split and join, linearized, or
 //! predicated.
 //!
-//! Assumes a legal function and facts about it. The result says nothing about branches that are left
-//! to split and join.
+//! Assumes a legal function in canonical form and facts about it. Regions that nothing is decided about
+//! are split and joined, where that is possible, else linearized.
 
-use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
 
-use crate::analysis::Uniformity;
-use crate::divergence::predicate::Trial;
-use crate::divergence::profile::{BranchProfile, Branches, ProfileError};
+use super::predicate::Trial;
+use super::profile::{BranchProfile, Branches, ProfileError};
+use super::{Decisions, Prepared, Technique as Managed};
 use crate::isel::BlockIds;
 use crate::source::SourceMap;
 use crate::vcode::VCode;
@@ -24,17 +23,9 @@ mod strategy;
 
 use cost::{Model, Priced};
 use def_use::{Unanimity, classify};
-pub(crate) use regions::Region;
+use regions::{Candidate, candidates};
 pub use report::{BranchReport, DivergenceReport, OddsReport, RegionReport, Technique};
 pub use strategy::{DivergenceStrategy, ProfileParams};
-
-/// Which regions are predicated. They have no blocks in common.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Decisions {
-    predicated: Vec<Region>,
-    /// The blocks whose branches are in these regions: heads and members.
-    inside: EntitySet<Block>,
-}
 
 /// What decisions are made from.
 #[derive(Clone, Copy)]
@@ -42,14 +33,20 @@ pub(crate) struct Facts<'a> {
     /// The name of the function.
     pub(crate) name: &'a str,
     pub(crate) arch: ArchId,
-    pub(crate) func: &'a Function,
-    pub(crate) uniformity: &'a Uniformity,
+    pub(crate) prepared: &'a Prepared,
     pub(crate) branches: &'a Branches,
     /// A profile of the function; it has been checked.
     pub(crate) profile: Option<&'a BranchProfile>,
 }
 
-/// Decides for all branches. `select` gives code for the function without splits, for which it is asked
+/// How many divergent branches there are, and how many of them are predicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    pub(crate) divergent: usize,
+    pub(crate) predicated: usize,
+}
+
+/// Decides for all regions. `select` gives code for the function without splits, for which it is asked
 /// only by strategies that compare costs.
 ///
 /// # Errors
@@ -60,29 +57,36 @@ pub(crate) fn decide<E: From<ProfileError>>(
     strategy: DivergenceStrategy,
     select: impl FnOnce() -> Result<(VCode, BlockIds), E>,
 ) -> Result<Decisions, E> {
-    let wanted = match strategy {
+    if facts.prepared.regions.is_empty() {
+        return Ok(Decisions::default());
+    }
+    let wanted: Vec<Candidate> = match strategy {
         DivergenceStrategy::SplitJoin => Vec::new(),
-        DivergenceStrategy::Predicate => facts.divergent_regions(|_| true),
+        DivergenceStrategy::Predicate => facts.candidates(|_| true),
         DivergenceStrategy::Static => {
-            facts.divergent_regions(|block| facts.unanimity(block) == Unanimity::Nonunanimous)
+            facts.candidates(|block| facts.unanimity(block) == Unanimity::Nonunanimous)
         }
         DivergenceStrategy::Profile(params) => {
             let missing = || ProfileError::Missing { function: facts.name.to_owned() };
             let profile = facts.profile.ok_or_else(missing)?;
-            facts.divergent_regions(|block| facts.disagreed(profile, block, params))
+            facts.candidates(|block| facts.disagreed(profile, block, params))
         }
         DivergenceStrategy::Adaptive => {
-            let regions = facts.regions(|_| true);
-            if regions.is_empty() {
+            let candidates = facts.candidates(|_| true);
+            if candidates.is_empty() {
                 return Ok(Decisions::default());
             }
             let (mut vcode, blocks) = select()?;
-            let priced = facts.price(regions, &mut vcode, &blocks);
+            let priced = facts.price(candidates, &mut vcode, &blocks);
             let cheaper = priced.into_iter().filter(Priced::is_cheaper_predicated);
-            cheaper.map(|priced| priced.region).collect()
+            cheaper.map(|priced| priced.candidate).collect()
         }
     };
-    Ok(Decisions::predicate(wanted))
+    let mut decisions = Decisions::default();
+    for candidate in wanted {
+        decisions.choose(candidate.id, Managed::Predicate);
+    }
+    Ok(decisions)
 }
 
 /// Says what was decided and what the alternatives cost. `vcode` is code for the function without
@@ -93,89 +97,120 @@ pub(crate) fn report(
     (mut vcode, blocks): (VCode, BlockIds),
     sources: &SourceMap,
 ) -> DivergenceReport {
-    let Facts { func, uniformity, .. } = facts;
-    let model = Model::new(
-        func,
-        uniformity,
-        facts.arch,
-        (facts.branches, facts.profile),
-        (&vcode, &blocks),
-    );
-    let mut trial = Trial::new(&mut vcode, facts.arch);
-    let priced = model.price(facts.regions(|_| true), &mut trial, &blocks);
+    let Prepared { func, facts: uniformity, .. } = facts.prepared;
+    let odds = Model::new(facts, &vcode, &blocks);
+    let priced = facts.price(facts.candidates(|_| true), &mut vcode, &blocks);
     let mut branches = Vec::new();
     for block in uniformity.flow().blocks() {
         let Some(inst) = func.layout.last_inst(block) else { continue };
-        let Some(id) = facts.branches.id(func, inst) else { continue };
-        let divergent = uniformity.branch_divergence(block);
-        let technique = match divergent {
-            _ if decisions.predicates(block) => Technique::Predicate,
-            Some(_) => Technique::SplitJoin,
-            None => Technique::Branch,
-        };
-        let around = priced.iter().find(|priced| priced.region.holds_branch(block));
-        let odds = model.odds(block);
+        let Some(id) = facts.branches.id(inst) else { continue };
+        let around = priced.iter().find(|priced| priced.candidate.holds_branch(block));
         let counts = facts.profile.and_then(|profile| profile.branch(id));
+        let divergent = uniformity.branch_divergence(block);
         branches.push(BranchReport {
             id,
-            place: facts.branches.place(id).and_then(|place| sources.place(place)).cloned(),
+            place: sources.place(facts.branches.place(id)).cloned(),
             block: block.to_string(),
             divergent: divergent.map(|_| uniformity.explain_branch(func, block)),
-            technique,
+            technique: facts.technique(decisions, block),
             region: around.map(Priced::report),
-            odds: OddsReport {
-                all_true: odds.all_true,
-                all_false: odds.all_false,
-                divergent: odds.divergent,
-                counted: counts.is_some_and(|counts| counts.executed > 0),
-            },
+            odds: odds.odds(block).report(counts.is_some_and(|counts| counts.executed > 0)),
         });
     }
     DivergenceReport { function: facts.name.to_owned(), branches }
 }
 
 impl Facts<'_> {
-    /// The regions around branches that can be predicated: each once, and after those inside of it.
-    fn regions(&self, wanted: impl Fn(Block) -> bool) -> Vec<Region> {
-        let flow = self.uniformity.flow();
-        let is_branch = |&block: &Block| flow.successors(block).count() > 1 && wanted(block);
-        let found = flow.blocks().filter(is_branch).filter_map(|at| Region::around(flow, at));
-        let mut regions: Vec<_> =
-            found.filter(|region| region.obstacle(self.func).is_none()).collect();
-        // A region inside of another has fewer blocks, and begins later.
-        regions.sort_by_key(|region| {
-            (region.blocks.len(), std::cmp::Reverse(flow.position(region.head)))
-        });
-        regions.dedup();
-        regions
+    fn func(&self) -> &Function {
+        &self.prepared.func
     }
 
-    fn divergent_regions(&self, wanted: impl Fn(Block) -> bool) -> Vec<Region> {
-        self.regions(|block| self.uniformity.branch_divergence(block).is_some() && wanted(block))
+    /// Counts the branches that `decisions` are about.
+    pub(crate) fn shares(&self, decisions: &Decisions) -> Shares {
+        let mut shares = Shares::default();
+        for block in self.divergent_branches() {
+            shares.divergent += 1;
+            let technique = self.technique(decisions, block);
+            shares.predicated += usize::from(technique == Technique::Predicate);
+        }
+        shares
+    }
+
+    fn divergent_branches(&self) -> impl Iterator<Item = Block> + '_ {
+        let uniformity = &self.prepared.facts;
+        let is_divergent = |&block: &Block| {
+            uniformity.branch_divergence(block).is_some() && self.branch(block).is_some()
+        };
+        uniformity.flow().blocks().filter(is_divergent)
+    }
+
+    /// The branch at the end of `block`.
+    fn branch(&self, block: Block) -> Option<Inst> {
+        let inst = self.func().layout.last_inst(block)?;
+        self.branches.id(inst).map(|_| inst)
+    }
+
+    /// How the branch at the end of `block` is executed.
+    fn technique(&self, decisions: &Decisions, block: Block) -> Technique {
+        let Prepared { facts, regions, .. } = self.prepared;
+        let place = facts.flow().levels().place(block);
+        let region = place.and_then(|(level, node)| regions.innermost(level, node));
+        match region {
+            Some(id) if decisions.predicates(regions, id) => Technique::Predicate,
+            _ if facts.branch_divergence(block).is_none() => Technique::Branch,
+            Some(id) if decisions.technique(regions, id) == Managed::Linear => Technique::Linear,
+            _ => Technique::SplitJoin,
+        }
+    }
+
+    /// The regions that can be predicated and belong to a branch that is wanted: each after those inside
+    /// of it.
+    fn candidates(&self, wanted: impl Fn(Block) -> bool) -> Vec<Candidate> {
+        let Prepared { func, facts, regions } = self.prepared;
+        let mut found = candidates(func, facts, regions);
+        found.retain(|candidate| {
+            let region = regions.get(candidate.id);
+            let levels = facts.flow().levels();
+            let blocks = region
+                .branches
+                .iter()
+                .map(|&node| levels.first_block(levels.level(region.level).nodes[node]));
+            blocks.into_iter().any(&wanted)
+        });
+        found
     }
 
     /// What definitions tell about the branch at the end of `block`.
     fn unanimity(&self, block: Block) -> Unanimity {
-        let inst = self.func.layout.last_inst(block);
-        inst.map_or(Unanimity::Indeterminate, |inst| {
-            classify(self.func, self.uniformity.flow(), inst)
+        self.branch(block).map_or(Unanimity::Indeterminate, |inst| {
+            classify(self.func(), self.prepared.facts.flow(), inst)
         })
     }
 
     /// Whether lanes are predicted to disagree at the end of `block`. Of what was never executed nothing
     /// is known, and it is taken for unanimous.
     fn disagreed(&self, profile: &BranchProfile, block: Block, params: ProfileParams) -> bool {
-        let inst = self.func.layout.last_inst(block);
-        let id = inst.and_then(|inst| self.branches.id(self.func, inst));
+        let id = self.branch(block).and_then(|inst| self.branches.id(inst));
         let counts = id.and_then(|id| profile.branch(id)).filter(|counts| counts.executed > 0);
-        let in_loop = self.uniformity.flow().is_in_loop(block);
+        let in_loop = self.prepared.facts.flow().is_in_loop(block);
         counts.is_some_and(|counts| !observed::is_unanimous(counts, in_loop, params))
     }
 
-    fn price(&self, regions: Vec<Region>, vcode: &mut VCode, blocks: &BlockIds) -> Vec<Priced> {
-        let profile = (self.branches, self.profile);
-        let model = Model::new(self.func, self.uniformity, self.arch, profile, (vcode, blocks));
-        model.price(regions, &mut Trial::new(vcode, self.arch), blocks)
+    fn price(
+        &self,
+        candidates: Vec<Candidate>,
+        vcode: &mut VCode,
+        blocks: &BlockIds,
+    ) -> Vec<Priced> {
+        let model = Model::new(*self, vcode, blocks);
+        model.price(candidates, &mut Trial::new(vcode, self.arch), blocks)
+    }
+}
+
+impl Candidate {
+    /// Whether the branch at the end of `block` belongs to the region.
+    fn holds_branch(&self, block: Block) -> bool {
+        self.head == block || self.blocks.contains(&block)
     }
 }
 
@@ -185,39 +220,13 @@ impl Priced {
     }
 
     fn report(&self) -> RegionReport {
-        let Region { head, blocks, end } = &self.region;
+        let Candidate { head, blocks, end, .. } = &self.candidate;
         RegionReport {
             head: head.to_string(),
             blocks: blocks.iter().map(Block::to_string).collect(),
-            end: end.to_string(),
+            end: end.map(|end| end.to_string()),
             branches: self.costs.branches,
             predicated: self.costs.predicated,
         }
-    }
-}
-
-impl Decisions {
-    /// To predicate those of `regions` that lie in no other.
-    fn predicate(mut regions: Vec<Region>) -> Decisions {
-        regions.sort_by_key(|region| std::cmp::Reverse(region.blocks.len()));
-        let mut decisions = Decisions::default();
-        for region in regions {
-            if !decisions.inside.contains(region.head) {
-                decisions.inside.insert(region.head);
-                decisions.inside.extend(region.blocks.iter().copied());
-                decisions.predicated.push(region);
-            }
-        }
-        decisions
-    }
-
-    /// Whether the branch at the end of `block` is predicated.
-    pub(crate) fn predicates(&self, block: Block) -> bool {
-        self.inside.contains(block)
-    }
-
-    /// The regions that are predicated.
-    pub(crate) fn into_predicated(self) -> Vec<Region> {
-        self.predicated
     }
 }

@@ -1,64 +1,65 @@
 //! Regions that can be predicated.
-//!
-//! A region has one entry, its head, and one exit, its end. For a branch it is the smallest such region:
-//! where one of the blocks that a branch leads to is entered by another way, too, the head moves up to
-//! the block that dominates both. `if (a || b) x else y` with a divergent `b` is a region that `a` heads.
 
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
 
-use crate::analysis::Flow;
+use crate::analysis::{Level, LevelId, Node, Uniformity};
+use crate::divergence::{RegionId, Regions};
 use crate::intrinsic::Intrinsic;
 
-/// A region without cycles.
+/// A region without cycles, of which nothing depends on which lanes execute it together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct Candidate {
+    pub(crate) id: RegionId,
     /// Ends in a branch; does not belong to `blocks`.
     pub(crate) head: Block,
     /// In topological order.
     pub(crate) blocks: Vec<Block>,
-    /// Where all ways from the head lead; does not belong to `blocks`.
-    pub(crate) end: Block,
+    /// Where all ways lead; none if that is the end of a loop's round, by several edges.
+    pub(crate) end: Option<Block>,
+    /// Whether split and join suffice where it is not predicated.
+    pub(crate) nested: bool,
 }
 
-impl Region {
-    /// The smallest region without cycles that the branch at the end of `block` is in, as its head or
-    /// further down. None if all have cycles, or if not all ways lead to one end.
-    pub(crate) fn around(flow: &Flow, block: Block) -> Option<Region> {
-        let mut head = block;
-        loop {
-            let end = flow.post_dominators().immediate(head)?;
-            let mut blocks = flow.region(head);
-            let mut inside = EntitySet::new();
-            inside.extend(blocks.iter().copied().chain([head]));
-            let mut entries = blocks.iter().flat_map(|&block| flow.predecessors(block));
-            let Some(foreign) = entries.find(|&from| !inside.contains(from)) else {
-                blocks.sort_by_key(|&block| flow.position(block));
-                let later = |from: Block, to| flow.position(from) < flow.position(to);
-                let acyclic = blocks
-                    .iter()
-                    .all(|&from| flow.successors(from).all(|to| to == end || later(from, to)));
-                let is_apart = blocks.iter().all(|&inner| inner != head && inner != end);
-                return (acyclic && is_apart).then_some(Region { head, blocks, end });
-            };
-            let above = flow.common_dominator(head, foreign);
-            if above == head {
-                return None;
-            }
-            head = above;
-        }
-    }
+/// The regions that can be predicated, each after those inside of it.
+pub(super) fn candidates(func: &Function, facts: &Uniformity, regions: &Regions) -> Vec<Candidate> {
+    let found = regions.iter().filter_map(|(id, _)| candidate(func, facts, regions, id));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|candidate| candidate.blocks.len());
+    found
+}
 
-    /// What in the region is lost on lanes that do not belong there; none if it can be predicated.
-    pub(crate) fn obstacle(&self, func: &Function) -> Option<Inst> {
-        let mut insts = self.blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-        insts.find(|&inst| !is_predicable(func, inst))
+fn candidate(
+    func: &Function,
+    facts: &Uniformity,
+    regions: &Regions,
+    id: RegionId,
+) -> Option<Candidate> {
+    let region = regions.get(id);
+    let flow = facts.flow();
+    if region.level == LevelId::DOOMED {
+        return None;
     }
+    let level = flow.levels().level(region.level);
+    if region.nodes.iter().any(|&node| matches!(level.nodes[node], Node::Loop(_))) {
+        return None;
+    }
+    let mut blocks = regions.blocks(flow, id);
+    let head = blocks.remove(0);
+    // Ways to traps are on another level.
+    let live = |block: Block| flow.post_dominators().reaches_return(block);
+    let all = || std::iter::once(head).chain(blocks.iter().copied());
+    let leaves = !all().flat_map(|block| flow.successors(block)).all(live);
+    let mut insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    let returns = func.block_successors(head).next().is_none();
+    if leaves || returns || !insts.all(|inst| is_predicable(func, inst)) {
+        return None;
+    }
+    let end = (region.end < level.end()).then(|| end_block(level, facts, region.end));
+    Some(Candidate { id, head, blocks, end, nested: region.nested })
+}
 
-    /// Whether the branch at the end of `block` belongs to the region.
-    pub(crate) fn holds_branch(&self, block: Block) -> bool {
-        self.head == block || self.blocks.contains(&block)
-    }
+fn end_block(level: &Level, facts: &Uniformity, end: usize) -> Block {
+    facts.flow().levels().first_block(level.nodes[end])
 }
 
 /// Whether lanes may execute an instruction together with others that do not belong there, under a

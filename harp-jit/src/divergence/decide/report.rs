@@ -46,6 +46,8 @@ pub enum Technique {
     Branch,
     /// `split` and `join`.
     SplitJoin,
+    /// Linearized: it says where lanes are bound for, and blocks behind it let in those that are.
+    Linear,
     /// It is no more: both sides are executed, under predicates.
     Predicate,
 }
@@ -59,9 +61,9 @@ pub struct RegionReport {
     pub head: String,
     /// The blocks between head and end.
     pub blocks: Vec<String>,
-    /// Where all ways lead.
-    pub end: String,
-    /// As branches, with `split` and `join` where lanes may disagree, and regions inside in the cheaper way.
+    /// Where all ways lead; none if that is the end of a loop's round.
+    pub end: Option<String>,
+    /// As branches that split, or linearized; regions inside in the cheaper way.
     pub branches: f64,
     /// Predicated as a whole.
     pub predicated: f64,
@@ -87,6 +89,7 @@ impl Technique {
         match self {
             Technique::Branch => "branch",
             Technique::SplitJoin => "split-join",
+            Technique::Linear => "linear",
             Technique::Predicate => "predicate",
         }
     }
@@ -113,11 +116,15 @@ impl fmt::Display for BranchReport {
         let how = if counted { "counted" } else { "guessed" };
         writeln!(f, "    true {all_true:.2}, false {all_false:.2}, both {divergent:.2}, {how}")?;
         match &self.region {
-            Some(RegionReport { head, blocks, end, branches, predicated }) => writeln!(
-                f,
-                "    {head} to {end}, {} blocks: {branches:.1} as branches, {predicated:.1} predicated",
-                blocks.len()
-            ),
+            Some(RegionReport { head, blocks, end, branches, predicated }) => {
+                let end = end.as_deref().unwrap_or("the end of the round");
+                let count = blocks.len();
+                writeln!(
+                    f,
+                    "    {head} to {end}, {count} blocks: {branches:.1} as branches, \
+                     {predicated:.1} predicated"
+                )
+            }
             None => writeln!(f, "    no region around it can be predicated"),
         }
     }

@@ -170,6 +170,7 @@ fn is_predicable(inst: &MInst) -> bool {
                 | OpcodeFlags::PRIVILEGED,
         ),
         MInst::Const { .. }
+        | MInst::Undef { .. }
         | MInst::LaneWord { .. }
         | MInst::GroupWord { .. }
         | MInst::LoadWord { .. }

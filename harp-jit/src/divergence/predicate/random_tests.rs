@@ -148,7 +148,13 @@ impl Generator<'_> {
             self.nodes[node].succs = sides.to_vec();
             let [taken, not_taken] = sides.map(BlockId::new);
             let split = false;
-            self.nodes[node].code.push(MInst::CondBr { condition, taken, not_taken, split });
+            self.nodes[node].code.push(MInst::CondBr {
+                condition,
+                taken,
+                not_taken,
+                split,
+                site: None,
+            });
         }
         self.finish()
     }
