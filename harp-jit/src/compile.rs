@@ -7,23 +7,27 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
+use harp_isa::abi::KernelEntry;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
+use crate::checker::Entry;
 use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::CompiledFunction;
+use crate::function::{self, CompiledFunction, Linked, Skeleton};
 use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
+use crate::legalize::FloatCode;
+use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VCode};
+use crate::vcode::{Callee, MInst, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -114,7 +118,15 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
+    /// Where it finds library routines; none for a routine.
+    pub(crate) library: Option<&'a Library>,
     pub(crate) options: &'a CompileOptions,
+}
+
+impl Unit<'_> {
+    fn float_code(&self) -> FloatCode {
+        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
 }
 
 impl KernelSource {
@@ -126,8 +138,11 @@ impl KernelSource {
     /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
     /// is too large for the machine.
     pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let entry = compile_kernel(self, options, &PlainNames)?;
-        Kernel::new(self, &entry, &[], Vec::new())
+        let library = Library::new(self.arch(), options);
+        let entry = compile_kernel(self, options, &PlainNames, &library)?;
+        let routines = library.routines(entry.references())?;
+        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
+        Kernel::new(self, &entry, &routines, Vec::new())
     }
 }
 
@@ -145,6 +160,7 @@ impl KernelSource {
             entry: EntryKind::Kernel,
             sources: self.sources(),
             symbols: &PlainNames,
+            library: Some(&Library::new(self.arch(), options)),
             options,
         };
         explain(self.finished()?, unit)
@@ -170,6 +186,7 @@ pub fn explain_function(
         entry: EntryKind::Function,
         sources,
         symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
         options,
     };
     explain(func, unit)
@@ -180,6 +197,7 @@ pub(crate) fn compile_kernel(
     source: &KernelSource,
     options: &CompileOptions,
     symbols: &dyn Symbols,
+    library: &Library,
 ) -> Result<CompiledFunction, CompileError> {
     let unit = Unit {
         name: source.name(),
@@ -187,6 +205,7 @@ pub(crate) fn compile_kernel(
         entry: EntryKind::Kernel,
         sources: source.sources(),
         symbols,
+        library: Some(library),
         options,
     };
     compile(source.finished()?, unit)
@@ -194,7 +213,8 @@ pub(crate) fn compile_kernel(
 
 /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
 ///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads.
+/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
+/// that the function refers to come with the module that it is put into.
 ///
 /// # Errors
 ///
@@ -213,6 +233,7 @@ pub fn compile_function(
             entry: EntryKind::Function,
             sources: &SourceMap::new(),
             symbols: &PlainNames,
+            library: Some(&Library::new(arch, options)),
             options,
         },
     )
@@ -246,6 +267,7 @@ pub fn compile_stages(
         entry: EntryKind::Function,
         sources,
         symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
         options,
     };
     let Selected { func, vcode, .. } = select(func, unit)?;
@@ -259,8 +281,16 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
-    let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
+    let routines = unit.library.map(|library| library.routines(vcode.references()));
+    let routines = routines.transpose()?.unwrap_or_default();
+    let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
+    let unchecked_stack = |callee: &str| match routine(callee) {
+        Some(routine) => routine.unchecked_stack(),
+        None => unit.symbols.unchecked_stack(callee),
+    };
+    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let stack = lane_stack(&vcode, unit, &independent);
+    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -268,9 +298,26 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(shares, predicated, &vcode, &allocated)
     };
-    Ok(CompiledFunction {
+    let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
         ..compiled(unit, vcode, emitted, stats)
+    };
+    if options.verify {
+        check_code(&compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
+/// not matter, so it is placed alone.
+fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
+    let name = compiled.name();
+    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    placed.iter().try_for_each(|code| {
+        code.check().map_err(|error| CompileError::Internal {
+            stage: "the check of the machine code",
+            message: format!("`{name}`: {error}\n{}", code.disassembly()),
+        })
     })
 }
 
@@ -421,12 +468,23 @@ fn predicate(
     Ok(predicated)
 }
 
-fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
+/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
+/// not look for it, so a kernel that calls no others gets the stack that it needs.
+fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
     let bytes = unit.options.stack_bytes;
-    let calls = || vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    let depends = |inst: &MInst| match inst {
+        MInst::Call { callee: Callee::Symbol { symbol, .. }, .. } => {
+            !independent(&vcode.symbols[symbol.index()])
+        }
+        MInst::Call { .. } => true,
+        _ => false,
+    };
     match unit.entry {
         EntryKind::Function => LaneStack::OfFunction { bytes },
-        EntryKind::Kernel => LaneStack::OfKernel { shared: calls().then_some(bytes) },
+        EntryKind::Kernel => {
+            let shared = vcode.insts.iter().any(depends).then_some(bytes);
+            LaneStack::OfKernel { shared }
+        }
     }
 }
 
@@ -445,7 +503,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution)
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     verify(&func, name, options, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }
@@ -544,6 +602,7 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
     CompiledFunction {
         name: unit.name.to_owned(),
         arch: unit.arch,
@@ -555,5 +614,23 @@ fn compiled(
         sources,
         stats,
         branch_fingerprint: 0,
+        skeleton,
+    }
+}
+
+/// What the checker is told besides notes on instructions.
+fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let uniform = match unit.entry {
+        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Function => Vec::new(),
+    };
+    Skeleton {
+        entry: Entry {
+            single_lane: unit.options.execution == Execution::SingleLane,
+            uniform,
+            ..emitted.entry.clone()
+        },
+        successors: vcode.blocks.iter().map(successors).collect(),
     }
 }

@@ -4,7 +4,9 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
+use crate::checker::{self, Bytes, CodeError, Entry, Record};
 use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
@@ -28,6 +30,16 @@ pub struct CompiledFunction {
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
+    /// What the checker is told, if it is to check the function.
+    pub(crate) skeleton: Option<Skeleton>,
+}
+
+/// What the checker is told about a function wherever it lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Skeleton {
+    pub(crate) entry: Entry,
+    /// The successors of each block.
+    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
 }
 
 impl CompiledFunction {
@@ -61,6 +73,12 @@ impl CompiledFunction {
         self.stats
     }
 
+    /// Bytes of stack that it may use, with all that it calls, without a look at the stack's limit; none
+    /// if it does look.
+    pub(crate) fn unchecked_stack(&self) -> Option<u64> {
+        self.stack.total.filter(|_| !self.stack.checks)
+    }
+
     fn unplaced(&self) -> Unplaced<'_> {
         Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
     }
@@ -77,6 +95,11 @@ impl CompiledFunction {
             traps: placed.traps,
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
+            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+                entry,
+                successors,
+                notes: placed.notes,
+            }),
         }
     }
 }
@@ -115,6 +138,8 @@ pub struct FunctionCode {
     traps: Vec<(u32, TrapCode)>,
     branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
+    /// What the checker is told, if it is to check the code.
+    record: Option<Record>,
 }
 
 impl FunctionCode {
@@ -138,6 +163,32 @@ impl FunctionCode {
     /// The machine code, with placeholders where the linker fills addresses in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Proves that lanes keep together as they must: see [`CodeError`] for what is checked. Nothing is
+    /// if the function was compiled without [`CompileOptions::verify`](crate::CompileOptions::verify),
+    /// which checks it by itself.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be proved first.
+    pub fn check(&self) -> Result<(), CodeError> {
+        let Some(record) = &self.record else { return Ok(()) };
+        let linked: Vec<u32> =
+            self.references.iter().map(|reference| reference.byte_offset as u32).collect();
+        let code = Bytes {
+            arch: self.arch,
+            bytes: &self.bytes,
+            literals: &self.literals,
+            linked: &linked,
+        };
+        checker::check(code, record)
+    }
+
+    /// The same function with other bytes, as many as it had.
+    pub(crate) fn with_bytes(&self, bytes: &[u8]) -> Option<FunctionCode> {
+        let same = bytes.len() == self.bytes.len();
+        same.then(|| FunctionCode { bytes: bytes.to_vec(), ..self.clone() })
     }
 
     /// Where in the source the instruction at a byte offset was built; none if it belongs to no

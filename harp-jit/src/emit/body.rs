@@ -9,6 +9,7 @@ use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
 use super::code::ends_flow;
+use crate::checker::Note;
 use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
@@ -57,6 +58,8 @@ pub(crate) struct Body {
     pub(super) traps: Vec<(usize, TrapCode)>,
     /// The branches that the items decide, ascending.
     pub(super) branches: Vec<(usize, BranchSite)>,
+    /// A note on each item, if they were taken; none on jumps of islands.
+    pub(super) notes: Vec<Option<Note>>,
 }
 
 impl Body {
@@ -197,6 +200,10 @@ impl Islands {
             }
             result.items.push(item);
             result.places.push(body.places[index]);
+            if let Some(note) = body.notes.get(index) {
+                result.notes.resize(result.items.len() - 1, None);
+                result.notes.push(note.clone());
+            }
         }
         moved[body.items.len()] = result.items.len();
         for (index, hop) in hops {
@@ -287,6 +294,7 @@ mod tests {
                 items,
                 traps: Vec::new(),
                 branches: Vec::new(),
+                notes: Vec::new(),
             };
             let mut after = body.clone();
             after.insert_islands(|_| 4, 256);

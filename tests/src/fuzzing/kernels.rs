@@ -11,6 +11,8 @@ use harp_isa::ArchId;
 use harp_jit::{CompileError, Kernel, OptLevel};
 use harp_runtime::Device;
 
+use super::panic_text;
+use super::reduce::fewer_bytes;
 use crate::generate::{self, Family};
 use crate::oracle::{Case, CaseError, Expected, Observed, device};
 
@@ -198,11 +200,7 @@ pub fn compare(
             error => return Err(fail(error.to_string(), None)),
         },
         Ok(Err(error)) => return Err(fail(error.to_string(), None)),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            return Err(fail(format!("it panicked: {}", text.unwrap_or("(no message)")), None));
-        }
+        Err(panic) => return Err(fail(format!("it panicked: {}", panic_text(&*panic)), None)),
     };
     match case.difference(expected, &observed, arch.lanes().into()) {
         Some(difference) => Err(fail(difference, Some(&kernel))),
@@ -258,49 +256,18 @@ fn reason(what: &str) -> String {
 
 /// Bytes that fail as `bytes` do, on the same machine and level, but stand for a smaller kernel.
 ///
-/// Less is tried in the manner of delta debugging (Zeller and Hildebrandt 2002): shorter, parts left
-/// out, parts zero. Takes `attempts` at most.
+/// Takes `attempts` at most.
 pub fn shrink(bytes: &[u8], failure: &Failure, attempts: usize) -> Option<Box<Failure>> {
     let (arch, opt_level) = (failure.arch, failure.opt_level);
-    let mut attempts = attempts;
     let mut smallest: Option<Box<Failure>> = None;
-    let mut bytes = bytes.to_vec();
-    let mut part = bytes.len() / 2;
     let fails = |bytes: &[u8]| {
         let case = generate::kernel(bytes, arch).ok()?;
         let expected = catch_unwind(AssertUnwindSafe(|| case.expected())).ok()?.ok()?;
         let mut device = device(arch).ok()?;
         compare(&case, &expected, arch, &mut device, opt_level).err()
     };
-    while part > 0 && attempts > 0 {
-        let mut start = 0;
-        let mut changed = false;
-        while start < bytes.len() && attempts > 0 {
-            let end = bytes.len().min(start + part);
-            let mut truncated = bytes.clone();
-            truncated.truncate(start);
-            let mut removed = bytes.clone();
-            removed.drain(start..end);
-            let mut zeroed = bytes.clone();
-            zeroed[start..end].fill(0);
-            let mut found = false;
-            for candidate in [truncated, removed, zeroed] {
-                if candidate == bytes || attempts == 0 {
-                    continue;
-                }
-                attempts -= 1;
-                if let Some(smaller) = fails(&candidate) {
-                    (bytes, smallest, found, changed) = (candidate, Some(smaller), true, true);
-                    break;
-                }
-            }
-            if !found || bytes.get(start..end).is_some_and(|part| part.iter().all(|&b| b == 0)) {
-                start += part;
-            }
-        }
-        if !changed || part > 1 {
-            part /= 2;
-        }
-    }
+    fewer_bytes(bytes, &mut { attempts }, |bytes| {
+        fails(bytes).map(|smaller| smallest = Some(smaller)).is_some()
+    });
     smallest
 }

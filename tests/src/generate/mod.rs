@@ -18,6 +18,7 @@ use crate::oracle::{Argument, Case, Elements};
 mod choices;
 mod conversions;
 mod directed;
+pub mod divergent;
 mod floats;
 pub mod functions;
 mod integers;

@@ -53,7 +53,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    fn ty(&self) -> ParamType {
+    pub(super) fn ty(&self) -> ParamType {
         match self {
             Argument::Buffer(..) => ParamType::Pointer,
             Argument::Scalar(ty, _) => *ty,
@@ -177,10 +177,12 @@ impl Case {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        self.observed_by(device, |device, config, args| device.launch(kernel, config, args))
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config, args)
+        })
     }
 
-    /// The same for a launch by `launch`.
+    /// The same for a launch by `by`.
     ///
     /// # Errors
     ///
@@ -188,34 +190,9 @@ impl Case {
     pub fn observed_by(
         &self,
         device: &mut Device,
-        launch: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
+        by: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
     ) -> Result<Observed, CaseError> {
-        let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
-        for arg in &self.args {
-            buffers.push(match arg {
-                Argument::Buffer(_, bytes) => Some(device.buffer_from_slice(bytes)?),
-                Argument::Scalar(..) => None,
-            });
-        }
-        let args = self.args.iter().zip(&buffers).map(|(arg, buffer)| match (arg, buffer) {
-            (Argument::Scalar(ty, bits), _) => scalar(*ty, *bits),
-            (Argument::Buffer(..), buffer) => buffer.as_ref().map_or(Arg::address(0), Arg::from),
-        });
-        let args: Vec<_> = args.collect();
-        let [x, y, z] = self.extents.map(|extent| extent as usize);
-        let config = LaunchConfig::grid_3d(x, y, z).with_fuel(FUEL);
-        let report = match launch(device, config, &args) {
-            Ok(report) => report,
-            Err(LaunchError::Trap(trap)) => return Ok(Observed::Trap(trap)),
-            Err(error) => return Err(error.into()),
-        };
-        let mut contents = Vec::new();
-        for (arg, buffer) in self.args.iter().zip(&buffers) {
-            if let (Argument::Buffer(elements, _), Some(buffer)) = (arg, buffer) {
-                contents.push(canonical(*elements, device.read(buffer)?));
-            }
-        }
-        Ok(Observed::Memory(contents, Box::new(report)))
+        launch(device, self.extents, &self.args, by)
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number
@@ -226,37 +203,82 @@ impl Case {
         observed: &Observed,
         lanes: u64,
     ) -> Option<String> {
-        match (expected, observed) {
-            (Expected::Memory(wanted), Observed::Memory(given, _)) => {
-                self.different_memory(wanted, given)
-            }
-            (Expected::Trap(traps), Observed::Trap(trap)) => different_trap(traps, trap, lanes),
-            (Expected::Memory(_), Observed::Trap(trap)) => Some(format!("it trapped: {trap}")),
-            (Expected::Trap(traps), Observed::Memory(..)) => {
-                Some(format!("it did not trap: {:?} was expected", traps[0]))
-            }
+        difference(expected, observed, self.extents, lanes)
+    }
+}
+
+/// As [`Case::difference`], after a launch of so many work-items.
+pub(super) fn difference(
+    expected: &Expected,
+    observed: &Observed,
+    extents: [u64; 3],
+    lanes: u64,
+) -> Option<String> {
+    match (expected, observed) {
+        (Expected::Memory(wanted), Observed::Memory(given, _)) => {
+            different_memory(wanted, given, extents)
+        }
+        (Expected::Trap(traps), Observed::Trap(trap)) => different_trap(traps, trap, lanes),
+        (Expected::Memory(_), Observed::Trap(trap)) => Some(format!("it trapped: {trap}")),
+        (Expected::Trap(traps), Observed::Memory(..)) => {
+            Some(format!("it did not trap: {:?} was expected", traps[0]))
         }
     }
+}
 
-    fn different_memory(&self, wanted: &[Vec<u8>], given: &[Vec<u8>]) -> Option<String> {
-        let items: u64 = self.extents.iter().product();
-        let buffer = wanted.iter().zip(given).position(|(a, b)| a != b)?;
-        let (wanted, given) = (&wanted[buffer], &given[buffer]);
-        let at = wanted.iter().zip(given).position(|(a, b)| a != b).unwrap_or(0);
-        let start = at / 8 * 8;
-        let end = wanted.len().min(start + 8);
-        let differing = wanted.iter().zip(given).filter(|(a, b)| a != b).count();
-        let slice = (wanted.len() as u64 / items.max(1)).max(1);
-        Some(format!(
-            "buffer {buffer}, byte {at} (byte {} of work-item {} if slices are equal): {:02x?} \
+fn different_memory(wanted: &[Vec<u8>], given: &[Vec<u8>], extents: [u64; 3]) -> Option<String> {
+    let items: u64 = extents.iter().product();
+    let buffer = wanted.iter().zip(given).position(|(a, b)| a != b)?;
+    let (wanted, given) = (&wanted[buffer], &given[buffer]);
+    let at = wanted.iter().zip(given).position(|(a, b)| a != b).unwrap_or(0);
+    let start = at / 8 * 8;
+    let end = wanted.len().min(start + 8);
+    let differing = wanted.iter().zip(given).filter(|(a, b)| a != b).count();
+    let slice = (wanted.len() as u64 / items.max(1)).max(1);
+    Some(format!(
+        "buffer {buffer}, byte {at} (byte {} of work-item {} if slices are equal): {:02x?} \
              expected, {:02x?} found; {differing} bytes of {} differ",
-            at as u64 % slice,
-            at as u64 / slice,
-            &wanted[start..end],
-            &given[start..end],
-            wanted.len(),
-        ))
+        at as u64 % slice,
+        at as u64 / slice,
+        &wanted[start..end],
+        &given[start..end],
+        wanted.len(),
+    ))
+}
+
+/// Launches a kernel with new buffers.
+pub(super) fn launch(
+    device: &mut Device,
+    extents: [u64; 3],
+    args: &[Argument],
+    by: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
+) -> Result<Observed, CaseError> {
+    let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
+    for arg in args {
+        buffers.push(match arg {
+            Argument::Buffer(_, bytes) => Some(device.buffer_from_slice(bytes)?),
+            Argument::Scalar(..) => None,
+        });
     }
+    let words = args.iter().zip(&buffers).map(|(arg, buffer)| match (arg, buffer) {
+        (Argument::Scalar(ty, bits), _) => scalar(*ty, *bits),
+        (Argument::Buffer(..), buffer) => buffer.as_ref().map_or(Arg::address(0), Arg::from),
+    });
+    let words: Vec<_> = words.collect();
+    let [x, y, z] = extents.map(|extent| extent as usize);
+    let config = LaunchConfig::grid_3d(x, y, z).with_fuel(FUEL);
+    let report = match by(device, config, &words) {
+        Ok(report) => report,
+        Err(LaunchError::Trap(trap)) => return Ok(Observed::Trap(trap)),
+        Err(error) => return Err(error.into()),
+    };
+    let mut contents = Vec::new();
+    for (arg, buffer) in args.iter().zip(&buffers) {
+        if let (Argument::Buffer(elements, _), Some(buffer)) = (arg, buffer) {
+            contents.push(canonical(*elements, device.read(buffer)?));
+        }
+    }
+    Ok(Observed::Memory(contents, Box::new(report)))
 }
 
 /// Whether a trap is one of those that were expected, and all its lanes are among theirs.
@@ -278,17 +300,27 @@ fn different_trap(traps: &[ItemTrap], trap: &LaunchTrap, lanes: u64) -> Option<S
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "grid {:?}", self.extents)?;
-        for (index, arg) in self.args.iter().enumerate() {
-            match arg {
-                Argument::Buffer(elements, bytes) => {
-                    writeln!(f, "argument {index}: {} bytes of {elements:?}", bytes.len())?;
-                }
-                Argument::Scalar(ty, bits) => writeln!(f, "argument {index}: {ty} {bits:#x}")?,
-            }
-        }
+        fmt_launch(f, self.extents, &self.args)?;
         write!(f, "{}", self.func.display())
     }
+}
+
+/// The grid and the arguments.
+pub(super) fn fmt_launch(
+    f: &mut fmt::Formatter<'_>,
+    extents: [u64; 3],
+    args: &[Argument],
+) -> fmt::Result {
+    writeln!(f, "; grid {extents:?}")?;
+    for (index, arg) in args.iter().enumerate() {
+        match arg {
+            Argument::Buffer(elements, bytes) => {
+                writeln!(f, "; argument {index}: {} bytes of {elements:?}", bytes.len())?;
+            }
+            Argument::Scalar(ty, bits) => writeln!(f, "; argument {index}: {ty} {bits:#x}")?,
+        }
+    }
+    Ok(())
 }
 
 /// A machine of one core for cases.

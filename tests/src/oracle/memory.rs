@@ -32,6 +32,14 @@ impl FlatMemory {
         found.map(|(_, bytes)| bytes.as_slice())
     }
 
+    /// Sets all bytes of the allocation that starts at `address`, if there is one.
+    pub(super) fn fill(&mut self, address: u64, value: u8) {
+        let found = self.allocations.iter_mut().find(|(start, _)| *start == address);
+        if let Some((_, bytes)) = found {
+            bytes.fill(value);
+        }
+    }
+
     /// A value of type `ty`; none if it does not lie inside an allocation.
     pub(super) fn load(&self, address: u64, ty: Type) -> Option<DataValue> {
         let (allocation, offset) = self.locate(address, ty.bytes())?;

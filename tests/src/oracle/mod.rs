@@ -25,6 +25,7 @@ use thiserror::Error;
 
 mod atomic;
 mod case;
+mod kernel;
 mod memory;
 mod module;
 mod state;
@@ -32,9 +33,10 @@ mod state;
 mod tests;
 
 pub use case::{Argument, Case, CaseError, Elements, Expected, Observed, device};
+pub use kernel::{CompiledKernel, KernelCase};
 pub use memory::FlatMemory;
 pub use module::{
-    Address, CompiledCase, Datum, Effect, Ending, Executed, ModuleCase, ModuleCaseError,
+    Address, CompiledCase, Datum, Effect, Ending, Executed, ModuleCase, ModuleCaseError, Trace,
 };
 
 use state::KernelState;

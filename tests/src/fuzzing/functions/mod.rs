@@ -1,13 +1,12 @@
 //! Random modules on one lane of many machines, optimized or not, against the oracle.
 
-use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::OptLevel;
 
-use crate::fuzzing::random_bytes;
+use crate::fuzzing::{in_threads, panic_text, random_bytes};
 use crate::generate::functions::module;
 use crate::oracle::{CompiledCase, Effect, ModuleCase};
 
@@ -118,17 +117,21 @@ pub fn check_case(case: &ModuleCase, targets: &[Target]) -> Result<Reached, Box<
         Box::new(Failure { arch, opt_level, message, case: Box::new(case.clone()), code })
     };
     let (expected, executed) = catch_unwind(AssertUnwindSafe(|| case.expected()))
-        .map_err(|panic| fail(targets[0], format!("the oracle panicked: {}", text(&*panic)), None))?
+        .map_err(|panic| {
+            fail(targets[0], format!("the oracle panicked: {}", panic_text(&*panic)), None)
+        })?
         .map_err(|error| fail(targets[0], format!("the oracle: {error}"), None))?;
     let mut reached = Reached::of(case, &expected, &executed);
     for &(arch, opt_level) in targets {
         let target = (arch, opt_level);
         let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, opt_level)))
-            .map_err(|panic| fail(target, format!("compiling panicked: {}", text(&*panic)), None))?
+            .map_err(|panic| {
+                fail(target, format!("compiling panicked: {}", panic_text(&*panic)), None)
+            })?
             .map_err(|error| fail(target, error.to_string(), None))?;
         let fail = |message: String| fail(target, message, Some(code(&compiled)));
         let (observed, stats) = catch_unwind(AssertUnwindSafe(|| case.observed(&compiled)))
-            .map_err(|panic| fail(format!("the machine panicked: {}", text(&*panic))))?
+            .map_err(|panic| fail(format!("the machine panicked: {}", panic_text(&*panic))))?
             .map_err(|error| fail(error.to_string()))?;
         if let Some(difference) = case.difference(&expected, &observed) {
             return Err(fail(difference));
@@ -162,11 +165,6 @@ fn code(compiled: &CompiledCase) -> String {
     functions.map(|func| format!("{}:\n{}", func.name(), func.disassembly())).collect()
 }
 
-fn text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no message)")
-}
-
 /// Runs seeds until as many functions were checked as asked for. `progress` hears of the functions of
 /// each seed. Several threads share the seeds; what is reached does not depend on how many.
 ///
@@ -186,28 +184,14 @@ pub fn run(
         // As many at a time as surely are not too many.
         let few = ((functions - reached.functions) / 4).clamp(1, 32 * threads as u64);
         let round: Vec<u64> = seeds.by_ref().take(few as usize).collect();
-        for (seed, result) in round.iter().zip(check_all(&round, only, threads)) {
+        let results = in_threads(&round, threads, || {
+            move |seed: u64| check(&bytes_of(seed), &targets_of(seed, only))
+        });
+        for (seed, result) in round.iter().zip(results) {
             let more = result.map_err(|failure| (*seed, failure))?;
             progress(more.functions);
             reached += more;
         }
     }
     Ok(reached)
-}
-
-type Checked = Result<Reached, Box<Failure>>;
-
-fn check_all(seeds: &[u64], only: Option<ArchId>, threads: usize) -> Vec<Checked> {
-    let one = |seed: u64| check(&bytes_of(seed), &targets_of(seed, only));
-    let share = seeds.len().div_ceil(threads.max(1)).max(1);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = seeds
-            .chunks(share)
-            .map(|share| {
-                scope.spawn(move || share.iter().map(|&seed| one(seed)).collect::<Vec<_>>())
-            })
-            .collect();
-        let results = threads.into_iter().map(|thread| thread.join().expect("panics are caught"));
-        results.flatten().collect()
-    })
 }

@@ -3,21 +3,24 @@
 //! Calls, addresses and memory are not left to the interpreter: its addresses have a form of their own,
 //! 64 bits wide where functions are concerned. Here functions and data have numbers as addresses,
 //! which fit every word, stack slots lie on a stack that grows down, and all memory is flat.
+//!
+//! A function is called once, or, as a kernel, once for each work-item, one after the other.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
     Endianness, ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData,
-    Opcode, StackSlot, TrapCode, types,
+    Opcode, StackSlot, TrapCode, Type, types,
 };
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
+use harp_isa::WordSize;
 use harp_jit::DataAccess;
 
 use super::super::state::KernelState;
-use super::super::{FlatMemory, Item, int, signed};
+use super::super::{FlatMemory, Item, ItemTrap, int, signed};
 use super::{Address, Effect, Ending, ModuleCase, OracleError, STACK_BYTES, Stop, canonical};
 
 /// CLIF instructions that a call may take.
@@ -31,8 +34,8 @@ pub type Executed = BTreeSet<(usize, Inst)>;
 
 /// Calls the first function of a case. Stack slots hold bytes of the value `fill` at first.
 pub(super) fn interpret(case: &ModuleCase, fill: u8) -> Result<(Effect, Executed), OracleError> {
-    let mut run = Run::new(case, fill);
-    let ending = match run.run()? {
+    let mut run = Run::new(case, STACK_BYTES, fill);
+    let ending = match run.run(case.args.clone())? {
         Ending::Values(values) => Ending::Values(values.into_iter().map(canonical).collect()),
         trap => trap,
     };
@@ -41,6 +44,67 @@ pub(super) fn interpret(case: &ModuleCase, fill: u8) -> Result<(Effect, Executed
         .filter(|(datum, _)| datum.access == DataAccess::ReadWrite)
         .map(|(_, &address)| run.memory.contents(address).expect("it was allocated").to_vec());
     Ok((Effect { ending, data: data.collect() }, run.executed))
+}
+
+/// What work-items came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// How many work-items executed an instruction of the function with this index.
+    pub executed: BTreeMap<(usize, Inst), u64>,
+    /// The functions that indirect calls called.
+    pub callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
+}
+
+/// Work-items that were run.
+pub(in super::super) struct Items {
+    /// Those that trapped.
+    pub(in super::super) traps: Vec<ItemTrap>,
+    /// What the buffers hold in the end.
+    pub(in super::super) buffers: Vec<Vec<u8>>,
+    pub(in super::super) trace: Trace,
+}
+
+/// Runs the first function of a case once for each work-item of a grid. `argument_block` makes the words
+/// of the argument block of the addresses of the buffers. Each item finds a stack of `stack_bytes` bytes of
+/// the value `fill`; the others go on where one traps.
+pub(in super::super) fn interpret_items(
+    case: &ModuleCase,
+    extents: [u64; 3],
+    buffers: &[&[u8]],
+    argument_block: impl FnOnce(&[u64]) -> Vec<u64>,
+    (stack_bytes, fill): (u32, u8),
+) -> Result<Items, OracleError> {
+    let mut run = Run::new(case, stack_bytes, fill);
+    let buffers: Vec<u64> =
+        buffers.iter().map(|bytes| run.memory.allocate(bytes.to_vec())).collect();
+    let bytes = usize::from(case.word.bytes());
+    let words = argument_block(&buffers).into_iter();
+    let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
+    let block = run.memory.allocate(block);
+    let [width, height, depth] = extents;
+    let (mut traps, mut trace) = (Vec::new(), Trace::default());
+    for item in 0..width * height * depth {
+        run.id = [item % width, item / width % height, item / (width * height)];
+        run.memory.fill(run.stack_end, fill);
+        let argument = DataValue::from_integer(block.into(), word_int(case.word));
+        if let Ending::Trap(stop) = run.run(vec![argument.expect("words are integers")])? {
+            traps.push(ItemTrap { item, stop });
+            run.unwind();
+        }
+        for inst in std::mem::take(&mut run.executed) {
+            *trace.executed.entry(inst).or_default() += 1;
+        }
+    }
+    trace.callees = run.callees;
+    let contents = |&address| run.memory.contents(address).expect("it was allocated").to_vec();
+    Ok(Items { traps, buffers: buffers.iter().map(contents).collect(), trace })
+}
+
+fn word_int(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::I32,
+        WordSize::Eight => types::I64,
+    }
 }
 
 /// What follows an instruction.
@@ -73,10 +137,13 @@ struct Run<'a> {
     state: Option<KernelState<'a>>,
     calls: Vec<Activation<'a>>,
     executed: Executed,
+    callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
+    /// The work-item.
+    id: [u64; 3],
 }
 
 impl<'a> Run<'a> {
-    fn new(case: &'a ModuleCase, fill: u8) -> Run<'a> {
+    fn new(case: &'a ModuleCase, stack_bytes: u32, fill: u8) -> Run<'a> {
         let mut names = HashMap::new();
         for (index, func) in case.functions.iter().enumerate() {
             names.insert(crate::functions::name(func), Address::Function(index));
@@ -85,7 +152,7 @@ impl<'a> Run<'a> {
             names.insert(datum.name.clone(), Address::Datum(index));
         }
         let mut memory = FlatMemory::default();
-        let stack_end = memory.allocate(vec![fill; STACK_BYTES as usize]);
+        let stack_end = memory.allocate(vec![fill; stack_bytes as usize]);
         let sizes = case.data.iter().map(|datum| datum.bytes.len());
         let data: Vec<u64> = sizes.map(|size| memory.allocate(vec![0; size])).collect();
         let mut run = Run {
@@ -93,11 +160,13 @@ impl<'a> Run<'a> {
             names,
             data,
             memory,
-            stack: stack_end + u64::from(STACK_BYTES),
+            stack: stack_end + u64::from(stack_bytes),
             stack_end,
             state: None,
             calls: Vec::new(),
             executed: Executed::new(),
+            callees: BTreeMap::new(),
+            id: [0; 3],
         };
         for (index, datum) in case.data.iter().enumerate() {
             let mut bytes = datum.bytes.clone();
@@ -122,8 +191,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<Ending, OracleError> {
-        self.enter(0, self.case.args.clone())?;
+    fn run(&mut self, args: Vec<DataValue>) -> Result<Ending, OracleError> {
+        self.enter(0, args)?;
         for _ in 0..STEPS {
             let activation = self.calls.last().expect("it runs");
             let (index, func) = (activation.index, activation.func);
@@ -182,8 +251,15 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Leaves all functions.
+    fn unwind(&mut self) {
+        while !self.calls.is_empty() {
+            self.leave();
+        }
+    }
+
     fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
-        let item = Item { func, id: [0; 3], word: self.case.word };
+        let item = Item { func, id: self.id, word: self.case.word };
         if let Some(next) = self.execute_here(&item, inst)? {
             return Ok(next);
         }
@@ -239,14 +315,19 @@ impl<'a> Run<'a> {
         let args = self.frames().collect_values(func.dfg.inst_args(inst)).to_vec();
         Ok(Some(match data {
             InstructionData::Call { opcode, func_ref, .. } => {
-                let callee = self.named(item, inst, &func.dfg.ext_funcs[func_ref].name)?;
-                self.call(item, inst, opcode, callee, args)?
+                match self.named(item, inst, &func.dfg.ext_funcs[func_ref].name) {
+                    Ok(callee) => self.call(item, inst, opcode, callee, args)?,
+                    // An intrinsic.
+                    Err(_) => return Ok(None),
+                }
             }
             InstructionData::CallIndirect { opcode, .. } => {
                 let address = item.address(&args[0], 0);
                 let index = address.checked_sub(FUNCTION).filter(|offset| offset % 16 == 0);
                 let index = index.ok_or_else(|| item.unknown(inst))? / 16;
                 let callee = Address::Function(index as usize);
+                let caller = self.calls.last().expect("it runs").index;
+                self.callees.entry((caller, inst)).or_default().insert(index as usize);
                 self.call(item, inst, opcode, callee, args[1..].to_vec())?
             }
             InstructionData::FuncAddr { func_ref, .. } => {

@@ -27,7 +27,8 @@ mod interpret;
 #[cfg(test)]
 mod tests;
 
-pub use interpret::Executed;
+pub(super) use interpret::interpret_items;
+pub use interpret::{Executed, Trace};
 
 /// Instructions that the machine may take: far more than a call that the interpreter finishes needs.
 const FUEL: u64 = 200_000_000;
@@ -167,8 +168,20 @@ impl ModuleCase {
             verify: true,
             ..CompileOptions::default()
         };
+        let (module, stats) = self.build(arch, options, 0)?;
+        Ok(CompiledCase { module: module.finish()?, stats })
+    }
+
+    /// The data and all functions from the one with index `first` on, compiled; and what compiling each of
+    /// them came to.
+    pub(super) fn build(
+        &self,
+        arch: ArchId,
+        options: CompileOptions,
+        first: usize,
+    ) -> Result<(Module, Vec<CompileStats>), ModuleError> {
         let mut module = Module::new(arch, options);
-        let functions = self.functions.iter();
+        let functions = self.functions[first..].iter();
         let functions = functions
             .map(|func| module.declare_function(&name(func), Linkage::Export, &func.signature))
             .collect::<Result<Vec<FuncId>, _>>()?;
@@ -184,7 +197,8 @@ impl ModuleCase {
                 let at = u32::try_from(at).expect("data are small");
                 match address {
                     Address::Function(index) => {
-                        let func = module.declare_func_in_data(functions[index], &mut description);
+                        let func =
+                            module.declare_func_in_data(functions[index - first], &mut description);
                         description.write_function_addr(at, func);
                     }
                     Address::Datum(index) => {
@@ -196,12 +210,12 @@ impl ModuleCase {
             module.define_data(id, &description)?;
         }
         let mut stats = Vec::new();
-        for (func, &id) in self.functions.iter().zip(&functions) {
+        for (func, &id) in self.functions[first..].iter().zip(&functions) {
             let compiled = module.compile(id, func, &SourceMap::new())?;
             stats.push(compiled.stats());
             module.define_compiled(id, compiled)?;
         }
-        Ok(CompiledCase { module: module.finish()?, stats })
+        Ok((module, stats))
     }
 
     /// What a machine does.
@@ -315,8 +329,9 @@ fn canonical(value: DataValue) -> DataValue {
     }
 }
 
-impl fmt::Display for ModuleCase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ModuleCase {
+    /// Data and functions.
+    pub(super) fn fmt_module(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for datum in &self.data {
             let access = match datum.access {
                 DataAccess::ReadOnly => "read-only",
@@ -341,6 +356,13 @@ impl fmt::Display for ModuleCase {
         for func in &self.functions {
             write!(f, "{}", func.display())?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ModuleCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_module(f)?;
         writeln!(f, "; call: {}{}", self.functions[0].name, list(&self.args))?;
         let floats = self.args.iter().filter(|arg| matches!(arg.ty(), types::F32 | types::F64));
         for arg in floats {

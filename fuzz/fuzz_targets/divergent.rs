@@ -1,0 +1,21 @@
+//! `cargo +nightly fuzz run divergent`: see `harp_tests::fuzzing::divergent`.
+#![no_main]
+
+use std::cell::RefCell;
+
+use harp_tests::fuzzing::divergent::{Machines, Selection, check, targets_of};
+use libfuzzer_sys::fuzz_target;
+
+thread_local! {
+    static MACHINES: RefCell<Machines> = RefCell::new(Machines::default());
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&turn, rest)) = bytes.split_first() else { return };
+    let targets = targets_of(turn.into(), Selection::default());
+    let checked = MACHINES.with_borrow_mut(|machines| check(rest, &targets, machines));
+    match checked {
+        Ok(reached) => assert!(reached.refused.is_empty(), "{:?}", reached.refused),
+        Err(failure) => panic!("{failure}"),
+    }
+});

@@ -1,0 +1,154 @@
+//! Checks random kernels, thousands of them, against cranelift-interpreter lane by lane, and prints what
+//! was reached. See `harp_tests::fuzzing::divergent`.
+//!
+//! ```text
+//! cargo run --release --example kernels -p harp-tests -- --count 20000 --json counts.json
+//! cargo run --release --example kernels -p harp-tests -- --seed 1234 --count 1 --every-strategy
+//! ```
+//!
+//! A kernel that fails is made smaller and printed; what the compiler refuses is counted. The exit code is
+//! 1 then, and also if many kernels left out something that the generator is to make.
+#![expect(clippy::print_stdout, reason = "the result is for a shell")]
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::{error, fs, thread};
+
+use clap::Parser;
+use harp_isa::ArchId;
+use harp_jit::DivergenceStrategy;
+use harp_tests::fuzzing::divergent::{
+    CONSTRUCTS, Reached, STRATEGIES, Selection, bytes_of, run, shrink, targets_of,
+};
+use harp_tests::generate::Family;
+use harp_tests::generate::divergent::kernel;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+/// How many smaller kernels are tried when one fails.
+const ATTEMPTS: usize = 4000;
+
+/// So many kernels must reach everything.
+const ENOUGH: u64 = 1000;
+
+/// Checks random kernels against cranelift-interpreter.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Kernels to check.
+    #[arg(long, default_value_t = 20_000)]
+    count: u64,
+    /// Only this machine, with what its family has.
+    #[arg(long)]
+    arch: Option<ArchId>,
+    /// Only this strategy, by its name in harp-jit.
+    #[arg(long, value_parser = strategy)]
+    strategy: Option<DivergenceStrategy>,
+    /// All strategies on each machine, instead of one.
+    #[arg(long)]
+    every_strategy: bool,
+    /// Threads; all that the host offers, if not given.
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    /// A file for the counts.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Prints the kernels instead, and what they hold.
+    #[arg(long)]
+    print: bool,
+}
+
+fn strategy(name: &str) -> Result<DivergenceStrategy, String> {
+    let known = STRATEGIES.into_iter().find(|strategy| format!("{strategy:?}") == name);
+    known.ok_or_else(|| format!("one of {STRATEGIES:?}"))
+}
+
+fn main() -> Result<ExitCode, Box<dyn error::Error>> {
+    let Options { seed, count, arch, strategy, every_strategy, threads, json, print } =
+        Options::parse();
+    let selection = Selection { arch, strategy, every_strategy };
+    if print {
+        (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let threads = threads.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let style = "{elapsed_precise} {wide_bar} {pos}/{len} kernels, {eta} left";
+    let bar = ProgressBar::new(count).with_style(ProgressStyle::with_template(style)?);
+    let reached = run(seed, count, selection, threads, &|kernels| bar.inc(kernels));
+    bar.finish_and_clear();
+    let reached = match reached {
+        Ok(reached) => reached,
+        Err((seed, failure)) => {
+            println!("seed {seed} fails on {}: {}", failure.target, failure.message);
+            println!("it is made smaller ...");
+            println!("{}", shrink(&bytes_of(seed), failure, ATTEMPTS));
+            println!("--seed {seed} --count 1 replays it");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let complete = print_counts(&reached);
+    if let Some(path) = json {
+        fs::write(path, serde_json::to_string_pretty(&as_json(&reached))?)?;
+    }
+    // One machine alone may lack registers to spill, and a few kernels lack much.
+    let vacuous = !complete && arch.is_none() && count >= ENOUGH;
+    let failed = vacuous || !reached.refused.is_empty();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print_kernel(seed: u64, selection: Selection) {
+    let targets = targets_of(seed, selection);
+    let generated = kernel(&bytes_of(seed), Family::of(targets[0].arch));
+    for target in targets {
+        println!("; {target}");
+    }
+    for mark in generated.marks {
+        println!("; function {}, {}: {}", mark.function, mark.block, mark.construct);
+    }
+    println!("{}", generated.case);
+}
+
+/// Prints the counts. Whether everything was reached that the generator is to make.
+fn print_counts(reached: &Reached) -> bool {
+    let lists = [
+        ("constructs", &reached.constructs),
+        ("machines", &reached.machines),
+        ("strategies", &reached.strategies),
+        ("endings", &reached.endings),
+        ("refused", &reached.refused),
+    ];
+    for (title, counts) in lists {
+        println!("{title}:");
+        for (name, count) in counts {
+            println!("  {count:8} {name}");
+        }
+    }
+    println!(
+        "{} kernels, {} functions, {} launches that agree, {} instructions issued",
+        reached.kernels, reached.functions, reached.launches, reached.issued
+    );
+    println!("{} branches, {} of them divergent", reached.branches, reached.divergent_branches);
+    let missing = |name: &&str| !reached.constructs.contains_key(*name);
+    let constructs: Vec<&str> = CONSTRUCTS.into_iter().filter(missing).collect();
+    println!("constructs never executed: {constructs:?}");
+    constructs.is_empty()
+}
+
+fn as_json(reached: &Reached) -> serde_json::Value {
+    json!({
+        "kernels": reached.kernels,
+        "functions": reached.functions,
+        "launches": reached.launches,
+        "instructions issued": reached.issued,
+        "branches": reached.branches,
+        "divergent branches": reached.divergent_branches,
+        "constructs": reached.constructs,
+        "machines": reached.machines,
+        "strategies": reached.strategies,
+        "endings": reached.endings,
+        "refused": reached.refused,
+    })
+}

@@ -1,0 +1,251 @@
+//! What random kernels reached: constructs, machines, strategies, endings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
+
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function};
+
+use super::Target;
+use crate::generate::divergent::Generated;
+use crate::oracle::{CompiledKernel, Expected, KernelCase, Observed, Stop, Trace};
+
+/// How often something was reached, by name.
+pub type Counts = BTreeMap<String, u64>;
+
+/// What runs came to, so that a vacuous one is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Kernels, and functions in them, kernels included.
+    pub kernels: u64,
+    /// See `kernels`.
+    pub functions: u64,
+    /// Launches that agreed with the oracle.
+    pub launches: u64,
+    /// Instructions that machines issued in them.
+    pub issued: u64,
+    /// Conditional branches of what was launched, and how many of them lanes may disagree on.
+    pub branches: u64,
+    /// See `branches`.
+    pub divergent_branches: u64,
+    /// Kernels with a construct that work-items executed; and, with `, some` behind its name, that some
+    /// of them executed and others did not.
+    pub constructs: Counts,
+    /// Agreeing launches by machine and level, and by strategy.
+    pub machines: Counts,
+    /// See `machines`.
+    pub strategies: Counts,
+    /// Kernels by how they end.
+    pub endings: Counts,
+    /// What was not compiled, and how often.
+    pub refused: Counts,
+}
+
+impl AddAssign for Reached {
+    fn add_assign(&mut self, other: Reached) {
+        self.kernels += other.kernels;
+        self.functions += other.functions;
+        self.launches += other.launches;
+        self.issued += other.issued;
+        self.branches += other.branches;
+        self.divergent_branches += other.divergent_branches;
+        let all = [
+            (&mut self.constructs, other.constructs),
+            (&mut self.machines, other.machines),
+            (&mut self.strategies, other.strategies),
+            (&mut self.endings, other.endings),
+            (&mut self.refused, other.refused),
+        ];
+        for (counts, more) in all {
+            for (name, count) in more {
+                *counts.entry(name).or_default() += count;
+            }
+        }
+    }
+}
+
+impl Reached {
+    /// What the oracle says about a kernel.
+    pub(super) fn of(generated: &Generated, expected: &Expected, trace: &Trace) -> Reached {
+        let case = &generated.case;
+        let found = constructs(generated, expected, trace);
+        Reached {
+            kernels: 1,
+            functions: case.module.functions.len() as u64,
+            constructs: found.into_iter().map(|name| (name, 1)).collect(),
+            endings: Counts::from([(ending(expected), 1)]),
+            ..Reached::default()
+        }
+    }
+
+    /// Something that was not compiled.
+    pub(super) fn refused(what: &str) -> Reached {
+        // Without the names of blocks and without where divergence comes from.
+        let (reason, _) = what.split_once(" (divergent").unwrap_or((what, ""));
+        let reason = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+        Reached { refused: Counts::from([(reason, 1)]), ..Reached::default() }
+    }
+
+    /// A launch that did as the oracle says.
+    pub(super) fn agreed(
+        target: Target,
+        compiled: &CompiledKernel,
+        observed: &Observed,
+    ) -> Reached {
+        let Target { arch, opt_level, strategy } = target;
+        let stats = &compiled.stats;
+        let mut reached = Reached {
+            launches: 1,
+            branches: stats.iter().map(|stats| stats.branches as u64).sum(),
+            divergent_branches: stats.iter().map(|stats| stats.divergent_branches as u64).sum(),
+            machines: Counts::from([(format!("{arch} {opt_level:?}"), 1)]),
+            strategies: Counts::from([(format!("{strategy:?}"), 1)]),
+            ..Reached::default()
+        };
+        if let Observed::Memory(_, report) = observed {
+            reached.issued = report.stats.issued();
+        }
+        let spills = stats.iter().any(|stats| stats.spill_slots > 0);
+        let predicates = stats.iter().any(|stats| stats.predicate_spills > 0);
+        for (name, there) in [("spill slots", spills), ("spilled predicates", predicates)] {
+            if there {
+                reached.constructs.insert(name.to_owned(), 1);
+            }
+        }
+        reached
+    }
+}
+
+fn ending(expected: &Expected) -> String {
+    let Expected::Trap(traps) = expected else { return "results".to_owned() };
+    match traps[0].stop {
+        Stop::Code(code) => format!("trap {code}"),
+        Stop::BadAddress => "bad address".to_owned(),
+        Stop::DivideByZero => "division by zero".to_owned(),
+    }
+}
+
+/// Names of what a kernel has and work-items executed.
+fn constructs(generated: &Generated, expected: &Expected, trace: &Trace) -> BTreeSet<String> {
+    let case = &generated.case;
+    let items: u64 = case.extents.iter().product();
+    let executed = |function: usize, block: Block| {
+        let first = case.module.functions[function].layout.first_inst(block);
+        first.and_then(|inst| trace.executed.get(&(function, inst)).copied()).unwrap_or(0)
+    };
+    let mut found = BTreeSet::new();
+    let mut add = |name: &str, count: u64| {
+        if count > 0 {
+            found.insert(name.to_owned());
+            if count < items {
+                found.insert(format!("{name}, some"));
+            }
+        }
+    };
+    for mark in &generated.marks {
+        add(mark.construct, executed(mark.function, mark.block));
+    }
+    for (index, func) in case.module.functions.iter().enumerate() {
+        for block in entered_irreducibly(func) {
+            add("irreducible cycle", executed(index, block));
+        }
+    }
+    for ((function, inst), callees) in &trace.callees {
+        if callees.len() > 1 {
+            let opcode = case.module.functions[*function].dfg.insts[*inst].opcode();
+            let count = trace.executed.get(&(*function, *inst)).copied().unwrap_or(0);
+            add(&format!("{opcode} of several functions"), count);
+        }
+    }
+    if let Expected::Trap(traps) = expected {
+        add("work-item that traps", traps.len() as u64);
+    }
+    add("surplus of work-items", u64::from(has_surplus(case)));
+    found
+}
+
+/// Whether the grid is no multiple of the smallest warps.
+fn has_surplus(case: &KernelCase) -> bool {
+    case.extents.iter().product::<u64>() % 8 != 0
+}
+
+/// Blocks that a branch leads to which comes later in the layout and is not dominated by them. The
+/// generator lays out blocks of graphs in the order in which it makes them, so these close a cycle.
+fn entered_irreducibly(func: &Function) -> Vec<Block> {
+    let cfg = ControlFlowGraph::with_function(func);
+    let dominators = DominatorTree::with_function(func, &cfg);
+    let mut before = BTreeSet::new();
+    let mut found = Vec::new();
+    for block in func.layout.blocks().filter(|&block| dominators.is_reachable(block)) {
+        before.insert(block);
+        let back = cfg.succ_iter(block).filter(|successor| before.contains(successor));
+        found.extend(back.filter(|&successor| !dominators.block_dominates(successor, block)));
+    }
+    found
+}
+
+/// The constructs that a run of a thousand kernels must have executed, each in some work-items and not in
+/// others, except where a word on that makes no sense.
+pub const CONSTRUCTS: [&str; 60] = [
+    "if",
+    "if, some",
+    "short-circuit and, some",
+    "short-circuit or, some",
+    "early return",
+    "early return, some",
+    "break, some",
+    "break of an outer loop, some",
+    "continue, some",
+    "continue of an outer loop, some",
+    "return from a loop, some",
+    "loop with a uniform count",
+    "loop with a uniform count, some",
+    "loop with a count of each lane's own",
+    "loop with a count of each lane's own, some",
+    "loop tested at the top",
+    "loop tested at the top, some",
+    "loop tested at the bottom",
+    "loop tested at the bottom, some",
+    "loop that only breaks leave",
+    "loop that only breaks leave, some",
+    "nested loop",
+    "nested loop, some",
+    "loop with two entries",
+    "loop with two entries, some",
+    "irreducible cycle",
+    "irreducible cycle, some",
+    "block of any graph",
+    "block of any graph, some",
+    "shared block",
+    "shared block, some",
+    "switch",
+    "switch, some",
+    "case that falls through",
+    "case that falls through, some",
+    "guarded division, some",
+    "guarded access, some",
+    "call",
+    "call, some",
+    "indirect call",
+    "indirect call, some",
+    "call_indirect of several functions",
+    "call_indirect of several functions, some",
+    "tail call",
+    "tail call, some",
+    "indirect tail call",
+    "indirect tail call, some",
+    "return_call_indirect of several functions, some",
+    "trap, some",
+    "conditional trap",
+    "conditional trap, some",
+    "division, some",
+    "access that may trap, some",
+    "work-item that traps, some",
+    "load of what all read, some",
+    "stack slot, some",
+    "store of a part of a word, some",
+    "surplus of work-items",
+    "spill slots",
+    "spilled predicates",
+];

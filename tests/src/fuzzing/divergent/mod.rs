@@ -1,0 +1,275 @@
+//! Random kernels with all control flow there is, on many machines, by every strategy, against the oracle.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use harp_isa::{ArchId, WordSize};
+use harp_jit::{CompileError, CompileOptions, DivergenceStrategy, ModuleError, OptLevel};
+use harp_runtime::{Device, DeviceConfig};
+
+use super::{in_threads, panic_text, random_bytes};
+use crate::generate::Family;
+use crate::generate::divergent::{Generated, kernel};
+use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase, Observed};
+
+mod coverage;
+mod shrink;
+
+pub use coverage::{CONSTRUCTS, Counts, Reached};
+pub use shrink::shrink;
+
+/// 1 to 64 lanes, 2 to 64 predicates, 8 to 64 general registers, both word sizes and encodings, with and
+/// without the extension; counts that are no powers of two, too.
+pub const ARCHS: [&str; 24] = [
+    "harp32",
+    "4w8/2/1/1",
+    "4b8/2/8/2",
+    "4w16/4/2/4",
+    "4w64/8/64/1",
+    "4b12/64/32/1",
+    "4w32/16/32/2+x",
+    "4b64/64/64/1+x",
+    "4b8/3/2/2+x",
+    "4w8/8/16/2+x",
+    "4w16/2/8/1+x",
+    "4b8/2/1/3+x",
+    "harp64",
+    "8w8/2/64/1",
+    "8b64/64/32/1",
+    "8b8/2/2/4",
+    "8w12/5/8/3",
+    "8w63/64/1/1",
+    "8w16/16/8/2+x",
+    "8b8/2/16/1+x",
+    "8w64/2/1/2+x",
+    "8b32/64/32/1+x",
+    "8w9/3/64/1+x",
+    "8w8/8/2/2+x",
+];
+
+/// All strategies.
+pub const STRATEGIES: [DivergenceStrategy; 1] = [DivergenceStrategy::SplitJoin];
+
+/// Bytes that a seed gives: enough for the largest kernel.
+const BYTES: usize = 6000;
+
+/// What a kernel runs on, and how it is compiled for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The machine.
+    pub arch: ArchId,
+    /// The level.
+    pub opt_level: OptLevel,
+    /// The strategy.
+    pub strategy: DivergenceStrategy,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Target { arch, opt_level, strategy } = self;
+        write!(f, "{arch} {opt_level:?} {strategy:?}")
+    }
+}
+
+/// What seeds run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only this machine.
+    pub arch: Option<ArchId>,
+    /// Only this strategy.
+    pub strategy: Option<DivergenceStrategy>,
+    /// All strategies for each machine and level, instead of one.
+    pub every_strategy: bool,
+}
+
+/// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
+pub fn bytes_of(seed: u64) -> Vec<u8> {
+    random_bytes(seed, BYTES >> (seed / 4 % 4))
+}
+
+/// What a seed runs on: two machines of one family, one at both levels. Consecutive seeds take all
+/// families, machines and strategies in turn.
+pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
+    let word = if seed.is_multiple_of(2) { WordSize::Four } else { WordSize::Eight };
+    let extension = seed / 2 % 2 == 1;
+    let archs = ARCHS.map(|id| id.parse::<ArchId>().expect("the list above holds machines"));
+    let family = Family { word, extension };
+    let archs: Vec<ArchId> = archs.into_iter().filter(|&arch| Family::of(arch) == family).collect();
+    let turn = seed / 4;
+    let at = |list: &[ArchId], index: u64| list[(index % list.len() as u64) as usize];
+    let (first, second) = match selection.arch {
+        Some(arch) => (arch, arch),
+        None => (at(&archs, turn), at(&archs, turn + 1 + turn / 6 % 5)),
+    };
+    let level = if (turn / 2).is_multiple_of(2) { OptLevel::Speed } else { OptLevel::None };
+    let mut machines = vec![(first, OptLevel::None), (first, OptLevel::Speed)];
+    if second != first {
+        machines.push((second, level));
+    }
+    let mut targets = Vec::new();
+    for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
+        let one = STRATEGIES[(turn as usize + at) % STRATEGIES.len()];
+        let strategies = match selection {
+            Selection { strategy: Some(strategy), .. } => vec![strategy],
+            Selection { every_strategy: true, .. } => STRATEGIES.to_vec(),
+            _ => vec![one],
+        };
+        let all = strategies.into_iter();
+        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy }));
+    }
+    targets
+}
+
+/// A machine of each kind, made when it is needed.
+#[derive(Debug, Default)]
+pub struct Machines(HashMap<ArchId, Device>);
+
+impl Machines {
+    /// Launches a kernel.
+    fn observed(
+        &mut self,
+        case: &KernelCase,
+        compiled: &CompiledKernel,
+    ) -> Result<Observed, CaseError> {
+        let arch = compiled.kernel.arch();
+        let mut device = match self.0.remove(&arch) {
+            Some(device) => device,
+            None => {
+                Device::new(DeviceConfig { memory_bytes: 16 << 20, ..DeviceConfig::new(arch) })?
+            }
+        };
+        let observed = case.observed(&compiled.kernel, &mut device);
+        // After a panic there is a new one.
+        self.0.insert(arch, device);
+        observed
+    }
+}
+
+/// A kernel that did not do what it should.
+#[derive(Debug)]
+pub struct Failure {
+    /// On what.
+    pub target: Target,
+    /// What went wrong.
+    pub message: String,
+    /// The kernel and the launch.
+    pub case: Box<KernelCase>,
+    /// The machine code; none if there is none.
+    pub code: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { target, message, case, code } = self;
+        writeln!(f, "on {target}: {message}\n{case}")?;
+        code.as_ref().map_or(Ok(()), |code| f.write_str(code))
+    }
+}
+
+/// Compiles the kernel of `bytes` for all `targets`, which are of one family, launches it, and compares
+/// with the oracle.
+///
+/// # Errors
+///
+/// The first target that differs or fails. What is not supported is counted, as
+/// [refused](Reached::refused).
+///
+/// # Panics
+///
+/// If there are no targets.
+pub fn check(
+    bytes: &[u8],
+    targets: &[Target],
+    machines: &mut Machines,
+) -> Result<Reached, Box<Failure>> {
+    let generated = kernel(bytes, Family::of(targets[0].arch));
+    check_generated(&generated, targets, machines)
+}
+
+fn check_generated(
+    generated: &Generated,
+    targets: &[Target],
+    machines: &mut Machines,
+) -> Result<Reached, Box<Failure>> {
+    let case = &generated.case;
+    let fail = |target: Target, message: String, code: Option<String>| {
+        Box::new(Failure { target, message, case: Box::new(case.clone()), code })
+    };
+    let (expected, trace) = catch_unwind(AssertUnwindSafe(|| case.expected()))
+        .map_err(|panic| {
+            fail(targets[0], format!("the oracle panicked: {}", panic_text(&*panic)), None)
+        })?
+        .map_err(|error| fail(targets[0], format!("the oracle: {error}"), None))?;
+    let mut reached = Reached::of(generated, &expected, &trace);
+    for &target in targets {
+        reached += check_target(case, &expected, target, machines)
+            .map_err(|(message, code)| fail(target, message, code))?;
+    }
+    Ok(reached)
+}
+
+/// Message and code of what went wrong.
+type Wrong = (String, Option<String>);
+
+fn check_target(
+    case: &KernelCase,
+    expected: &Expected,
+    target: Target,
+    machines: &mut Machines,
+) -> Result<Reached, Wrong> {
+    let Target { arch, opt_level, strategy } = target;
+    let options = CompileOptions { opt_level, divergence: strategy, ..CompileOptions::default() };
+    let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, options)))
+        .map_err(|panic| (format!("compiling panicked: {}", panic_text(&*panic)), None))?;
+    let compiled = match compiled {
+        Ok(compiled) => compiled,
+        Err(ModuleError::Compile(CompileError::Unsupported { what, .. })) => {
+            return Ok(Reached::refused(&what));
+        }
+        Err(error) => return Err((error.to_string(), None)),
+    };
+    let wrong = |message: String| (message, Some(code(&compiled)));
+    let observed = catch_unwind(AssertUnwindSafe(|| machines.observed(case, &compiled)))
+        .map_err(|panic| wrong(format!("the machine panicked: {}", panic_text(&*panic))))?
+        .map_err(|error| wrong(error.to_string()))?;
+    match case.difference(expected, &observed, arch.lanes().into()) {
+        Some(difference) => Err(wrong(difference)),
+        None => Ok(Reached::agreed(target, &compiled, &observed)),
+    }
+}
+
+fn code(compiled: &CompiledKernel) -> String {
+    let functions = compiled.kernel.functions().iter();
+    let functions: String =
+        functions.map(|func| format!("{}:\n{}", func.name(), func.disassembly())).collect();
+    format!("{}:\n{}{functions}", compiled.kernel.name(), compiled.kernel.disassembly())
+}
+
+/// Runs as many seeds from `first` on as asked for. `progress` hears of how many are done. Several threads
+/// share the seeds; what is reached does not depend on how many.
+///
+/// # Errors
+///
+/// The failing seed that is smallest, and its failure, not made smaller.
+pub fn run(
+    first: u64,
+    count: u64,
+    selection: Selection,
+    threads: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Reached, (u64, Box<Failure>)> {
+    let mut reached = Reached::default();
+    let seeds: Vec<u64> = (first..first.saturating_add(count)).collect();
+    for round in seeds.chunks(64 * threads.max(1)) {
+        let results = in_threads(round, threads, || {
+            let mut machines = Machines::default();
+            move |seed: u64| check(&bytes_of(seed), &targets_of(seed, selection), &mut machines)
+        });
+        for (seed, result) in round.iter().zip(results) {
+            reached += result.map_err(|failure| (*seed, failure))?;
+        }
+        progress(round.len() as u64);
+    }
+    Ok(reached)
+}

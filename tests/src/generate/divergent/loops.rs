@@ -1,0 +1,170 @@
+//! Loops, and ways out of them.
+
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I32;
+use cranelift_frontend::FunctionBuilder;
+
+use super::Body;
+use super::control::Target;
+
+/// A loop around a place.
+#[derive(Clone, Debug)]
+pub(super) struct Loop {
+    /// Where the next round begins.
+    next: Target,
+    /// Where it goes on when the loop is left.
+    out: Target,
+}
+
+impl Body<'_, '_> {
+    /// Statements inside of a loop, up to what comes when they are through.
+    fn round(&mut self, b: &mut FunctionBuilder<'_>, around: Loop, after: &Target) {
+        if !self.loops.is_empty() {
+            self.mark(b, "nested loop");
+        }
+        self.loops.push(around);
+        if !self.nested(b) {
+            self.jump(b, after);
+        }
+        self.loops.pop();
+    }
+
+    /// Counts down from a small number: one that all lanes agree on, or not.
+    pub(super) fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>, uniform: bool) {
+        let word = self.plan.word();
+        let count = if uniform { self.uniform(b) } else { self.varied(b) };
+        let mask = b.ins().iconst(word, 3);
+        let mut count = b.ins().band(count, mask);
+        let tested_first = self.choices.below(2) == 0;
+        if !tested_first {
+            let one = b.ins().iconst(word, 1);
+            count = b.ins().bor(count, one);
+        }
+        let counter = b.declare_var(word);
+        b.def_var(counter, count);
+        let [body, next, out] = [(); 3].map(|()| Self::plain_target(b));
+        let values = self.pool.len();
+        let header = if tested_first {
+            let header = Self::plain_target(b);
+            self.jump(b, &header);
+            b.switch_to_block(header.block);
+            let left = b.use_var(counter);
+            b.ins().brif(left, body.block, &[], out.block, &[]);
+            header
+        } else {
+            self.jump(b, &body);
+            body.clone()
+        };
+        self.begin(b, &body);
+        self.mark(
+            b,
+            match uniform {
+                true => "loop with a uniform count",
+                false => "loop with a count of each lane's own",
+            },
+        );
+        self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
+        self.pool.truncate(values);
+        b.switch_to_block(next.block);
+        let (left, one) = (b.use_var(counter), b.ins().iconst(word, 1));
+        let left = b.ins().isub(left, one);
+        b.def_var(counter, left);
+        if tested_first {
+            b.ins().jump(header.block, &[]);
+        } else {
+            b.ins().brif(left, header.block, &[], out.block, &[]);
+        }
+        self.begin(b, &out);
+    }
+
+    /// Goes round while a condition holds and there is fuel. Each `continue` is a back edge.
+    pub(super) fn while_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [header, body, out] = [(); 3].map(|()| self.target(b));
+        self.jump(b, &header);
+        let values = self.pool.len();
+        self.begin(b, &header);
+        self.need_fuel(b, &out);
+        self.choose(b, &body, &out);
+        self.begin(b, &body);
+        self.mark(b, "loop tested at the top");
+        self.round(b, Loop { next: header.clone(), out: out.clone() }, &header);
+        self.pool.truncate(values);
+        self.begin(b, &out);
+    }
+
+    /// Goes round as long as a condition holds afterwards and there is fuel.
+    pub(super) fn do_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [body, next, out] = [(); 3].map(|()| self.target(b));
+        self.jump(b, &body);
+        let values = self.pool.len();
+        self.begin(b, &body);
+        self.mark(b, "loop tested at the bottom");
+        self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
+        self.pool.truncate(values);
+        self.begin(b, &next);
+        self.need_fuel(b, &out);
+        self.choose(b, &body, &out);
+        self.pool.truncate(values);
+        self.begin(b, &out);
+    }
+
+    /// Goes round until something inside leaves it, or there is no fuel.
+    pub(super) fn endless_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [header, out] = [(); 2].map(|()| self.target(b));
+        self.jump(b, &header);
+        let values = self.pool.len();
+        self.begin(b, &header);
+        self.need_fuel(b, &out);
+        self.mark(b, "loop that only breaks leave");
+        let around = Loop { next: header.clone(), out: out.clone() };
+        self.loops.push(around.clone());
+        self.escape_if(b);
+        self.loops.pop();
+        self.round(b, around, &header);
+        self.pool.truncate(values);
+        self.begin(b, &out);
+    }
+
+    /// Goes to `out` if there is no fuel.
+    pub(super) fn need_fuel(&mut self, b: &mut FunctionBuilder<'_>, out: &Target) {
+        let (fuel, one) = (b.use_var(self.fuel), b.ins().iconst(I32, 1));
+        let left = b.ins().isub(fuel, one);
+        b.def_var(self.fuel, left);
+        let zero = b.ins().iconst(I32, 0);
+        let enough = b.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+        let go_on = b.create_block();
+        let args = self.args_of(b, out);
+        b.ins().brif(enough, go_on, &[], out.block, &args);
+        b.switch_to_block(go_on);
+    }
+
+    /// Leaves a loop, or begins its next round, on a condition; if there is none, the function.
+    pub(super) fn escape_if(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [inside, after] = [(); 2].map(|()| Self::plain_target(b));
+        self.choose(b, &inside, &after);
+        let values = self.pool.len();
+        self.begin(b, &inside);
+        if self.choices.once_in(3) {
+            // Statements of which only lanes that leave have any notice.
+            let controls = std::mem::take(&mut self.controls);
+            self.statement(b);
+            self.controls = controls;
+        }
+        let level = self.choices.below(self.loops.len().max(1));
+        let around = self.loops.iter().rev().nth(level).cloned();
+        match (around, self.choices.below(7)) {
+            (Some(around), 0..=3) => {
+                self.mark(b, if level == 0 { "break" } else { "break of an outer loop" });
+                self.jump(b, &around.out);
+            }
+            (Some(around), 4..=5) => {
+                self.mark(b, if level == 0 { "continue" } else { "continue of an outer loop" });
+                self.jump(b, &around.next);
+            }
+            _ => self.end(b),
+        }
+        self.pool.truncate(values);
+        self.begin(b, &after);
+    }
+}

@@ -1,0 +1,134 @@
+//! A kernel with the functions that it calls and the data that they read, and the two ways to run it.
+//!
+//! As [`Case`](super::Case), with a module around the kernel.
+
+use std::fmt;
+
+use harp_isa::ArchId;
+use harp_jit::{
+    CompileError, CompileOptions, CompileStats, Kernel, KernelSource, ModuleError, ParamType,
+};
+use harp_runtime::Device;
+
+use super::case::{difference, fmt_launch, launch};
+use super::module::interpret_items;
+use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
+
+/// Bytes of a work-item's stack.
+const STACK_BYTES: u32 = 16 << 10;
+
+/// A launch of a kernel of a module.
+#[derive(Clone, Debug)]
+pub struct KernelCase {
+    /// The kernel, then the functions that it calls, and data, which nobody writes. The call's arguments
+    /// mean nothing.
+    pub module: ModuleCase,
+    /// Work-items in each dimension.
+    pub extents: [u64; 3],
+    /// One a parameter of the kernel.
+    pub args: Vec<Argument>,
+}
+
+/// A kernel that was compiled.
+#[derive(Debug)]
+pub struct CompiledKernel {
+    /// The kernel with its functions.
+    pub kernel: Kernel,
+    /// What compiling came to: the kernel, then each function.
+    pub stats: Vec<CompileStats>,
+}
+
+impl KernelCase {
+    /// What the interpreter says, and what the work-items executed.
+    ///
+    /// # Errors
+    ///
+    /// If the case holds something that the oracle does not know, or does not end.
+    pub fn expected(&self) -> Result<(Expected, Trace), OracleError> {
+        self.interpret(0xd5)
+    }
+
+    /// Whether what the launch does is the same whatever stack slots hold before they are written.
+    pub fn is_determined(&self) -> bool {
+        let [one, other] = [0xd5, 0x3a].map(|fill| self.interpret(fill).ok());
+        one.is_some() && one == other
+    }
+
+    fn interpret(&self, fill: u8) -> Result<(Expected, Trace), OracleError> {
+        let buffers = self.args.iter().filter_map(|arg| match arg {
+            Argument::Buffer(_, bytes) => Some(bytes.as_slice()),
+            Argument::Scalar(..) => None,
+        });
+        let buffers: Vec<&[u8]> = buffers.collect();
+        let block = |addresses: &[u64]| {
+            let mut addresses = addresses.iter();
+            let args = self.args.iter().map(|arg| match arg {
+                Argument::Buffer(..) => *addresses.next().expect("one for each buffer"),
+                Argument::Scalar(_, bits) => *bits,
+            });
+            self.extents.into_iter().chain(args).collect()
+        };
+        let items =
+            interpret_items(&self.module, self.extents, &buffers, block, (STACK_BYTES, fill))?;
+        let expected = match items.traps.is_empty() {
+            true => Expected::Memory(items.buffers),
+            false => Expected::Trap(items.traps),
+        };
+        Ok((expected, items.trace))
+    }
+
+    /// Compiles kernel and functions, with all checks.
+    ///
+    /// # Errors
+    ///
+    /// If they do not compile.
+    pub fn compile(
+        &self,
+        arch: ArchId,
+        options: CompileOptions,
+    ) -> Result<CompiledKernel, ModuleError> {
+        let options = CompileOptions { stack_bytes: STACK_BYTES, verify: true, ..options };
+        let (module, functions) = self.module.build(arch, options, 1)?;
+        let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
+        let kernel = self.module.functions[0].clone();
+        let source =
+            KernelSource::from_function(kernel, arch, &params).map_err(CompileError::from)?;
+        let kernel = module.compile_kernel(&source)?;
+        let stats = std::iter::once(kernel.stats()).chain(functions).collect();
+        Ok(CompiledKernel { kernel, stats })
+    }
+
+    /// Launches the compiled kernel.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config, args)
+        })
+    }
+
+    /// How what a launch did differs from what it should have done on a machine with this number
+    /// of lanes and one core; none if it does not.
+    pub fn difference(
+        &self,
+        expected: &Expected,
+        observed: &Observed,
+        lanes: u64,
+    ) -> Option<String> {
+        difference(expected, observed, self.extents, lanes)
+    }
+}
+
+impl fmt::Display for KernelCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_launch(f, self.extents, &self.args)?;
+        for arg in &self.args {
+            if let Argument::Buffer(_, bytes) = arg {
+                writeln!(f, "; buffer: {bytes:02x?}")?;
+            }
+        }
+        self.module.fmt_module(f)
+    }
+}

@@ -1,0 +1,71 @@
+//! Random kernels with all control flow there is, run by all strategies on many machines, against
+//! cranelift-interpreter lane by lane.
+//!
+//! `HARP_SEED=7` replays one random kernel, `HARP_SEED=0..10000` runs many; the example `kernels` runs more
+//! of them, with progress.
+
+use std::env;
+use std::thread::available_parallelism;
+
+use harp_isa::ArchId;
+use harp_tests::fuzzing::divergent::{
+    ARCHS, CONSTRUCTS, Counts, Reached, STRATEGIES, Selection, bytes_of, run, shrink,
+};
+
+/// Kernels of an ordinary run.
+const KERNELS: u64 = 1000;
+
+/// How many smaller kernels are tried when one fails.
+const ATTEMPTS: usize = 1500;
+
+/// The first seed, how many, and whether that is an ordinary run.
+fn seeds() -> (u64, u64, bool) {
+    let Ok(text) = env::var("HARP_SEED") else { return (0, KERNELS, true) };
+    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
+    let (first, end) = match text.split_once("..") {
+        Some((start, end)) => (number(start), number(end)),
+        None => (number(&text), number(&text) + 1),
+    };
+    (first, end.saturating_sub(first), false)
+}
+
+#[test]
+fn random_kernels_do_in_each_lane_what_the_oracle_says() {
+    let (first, count, ordinary) = seeds();
+    let threads = available_parallelism().map_or(1, usize::from);
+    let reached = match run(first, count, Selection::default(), threads, &|_| {}) {
+        Ok(reached) => reached,
+        Err((seed, failure)) => {
+            let failure = shrink(&bytes_of(seed), failure, ATTEMPTS);
+            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
+        }
+    };
+    println!("{reached:#?}");
+    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
+    if ordinary {
+        assert_not_vacuous(&reached);
+    }
+}
+
+/// What the generator can make, all of it must have been made, compiled and run.
+fn assert_not_vacuous(reached: &Reached) {
+    assert_eq!(reached.kernels, KERNELS);
+    let there = |name: &&str| reached.constructs.contains_key(*name);
+    let missing: Vec<&str> = CONSTRUCTS.into_iter().filter(|name| !there(name)).collect();
+    assert_eq!(missing, [""; 0], "constructs that never ran");
+    for arch in ARCHS {
+        let arch = arch.parse::<ArchId>().expect("the list holds machines").to_string();
+        let runs = |(name, _): &(&String, &u64)| name.split(' ').next() == Some(&arch);
+        assert_eq!(reached.machines.iter().filter(runs).count(), 2, "levels of {arch} that ran");
+    }
+    for strategy in STRATEGIES {
+        assert!(
+            reached.strategies.contains_key(&format!("{strategy:?}")),
+            "{strategy:?} never ran"
+        );
+    }
+    for ending in ["results", "bad address", "division by zero", "trap user1"] {
+        assert!(reached.endings.contains_key(ending), "no kernel ends by {ending}: {reached:#?}");
+    }
+    assert!(reached.divergent_branches * 3 > reached.branches, "hardly anything diverges");
+}
