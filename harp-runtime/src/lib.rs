@@ -103,6 +103,7 @@ mod image;
 mod kernel;
 mod launch;
 mod library;
+mod profile;
 mod program;
 mod report;
 
@@ -111,6 +112,7 @@ pub use buffer::{Buffer, BufferError, Element};
 pub use device::{Device, DeviceConfig, DeviceError};
 pub use heap::OutOfMemory;
 pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use report::Report;
 
