@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::{FlatMemory, Grid, ItemTrap, OracleError, Stop, run};
 
 /// Instructions that a launch may take: far more than any kernel here needs.
-const FUEL: u64 = 20_000_000;
+pub(super) const FUEL: u64 = 20_000_000;
 
 /// What a buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Case {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        launch(kernel, device, self.extents, &self.args)
+        launch(kernel, device, self.extents, &self.args, FUEL)
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number
@@ -216,12 +216,13 @@ fn different_memory(wanted: &[Vec<u8>], given: &[Vec<u8>], extents: [u64; 3]) ->
     ))
 }
 
-/// Launches a kernel with new buffers.
+/// Launches a kernel with new buffers; it may take so many instructions.
 pub(super) fn launch(
     kernel: &Kernel,
     device: &mut Device,
     extents: [u64; 3],
     args: &[Argument],
+    fuel: u64,
 ) -> Result<Observed, CaseError> {
     let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
     for arg in args {
@@ -236,7 +237,7 @@ pub(super) fn launch(
     });
     let words: Vec<_> = words.collect();
     let [x, y, z] = extents.map(|extent| extent as usize);
-    let config = LaunchConfig::grid_3d(x, y, z).with_fuel(FUEL);
+    let config = LaunchConfig::grid_3d(x, y, z).with_fuel(fuel);
     let report = match device.launch(kernel, config, &words) {
         Ok(report) => report,
         Err(LaunchError::Trap(trap)) => return Ok(Observed::Trap(trap)),

@@ -10,7 +10,7 @@ use harp_jit::{
 };
 use harp_runtime::Device;
 
-use super::case::{difference, fmt_launch, launch};
+use super::case::{FUEL, difference, fmt_launch, launch};
 use super::module::interpret_items;
 use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
 
@@ -104,7 +104,21 @@ impl KernelCase {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        launch(kernel, device, self.extents, &self.args)
+        self.observed_within(kernel, device, None)
+    }
+
+    /// Launches a compiled kernel, which may take so many instructions, or as many as is usual.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn observed_within(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+        fuel: Option<u64>,
+    ) -> Result<Observed, CaseError> {
+        launch(kernel, device, self.extents, &self.args, fuel.unwrap_or(FUEL))
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number
