@@ -6,6 +6,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 use harp_isa::abi::KernelEntry;
+use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::{Params, Uniformity};
 use crate::builder::{KernelSource, word_int};
@@ -19,8 +20,8 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VBlock, VCode};
-use crate::{isel, legalize};
+use crate::vcode::{MInst, VCode};
+use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -214,7 +215,8 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let (func, plan, vcode) = select(func, unit)?;
+    let (func, plan, mut vcode) = select(func, unit)?;
+    emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
     let stack = lane_stack(&vcode, unit);
@@ -254,6 +256,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), Co
     let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
 
     legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
     let plan = match options.execution {
         Execution::Simt => plan(&mut func, unit)?,
@@ -341,7 +344,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
 }
 
 /// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
-/// knows.
+/// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = flags(options);
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
@@ -355,6 +358,11 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
     context.remove_constant_phis(&flags).map_err(internal)?;
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
+        context.compute_loop_analysis();
+        if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
+            context.compute_cfg();
+            context.compute_domtree();
+        }
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
     }
     Ok(context.func)
@@ -425,6 +433,7 @@ fn compiled(
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
@@ -436,7 +445,13 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let successors = |last: &MInst| match last {
+        MInst::Jump { target, .. } => smallvec![target.index() as u32],
+        MInst::CondBr { taken, not_taken, .. } => {
+            smallvec![taken.index() as u32, not_taken.index() as u32]
+        }
+        _ => SmallVec::new(),
+    };
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
         EntryKind::Function => Vec::new(),
@@ -447,6 +462,8 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: vcode.blocks.iter().map(successors).collect(),
+        successors: (vcode.blocks.iter())
+            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
+            .collect(),
     }
 }

@@ -62,6 +62,7 @@ extern crate alloc;
 
 mod abi;
 mod analysis;
+mod branches;
 mod builder;
 mod checker;
 mod compile;

@@ -7,6 +7,7 @@ pub mod generate;
 pub mod kernels;
 pub mod mutate;
 pub mod oracle;
+pub mod quality;
 pub mod workloads;
 
 /// The README's examples, compiled and run.

@@ -7,6 +7,9 @@
 //! * a join closes the innermost open split, always the same one; the other side, if it gets that far,
 //!   stops at the same join;
 //! * no split is open where the function is left.
+//!
+//! Blocks from which no way leads out of the function are where a launch ends by a trap, if it gets there.
+//! Nobody asks what was open before: sides of splits may flow together in them. Their own splits match.
 
 use hashbrown::HashMap;
 
@@ -18,6 +21,11 @@ use super::error::{CodeError, CodeFault};
 pub(super) struct Open {
     pub(super) branch: usize,
     pub(super) taken: bool,
+}
+
+impl Open {
+    /// Any splits: below it, nothing is known.
+    const ANY: Open = Open { branch: usize::MAX, taken: false };
 }
 
 /// A way into a block.
@@ -158,6 +166,7 @@ impl Structure {
 
     /// Gives every block its open splits.
     fn match_splits(&mut self, code: &Code<'_>) -> Result<(), CodeError> {
+        let ends = self.ends(code);
         let mut known: Vec<Option<Vec<Open>>> = vec![None; self.blocks.len()];
         let mut joined_at: HashMap<usize, usize> = HashMap::new();
         known[0] = Some(Vec::new());
@@ -188,6 +197,13 @@ impl Structure {
                         todo.push(to);
                     }
                     Some(before) if *before == open => {}
+                    Some(before) if !ends[to] => {
+                        let common = common(before, &open);
+                        if common != *before {
+                            known[to] = Some(common);
+                            todo.push(to);
+                        }
+                    }
                     Some(before) => {
                         let (one, other) = (before.len(), open.len());
                         return Err(code.error(first, CodeFault::OpenSplits { one, other }));
@@ -201,6 +217,19 @@ impl Structure {
         Ok(())
     }
 
+    /// From which blocks a way leads out of the function.
+    fn ends(&self, code: &Code<'_>) -> Vec<bool> {
+        let mut ends = vec![false; self.blocks.len()];
+        let leaves = |&block: &usize| code.insts[self.blocks[block].last].flow == Flow::Leave;
+        let mut todo: Vec<usize> = (0..self.blocks.len()).filter(leaves).collect();
+        while let Some(block) = todo.pop() {
+            if !std::mem::replace(&mut ends[block], true) {
+                todo.extend(self.blocks[block].edges.iter().map(|edge| edge.from));
+            }
+        }
+        ends
+    }
+
     /// Closes the innermost split on the edge into a join.
     fn join(
         &mut self,
@@ -209,7 +238,8 @@ impl Structure {
         open: &mut Vec<Open>,
         joined_at: &mut HashMap<usize, usize>,
     ) -> Result<(), Mismatch> {
-        let closed = open.pop().ok_or(Mismatch::NothingOpen)?;
+        let closed = open.pop().filter(|&open| open != Open::ANY);
+        let closed = closed.ok_or(Mismatch::NothingOpen)?;
         let block = &mut self.blocks[to];
         let branch = closed.branch;
         let here = *joined_at.entry(branch).or_insert(to) == to;
@@ -222,6 +252,13 @@ impl Structure {
         }
         Ok(())
     }
+}
+
+/// What is open on both of two ways, from the innermost on.
+fn common(one: &[Open], other: &[Open]) -> Vec<Open> {
+    let same = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    let innermost = one[one.len() - same..].iter().copied().filter(|&open| open != Open::ANY);
+    std::iter::once(Open::ANY).chain(innermost).collect()
 }
 
 /// Why a join closes no split.

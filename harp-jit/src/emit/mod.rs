@@ -14,6 +14,7 @@ use crate::vcode::{BlockId, Callee, Fixed, MInst, MOperand, Reg, VCode};
 
 mod body;
 mod code;
+mod communication;
 mod constant;
 mod frame;
 mod layout;
@@ -22,8 +23,10 @@ mod placement;
 
 pub(crate) use body::Body;
 use code::CodeBuffer;
+use communication::ShuffleTemps;
 use frame::Frame;
 pub(crate) use frame::lane_stack_bytes;
+pub(crate) use layout::turn_branches;
 pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
 
 /// Machine instructions of one function, to be placed next to others.
@@ -270,6 +273,21 @@ impl Emitter<'_> {
                 let (address, temp) = (gpr(), gpr());
                 let dst = expect_pred(regs.next());
                 self.any(dst, src, address, temp);
+            }
+            MInst::GroupWord { field, .. } => {
+                let dst = gpr();
+                self.group_word(dst, *field);
+            }
+            MInst::Barrier { .. } => {
+                let temps = [gpr(), gpr()];
+                self.barrier(temps);
+            }
+            MInst::Shuffle { .. } => {
+                let [value, lane, own, other] = [gpr(), gpr(), gpr(), gpr()];
+                let preds = [expect_pred(regs.next()), expect_pred(regs.next())];
+                let dst = expect_gpr(regs.next());
+                let temps = ShuffleTemps { gprs: [own, other], preds };
+                self.shuffle(dst, value, lane, temps);
             }
             MInst::OfSomeLane { .. } => {
                 let (src, address, dst) = (gpr(), gpr(), gpr());

@@ -55,7 +55,8 @@ impl Lower<'_> {
                 depth > 0 && args.iter().all(|&arg| self.is_bool(arg, depth - 1))
             }
             InstructionData::Call { .. } => {
-                Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Any)
+                let intrinsic = Intrinsic::of_call(self.func, inst);
+                matches!(intrinsic, Some(Intrinsic::Any | Intrinsic::All))
             }
             _ => false,
         }

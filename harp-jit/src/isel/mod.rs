@@ -27,6 +27,7 @@ use crate::symbols::Symbols;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;
+mod communication;
 mod context;
 mod order;
 mod reasons;
@@ -272,7 +273,7 @@ impl<'a> Lower<'a> {
         let data = &self.func.dfg.insts[inst];
         let opcode = data.opcode();
         if opcode.is_call() {
-            return Intrinsic::of_call(self.func, inst).is_none();
+            return Intrinsic::of_call(self.func, inst).is_none_or(Intrinsic::has_effect);
         }
         let traps = match data.memflags_data(&self.func.dfg) {
             Some(flags) => flags.trap_code().is_some(),
@@ -347,7 +348,8 @@ impl<'a> Lower<'a> {
         inst: Inst,
         block: Block,
     ) -> Result<(), Unsupported> {
-        let value = self.func.dfg.first_result(inst);
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        let Some(value) = result else { return self.communication(intrinsic, inst, block) };
         let reg = match intrinsic {
             Intrinsic::LaneId => self.lane_word(LaneField::Lane),
             Intrinsic::WarpId => self.lane_word(LaneField::Warp),
@@ -368,7 +370,7 @@ impl<'a> Lower<'a> {
                 self.promised_uniform(given)
             }
             Intrinsic::Any => {
-                let operand = self.func.dfg.inst_args(inst)[0];
+                let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
                 let any = self.any(operand);
                 self.define_pred(value, any);
                 return Ok(());
@@ -380,6 +382,7 @@ impl<'a> Lower<'a> {
                 self.inst_code.push(MInst::OfSomeLane { dst, src, address });
                 dst
             }
+            other => return self.communication(other, inst, block),
         };
         self.define_gpr(value, reg);
         Ok(())
@@ -415,8 +418,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Whether the truth value holds in any executing lane.
-    fn any(&mut self, operand: Value) -> Reg {
-        let src = self.value_pred(operand);
+    fn any(&mut self, src: Reg) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Pred);
         if self.arch.has_extension() {
             let operands = [MOperand::Def(dst), MOperand::Use(src)];

@@ -19,6 +19,8 @@ runtime.boot:
         st %r0, %sp, L_CORE
         st %r0, %sp, L_Y
         st %r0, %sp, L_Z
+        ldi %r0, #1
+        st %r0, %sp, L_LANES
         ld %sp, %base, C_TOP
         ld %r0, %base, C_ARGUMENTS      /* stack arguments */
         ori %r1, %sp, #0
