@@ -309,7 +309,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     /// Puts a value into the trace.
     fn note(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
-        let value = self.to_word(b, value);
+        let value = self.word_of(b, value);
         let old = b.use_var(self.trace);
         let five = b.ins().iconst(self.plan.word(), 5);
         let turned = b.ins().rotl(old, five);
@@ -318,7 +318,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// A word that differs if the integer does, up to what a word can hold.
-    fn to_word(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         match ty.bits().cmp(&word.bits()) {
             std::cmp::Ordering::Less => b.ins().uextend(word, value),
