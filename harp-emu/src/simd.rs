@@ -1,14 +1,16 @@
-//! The choice between the host's vector instructions, and the crate's only `unsafe`.
+//! The choice between the host's vector instructions, what they do that Rust has no words for, and
+//! the crate's only `unsafe`.
 //!
 //! [`Level::run`] compiles the interpreter's fast ways twice: for every host of the target, and for x86
 //! hosts with AVX2, FMA and the bit instructions of their generation. Fused multiply-add does not
 //! change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once either way.
-#![allow(unsafe_code, reason = "a function with target features is called after detection")]
+#![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
 use crate::code::Code;
 use crate::config::Simd;
 use crate::exec::Way;
 use crate::exec::fast::{self, Host, Stop};
+use crate::warp::GROUP;
 use crate::word::Word;
 
 /// What the host can do. Values other than the baseline come from [`Level::detect`] only.
@@ -43,6 +45,29 @@ impl Level {
         }
         run_baseline::<W, C, P>(host, code, left)
     }
+}
+
+/// The sign bits of two groups of words, that of the first word lowest.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[inline(always)]
+pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
+    use std::arch::x86_64::{_mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi32};
+    // SAFETY: the functions' only requirement is SSE2, without which this is not compiled. Packing
+    // saturates, which keeps signs.
+    unsafe {
+        let [low, high] = groups.map(|[a, b, c, d, e, f, g, h]| {
+            _mm_packs_epi32(_mm_set_epi32(d, c, b, a), _mm_set_epi32(h, g, f, e))
+        });
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u16
+    }
+}
+
+/// The sign bits of two groups of words, that of the first word lowest.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+#[inline(always)]
+pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
+    let words = groups.as_flattened().iter().enumerate();
+    words.fold(0, |bits, (i, &word)| bits | u16::from(word < 0) << i)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -161,18 +161,20 @@ pub enum TrapKind {
         limit: usize,
     },
     /// An interrupt with no handler set by `skep`.
-    #[error("interrupt {} without a handler", interrupt.number())]
+    #[error("interrupt {} without a handler: {cause}", interrupt.number())]
     NoHandler {
         /// The interrupt.
         interrupt: Interrupt,
+        /// What it is about.
+        cause: Box<TrapKind>,
     },
     /// An interrupt after which its instruction is to be repeated, while interrupts are off.
-    #[error("double fault: interrupt {} while interrupts are off", interrupt.number())]
+    #[error("double fault: interrupt {} while interrupts are off: {cause}", interrupt.number())]
     DoubleFault {
         /// The interrupt.
         interrupt: Interrupt,
-        /// The virtual address, if it is about a page.
-        address: Option<u64>,
+        /// What it is about.
+        cause: Box<TrapKind>,
     },
     /// A `reti` before any interrupt.
     #[error("`reti` before any interrupt")]

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 use harp_emu::{
-    Console, DivergentBarriers, Interrupt, Interrupts, Machine, MachineConfig, Memory, Path,
-    Schedule, Translation, TrapKind,
+    Console, DivergentBarriers, Interrupt, Interrupts, Machine, MachineConfig, Memory, PageAccess,
+    Path, Schedule, Translation, TrapKind,
 };
 use harp_isa::{ArchId, Opcode, WordSize};
 
@@ -341,10 +341,8 @@ fn while_interrupts_are_off() {
     let run = handled(
         "di\n ldi %r1, #4\n jalis %r2, %r1, body\n body: tid %r0\n rtop @p1, %r0\n @p1 ? jmpi body",
     );
-    assert_eq!(
-        *run.kind(),
-        TrapKind::DoubleFault { interrupt: Interrupt::DivergentBranch, address: None }
-    );
+    let cause = Box::new(TrapKind::DivergentBranch { opcode: Opcode::Jmpi });
+    assert_eq!(*run.kind(), TrapKind::DoubleFault { interrupt: Interrupt::DivergentBranch, cause });
     assert_eq!(run.trap.unwrap().lanes, 0b1110);
 }
 
@@ -356,7 +354,12 @@ fn interrupts_without_a_handler_stop_the_run() {
         (".perm x\n .word 0xffffffff", Interrupt::Invalid),
     ] {
         let run = run_text(ARCH, text, |_| {});
-        assert_eq!(*run.kind(), TrapKind::NoHandler { interrupt });
+        let TrapKind::NoHandler { interrupt: of, cause } = run.kind() else {
+            panic!("{:?}", run.kind());
+        };
+        assert_eq!((*of, cause.interrupt()), (interrupt, Some(interrupt)));
+        // The message says what it was about.
+        assert!(run.kind().to_string().ends_with(&cause.to_string()));
         assert_eq!(run.trap.unwrap().pc, 0);
     }
 }
@@ -555,5 +558,6 @@ fn translation_is_of_no_concern_without_a_table() {
     let with = run_text(ARCH, ".perm x\n tlbflush\n halt", |config| {
         config.translation = Translation::Tlb;
     });
-    assert_eq!(*with.kind(), TrapKind::NoHandler { interrupt: Interrupt::PageMiss });
+    let cause = Box::new(TrapKind::PageMiss { address: 4, access: PageAccess::Fetch });
+    assert_eq!(*with.kind(), TrapKind::NoHandler { interrupt: Interrupt::PageMiss, cause });
 }

@@ -346,13 +346,18 @@ fn faults_of_the_handler_are_double_faults() {
         config.interrupts = Interrupts::Guest;
     };
     let run_1 = run(ARCH, &code, guest);
-    let kind = TrapKind::DoubleFault { interrupt: Interrupt::PageMiss, address: Some(0x5008) };
+    let cause = Box::new(TrapKind::PageMiss { address: 0x5008, access: PageAccess::Fetch });
+    let kind = TrapKind::DoubleFault { interrupt: Interrupt::PageMiss, cause };
     let trap = run_1.trap.unwrap();
     assert_eq!((trap.kind, trap.pc), (kind, 0x5008));
     let mut code = map(0x2000, 0x2000, UW).to_vec();
     code.extend([ldi(4, 0x2000), Op::Di {}.into(), st(4, 4, 0x10)]);
     let run = run(ARCH, &code, guest);
-    let kind =
-        TrapKind::DoubleFault { interrupt: Interrupt::PagePermission, address: Some(0x2010) };
+    let cause = Box::new(TrapKind::PagePermission {
+        address: 0x2010,
+        access: PageAccess::Store,
+        supervisor: true,
+    });
+    let kind = TrapKind::DoubleFault { interrupt: Interrupt::PagePermission, cause };
     assert_eq!(*run.kind(), kind);
 }

@@ -69,17 +69,49 @@ pub enum LaneField {
     /// The lowest address that the lane's stack pointer may take in a function that looks at it. The
     /// [reserve](stack_reserve_bytes) lies below.
     StackLimit,
+    /// The address of the warp's [scratch word](LaneField::ScratchWord), the same in all its lanes.
+    ScratchAddress,
+    /// A word through which the lanes of a warp tell each other something, within a few
+    /// instructions. Of a warp's blocks, that of lane 0 has the one in use.
+    ScratchWord,
+    /// How many lanes a warp has.
+    Lanes,
+    /// The address of the warp's [group control block](GroupField), in launches with work-groups.
+    Group,
+    /// The work-item's number in its work-group, counted along the first dimension first.
+    LocalIndex,
+    /// The work-item's position in its work-group, first dimension.
+    LocalIdX,
+    /// Second dimension.
+    LocalIdY,
+    /// Third dimension.
+    LocalIdZ,
+    /// Whether the lane takes part in an exchange of values between lanes, where instructions for that
+    /// are missing.
+    Present,
+    /// What it gives to the others then.
+    Offered,
 }
 
 impl LaneField {
     /// Every field, in the order of their offsets.
-    pub const ALL: [LaneField; 6] = [
+    pub const ALL: [LaneField; 16] = [
         LaneField::Lane,
         LaneField::Warp,
         LaneField::Core,
         LaneField::GlobalIdY,
         LaneField::GlobalIdZ,
         LaneField::StackLimit,
+        LaneField::ScratchAddress,
+        LaneField::ScratchWord,
+        LaneField::Lanes,
+        LaneField::Group,
+        LaneField::LocalIndex,
+        LaneField::LocalIdX,
+        LaneField::LocalIdY,
+        LaneField::LocalIdZ,
+        LaneField::Present,
+        LaneField::Offered,
     ];
 
     /// The offset from the base of the lane's stack, in bytes.
@@ -88,6 +120,56 @@ impl LaneField {
     }
 
     /// The size of the lane control block in bytes.
+    pub const fn block_bytes(word: WordSize) -> u32 {
+        Self::ALL.len() as u32 * word.bytes() as u32
+    }
+}
+
+/// A word of the group control block: what the lanes of a warp share about their work-group. Each warp
+/// has a block of its own, which nobody writes while a kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum GroupField {
+    /// The group's position among the groups of the grid, first dimension.
+    IdX,
+    /// Second dimension.
+    IdY,
+    /// Third dimension.
+    IdZ,
+    /// The group's extent in the first dimension. At the grid's end groups can be smaller than elsewhere.
+    SizeX,
+    /// Second dimension.
+    SizeY,
+    /// Third dimension.
+    SizeZ,
+    /// The number of the group's barrier.
+    Barrier,
+    /// How many warps wait at it.
+    BarrierWarps,
+    /// The address of the group's memory.
+    Memory,
+}
+
+impl GroupField {
+    /// Every field, in the order of their offsets.
+    pub const ALL: [GroupField; 9] = [
+        GroupField::IdX,
+        GroupField::IdY,
+        GroupField::IdZ,
+        GroupField::SizeX,
+        GroupField::SizeY,
+        GroupField::SizeZ,
+        GroupField::Barrier,
+        GroupField::BarrierWarps,
+        GroupField::Memory,
+    ];
+
+    /// The offset from the start of the block, in bytes.
+    pub const fn offset(self, word: WordSize) -> u32 {
+        self as u32 * word.bytes() as u32
+    }
+
+    /// The size of the block in bytes.
     pub const fn block_bytes(word: WordSize) -> u32 {
         Self::ALL.len() as u32 * word.bytes() as u32
     }
@@ -112,18 +194,29 @@ impl KernelEntry {
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
 }
 
-/// The words at the address that a kernel gets in `%r0`: the extent of the grid in its three
-/// dimensions, then one word an argument. Nobody writes them during a launch.
+/// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that
+/// of a work-group and the number of work-groups; then one word an argument. Nobody writes them during
+/// a launch. Without work-groups the words about them are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentBlock;
 
 impl ArgumentBlock {
     /// Words before the first argument.
-    pub const HEADER_WORDS: u32 = 3;
+    pub const HEADER_WORDS: u32 = 9;
 
     /// The byte offset of the grid's extent in dimension `dim`, 0 to 2.
     pub const fn grid_extent(dim: u8, word: WordSize) -> u32 {
         dim as u32 * word.bytes() as u32
+    }
+
+    /// The byte offset of the extent of a work-group in dimension `dim`, 0 to 2.
+    pub const fn group_extent(dim: u8, word: WordSize) -> u32 {
+        (3 + dim as u32) * word.bytes() as u32
+    }
+
+    /// The byte offset of the number of work-groups in dimension `dim`, 0 to 2.
+    pub const fn group_count(dim: u8, word: WordSize) -> u32 {
+        (6 + dim as u32) * word.bytes() as u32
     }
 
     /// The byte offset of argument `index`.

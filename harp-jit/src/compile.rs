@@ -18,7 +18,7 @@ use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 use crate::vcode::{MInst, VCode};
-use crate::{isel, legalize};
+use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -212,7 +212,8 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let (func, plan, vcode) = select(func, unit)?;
+    let (func, plan, mut vcode) = select(func, unit)?;
+    emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
     let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
@@ -234,6 +235,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), Co
     let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
 
     legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
     let plan = match options.execution {
         Execution::Simt => plan(&mut func, unit)?,
@@ -321,7 +323,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
 }
 
 /// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
-/// knows.
+/// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = flags(options);
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
@@ -335,6 +337,11 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
     context.remove_constant_phis(&flags).map_err(internal)?;
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
+        context.compute_loop_analysis();
+        if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
+            context.compute_cfg();
+            context.compute_domtree();
+        }
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
     }
     Ok(context.func)
@@ -404,6 +411,7 @@ fn compiled(
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),

@@ -22,6 +22,8 @@ pub struct CompiledFunction {
     pub(crate) stack: StackUse,
     /// The size of the stacks on which the function finds its lane's control block.
     pub(crate) lane_stack_bytes: u32,
+    /// Whether it needs the control block of a work-group.
+    pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
 }

@@ -22,6 +22,8 @@ pub struct Kernel {
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) lane_stack_bytes: u32,
+    pub(crate) uses_groups: bool,
+    pub(crate) group_bytes: u32,
     pub(crate) stats: CompileStats,
 }
 
@@ -75,6 +77,10 @@ impl Kernel {
             params: source.params().to_vec(),
             object: function::object(arch, chunks),
             lane_stack_bytes: entry.lane_stack_bytes,
+            uses_groups: source.reads_group_extents()
+                || source.group_bytes() > 0
+                || all.iter().any(|function| function.uses_groups),
+            group_bytes: source.group_bytes(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
             functions: functions_code,
@@ -110,6 +116,17 @@ impl Kernel {
     /// The size of the stack that each lane needs, lane control block included: a power of two.
     pub fn lane_stack_bytes(&self) -> u32 {
         self.lane_stack_bytes
+    }
+
+    /// Whether it can only be launched with work-groups: it, or a function that came with it, asks for the
+    /// place in a group, for its memory, or waits for it.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
+    }
+
+    /// Bytes of memory that each work-group gets.
+    pub fn group_bytes(&self) -> u32 {
+        self.group_bytes
     }
 
     /// The functions of its module that came with it.

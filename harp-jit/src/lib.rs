@@ -61,6 +61,7 @@ extern crate alloc;
 
 mod abi;
 mod analysis;
+mod branches;
 mod builder;
 mod compile;
 mod divergence;

@@ -69,7 +69,7 @@ fn sizes_of_float_operations() {
         f32 fadd                               2             2            73             2
         f32 fmul                               2             2            73             2
         f32 fdiv                               2             2            73             2
-        f32 sqrt                             118             2           127             2
+        f32 sqrt                             119             2           128             2
         f32 fma                              489             4           116             4
         f32 fmin                              42             2            40             5
         f32 fcmp lt                           37             3            24             5
@@ -77,11 +77,11 @@ fn sizes_of_float_operations() {
         f32 nearest                           55            23            53            17
         f32 fcvt_to_sint_sat.i32              26             2            39             9
         f32 fcvt_to_uint_sat.i32              39             2            42             8
-        f64 fadd                             537           354             2             2
-        f64 fmul                             719           427             2             2
-        f64 fdiv                             662           472             2             2
-        f64 sqrt                             368           257           135             2
-        f64 fma                             1641          1003           490             4
+        f64 fadd                             537           345             2             2
+        f64 fmul                             719           417             2             2
+        f64 fdiv                             663           463             2             2
+        f64 sqrt                             369           255           136             2
+        f64 fma                             1641           980           490             4
         f64 fmin                             109            76            44             2
         f64 fcmp lt                          138            76            31             3
         f64 floor                             99            75            46             9
@@ -544,9 +544,9 @@ fn atomic_accesses_to_parts_of_words() {
                 64  or %r7 %r6 %r7 ;
                 68  ori %r6 %r3 #0x0;
                 6c  cas %r6 %r5 %r7 ;
-                70  sub %r3 %r6 %r3 ;
-                74  rtop @p0 %r3 ;
-                78  @p0 ? jmpi #0xffffffffffffffc4;  ; to 40
+                70  eqp @p0 %r6 %r3 ;
+                74  @p0 ? jmpi #0x4;  ; to 7c
+                78  jmpi #0xffffffffffffffc4;  ; to 40
                 7c  ld %r8 %r14 #0x0;
                 80  addi %r14 %r14 #0x4;
                 84  jmpr %r15 ;

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 
-use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError};
+use harp_emu::{DivergentBarriers, Machine, MachineConfig, MachineError, Memory, MemoryError};
 use harp_isa::ArchId;
 use thiserror::Error;
 
@@ -40,8 +40,8 @@ pub struct DeviceConfig {
     /// The most instructions that each core may issue in a launch; `None`: no limit, so that a
     /// kernel that never ends hangs its caller.
     pub fuel: Option<u64>,
-    /// The most entries of a warp's divergence stack. The runtime library takes two of them for a
-    /// chunk with surplus lanes.
+    /// The most entries of a warp's divergence stack. The runtime library takes two of them where a
+    /// warp has surplus lanes, and one for other warps of work-groups.
     pub divergence_depth: usize,
 }
 
@@ -94,7 +94,7 @@ impl Device {
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
         let images = ImageCache::new(config.arch);
         let device = Device { config, memory, image_limit, heap, images };
-        device.machine(device.config.fuel, 0)?;
+        device.machine(device.config.fuel, 0, None)?;
         Ok(device)
     }
 
@@ -122,11 +122,13 @@ impl Device {
         self.image_limit
     }
 
-    /// A machine over the device's memory, in which the image at its bottom is read-only.
+    /// A machine over the device's memory, in which the image at its bottom is read-only. The `split` at
+    /// `outer_split` may hold lanes back from barriers.
     pub(crate) fn machine(
         &self,
         fuel: Option<u64>,
         image_bytes: u64,
+        outer_split: Option<u64>,
     ) -> Result<Machine<'_>, MachineError> {
         let config = MachineConfig {
             cores: self.config.cores,
@@ -134,6 +136,7 @@ impl Device {
             divergence_depth: self.config.divergence_depth,
             host_threads: self.config.host_threads,
             read_only_below: image_bytes,
+            divergent_barriers: DivergentBarriers::Trap { outer_split },
             // A kernel has no console: its address is one where nothing answers.
             console: false,
             ..MachineConfig::new(self.config.arch)

@@ -12,7 +12,7 @@ use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
 
 use crate::kernel::KernelParts;
-use crate::library::{self, Reach};
+use crate::library::{self, Reach, Walk};
 
 /// Index of the library among the linked objects.
 const LIBRARY_OBJECT: usize = 0;
@@ -28,23 +28,29 @@ pub(crate) struct KernelImage {
     image: Image,
     descriptor: u64,
     arguments: u64,
+    outer_split: u64,
     kernel: Range<u64>,
     read_only: u64,
 }
 
 impl KernelImage {
-    fn new(libraries: &Libraries, kernel: KernelParts<'_>) -> Result<KernelImage, LinkErrors> {
+    fn new(
+        libraries: &Libraries,
+        kernel: KernelParts<'_>,
+        walk: Walk,
+    ) -> Result<KernelImage, LinkErrors> {
         let (code, code_bytes) = renamed(kernel);
         let block = argument_block(kernel);
-        let image = link(&[libraries.before(&block), &block, &code], 0)?;
+        let image = link(&[libraries.before(&block, walk), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
         let start = address(library::KERNEL);
         let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
+        let outer_split = address(library::OUTER_SPLIT);
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
         let kernel = start..start + code_bytes;
-        Ok(KernelImage { descriptor, arguments, kernel, read_only, image })
+        Ok(KernelImage { descriptor, arguments, outer_split, kernel, read_only, image })
     }
 
     /// The bytes at the image's beginning that the guest may not write: all up to writable data.
@@ -65,6 +71,11 @@ impl KernelImage {
     /// The address of the argument block.
     pub(crate) fn arguments(&self) -> u64 {
         self.arguments
+    }
+
+    /// The address of the `split` that holds surplus lanes back from the kernel.
+    pub(crate) fn outer_split(&self) -> u64 {
+        self.outer_split
     }
 
     /// The kernel's code.
@@ -89,18 +100,29 @@ impl KernelImage {
     }
 }
 
-/// The runtime library in its two forms, assembled when they are asked for first.
+/// The runtime library in its forms, assembled when they are asked for first.
 #[derive(Debug)]
 struct Libraries {
     arch: ArchId,
+    chunks: Forms,
+    groups: Forms,
+}
+
+/// The forms of the library with one walk.
+#[derive(Debug, Default)]
+struct Forms {
     near: OnceLock<Object>,
     far: OnceLock<Object>,
 }
 
 impl Libraries {
     /// The library that reaches a kernel behind the argument block.
-    fn before(&self, block: &Object) -> &Object {
-        let near = self.near.get_or_init(|| library::assemble(self.arch, Reach::Near));
+    fn before(&self, block: &Object, walk: Walk) -> &Object {
+        let forms = match walk {
+            Walk::Chunks => &self.chunks,
+            Walk::Groups => &self.groups,
+        };
+        let near = forms.near.get_or_init(|| library::assemble(self.arch, walk, Reach::Near));
         let size = |object: &Object| {
             object.chunks.iter().map(|c| c.data.len() as u64 + c.alignment).sum::<u64>()
         };
@@ -109,7 +131,7 @@ impl Libraries {
         if u64::try_from(limit).is_ok_and(|limit| distance <= limit) {
             return near;
         }
-        self.far.get_or_init(|| library::assemble(self.arch, Reach::Far))
+        forms.far.get_or_init(|| library::assemble(self.arch, walk, Reach::Far))
     }
 }
 
@@ -157,13 +179,15 @@ pub(crate) struct ImageCache {
 struct CachedImage {
     name: String,
     params: usize,
+    walk: Walk,
     object: Object,
     image: Arc<KernelImage>,
 }
 
 impl CachedImage {
-    fn is_of(&self, kernel: KernelParts<'_>) -> bool {
+    fn is_of(&self, kernel: KernelParts<'_>, walk: Walk) -> bool {
         self.name == kernel.name
+            && self.walk == walk
             && self.params == kernel.params.len()
             && self.object == *kernel.object
     }
@@ -172,25 +196,27 @@ impl CachedImage {
 impl ImageCache {
     /// An empty cache for kernels of `arch`.
     pub(crate) fn new(arch: ArchId) -> ImageCache {
-        let libraries = Libraries { arch, near: OnceLock::new(), far: OnceLock::new() };
+        let libraries = Libraries { arch, chunks: Forms::default(), groups: Forms::default() };
         ImageCache { libraries, images: Vec::new() }
     }
 
-    /// The image of `kernel`, linked if it is not there.
+    /// The image of `kernel` with one of the walks, linked if it is not there.
     pub(crate) fn image(
         &mut self,
         kernel: KernelParts<'_>,
+        walk: Walk,
     ) -> Result<Arc<KernelImage>, LinkErrors> {
-        if let Some(found) = self.images.iter().rev().find(|cached| cached.is_of(kernel)) {
+        if let Some(found) = self.images.iter().rev().find(|cached| cached.is_of(kernel, walk)) {
             return Ok(Arc::clone(&found.image));
         }
-        let image = Arc::new(KernelImage::new(&self.libraries, kernel)?);
+        let image = Arc::new(KernelImage::new(&self.libraries, kernel, walk)?);
         if self.images.len() == CACHED_IMAGES {
             self.images.remove(0);
         }
         self.images.push(CachedImage {
             name: kernel.name.to_owned(),
             params: kernel.params.len(),
+            walk,
             object: kernel.object.clone(),
             image: Arc::clone(&image),
         });

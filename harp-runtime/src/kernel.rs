@@ -15,6 +15,10 @@ pub(crate) struct KernelParts<'a> {
     /// The size of each lane's stack, a power of two that holds the lane control block and more:
     /// the code finds the block by cutting the stack pointer to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
+    /// Whether it asks for anything that only launches with work-groups have.
+    pub(crate) uses_groups: bool,
+    /// Bytes of the memory of each work-group.
+    pub(crate) group_bytes: u32,
     /// Where the instruction at an offset comes from, of the entry or of the function with a name;
     /// none if there is no such function.
     pub(crate) origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
@@ -68,6 +72,8 @@ impl<'a> KernelParts<'a> {
             object: kernel.object(),
             params: kernel.params(),
             lane_stack_bytes: kernel.lane_stack_bytes(),
+            uses_groups: kernel.uses_groups(),
+            group_bytes: kernel.group_bytes(),
             origin_of,
         }
     }

@@ -7,16 +7,24 @@
 //! once, with its position where [`harp_isa::abi`] has it, and that surplus lanes of the last chunk do
 //! not run it.
 //!
-//! Work-items are dealt out in chunks of as many as a warp has lanes: of `w` warps in all cores,
-//! warp `i` takes chunks `i`, `i + w`, `i + 2w` and so on.
+//! There are two [walks](Walk) over a grid, of which a library holds one. Without work-groups work-items
+//! are dealt out in chunks of as many as a warp has lanes: of `w` warps in all cores, warp `i` takes
+//! chunks `i`, `i + w`, `i + 2w` and so on. With work-groups each core has places for as many groups as
+//! its warps can run at a time, and of `p` places in all cores, place `i` takes groups `i`, `i + p` and so
+//! on.
 
-use harp_isa::abi::{ArgumentBlock, LaneField};
+use harp_isa::abi::{ArgumentBlock, GroupField, LaneField};
 use harp_isa::{ArchId, Object};
 
 const BOOT: &str = include_str!("asm/boot.s");
 const LINE: &str = include_str!("asm/line.s");
 const LINE_WIDE: &str = include_str!("asm/line_wide.s");
-const FINISH: &str = include_str!("asm/finish.s");
+const CHUNKS: &str = include_str!("asm/chunks.s");
+const VOLUME: &str = include_str!("asm/volume.s");
+const GROUPS: &str = include_str!("asm/groups.s");
+const DIMENSION: &str = include_str!("asm/dimension.s");
+const END: &str = include_str!("asm/end.s");
+const DESCRIPTOR_TEXT: &str = include_str!("asm/descriptor.s");
 
 /// The chunk that the host fills in.
 pub(crate) const DESCRIPTOR: &str = "descriptor";
@@ -24,6 +32,17 @@ pub(crate) const DESCRIPTOR: &str = "descriptor";
 pub(crate) const KERNEL: &str = "runtime.kernel";
 /// The name under which the library passes the argument block.
 pub(crate) const ARGUMENTS: &str = "runtime.arguments";
+/// The label of the split that holds surplus lanes back from the kernel.
+pub(crate) const OUTER_SPLIT: &str = "hold_back";
+
+/// How work-items are dealt out to warps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// In chunks of a warp's lanes.
+    Chunks,
+    /// In work-groups.
+    Groups,
+}
 
 /// The words of the launch descriptor. All are small enough that differences between them and
 /// work-item numbers have a sign.
@@ -31,13 +50,13 @@ pub(crate) const ARGUMENTS: &str = "runtime.arguments";
 pub(crate) enum Descriptor {
     /// Warps to start on each core.
     Warps,
-    /// Work-items of the grid.
+    /// Work-items of the grid, or its work-groups.
     Items,
     /// Work-items up to the last chunk without surplus lanes.
     Full,
-    /// Work-items with the surplus lanes of the last chunk.
+    /// Work-items with the surplus lanes of the last chunk; with work-groups, lanes that have work.
     Rounded,
-    /// Work-items from a warp's chunk to its next.
+    /// Work-items from a warp's chunk to its next, or work-groups from one to the next of its place.
     Stride,
     /// The base-2 logarithm of the size of a lane's stack.
     StackShift,
@@ -51,11 +70,19 @@ pub(crate) enum Descriptor {
     StackLimit,
     /// The address of the kernel.
     Kernel,
+    /// Warps of a work-group.
+    GroupWarps,
+    /// Work-groups that a core runs at a time.
+    CoreGroups,
+    /// Bytes from the memory of a work-group to that of the next.
+    GroupBytes,
+    /// The address of the memory of the first work-group.
+    GroupSpace,
 }
 
 impl Descriptor {
     /// Every word in order, with its name in the assembly text.
-    const ALL: [(Descriptor, &'static str); 11] = [
+    const ALL: [(Descriptor, &'static str); 15] = [
         (Descriptor::Warps, "D_WARPS"),
         (Descriptor::Items, "D_ITEMS"),
         (Descriptor::Full, "D_FULL"),
@@ -67,6 +94,10 @@ impl Descriptor {
         (Descriptor::Spatial, "D_SPATIAL"),
         (Descriptor::StackLimit, "D_STACK_LIMIT"),
         (Descriptor::Kernel, "D_KERNEL"),
+        (Descriptor::GroupWarps, "D_GROUP_WARPS"),
+        (Descriptor::CoreGroups, "D_CORE_GROUPS"),
+        (Descriptor::GroupBytes, "D_GROUP_BYTES"),
+        (Descriptor::GroupSpace, "D_GROUP_SPACE"),
     ];
 
     /// How many words there are.
@@ -88,11 +119,16 @@ const CALL: &str = "        jali %ra, runtime.kernel\n";
 const FAR_CALL: &str =
     "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
 
-/// Assembles the runtime library for `arch`, to be followed by a kernel at such a distance.
-pub(crate) fn assemble(arch: ArchId, reach: Reach) -> Object {
+/// Assembles the runtime library for `arch` with one of the walks, to be followed by a kernel at such a
+/// distance.
+pub(crate) fn assemble(arch: ArchId, walk: Walk, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
     let line = if registers.wide { LINE_WIDE } else { LINE };
-    let mut source = registers.name_in(&[BOOT, line, FINISH].concat());
+    let text = match walk {
+        Walk::Chunks => [BOOT, line, CHUNKS, END, VOLUME, DESCRIPTOR_TEXT].concat(),
+        Walk::Groups => [BOOT, &groups(), END, DESCRIPTOR_TEXT].concat(),
+    };
+    let mut source = registers.name_in(&text);
     if reach == Reach::Far {
         source = source.replace(CALL, FAR_CALL);
     }
@@ -100,22 +136,64 @@ pub(crate) fn assemble(arch: ArchId, reach: Reach) -> Object {
         .expect("the library's text is right for every machine")
 }
 
+/// The walk over work-groups, in which one text stands for each of three dimensions. The kernel gets the
+/// position in the first in a register; until then it waits in the word at the first stack pointer, which
+/// is nobody's.
+fn groups() -> String {
+    let places = [("X", "%sp, #0"), ("Y", "%fp, L_Y"), ("Z", "%fp, L_Z")];
+    places.into_iter().fold(GROUPS.to_owned(), |text, (dimension, place)| {
+        let steps = DIMENSION
+            .replace("POSITION_DIM", place)
+            .replace("_DIM", &format!("_{dimension}"));
+        text.replace(&format!("DIMENSION_{dimension}\n"), &steps)
+    })
+}
+
 /// The constants of the assembly text: all offsets in bytes.
 fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
     let word = arch.word();
-    let field = |field: LaneField| i64::from(field.offset(word));
+    let lane = |field: LaneField| i64::from(field.offset(word));
+    let group = |field: GroupField| i64::from(field.offset(word));
     let mut definitions = vec![
         ("HALF_WORD", i64::from(word.bits() / 2)),
-        ("L_LANE", field(LaneField::Lane)),
-        ("L_WARP", field(LaneField::Warp)),
-        ("L_CORE", field(LaneField::Core)),
-        ("L_Y", field(LaneField::GlobalIdY)),
-        ("L_Z", field(LaneField::GlobalIdZ)),
-        ("L_STACK_LIMIT", field(LaneField::StackLimit)),
-        ("A_EXTENT_X", i64::from(ArgumentBlock::grid_extent(0, word))),
-        ("A_EXTENT_Y", i64::from(ArgumentBlock::grid_extent(1, word))),
+        ("L_LANE", lane(LaneField::Lane)),
+        ("L_WARP", lane(LaneField::Warp)),
+        ("L_CORE", lane(LaneField::Core)),
+        ("L_Y", lane(LaneField::GlobalIdY)),
+        ("L_Z", lane(LaneField::GlobalIdZ)),
+        ("L_STACK_LIMIT", lane(LaneField::StackLimit)),
+        ("L_SCRATCH_ADDRESS", lane(LaneField::ScratchAddress)),
+        ("L_SCRATCH", lane(LaneField::ScratchWord)),
+        ("L_LANES", lane(LaneField::Lanes)),
+        ("L_GROUP", lane(LaneField::Group)),
+        ("L_LOCAL_INDEX", lane(LaneField::LocalIndex)),
+        ("L_LOCAL_X", lane(LaneField::LocalIdX)),
+        ("L_LOCAL_Y", lane(LaneField::LocalIdY)),
+        ("L_LOCAL_Z", lane(LaneField::LocalIdZ)),
+        ("G_ID_X", group(GroupField::IdX)),
+        ("G_ID_Y", group(GroupField::IdY)),
+        ("G_ID_Z", group(GroupField::IdZ)),
+        ("G_SIZE_X", group(GroupField::SizeX)),
+        ("G_SIZE_Y", group(GroupField::SizeY)),
+        ("G_SIZE_Z", group(GroupField::SizeZ)),
+        ("G_BARRIER", group(GroupField::Barrier)),
+        ("G_BARRIER_WARPS", group(GroupField::BarrierWarps)),
+        ("G_MEMORY", group(GroupField::Memory)),
+        ("G_BYTES", GroupField::block_bytes(word).into()),
         ("D_COUNT", Descriptor::COUNT as i64),
     ];
+    let dimensions = [
+        ["A_EXTENT_X", "A_GROUP_X", "A_COUNT_X"],
+        ["A_EXTENT_Y", "A_GROUP_Y", "A_COUNT_Y"],
+        ["A_EXTENT_Z", "A_GROUP_Z", "A_COUNT_Z"],
+    ];
+    for (dim, [extent, group, count]) in (0..).zip(dimensions) {
+        definitions.extend([
+            (extent, i64::from(ArgumentBlock::grid_extent(dim, word))),
+            (group, i64::from(ArgumentBlock::group_extent(dim, word))),
+            (count, i64::from(ArgumentBlock::group_count(dim, word))),
+        ]);
+    }
     definitions.extend(
         Descriptor::ALL
             .iter()
@@ -167,11 +245,11 @@ mod tests {
     }
 
     /// The library's code with two empty neighbours, linked, instruction by instruction.
-    fn code(arch: ArchId, reach: Reach) -> Vec<(u64, Instruction)> {
-        let rest = ".perm r\n.global\nruntime.arguments: .space 3\n\
+    fn code(arch: ArchId, walk: Walk, reach: Reach) -> Vec<(u64, Instruction)> {
+        let rest = ".perm r\n.global\nruntime.arguments: .space 9\n\
                     .perm x\n.global\nruntime.kernel: jmpr %ra\n";
         let rest = harp_isa::assemble(rest, arch, &[]).unwrap();
-        let image = link(&[&assemble(arch, reach), &rest], 0).unwrap();
+        let image = link(&[&assemble(arch, walk, reach), &rest], 0).unwrap();
         let is_code = |permissions: Permissions| permissions.contains(Permissions::EXECUTE);
         let sections = image.sections.iter().filter(|section| is_code(section.permissions));
         sections
@@ -183,11 +261,16 @@ mod tests {
             .collect()
     }
 
-    /// The code of both forms of the library.
-    fn both(arch: ArchId) -> Vec<(u64, Instruction)> {
-        let mut all = code(arch, Reach::Near);
-        all.extend(code(arch, Reach::Far));
-        all
+    const FORMS: [(Walk, Reach); 4] = [
+        (Walk::Chunks, Reach::Near),
+        (Walk::Chunks, Reach::Far),
+        (Walk::Groups, Reach::Near),
+        (Walk::Groups, Reach::Far),
+    ];
+
+    /// The code of all forms of the library.
+    fn all(arch: ArchId) -> Vec<(u64, Instruction)> {
+        FORMS.into_iter().flat_map(|(walk, reach)| code(arch, walk, reach)).collect()
     }
 
     #[test]
@@ -201,7 +284,7 @@ mod tests {
     fn only_base_instructions_are_used() {
         let mut seen = 0;
         for arch in machines() {
-            for (address, instruction) in both(arch) {
+            for (address, instruction) in all(arch) {
                 let opcode = instruction.op.opcode();
                 assert!(!opcode.is_extension(), "{arch} {address:#x}: {opcode:?}");
                 let privileged = opcode.flags().contains(OpcodeFlags::PRIVILEGED);
@@ -216,7 +299,7 @@ mod tests {
     #[test]
     fn no_form_is_used_that_machines_disagree_on() {
         for arch in machines() {
-            for (address, Instruction { op, .. }) in both(arch) {
+            for (address, Instruction { op, .. }) in all(arch) {
                 let mut immediate = None;
                 op.for_each_operand(|operand| {
                     if let Operand::Imm(value) = operand {
@@ -238,9 +321,8 @@ mod tests {
     /// One split in the library, and it comes after the lanes have been activated.
     #[test]
     fn the_only_split_is_reached_with_all_lanes() {
-        let machines = machines().flat_map(|arch| [Reach::Near, Reach::Far].map(|r| (arch, r)));
-        for (arch, reach) in machines {
-            let code = code(arch, reach);
+        for (arch, (walk, reach)) in machines().flat_map(|arch| FORMS.map(|form| (arch, form))) {
+            let code = code(arch, walk, reach);
             let places = |wanted: Opcode| {
                 let found = code.iter().filter(move |(_, i)| i.op.opcode() == wanted);
                 found.map(|(address, _)| *address).collect::<Vec<_>>()

@@ -393,6 +393,9 @@ fn definitions(word: WordSize, layout: &CallLayout) -> Vec<(&'static str, i64)> 
         ("L_Y", field(LaneField::GlobalIdY)),
         ("L_Z", field(LaneField::GlobalIdZ)),
         ("L_STACK_LIMIT", field(LaneField::StackLimit)),
+        ("L_SCRATCH_ADDRESS", field(LaneField::ScratchAddress)),
+        ("L_SCRATCH", field(LaneField::ScratchWord)),
+        ("L_LANES", field(LaneField::Lanes)),
         ("C_WORDS", words as i64),
     ];
     definitions.extend(

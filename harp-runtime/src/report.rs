@@ -18,6 +18,8 @@ pub struct Report {
     pub cores: u16,
     /// Work-items in each dimension.
     pub grid: [u64; 3],
+    /// Work-items of a work-group in each dimension, if there were groups.
+    pub group: Option<[u64; 3]>,
     /// Counts of instructions, loads and stores by core and warp, the runtime library's included.
     /// No cores if the grid was empty.
     pub stats: Stats,
@@ -60,7 +62,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { kernel, arch, cores, grid: [x, y, z], .. } = self;
-        writeln!(f, "kernel `{kernel}`, grid {x} x {y} x {z}, {arch}, cores: {cores}")?;
+        write!(f, "kernel `{kernel}`, grid {x} x {y} x {z}, ")?;
+        if let Some([x, y, z]) = self.group {
+            write!(f, "groups of {x} x {y} x {z}, ")?;
+        }
+        writeln!(f, "{arch}, cores: {cores}")?;
         let row = |f: &mut fmt::Formatter<'_>, name: &dyn fmt::Display, counts: [u64; 4]| {
             let [issued, executed, loads, stores] = counts;
             writeln!(f, "{name:>5}  {issued:>17}  {executed:>17}  {loads:>13}  {stores:>13}")
@@ -102,7 +108,7 @@ mod tests {
         let work_items = |grid| {
             let (stats, time) = (Stats::default(), Duration::ZERO);
             let (kernel, arch) = (String::new(), ArchId::HARP32);
-            Report { kernel, arch, cores: 1, grid, stats, image_time: time, run_time: time }
+            Report { kernel, arch, cores: 1, grid, group: None, stats, image_time: time, run_time: time }
                 .work_items()
         };
         assert_eq!(work_items([2, 3, 5]), 30);

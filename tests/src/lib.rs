@@ -6,6 +6,7 @@ pub mod fuzzing;
 pub mod generate;
 pub mod kernels;
 pub mod oracle;
+pub mod quality;
 pub mod workloads;
 
 /// The README's examples, compiled and run.

@@ -183,7 +183,9 @@ fn a_divergent_branch_without_split() {
         });
         let TrapKind::DivergentBranch { opcode } = trap.trap.kind else { panic!("{trap}") };
         assert_eq!(opcode.mnemonic(), "jmpi");
-        assert_eq!((trap.trap.warp, trap.trap.lanes), (0, 0b11));
+        // Those that would jump: which side that is the code generator chooses.
+        assert_eq!(trap.trap.warp, 0);
+        assert!(matches!(trap.trap.lanes, 0b0011 | 0b1100), "{trap}");
     });
 }
 

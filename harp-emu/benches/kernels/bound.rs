@@ -8,7 +8,7 @@ use pulp::x86::V3;
 use super::{Case, Kernel, Mask, SHARED, START, WORDS};
 
 /// The shared registers.
-type Regs<const L: usize> = [[u32; L]; SHARED];
+type Regs<const L: usize> = [Lanes<L>; SHARED];
 type Words = [u32; 2 * WORDS];
 
 /// What the opcodes mean.
@@ -34,19 +34,38 @@ mod ops {
     }
 }
 
-/// `f` of the lanes; where `m` is zero, the old value.
-#[inline(always)]
-fn map<const L: usize>(
-    masked: bool,
-    m: &[u32; L],
-    old: &[u32; L],
-    f: impl Fn(usize) -> u32,
-) -> [u32; L] {
-    let mut new = [0; L];
-    for l in 0..L {
-        new[l] = if masked { (f(l) & m[l]) | (old[l] & !m[l]) } else { f(l) };
+/// A value of all lanes, aligned so that no part of it crosses the host's cache lines.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lanes<const L: usize>([u32; L]);
+
+impl<const L: usize> Lanes<L> {
+    #[inline(always)]
+    fn new(f: impl Fn(usize) -> u32) -> Self {
+        let mut lanes = [0; L];
+        for (l, lane) in lanes.iter_mut().enumerate() {
+            *lane = f(l);
+        }
+        Lanes(lanes)
     }
-    new
+}
+
+/// `f` of the lanes; if `MASKED`, where `m` is zero, the old value.
+#[inline(always)]
+fn map<const L: usize, const MASKED: bool>(
+    m: &Lanes<L>,
+    old: &Lanes<L>,
+    f: impl Fn(usize) -> u32,
+) -> Lanes<L> {
+    let new = Lanes::new(f);
+    if !MASKED {
+        return new;
+    }
+    // In either case the form that the compiler makes the better code of.
+    match L {
+        64 => Lanes::new(|l| (new.0[l] & m.0[l]) | (old.0[l] & !m.0[l])),
+        _ => Lanes::new(|l| if m.0[l] != 0 { new.0[l] } else { old.0[l] }),
+    }
 }
 
 /// Kernel number `KERNEL` of [`Kernel::ALL`]. Lanes where `m` is zero rest, if any do.
@@ -54,16 +73,16 @@ fn map<const L: usize>(
 fn bound<const L: usize, const KERNEL: usize, const MASKED: bool>(
     iterations: u32,
     regs: Regs<L>,
-    m: &[u32; L],
+    m: &Lanes<L>,
     words: &mut Words,
 ) -> Regs<L> {
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = regs;
     macro_rules! row {
         ($name:ident $d:ident, $a:ident, $b:ident;) => {
-            $d = map(MASKED, m, &$d, |l| ops::$name($a[l], $b[l]));
+            $d = map::<L, MASKED>(m, &$d, |l| ops::$name($a.0[l], $b.0[l]));
         };
         ($name:ident $d:ident, $a:ident, # $imm:literal;) => {
-            $d = map(MASKED, m, &$d, |l| ops::$name($a[l], $imm));
+            $d = map::<L, MASKED>(m, &$d, |l| ops::$name($a.0[l], $imm));
         };
     }
     macro_rules! rows {
@@ -85,26 +104,26 @@ fn bound<const L: usize, const KERNEL: usize, const MASKED: bool>(
             for _ in 0..iterations {
                 let source: &[u32; L] = x[at..][..L].try_into().expect("L words");
                 let target: &mut [u32; L] = (&mut y[at..][..L]).try_into().expect("L words");
-                a = map(MASKED, m, &a, |l| source[l]);
-                b = map(MASKED, m, &b, |l| target[l]);
+                a = map::<L, MASKED>(m, &a, |l| source[l]);
+                b = map::<L, MASKED>(m, &b, |l| target[l]);
                 unit_stride!(rows, a b c d e f g h);
-                *target = map(MASKED, m, target, |l| a[l]);
+                *target = map::<L, MASKED>(m, &Lanes(*target), |l| a.0[l]).0;
                 at = (at + L) % WORDS;
             }
         }
         Kernel::Scattered => {
             for _ in 0..iterations {
                 scattered_index!(rows, a b c d e f g h);
-                c = map(MASKED, m, &c, |l| c[l] % WORDS as u32);
+                c = map::<L, MASKED>(m, &c, |l| c.0[l] % WORDS as u32);
                 for l in 0..L {
-                    if !MASKED || m[l] != 0 {
-                        a[l] = x[c[l] as usize % WORDS];
+                    if !MASKED || m.0[l] != 0 {
+                        a.0[l] = x[c.0[l] as usize % WORDS];
                     }
                 }
                 scattered!(rows, a b c d e f g h);
                 for l in 0..L {
-                    if !MASKED || m[l] != 0 {
-                        x[c[l] as usize % WORDS] = a[l];
+                    if !MASKED || m.0[l] != 0 {
+                        x[c.0[l] as usize % WORDS] = a.0[l];
                     }
                 }
             }
@@ -118,7 +137,7 @@ pub(crate) struct Host {
     case: Case,
     start: Regs<64>,
     end: Regs<64>,
-    mask: [u32; 64],
+    mask: Lanes<64>,
     words: Box<Words>,
     avx2: Option<V3>,
 }
@@ -134,9 +153,9 @@ impl Host {
             Simd::Baseline => None,
             Simd::Detect => Some(V3::try_new().expect("a host with AVX2")),
         };
-        let start = START
-            .map(|(factor, constant)| std::array::from_fn(|lane| lane as u32 * factor + constant));
-        let mask = std::array::from_fn(|lane| if case.mask.has(lane) { u32::MAX } else { 0 });
+        let start =
+            START.map(|(factor, constant)| Lanes::new(|lane| lane as u32 * factor + constant));
+        let mask = Lanes::new(|lane| if case.mask.has(lane) { u32::MAX } else { 0 });
         let words = Box::new([0; 2 * WORDS]);
         Host { case: *case, start, end: start, mask, words, avx2 }
     }
@@ -148,7 +167,7 @@ impl Host {
 
     /// The shared registers of a lane after the run.
     pub(crate) fn registers(&self, lane: usize) -> [u32; SHARED] {
-        self.end.map(|reg| reg[lane])
+        self.end.map(|reg| reg.0[lane])
     }
 
     /// The arrays.
@@ -206,13 +225,13 @@ impl<const L: usize, const KERNEL: usize, const MASKED: bool> pulp::NullaryFnOnc
     #[inline(always)]
     fn call(self) {
         let host = self.0;
-        let start = std::array::from_fn(|r| std::array::from_fn(|l| host.start[r][l]));
-        let mask: [u32; L] = std::array::from_fn(|l| host.mask[l]);
+        let start: Regs<L> = std::array::from_fn(|r| Lanes::new(|l| host.start[r].0[l]));
+        let mask = Lanes::<L>::new(|l| host.mask.0[l]);
         let (start, mask, iterations) = black_box((start, mask, host.case.iterations));
         let words = black_box(&mut *host.words);
         let end = black_box(bound::<L, KERNEL, MASKED>(iterations, start, &mask, words));
         for (reg, values) in end.iter().enumerate() {
-            host.end[reg][..L].copy_from_slice(values);
+            host.end[reg].0[..L].copy_from_slice(&values.0);
         }
     }
 }

@@ -29,8 +29,10 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 warp.interrupt(interrupt, address, back, entry);
                 return Ok(());
             }
-            (true, None) => TrapKind::NoHandler { interrupt },
-            (false, _) if interrupt.repeats() => TrapKind::DoubleFault { interrupt, address },
+            (true, None) => TrapKind::NoHandler { interrupt, cause: Box::new(kind) },
+            (false, _) if interrupt.repeats() => {
+                TrapKind::DoubleFault { interrupt, cause: Box::new(kind) }
+            }
             (false, _) => {
                 warp.pc = next;
                 return Ok(());

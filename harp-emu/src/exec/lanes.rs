@@ -9,11 +9,10 @@
 
 #![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
 
-use std::hint::black_box;
-
 use harp_isa::{Gpr, Pred};
 
 use super::{Exec, Flow, NEXT, Way};
+use crate::simd::sign_bits;
 use crate::warp::{FILE, GROUP, Reg};
 use crate::word::Word;
 
@@ -175,6 +174,26 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.map(dst, [src], |[a]| f(a, imm))
     }
 
+    /// `dst` := `shift` of `src` by `imm` bits, in the executing lanes.
+    ///
+    /// Counts that are too large get code of their own, so that the other code does without a look at
+    /// the count in each lane. All of them do the same.
+    #[inline(always)]
+    pub(super) fn shift_imm(
+        &mut self,
+        dst: Gpr,
+        src: Gpr,
+        imm: i64,
+        shift: impl Fn(W, W) -> W,
+    ) -> Flow {
+        let (count, width) = (W::from_u64(imm.cast_unsigned()), u64::from(W::BITS));
+        if count.to_u64() < width {
+            return self.map(dst, [src], |[a]| shift(a, count));
+        }
+        let all = W::from_u64(width);
+        self.map(dst, [src], |[a]| shift(a, all))
+    }
+
     /// `dst` := 1 where `src` is true, else 0, in the executing lanes.
     #[inline(always)]
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
@@ -221,24 +240,17 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
                 .filter(|&lane| f(src.map(|reg| self.lane(reg, lane))))
                 .fold(0, |bits, lane| bits | 1 << lane);
         }
-        // Each word gathers the bits of its place in all groups, so that only the end crosses lanes.
-        // Words of 4 bytes hold the bits of half the lanes.
-        let per_half = W::BITS as usize / GROUP;
         let mut bits = 0;
-        for half in 0..C.div_ceil(per_half) {
-            let mut gathered = [W::default(); GROUP];
-            for c in (half * per_half..C.min((half + 1) * per_half)).rev() {
+        for pair in 0..C.div_ceil(2) {
+            let mut signs = [[0; GROUP]; 2];
+            for (c, signs) in (2 * pair..C).zip(&mut signs) {
                 let x = groups(&self.warp.regs, src, c);
-                let old = gathered;
-                gathered = words!(i < GROUP => {
+                for i in 0..GROUP {
                     let holds = f(words!(k < K => x[k][i]));
-                    let bit = if holds { self.place_bits[i] } else { W::default() };
-                    old[i].shl(W::from_u64(GROUP as u64)) | bit
-                });
+                    signs[i] = if holds { -1 } else { 0 };
+                }
             }
-            // The compiler would mix this with what comes before it and end up with scalars.
-            let low = any_bits(&black_box(gathered));
-            bits |= low.to_u64() << (half * per_half * GROUP);
+            bits |= u64::from(sign_bits(&signs)) << (pair * 2 * GROUP);
         }
         bits
     }

@@ -42,8 +42,6 @@ pub(crate) mod step;
 mod system;
 mod visitor;
 
-use std::array;
-use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
@@ -191,8 +189,6 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
-    /// The bit of each place in a group of lanes.
-    place_bits: [W; GROUP],
     /// `mask` as words that are all ones or zero, where the way is [`Masked`].
     select: Reg<W, C>,
     way: PhantomData<P>,
@@ -206,11 +202,9 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         number: u8,
     ) -> Self {
         let full = env.full();
-        // Hidden from the compiler, which would take powers of two apart.
-        let place_bits = black_box(array::from_fn(|place| W::from_u64(1 << place)));
         let select = [[W::default(); GROUP]; C];
         let (mask, next, event, way) = (0, 0, None, PhantomData);
-        Exec { warp, env, system, number, full, mask, next, event, place_bits, select, way }
+        Exec { warp, env, system, number, full, mask, next, event, select, way }
     }
 
     /// Something that only the precise way does.

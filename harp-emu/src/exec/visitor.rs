@@ -147,11 +147,11 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn shli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, W::shl)
+        self.shift_imm(dst, src, imm, W::shl)
     }
     #[inline(always)]
     fn shri(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, W::shr)
+        self.shift_imm(dst, src, imm, W::shr)
     }
     #[inline(always)]
     fn ldi(&mut self, dst: Gpr, imm: i64) -> Flow {

@@ -110,15 +110,22 @@ pub enum AsmErrorKind {
 const MAX_TEXT: usize = 40;
 
 impl AsmError {
-    /// The error `kind` at `token` of `source`.
-    pub(super) fn new(source: &str, token: &Token<'_>, kind: AsmErrorKind) -> AsmError {
-        let before = &source[..token.offset];
+    /// The error `kind` at the tokens of `source` from `first` to `last`.
+    pub(super) fn new(
+        source: &str,
+        first: &Token<'_>,
+        last: &Token<'_>,
+        kind: AsmErrorKind,
+    ) -> AsmError {
+        let start = first.offset;
+        let before = &source[..start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let (text, size) = match token.text {
+        let (text, size) = match first.text {
             "" => ("end of text", 0),
             "\n" => ("end of line", 0),
-            text => {
-                let line = text.lines().next().unwrap_or_default();
+            _ => {
+                let all = &source[start..last.offset + last.text.len()];
+                let line = all.lines().next().unwrap_or_default();
                 (line, line.len())
             }
         };
@@ -126,7 +133,7 @@ impl AsmError {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             text: text.chars().take(MAX_TEXT).collect(),
-            span: token.offset..token.offset + size,
+            span: start..start + size,
             kind,
         }
     }
@@ -136,8 +143,8 @@ impl AsmError {
 /// the line takes a walk over the text.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The error at the token of this index.
-    At(usize, AsmErrorKind),
+    /// The error at the tokens of these indices.
+    At(RangeInclusive<usize>, AsmErrorKind),
     /// It has been reported, or will be, where its cause is.
     Reported,
 }

@@ -3,6 +3,7 @@
 //! A statement that fails is reported and skipped; what follows from it alone is not reported.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::MAX_OBJECT_BYTES;
 use super::chunks::{Chunks, Content};
@@ -38,8 +39,8 @@ struct Written {
     operand: Operand,
     /// The name, if the operand is a reference.
     symbol: Option<String>,
-    /// The index of its token.
-    token: usize,
+    /// The indices of its tokens.
+    tokens: RangeInclusive<usize>,
 }
 
 impl<'a> Parser<'a> {
@@ -71,8 +72,8 @@ impl<'a> Parser<'a> {
     pub(super) fn parse(mut self) -> Result<Object, AsmErrors> {
         while self.peek().kind != Kind::EndOfText {
             if let Err(failure) = self.statement() {
-                if let Failure::At(token, kind) = failure {
-                    self.report(token, kind);
+                if let Failure::At(tokens, kind) = failure {
+                    self.report(tokens, kind);
                 }
                 self.skip_statement();
             }
@@ -81,9 +82,10 @@ impl<'a> Parser<'a> {
         Ok(self.chunks.finish())
     }
 
-    fn report(&mut self, token: usize, kind: AsmErrorKind) {
-        let (source, token) = (self.source, &self.tokens[token]);
-        self.errors.push_with(|| AsmError::new(source, token, kind));
+    fn report(&mut self, tokens: RangeInclusive<usize>, kind: AsmErrorKind) {
+        let source = self.source;
+        let (first, last) = (&self.tokens[*tokens.start()], &self.tokens[*tokens.end()]);
+        self.errors.push_with(|| AsmError::new(source, first, last, kind));
     }
 
     /// Goes to the end of the statement and reports what is no token on the way.
@@ -91,7 +93,7 @@ impl<'a> Parser<'a> {
         while !self.at_end() {
             if let Kind::Bad(kind) = &self.peek().kind {
                 let kind = kind.clone();
-                self.report(self.position, kind);
+                self.report(self.position..=self.position, kind);
             }
             self.advance();
         }
@@ -121,10 +123,14 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn error_at(&self, token: usize, kind: AsmErrorKind) -> Failure {
-        match self.tokens[token].kind {
+        self.error_in(token..=token, kind)
+    }
+
+    fn error_in(&self, tokens: RangeInclusive<usize>, kind: AsmErrorKind) -> Failure {
+        match self.tokens[*tokens.start()].kind {
             // It is reported when the statement is skipped, which starts no later.
             Kind::Bad(_) => Failure::Reported,
-            _ => Failure::At(token, kind),
+            _ => Failure::At(tokens, kind),
         }
     }
 
@@ -195,7 +201,7 @@ impl<'a> Parser<'a> {
 
     fn label(&mut self, name: &'a str) {
         if self.constants.contains_key(name) || !self.labels.insert(name) {
-            self.report(self.position, AsmErrorKind::AlreadyDefined);
+            self.report(self.position..=self.position, AsmErrorKind::AlreadyDefined);
         } else {
             self.chunks.label(name);
         }
@@ -223,7 +229,7 @@ impl<'a> Parser<'a> {
             .expect("operands were made to the table's description");
         let mut bytes = Vec::new();
         encode(&Instruction { guard, op }, self.arch, &mut bytes).map_err(|error| {
-            self.error_at(place(&error, &written, start), AsmErrorKind::Encode(error))
+            self.error_in(place(&error, &written, start), AsmErrorKind::Encode(error))
         })?;
         let symbol = written.into_iter().find_map(|written| written.symbol);
         let arch = self.arch;
@@ -233,13 +239,13 @@ impl<'a> Parser<'a> {
     }
 
     fn operand_of(&mut self, opcode: Opcode, kind: OperandKind) -> Result<Written, Failure> {
-        let token = self.position;
+        let first = self.position;
         let (operand, symbol) = match kind {
             OperandKind::Gpr(_) => (self.register()?.into(), None),
             OperandKind::Pred(_) => (self.predicate()?.into(), None),
             OperandKind::Imm | OperandKind::Rel => self.immediate(opcode)?,
         };
-        Ok(Written { operand, symbol, token })
+        Ok(Written { operand, symbol, tokens: first..=self.position - 1 })
     }
 
     fn register(&mut self) -> Result<Gpr, Failure> {
@@ -311,8 +317,8 @@ fn numbered(name: &str, prefix: char) -> Option<u8> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-/// The token that an encoding error is about.
-fn place(error: &EncodeError, written: &[Written], mnemonic: usize) -> usize {
+/// The tokens that an encoding error is about.
+fn place(error: &EncodeError, written: &[Written], mnemonic: usize) -> RangeInclusive<usize> {
     let guilty = |written: &&Written| match (error, written.operand) {
         (EncodeError::Immediate { .. }, Operand::Imm(_)) => true,
         (EncodeError::Register { class, given, .. }, Operand::Gpr(reg)) => {
@@ -323,5 +329,6 @@ fn place(error: &EncodeError, written: &[Written], mnemonic: usize) -> usize {
         }
         _ => false,
     };
-    written.iter().find(guilty).map_or(mnemonic, |written| written.token)
+    let found = written.iter().find(guilty);
+    found.map_or(mnemonic..=mnemonic, |written| written.tokens.clone())
 }

@@ -219,7 +219,7 @@ fn errors_of_the_encoder_point_at_the_operand() {
         ("orp @p1 @p9 @p0", 9, "@p9", register(Opcode::Orp, RegClass::Pred, 9)),
         ("@p8 ? nop", 7, "nop", register(Opcode::Nop, RegClass::Pred, 8)),
         ("fsqrt %r1 %r2", 1, "fsqrt", EncodeError::Missing { opcode: Opcode::Fsqrt, arch }),
-        ("ldi %r1 #0x40000", 9, "#", immediate),
+        ("ldi %r1 #0x40000", 9, "#0x40000", immediate),
     ] {
         let found = crate::assembler::error(source);
         assert_eq!(place(&found, source), (1, column, text), "{source}");

@@ -227,7 +227,10 @@ impl Solver<'_> {
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             return match intrinsic.variation() {
                 Variation::Divergent => Some(Cause::Intrinsic(intrinsic)),
-                Variation::UniformInWarp | Variation::AssumedUniform => None,
+                // Lanes can have voted in different rounds.
+                Variation::UniformInMask if self.irreducible => Some(Cause::Irreducible),
+                Variation::UniformInMask => self.rounds[block].map(Cause::Rounds),
+                Variation::UniformInWarp | Variation::AssumedUniform | Variation::Nothing => None,
             };
         }
         if self.irreducible {

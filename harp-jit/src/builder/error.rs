@@ -44,10 +44,24 @@ pub enum BuildErrorKind {
         /// The largest number of parameters.
         limit: usize,
     },
-    /// A dimension that grids do not have.
+    /// A dimension that grids and groups do not have.
     #[error("dimension {given} of the grid: dimensions go from 0 to 2")]
     Dimension {
         /// The dimension.
+        given: u8,
+    },
+    /// More memory than a work-group can have.
+    #[error("{given} bytes of memory for a work-group: the limit is {limit}")]
+    GroupMemory {
+        /// Bytes of all arrays.
+        given: u64,
+        /// The most bytes.
+        limit: u32,
+    },
+    /// A part that the mask of a warp's lanes does not have.
+    #[error("part {given} of a ballot: the parts are 0 and 1")]
+    BallotPart {
+        /// The part.
         given: u8,
     },
     /// A value that the kernel does not define.

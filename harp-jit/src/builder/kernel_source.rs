@@ -19,10 +19,20 @@ pub struct KernelSource {
     pub(super) func: Function,
     pub(super) context: FunctionBuilderContext,
     pub(super) params: Vec<ParamType>,
+    pub(super) groups: GroupUse,
     pub(super) sources: SourceMap,
     pub(super) finalized: bool,
     arch: ArchId,
     name: String,
+}
+
+/// What a kernel's code does not say about its use of work-groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct GroupUse {
+    /// Whether it reads words about them from the argument block.
+    pub(super) used: bool,
+    /// Bytes of a group's memory.
+    pub(super) bytes: u32,
 }
 
 impl KernelSource {
@@ -32,6 +42,7 @@ impl KernelSource {
             func: Function::new(),
             context: FunctionBuilderContext::new(),
             params: Vec::new(),
+            groups: GroupUse::default(),
             sources: SourceMap::new(),
             finalized: false,
             arch,
@@ -63,6 +74,23 @@ impl KernelSource {
         let name = func.name.to_string().trim_start_matches('%').to_owned();
         let empty = KernelSource::new(&name, arch);
         Ok(KernelSource { func, params: params.to_vec(), finalized: true, ..empty })
+    }
+
+    /// The same kernel, whose work-groups get at least `bytes` bytes of memory each. The builder counts
+    /// what its own arrays take; this is for functions that name `%harp_group_memory` themselves.
+    pub fn with_group_bytes(mut self, bytes: u32) -> KernelSource {
+        self.groups.bytes = self.groups.bytes.max(bytes);
+        self
+    }
+
+    /// Bytes of memory that each work-group gets.
+    pub fn group_bytes(&self) -> u32 {
+        self.groups.bytes
+    }
+
+    /// Whether it reads words about work-groups from the argument block.
+    pub(crate) fn reads_group_extents(&self) -> bool {
+        self.groups.used
     }
 
     /// The kernel's name.
@@ -112,6 +140,7 @@ impl KernelSource {
         // A builder that was dropped or failed leaves a context that cranelift refuses to use.
         self.context = FunctionBuilderContext::new();
         self.params.clear();
+        self.groups = GroupUse::default();
         self.sources = SourceMap::new();
         self.finalized = false;
     }

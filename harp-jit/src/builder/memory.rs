@@ -1,8 +1,8 @@
-//! Array elements.
+//! Array elements, plain and atomic.
 
 use std::panic::Location;
 
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value};
 
 use super::{Caller, KernelBuilder};
 
@@ -36,6 +36,50 @@ impl KernelBuilder<'_> {
         let ty = self.inner.func.dfg.value_type(value);
         let address = self.element(ty, base, index, place);
         self.inner.ins().store(element_flags(), value, address, 0);
+    }
+
+    /// Replaces element `index` of an array of `value`'s type, an integer, at address `base` by what `op`
+    /// makes of it and `value`, in one step that nothing comes between; the result is what the element
+    /// was before. Lanes that meet at an element take turns, the lowest first.
+    ///
+    /// Takes extension X; without it the kernel does not compile. Otherwise see
+    /// [`load_elem`](KernelBuilder::load_elem).
+    #[track_caller]
+    pub fn atomic_elem(
+        &mut self,
+        op: AtomicRmwOp,
+        value: Value,
+        base: Value,
+        index: Value,
+    ) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let value = self.checked_int(value, "operand of an atomic operation", place);
+        let ty = self.inner.func.dfg.value_type(value);
+        let address = self.element(ty, base, index, place);
+        self.inner.ins().atomic_rmw(ty, element_flags(), op, address, value)
+    }
+
+    /// Replaces element `index` of an array of `new`'s type, an integer, at address `base` by `new` if it
+    /// is `expected`, in one step that nothing comes between; the result is what the element was
+    /// before.
+    ///
+    /// See [`atomic_elem`](KernelBuilder::atomic_elem).
+    #[track_caller]
+    pub fn compare_exchange_elem(
+        &mut self,
+        expected: Value,
+        new: Value,
+        base: Value,
+        index: Value,
+    ) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let new = self.checked_int(new, "new value of an element", place);
+        let ty = self.inner.func.dfg.value_type(new);
+        let expected = self.checked(expected, ty, "expected value of an element", place);
+        let address = self.element(ty, base, index, place);
+        self.inner.ins().atomic_cas(element_flags(), address, expected, new)
     }
 
     /// `base + index * size of ty`.

@@ -21,6 +21,7 @@ mod blocks;
 mod control;
 mod error;
 mod kernel_source;
+mod lanes;
 mod memory;
 mod param;
 mod prologue;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use error::{BuildError, BuildErrorKind};
 pub use kernel_source::KernelSource;
+use kernel_source::GroupUse;
 pub use param::ParamType;
 
 use prologue::Prologue;
@@ -111,6 +113,7 @@ pub struct KernelBuilder<'a> {
     inner: FunctionBuilder<'a>,
     sources: &'a mut SourceMap,
     params: &'a mut Vec<ParamType>,
+    groups: &'a mut GroupUse,
     finalized: &'a mut bool,
     arch: ArchId,
     prologue: Prologue,
@@ -125,7 +128,7 @@ impl<'a> KernelBuilder<'a> {
     pub fn new(kernel: &'a mut KernelSource) -> KernelBuilder<'a> {
         kernel.reset();
         let arch = kernel.arch();
-        let KernelSource { func, context, params, sources, finalized, .. } = kernel;
+        let KernelSource { func, context, params, groups, sources, finalized, .. } = kernel;
         let mut inner = FunctionBuilder::new(func, context);
         let entry = inner.create_block();
         inner.append_block_params_for_function_params(entry);
@@ -140,6 +143,7 @@ impl<'a> KernelBuilder<'a> {
             inner,
             sources,
             params,
+            groups,
             finalized,
             arch,
             prologue,
@@ -266,7 +270,8 @@ impl<'a> KernelBuilder<'a> {
         if let Some(&(_, _, callee)) = found {
             return callee;
         }
-        let callee = intrinsic.declare(self.inner.func, ty);
+        let word = self.word_int();
+        let callee = intrinsic.declare_with(self.inner.func, ty, word);
         self.callees.push((intrinsic, ty, callee));
         callee
     }

@@ -1,5 +1,5 @@
-//! What a kernel reads before anything else: its parameters, the extent of the grid and the
-//! work-item's ids.
+//! What a kernel reads before anything else: its parameters, the extents of the grid and its groups,
+//! and the work-item's ids.
 //!
 //! All of it stands at the top of the entry block, in the order of the calls, so that the values
 //! can be used everywhere and each id is asked for once.
@@ -7,17 +7,21 @@
 use std::panic::Location;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Inst, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, Type, Value};
+use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
 use hashbrown::HashMap;
 
 use super::param::argument_flags;
 use super::{BuildErrorKind, Caller, KernelBuilder, ParamType};
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Dimension, Intrinsic};
 use crate::source::SourcePlace;
 
 /// Parameters of a kernel, so that every one lies within reach of a load's offset.
 const MAX_PARAMS: usize = 4096;
+
+/// Bytes of memory of a work-group.
+const MAX_GROUP_BYTES: u32 = 1 << 28;
 
 /// The top of the entry block as far as it is built.
 pub(super) struct Prologue {
@@ -25,12 +29,13 @@ pub(super) struct Prologue {
     argument_block: Value,
     last: Option<Inst>,
     ids: HashMap<Intrinsic, Value>,
-    sizes: [Option<Value>; 3],
+    /// Words of the argument block's header, by offset.
+    extents: HashMap<u32, Value>,
 }
 
 impl Prologue {
     pub(super) fn new(entry: Block, argument_block: Value) -> Prologue {
-        Prologue { entry, argument_block, last: None, ids: HashMap::new(), sizes: [None; 3] }
+        Prologue { entry, argument_block, last: None, ids: HashMap::new(), extents: HashMap::new() }
     }
 }
 
@@ -63,11 +68,7 @@ impl KernelBuilder<'_> {
     /// Another dimension is an error.
     #[track_caller]
     pub fn global_id(&mut self, dim: u8) -> Value {
-        let place = Location::caller();
-        match Intrinsic::global_id(dim) {
-            Some(id) => self.id(id, place),
-            None => self.no_dimension(dim, place),
-        }
+        self.position(Intrinsic::GlobalId, dim, Location::caller())
     }
 
     /// The extent of the grid in dimension `dim`, 0 to 2: a word, unsigned, equal in all lanes.
@@ -75,21 +76,90 @@ impl KernelBuilder<'_> {
     /// Another dimension is an error.
     #[track_caller]
     pub fn global_size(&mut self, dim: u8) -> Value {
+        self.extent(ArgumentBlock::grid_extent, dim, Location::caller())
+    }
+
+    /// The work-item's position in its work-group in dimension `dim`, 0 to 2: a word, unsigned.
+    ///
+    /// Kernels that ask for this, or for anything else about work-groups, can only be launched with
+    /// them. Another dimension is an error.
+    #[track_caller]
+    pub fn local_id(&mut self, dim: u8) -> Value {
+        self.position(Intrinsic::LocalId, dim, Location::caller())
+    }
+
+    /// The work-item's number in its work-group, counted along the first dimension first: a word. Warps
+    /// take the work-items of a group in this order.
+    #[track_caller]
+    pub fn local_index(&mut self) -> Value {
+        self.id(Intrinsic::LocalIndex, Location::caller())
+    }
+
+    /// The extent of the work-item's own work-group in dimension `dim`, 0 to 2: a word, unsigned, equal
+    /// in all lanes of the group. It is smaller than [`group_size`](Self::group_size) for groups that
+    /// would reach beyond the grid.
+    ///
+    /// Another dimension is an error.
+    #[track_caller]
+    pub fn local_size(&mut self, dim: u8) -> Value {
+        self.position(Intrinsic::LocalSize, dim, Location::caller())
+    }
+
+    /// The position of the work-group among those of the grid in dimension `dim`, 0 to 2: a word,
+    /// unsigned, equal in all lanes of the group.
+    ///
+    /// Another dimension is an error.
+    #[track_caller]
+    pub fn group_id(&mut self, dim: u8) -> Value {
+        self.position(Intrinsic::GroupId, dim, Location::caller())
+    }
+
+    /// The extent of work-groups in dimension `dim`, 0 to 2, as the launch has it: a word, unsigned,
+    /// equal in all lanes.
+    ///
+    /// Another dimension is an error.
+    #[track_caller]
+    pub fn group_size(&mut self, dim: u8) -> Value {
+        self.groups.used = true;
+        self.extent(ArgumentBlock::group_extent, dim, Location::caller())
+    }
+
+    /// How many work-groups the grid has in dimension `dim`, 0 to 2: a word, unsigned, equal in all
+    /// lanes.
+    ///
+    /// Another dimension is an error.
+    #[track_caller]
+    pub fn group_count(&mut self, dim: u8) -> Value {
+        self.groups.used = true;
+        self.extent(ArgumentBlock::group_count, dim, Location::caller())
+    }
+
+    /// Memory for an array of `len` elements of type `ty`, which the work-items of a group share: its
+    /// address, a word, equal in all lanes of the group. Each group has its own; what is in it at the
+    /// group's start is not said.
+    ///
+    /// More than 2^28 bytes in a kernel are an error.
+    #[track_caller]
+    pub fn group_array(&mut self, ty: Type, len: u32) -> Value {
         let place = Location::caller();
-        let known = match self.prologue.sizes.get(usize::from(dim)) {
-            Some(known) => *known,
-            None => return self.no_dimension(dim, place),
+        let ty = self.scalar_type(ty, "element", place);
+        let bytes = u64::from(ty.bytes());
+        let start = u64::from(self.groups.bytes).next_multiple_of(bytes);
+        let end = start + u64::from(len) * bytes;
+        let memory = self.id(Intrinsic::GroupMemory, place);
+        let Some(size) = u32::try_from(end).ok().filter(|&size| size <= MAX_GROUP_BYTES) else {
+            let (given, limit) = (end, MAX_GROUP_BYTES);
+            self.fail(BuildErrorKind::GroupMemory { given, limit }, place);
+            return memory;
         };
-        if let Some(size) = known {
-            return size;
-        }
-        let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);
-        let offset = ArgumentBlock::grid_extent(dim, self.arch.word()).cast_signed();
-        let load =
-            |at: &mut FuncCursor<'_>| at.ins().load(ty, argument_flags(), argument_block, offset);
-        let size = self.in_prologue(place, load);
-        self.prologue.sizes[usize::from(dim)] = Some(size);
-        size
+        self.groups.bytes = size;
+        self.in_prologue(place, |at| at.ins().iadd_imm_s(memory, start.cast_signed()))
+    }
+
+    /// How many lanes a warp has: a word, equal in all lanes.
+    #[track_caller]
+    pub fn lane_count(&mut self) -> Value {
+        self.id(Intrinsic::LaneCount, Location::caller())
     }
 
     /// The lane's number in its warp, a word.
@@ -108,6 +178,31 @@ impl KernelBuilder<'_> {
     #[track_caller]
     pub fn core_id(&mut self) -> Value {
         self.id(Intrinsic::CoreId, Location::caller())
+    }
+
+    /// One of the three intrinsics of a kind.
+    fn position(&mut self, kind: fn(Dimension) -> Intrinsic, dim: u8, place: Caller) -> Value {
+        match Dimension::new(dim) {
+            Some(dimension) => self.id(kind(dimension), place),
+            None => self.no_dimension(dim, place),
+        }
+    }
+
+    /// A word of the argument block's header, of which `offset` says where it is.
+    fn extent(&mut self, offset: fn(u8, WordSize) -> u32, dim: u8, place: Caller) -> Value {
+        if Dimension::new(dim).is_none() {
+            return self.no_dimension(dim, place);
+        }
+        let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);
+        let offset = offset(dim, self.arch.word());
+        if let Some(&extent) = self.prologue.extents.get(&offset) {
+            return extent;
+        }
+        let extent = self.in_prologue(place, |at| {
+            at.ins().load(ty, argument_flags(), argument_block, offset.cast_signed())
+        });
+        self.prologue.extents.insert(offset, extent);
+        extent
     }
 
     fn id(&mut self, id: Intrinsic, place: Caller) -> Value {

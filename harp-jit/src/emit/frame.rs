@@ -16,8 +16,6 @@
 //! Everything is addressed from the stack pointer, which does not move between prolog and epilog, so no
 //! frame pointer is needed. A function that needs nothing of it has no frame and no prolog.
 
-use std::collections::BTreeSet;
-
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
@@ -25,6 +23,9 @@ use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
 use super::Emitter;
 use crate::regalloc::{Allocated, Location, Step};
 use crate::vcode::{FrameNeeds, FrameWord, MInst, MOperand, VCode};
+
+/// The most general registers that a machine has.
+const MAX_GPRS: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Frame {
@@ -38,14 +39,11 @@ pub(super) struct Frame {
 impl Frame {
     pub(super) fn new(vcode: &VCode, allocated: &Allocated, arch: ArchId) -> Frame {
         let roles = RegisterRoles::new(arch);
-        let callee_saved: BTreeSet<Gpr> = roles.callee_saved().collect();
-        let mut saved = BTreeSet::new();
+        let mut touched = [false; MAX_GPRS];
         let mut changes_return_address = false;
         let mut touch = |location: Location| {
-            if let Location::Gpr(reg) = location
-                && callee_saved.contains(&reg)
-            {
-                saved.insert(reg);
+            if let Location::Gpr(reg) = location {
+                touched[usize::from(reg)] = true;
             }
         };
         for (id, _) in vcode.blocks() {
@@ -66,7 +64,7 @@ impl Frame {
             word: arch.word(),
             needs: vcode.frame,
             spills: allocated.slots(),
-            saved: saved.into_iter().collect(),
+            saved: roles.callee_saved().filter(|&reg| touched[usize::from(reg)]).collect(),
             saves_return_address: true,
         };
         frame.saves_return_address =

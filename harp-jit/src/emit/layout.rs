@@ -3,10 +3,14 @@
 //! Blocks keep their order, except that a loop's test moves behind the loop: a header that ends in a
 //! conditional branch is laid out after the last block that jumps back to it. A round then takes one
 //! jump, the conditional one, instead of two; entering the loop takes one more.
+//!
+//! A branch whose taken side comes next costs a jump over a jump. Where the opposite of its condition
+//! costs the same, [`turn_branches`] exchanges its sides.
 
+use harp_isa::Opcode;
 use hashbrown::HashMap;
 
-use crate::vcode::{BlockId, MInst, VCode};
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// All blocks, the entry first.
 pub(super) fn order(vcode: &VCode) -> Vec<BlockId> {
@@ -36,4 +40,56 @@ pub(super) fn order(vcode: &VCode) -> Vec<BlockId> {
 
 fn last(vcode: &VCode, block: BlockId) -> &MInst {
     &vcode.insts[vcode.blocks[block.index()].insts.end - 1]
+}
+
+/// Exchanges the sides of branches whose taken side will come next, where the condition is a comparison
+/// with 0 that serves nothing else.
+pub(crate) fn turn_branches(vcode: &mut VCode) {
+    let mut mentions = vec![0_u32; vcode.num_regs];
+    for inst in &mut vcode.insts {
+        inst.for_each_reg(|reg| mentions[reg.index()] += 1);
+    }
+    // From the last block on, the first block behind that does more than to jump on.
+    let mut next = None;
+    for id in order(vcode).into_iter().rev() {
+        if passed_by(vcode, id).is_none() {
+            turn_branch(vcode, id, next, &mentions);
+            next = Some(id);
+        }
+    }
+}
+
+fn turn_branch(vcode: &mut VCode, id: BlockId, next: Option<BlockId>, mentions: &[u32]) {
+    let MInst::CondBr { condition, taken, not_taken, split } = *last(vcode, id) else { return };
+    let end = |block| passed_by(vcode, block).unwrap_or(block);
+    if next != Some(end(taken)) || next == Some(end(not_taken)) || mentions[condition.index()] != 2
+    {
+        return;
+    }
+    let block = &mut vcode.blocks[id.index()];
+    let (rest, branch) = vcode.insts[block.insts.clone()].split_at_mut(block.insts.len() - 1);
+    let Some(opcode) = rest.iter_mut().rev().find_map(|inst| test_of(inst, condition)) else {
+        return;
+    };
+    *opcode = if *opcode == Opcode::Rtop { Opcode::Iszero } else { Opcode::Rtop };
+    branch[0] = MInst::CondBr { condition, taken: not_taken, not_taken: taken, split };
+    block.succs.reverse();
+}
+
+/// The opcode of a comparison with 0 that defines a predicate in all lanes.
+fn test_of(inst: &mut MInst, condition: Reg) -> Option<&mut Opcode> {
+    match inst {
+        MInst::Op { opcode: opcode @ (Opcode::Rtop | Opcode::Iszero), guard: None, operands } => {
+            (operands.first() == Some(&MOperand::Def(condition))).then_some(opcode)
+        }
+        _ => None,
+    }
+}
+
+/// Where a block leads that does nothing but jump.
+fn passed_by(vcode: &VCode, id: BlockId) -> Option<BlockId> {
+    match &vcode.insts[vcode.blocks[id.index()].insts.clone()] {
+        [MInst::Jump { target, args }] if args.is_empty() => Some(*target),
+        _ => None,
+    }
 }

@@ -13,6 +13,7 @@ use crate::vcode::{BlockId, Callee, MInst, MOperand, VCode};
 
 mod body;
 mod code;
+mod communication;
 mod constant;
 mod frame;
 mod layout;
@@ -21,8 +22,10 @@ mod placement;
 
 pub(crate) use body::Body;
 use code::CodeBuffer;
+use communication::ShuffleTemps;
 use frame::Frame;
 pub(crate) use frame::lane_stack_bytes;
+pub(crate) use layout::turn_branches;
 pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
 
 /// Machine instructions of one function, to be placed next to others.
@@ -222,6 +225,33 @@ impl Emitter<'_> {
                 let dst = gpr();
                 self.lane_word(dst, *field);
             }
+            MInst::Any { .. } => {
+                let src = expect_pred(regs.next());
+                let mut gpr = || expect_gpr(regs.next());
+                let (address, temp) = (gpr(), gpr());
+                let dst = expect_pred(regs.next());
+                self.any(dst, src, address, temp);
+            }
+            MInst::GroupWord { field, .. } => {
+                let dst = gpr();
+                self.group_word(dst, *field);
+            }
+            MInst::Barrier { .. } => {
+                let temps = [gpr(), gpr()];
+                self.barrier(temps);
+            }
+            MInst::Shuffle { .. } => {
+                let [value, lane, own, other] = [gpr(), gpr(), gpr(), gpr()];
+                let preds = [expect_pred(regs.next()), expect_pred(regs.next())];
+                let dst = expect_gpr(regs.next());
+                let temps = ShuffleTemps { gprs: [own, other], preds };
+                self.shuffle(dst, value, lane, temps);
+            }
+            MInst::OfSomeLane { .. } => {
+                let (src, address, dst) = (gpr(), gpr(), gpr());
+                self.op(Op::St { value: src, base: address, offset: 0 });
+                self.op(Op::Ld { dst, base: address, offset: 0 });
+            }
             MInst::Join => self.op(Op::Join {}),
             MInst::Trap { code } => {
                 self.code.set_trap(*code);
@@ -272,6 +302,16 @@ impl Emitter<'_> {
                 self.op(Op::Jmpr { target: self.roles.return_address() });
             }
         }
+    }
+
+    /// A vote by base instructions: all lanes clear the warp's scratch word, those where `src` holds
+    /// store its address, which is not 0, and all read it.
+    fn any(&mut self, dst: Pred, src: Pred, address: Gpr, temp: Gpr) {
+        self.op(Op::Ldi { dst: temp, imm: 0 });
+        self.op(Op::St { value: temp, base: address, offset: 0 });
+        self.guarded(src, Op::St { value: address, base: address, offset: 0 });
+        self.op(Op::Ld { dst: temp, base: address, offset: 0 });
+        self.op(Op::Rtop { dst, src: temp });
     }
 
     fn machine_inst(&mut self, index: usize, opcode: Opcode, guarded: bool, operands: &[MOperand]) {

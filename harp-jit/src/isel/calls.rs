@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{
     AbiParam, ArgumentExtension, ArgumentPurpose, Block, ExternalName, Function, GlobalValue,
     GlobalValueData, Inst, InstructionData, Opcode, Signature, StackSlot, Value,
 };
-use harp_isa::abi::{KernelEntry, RegisterRoles};
+use harp_isa::abi::{KernelEntry, LaneField, RegisterRoles};
 use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
@@ -113,6 +113,9 @@ impl Lower<'_> {
                 self.inst_code.push(MInst::Args { defs });
                 self.inst_code.extend(loads);
             }
+        }
+        if let Some(dst) = self.scratch_address {
+            self.inst_code.push(MInst::LaneWord { dst, field: LaneField::ScratchAddress });
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::rules::*;
 use super::{Lower, fits_register};
 use crate::builder::word_int;
 use crate::compile::Execution;
+use crate::intrinsic::Intrinsic;
 use crate::vcode::{MInst, MOperand};
 
 /// Operands of truth values are followed this deep.
@@ -52,6 +53,10 @@ impl Lower<'_> {
             InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => true,
             InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {
                 depth > 0 && args.iter().all(|&arg| self.is_bool(arg, depth - 1))
+            }
+            InstructionData::Call { .. } => {
+                let intrinsic = Intrinsic::of_call(self.func, inst);
+                matches!(intrinsic, Some(Intrinsic::Any | Intrinsic::All))
             }
             _ => false,
         }

@@ -27,6 +27,7 @@ use crate::symbols::Symbols;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;
+mod communication;
 mod context;
 mod order;
 mod reasons;
@@ -90,6 +91,8 @@ struct Lower<'a> {
     preds: SecondaryMap<Value, Option<Reg>>,
     /// Where the position in the first dimension of the grid stays, if it is asked for.
     global_id_x: Option<Reg>,
+    /// Where the address of the warp's scratch word stays, if it is asked for.
+    scratch_address: Option<Reg>,
     /// Registers that turned out to be other registers, by index.
     aliases: Vec<Option<Reg>>,
     /// The code of the current CLIF instruction, forwards.
@@ -115,6 +118,7 @@ impl<'a> Lower<'a> {
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
             global_id_x: None,
+            scratch_address: None,
             aliases: Vec::new(),
             inst_code: Vec::new(),
             block_code: Vec::new(),
@@ -268,7 +272,7 @@ impl<'a> Lower<'a> {
         let data = &self.func.dfg.insts[inst];
         let opcode = data.opcode();
         if opcode.is_call() {
-            return Intrinsic::of_call(self.func, inst).is_none();
+            return Intrinsic::of_call(self.func, inst).is_none_or(Intrinsic::has_effect);
         }
         let traps = match data.memflags_data(&self.func.dfg) {
             Some(flags) => flags.trap_code().is_some(),
@@ -343,7 +347,8 @@ impl<'a> Lower<'a> {
         inst: Inst,
         block: Block,
     ) -> Result<(), Unsupported> {
-        let value = self.func.dfg.first_result(inst);
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        let Some(value) = result else { return self.communication(intrinsic, inst, block) };
         let reg = match intrinsic {
             Intrinsic::LaneId => self.lane_word(LaneField::Lane),
             Intrinsic::WarpId => self.lane_word(LaneField::Warp),
@@ -360,9 +365,43 @@ impl<'a> Lower<'a> {
             Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
             Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
             Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
+            Intrinsic::Any => {
+                let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
+                let any = self.any(operand);
+                self.define_pred(value, any);
+                return Ok(());
+            }
+            Intrinsic::OfSomeLane => {
+                let src = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
+                let address = self.scratch_address();
+                let dst = self.vcode.new_reg(RegClass::Gpr);
+                self.inst_code.push(MInst::OfSomeLane { dst, src, address });
+                dst
+            }
+            other => return self.communication(other, inst, block),
         };
         self.define_gpr(value, reg);
         Ok(())
+    }
+
+    /// Whether the truth value holds in any executing lane.
+    fn any(&mut self, src: Reg) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Pred);
+        if self.arch.has_extension() {
+            let operands = [MOperand::Def(dst), MOperand::Use(src)];
+            self.emit_op(harp_isa::Opcode::Anyp, operands);
+        } else {
+            let address = self.scratch_address();
+            let temp = self.vcode.new_reg(RegClass::Gpr);
+            self.inst_code.push(MInst::Any { dst, src, address, temp });
+        }
+        dst
+    }
+
+    /// The address of the warp's scratch word, which is found out once, at the function's entry.
+    fn scratch_address(&mut self) -> Reg {
+        let vcode = &mut self.vcode;
+        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
     }
 
     fn lane_word(&mut self, field: LaneField) -> Reg {

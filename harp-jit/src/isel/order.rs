@@ -1,10 +1,18 @@
-//! The order of blocks: reverse post-order, with a block of its own for each critical edge.
+//! The order of blocks: a reverse post-order in which loops lie together, with a block of its own for
+//! each critical edge.
+//!
+//! What lies together is what the register allocator takes for a loop, and what emission lays out as
+//! one. The block of an edge stands behind the branch, or, if the edge leaves a loop, in front of its target.
+
+use std::cmp::Reverse;
 
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst};
+use cranelift_codegen::loop_analysis::LoopAnalysis;
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use crate::vcode::BlockId;
 
@@ -30,28 +38,39 @@ impl BlockOrder {
     pub(super) fn new(func: &Function) -> BlockOrder {
         let cfg = ControlFlowGraph::with_function(func);
         let domtree = DominatorTree::with_function(func, &cfg);
+        let mut loops = LoopAnalysis::new();
+        loops.compute(func, &cfg, &domtree);
         let mut result =
             BlockOrder { order: Vec::new(), blocks: SecondaryMap::new(), sides: HashMap::new() };
         let mut direct = Vec::new();
-        for &block in domtree.cfg_postorder().iter().rev() {
+        // Edges that leave loops, by their targets.
+        let mut leaving: SecondaryMap<Block, SmallVec<[(Inst, usize); 2]>> = SecondaryMap::new();
+        for block in reverse_postorder(func, &loops) {
+            for (branch, side) in std::mem::take(&mut leaving[block]) {
+                result.push_edge(branch, side);
+            }
             result.blocks[block] = Some(BlockId::new(result.order.len()));
             result.order.push(Lowered::Block(block));
             let Some(branch) = func.layout.last_inst(block) else { continue };
-            let calls = func.dfg.insts[branch]
-                .branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
+            let calls = destinations(func, branch);
             if calls.len() != 2 {
                 continue;
             }
             let targets = [0, 1].map(|side| calls[side].block(&func.dfg.value_lists));
             // The side that falls through comes first.
             for side in [1, 0] {
+                let target = targets[side];
                 let has_args = calls[side].len(&func.dfg.value_lists) > 0;
-                let shared = cfg.pred_iter(targets[side]).count() > 1;
-                if has_args || shared || targets[0] == targets[1] {
-                    result.sides.insert((branch, side), BlockId::new(result.order.len()));
-                    result.order.push(Lowered::Edge { branch, successor: side });
+                let shared = cfg.pred_iter(target).count() > 1;
+                let leaves = loops
+                    .innermost_loop(block)
+                    .is_some_and(|inner| !loops.is_in_loop(target, inner));
+                if !(has_args || shared || targets[0] == targets[1]) {
+                    direct.push(((branch, side), target));
+                } else if leaves && result.blocks[target].is_none() {
+                    leaving[target].push((branch, side));
                 } else {
-                    direct.push(((branch, side), targets[side]));
+                    result.push_edge(branch, side);
                 }
             }
         }
@@ -60,6 +79,11 @@ impl BlockOrder {
             result.sides.insert(side, target);
         }
         result
+    }
+
+    fn push_edge(&mut self, branch: Inst, successor: usize) {
+        self.sides.insert((branch, successor), BlockId::new(self.order.len()));
+        self.order.push(Lowered::Edge { branch, successor });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -82,8 +106,45 @@ impl BlockOrder {
     }
 }
 
+/// The reachable blocks. Of a block's successors those in more loops come first, then the one that falls
+/// through; so what follows a loop is behind all of it.
+fn reverse_postorder(func: &Function, loops: &LoopAnalysis) -> Vec<Block> {
+    // What comes last is visited first.
+    let successors = |block| {
+        let last = func.layout.last_inst(block);
+        let mut successors: SmallVec<[Block; 2]> = last
+            .into_iter()
+            .flat_map(|inst| destinations(func, inst))
+            .rev()
+            .map(|call| call.block(&func.dfg.value_lists))
+            .collect();
+        successors.sort_by_key(|&successor| Reverse(loops.loop_level(successor).level()));
+        successors
+    };
+    let mut order = Vec::new();
+    let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
+    let Some(entry) = func.layout.entry_block() else { return order };
+    seen.insert(entry);
+    let mut stack = vec![(entry, successors(entry))];
+    while let Some((block, rest)) = stack.last_mut() {
+        match rest.pop() {
+            Some(next) if seen.insert(next) => stack.push((next, successors(next))),
+            Some(_) => {}
+            None => {
+                order.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    order.reverse();
+    order
+}
+
 /// The call of successor 0 or 1 of a `brif`.
 pub(super) fn successor_call(func: &Function, branch: Inst, successor: usize) -> BlockCall {
-    func.dfg.insts[branch].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
-        [successor]
+    destinations(func, branch)[successor]
+}
+
+fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
+    func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
 }

@@ -100,6 +100,7 @@ impl Adapter {
             MInst::Args { defs } => ops.extend(defs.iter().map(fixed_def)),
             MInst::Const { dst, .. }
             | MInst::LaneWord { dst, .. }
+            | MInst::GroupWord { dst, .. }
             | MInst::LoadWord { dst, .. }
             | MInst::Address { dst, .. } => ops.push(Operand::reg_def(vreg(*dst))),
             MInst::StoreWord { src, .. } => ops.push(Operand::reg_use(vreg(*src))),
@@ -119,6 +120,31 @@ impl Adapter {
                     ops.push(fixed_use(&(*reg, *target)));
                 }
                 ops.extend(args.iter().map(fixed_use));
+            }
+            MInst::Any { dst, src, address, temp } => {
+                // Written before the others are read for the last time.
+                let temp = Operand::reg_temp(vreg(*temp));
+                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
+                ops.extend([temp, Operand::reg_def(vreg(*dst))]);
+            }
+            MInst::OfSomeLane { dst, src, address } => {
+                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
+                ops.push(Operand::reg_def(vreg(*dst)));
+            }
+            MInst::Barrier { temps } => {
+                ops.extend(temps.map(|temp| Operand::reg_temp(vreg(temp))));
+            }
+            MInst::Shuffle { dst, value, lane, temps, preds } => {
+                ops.extend([*value, *lane].map(|reg| Operand::reg_use(vreg(reg))));
+                let temps = temps.iter().chain(preds).copied();
+                ops.extend(temps.map(|temp| Operand::reg_temp(vreg(temp))));
+                // Written while the value is still to be read.
+                ops.push(Operand::new(
+                    vreg(*dst),
+                    OperandConstraint::Reg,
+                    OperandKind::Def,
+                    OperandPos::Early,
+                ));
             }
             MInst::Join => {}
             MInst::Jump { args: jump_args, .. } => {

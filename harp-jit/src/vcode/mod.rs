@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Range;
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
-use harp_isa::abi::LaneField;
+use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Gpr, Opcode, RegClass};
 use smallvec::SmallVec;
 
@@ -146,6 +146,18 @@ pub(crate) enum MInst {
     Const { dst: Reg, value: i64 },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
+    /// A word of the group control block.
+    GroupWord { dst: Reg, field: GroupField },
+    /// Waits for the other warps of the work-group. The registers are changed.
+    Barrier { temps: [Reg; 2] },
+    /// The `value` of the lane with number `lane`, by way of the lane control blocks; its own in lanes
+    /// where that lane does not execute this. The others are changed.
+    Shuffle { dst: Reg, value: Reg, lane: Reg, temps: [Reg; 2], preds: [Reg; 2] },
+    /// Whether `src` holds in any executing lane, by way of the warp's scratch word at `address`.
+    /// `temp` is changed.
+    Any { dst: Reg, src: Reg, address: Reg, temp: Reg },
+    /// The `src` of some executing lane, in all of them, by way of the warp's scratch word.
+    OfSomeLane { dst: Reg, src: Reg, address: Reg },
     /// Reconvergence: the first instruction of a join block.
     Join,
     /// Stops the launch.
@@ -169,6 +181,21 @@ impl Callee {
 }
 
 impl MInst {
+    /// Whether the work-group's control block or the lane's place in the group is read.
+    pub(crate) fn uses_groups(&self) -> bool {
+        match self {
+            MInst::GroupWord { .. } | MInst::Barrier { .. } => true,
+            MInst::LaneWord { field, .. } => matches!(
+                field,
+                LaneField::LocalIndex
+                    | LaneField::LocalIdX
+                    | LaneField::LocalIdY
+                    | LaneField::LocalIdZ
+            ),
+            _ => false,
+        }
+    }
+
     /// Calls `rewrite` on every register that is named.
     pub(crate) fn for_each_reg(&mut self, mut rewrite: impl FnMut(&mut Reg)) {
         match self {
@@ -190,6 +217,7 @@ impl MInst {
             }
             MInst::Const { dst: reg, .. }
             | MInst::LaneWord { dst: reg, .. }
+            | MInst::GroupWord { dst: reg, .. }
             | MInst::LoadWord { dst: reg, .. }
             | MInst::StoreWord { src: reg, .. }
             | MInst::Address { dst: reg, .. } => rewrite(reg),
@@ -200,6 +228,16 @@ impl MInst {
             MInst::TailCall { callee, args, .. } => {
                 callee.reg_mut().into_iter().for_each(&mut rewrite);
                 args.iter_mut().for_each(|(reg, _)| rewrite(reg));
+            }
+            MInst::Any { dst, src, address, temp } => {
+                [src, address, temp, dst].into_iter().for_each(rewrite);
+            }
+            MInst::OfSomeLane { dst, src, address } => {
+                [src, address, dst].into_iter().for_each(rewrite);
+            }
+            MInst::Barrier { temps } => temps.iter_mut().for_each(rewrite),
+            MInst::Shuffle { dst, value, lane, temps, preds } => {
+                [dst, value, lane].into_iter().chain(temps).chain(preds).for_each(rewrite);
             }
             MInst::Jump { args, .. } => args.iter_mut().for_each(rewrite),
             MInst::CondBr { condition, .. } => rewrite(condition),
@@ -373,6 +411,15 @@ impl fmt::Display for MInst {
             }
             MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
             MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
+            MInst::GroupWord { dst, field } => write!(f, "group_word {dst}, {field:?}"),
+            MInst::Barrier { .. } => f.write_str("barrier"),
+            MInst::Shuffle { dst, value, lane, .. } => {
+                write!(f, "shuffle {dst}, {value} of {lane}")
+            }
+            MInst::Any { dst, src, address, .. } => write!(f, "any {dst}, {src} at {address}"),
+            MInst::OfSomeLane { dst, src, address } => {
+                write!(f, "of_some_lane {dst}, {src} at {address}")
+            }
             MInst::Join => f.write_str("join"),
             MInst::Trap { code } => write!(f, "trap {code}"),
             MInst::Jump { target, args } => {

@@ -1,5 +1,6 @@
 /* Boot code: warp 0 of each core starts here with lane 0 alone. It starts the other warps; every
-   warp that has work makes all lanes of the machine, sets their stacks up and enters the walker.
+   warp that has work makes all lanes of the machine, sets their stacks up and enters the walker, whose
+   text follows.
 
    At a warp's start %r0 holds (lanes << half a word) | core. The host names two registers for the
    text: %item, the callee-saved register that holds a lane's work-item, and, where the machine has
@@ -51,11 +52,17 @@ clone_test:
 
 /* All lanes from here on. A lane's stack is the one of its first work-item's number. */
 lane_start:
+        ld %ra, %r3, D_STACK_SHIFT
         add %item, %item, %fp
-        ld %r2, %r3, D_STACK_SHIFT
-        shl %sp, %item, %r2
-        ld %r2, %r3, D_STACKS
-        add %sp, %sp, %r2               /* %sp: the lane control block, at the stack's base */
+        shl %sp, %item, %ra
+        ld %ra, %r3, D_STACKS
+        add %sp, %sp, %ra               /* %sp: the lane control block, at the stack's base */
+        st %r2, %sp, L_LANES
+        ld %ra, %r3, D_STACK_SHIFT
+        shl %ra, %fp, %ra
+        sub %ra, %sp, %ra               /* %ra: the lane control block of the warp's lane 0 */
+        addi %ra, %ra, L_SCRATCH
+        st %ra, %sp, L_SCRATCH_ADDRESS
         st %fp, %sp, L_LANE
         st %r1, %sp, L_WARP
         st %r0, %sp, L_CORE
@@ -68,6 +75,3 @@ lane_start:
         ori %fp, %sp, #0
         ld %r2, %r3, D_STACK_TOP
         add %sp, %sp, %r2
-        ld %r0, %r3, D_SPATIAL
-        rtop @p0, %r0
-  @p0 ? jmpi volume

@@ -11,12 +11,16 @@ runtime.boot:
         ld %sp, %base, C_STACK
         ld %r0, %base, C_LIMIT
         st %r0, %sp, L_STACK_LIMIT
+        addi %r0, %sp, L_SCRATCH
+        st %r0, %sp, L_SCRATCH_ADDRESS
         ldi %r0, #0
         st %r0, %sp, L_LANE
         st %r0, %sp, L_WARP
         st %r0, %sp, L_CORE
         st %r0, %sp, L_Y
         st %r0, %sp, L_Z
+        ldi %r0, #1
+        st %r0, %sp, L_LANES
         ld %sp, %base, C_TOP
         ld %r0, %base, C_ARGUMENTS      /* stack arguments */
         ori %r1, %sp, #0

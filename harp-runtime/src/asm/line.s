@@ -3,6 +3,9 @@
 
    Chunks start at multiples of the lanes and so do D_FULL, the end of the last chunk without
    surplus lanes, and D_ROUNDED, the end of the last chunk: the lanes agree on each comparison. */
+        ld %r0, %r3, D_SPATIAL
+        rtop @p0, %r0
+  @p0 ? jmpi volume
 line:
         jmpi line_test
 line_next:

@@ -1,4 +1,7 @@
 /* The walk over a grid of one dimension with stride and end in registers. Otherwise as line.s. */
+        ld %r0, %r3, D_SPATIAL
+        rtop @p0, %r0
+  @p0 ? jmpi volume
 line:
         ld %stride, %r3, D_STRIDE
         ld %full, %r3, D_FULL

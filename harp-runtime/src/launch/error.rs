@@ -31,6 +31,26 @@ pub enum LaunchError {
         /// The most work-items.
         limit: u64,
     },
+    /// A work-group without work-items.
+    #[error("work-groups of {} x {} x {} work-items: there must be one at least", given[0], given[1], given[2])]
+    GroupEmpty {
+        /// The extents.
+        given: [u64; 3],
+    },
+    /// A work-group that does not run on one core.
+    #[error("work-groups of {} x {} x {} work-items, a core has {limit} lanes", given[0], given[1], given[2])]
+    GroupTooLarge {
+        /// The extents.
+        given: [u64; 3],
+        /// The most work-items of a group.
+        limit: u64,
+    },
+    /// A kernel that uses work-groups was launched without.
+    #[error("kernel `{kernel}` uses work-groups, and the launch has none")]
+    NoGroups {
+        /// The kernel's name.
+        kernel: String,
+    },
     /// Too few or too many arguments.
     #[error("the kernel takes {expected} arguments, {given} given")]
     ArgumentCount {
@@ -76,8 +96,8 @@ pub enum LaunchError {
         /// Bytes that the device keeps for it.
         limit: u64,
     },
-    /// There is no memory for the stacks of the lanes.
-    #[error("no room for the stacks of the lanes")]
+    /// There is no memory for the stacks of the lanes, or that of the work-groups.
+    #[error("no room for the stacks of the lanes and the memory of the work-groups")]
     Stacks(#[from] OutOfMemory),
     /// The machine cannot be.
     #[error(transparent)]

@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::heap::ALIGNMENT;
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
+use crate::library::Walk;
 use crate::report::Report;
 
 mod error;
@@ -20,7 +21,7 @@ mod plan;
 mod tests;
 
 pub use error::{LaunchError, LaunchTrap, TrapSite};
-use plan::Plan;
+use plan::{Places, Plan};
 
 /// The grid of a launch and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,10 @@ use plan::Plan;
 pub struct LaunchConfig {
     /// Work-items in each dimension. With a 0 among them nothing runs, which is no error.
     pub grid: [u64; 3],
+    /// Work-items of a work-group in each dimension. The work-items of a group run at the same time on
+    /// the same core, can wait for each other and share memory. Groups at the end of a grid that is no
+    /// multiple of them are smaller. `None`: there are no groups.
+    pub group: Option<[u64; 3]>,
     /// The most instructions that each core may issue; `None`: the device's limit.
     pub fuel: Option<u64>,
 }
@@ -45,7 +50,18 @@ impl LaunchConfig {
 
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
-        LaunchConfig { grid: [x, y, z].map(|extent| extent as u64), fuel: None }
+        LaunchConfig { grid: [x, y, z].map(|extent| extent as u64), group: None, fuel: None }
+    }
+
+    /// The same grid in work-groups of `x` work-items in the first dimension.
+    pub fn with_groups_1d(self, x: usize) -> LaunchConfig {
+        self.with_groups([x, 1, 1])
+    }
+
+    /// The same grid in work-groups of so many work-items in each dimension: at least one, and not more
+    /// altogether than a core has lanes, those of all its warps counted.
+    pub fn with_groups(self, extents: [usize; 3]) -> LaunchConfig {
+        LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -58,13 +74,15 @@ impl Device {
     /// Runs `kernel` once for each work-item of the grid and waits for the end.
     ///
     /// Warps take chunks of work-items in turn, on all cores; nothing is promised about their order.
-    /// A grid may have any extent, also none.
+    /// With work-groups each core runs as many of these at a time as its warps are enough for. A grid may
+    /// have any extent, also none.
     ///
     /// # Errors
     ///
-    /// If the kernel is for another machine, the arguments are not those that it takes, the grid is
-    /// too large, kernel or stacks do not fit the memory: then nothing has run. And if the run ends
-    /// in a trap.
+    /// If the kernel is for another machine, the arguments are not those that it takes, the grid or its
+    /// groups are too large, a kernel that uses work-groups is launched without, kernel, stacks or groups'
+    /// memory do not fit the memory: then nothing has run. And if the run ends in a trap, such as a barrier
+    /// that some of a group's work-items do not reach.
     pub fn launch(
         &mut self,
         kernel: &Kernel,
@@ -76,7 +94,7 @@ impl Device {
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args)
     }
 
-    /// The image that launches of `kernel` run: runtime library, argument block and kernel, linked
+    /// The image that launches of `kernel` without work-groups run: runtime library, argument block and kernel, linked
     /// at address 0. The launch descriptor and the arguments in it are zero.
     ///
     /// # Errors
@@ -85,7 +103,7 @@ impl Device {
     pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        Ok(self.linked(parts)?.image().clone())
+        Ok(self.linked(parts, Walk::Chunks)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.
@@ -98,24 +116,32 @@ impl Device {
         let start = Instant::now();
         self.check_machine(kernel)?;
         let arguments = args::words(self, kernel.params, args)?;
-        let image = self.linked(kernel)?;
-        let plan = Plan::new(config.grid, self.arch(), self.config().cores)?;
+        if kernel.uses_groups && config.group.is_none() {
+            return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
+        }
+        let plan = Plan::new(config, self.arch(), self.config().cores)?;
         let Some(plan) = plan else {
-            return Ok(self.report(
-                kernel,
-                config,
-                Stats::default(),
-                [start.elapsed(), Duration::ZERO],
-            ));
+            let times = [start.elapsed(), Duration::ZERO];
+            return Ok(self.report(kernel, config, Stats::default(), times));
         };
+        let image = self.linked(kernel, plan.walk())?;
 
+        let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
         let bytes = plan.stacks().saturating_mul(stack_bytes);
         let stacks = self.heap().allocate(bytes, stack_bytes.max(ALIGNMENT))?;
-        let word = self.arch().word();
-        let descriptor = plan.descriptor(image.kernel().start, stacks.address(), stack_bytes, word);
-        self.put_image(&image, &descriptor, config.grid, &arguments);
-        let mut machine = self.machine(config.fuel.or(self.config().fuel), image.read_only())?;
+        let space = plan.group_space(kernel.group_bytes, word);
+        let group_space =
+            space.map(|space| self.heap().allocate(space.bytes, ALIGNMENT)).transpose()?;
+        let places = Places {
+            kernel: image.kernel().start,
+            stacks: stacks.address(),
+            stack_bytes,
+            group_space: group_space.as_ref().map_or(0, |space| space.address()),
+        };
+        self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
+        let fuel = config.fuel.or(self.config().fuel);
+        let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
         let run = machine.run();
@@ -138,8 +164,12 @@ impl Device {
     }
 
     /// The kernel's image, which is known to fit the place that the memory has for it.
-    fn linked(&mut self, kernel: KernelParts<'_>) -> Result<Arc<KernelImage>, LaunchError> {
-        let image = self.images.image(kernel)?;
+    fn linked(
+        &mut self,
+        kernel: KernelParts<'_>,
+        walk: Walk,
+    ) -> Result<Arc<KernelImage>, LaunchError> {
+        let image = self.images.image(kernel, walk)?;
         let (given, limit) = (image.image().bytes.len() as u64, self.image_limit());
         if given > limit {
             return Err(LaunchError::ImageTooLarge { given, limit });
@@ -152,13 +182,13 @@ impl Device {
         &self,
         image: &KernelImage,
         descriptor: &[u64],
-        grid: [u64; 3],
+        header: &[u64],
         arguments: &[u64],
     ) {
         let word = self.arch().word();
         self.put(0, &image.image().bytes);
         self.put(image.descriptor(), &word_bytes(word, descriptor.iter().copied()));
-        let block = grid.into_iter().chain(arguments.iter().copied());
+        let block = header.iter().chain(arguments).copied();
         self.put(image.arguments(), &word_bytes(word, block));
     }
 
@@ -174,6 +204,7 @@ impl Device {
             arch: self.arch(),
             cores: self.config().cores,
             grid: config.grid,
+            group: config.group,
             stats,
             image_time,
             run_time,

@@ -1,86 +1,208 @@
 //! How a grid is dealt out to the warps of a machine.
 
-use harp_isa::abi::{LaneField, stack_reserve_bytes};
+use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
 
-use super::LaunchError;
-use crate::library::Descriptor;
+use super::{LaunchConfig, LaunchError};
+use crate::heap::ALIGNMENT;
+use crate::library::{Descriptor, Walk};
 
-/// The numbers that the runtime library needs about a grid, and the stacks that it takes.
+/// The numbers that the runtime library needs about a grid, and the memory that lanes and work-groups
+/// take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Warps to start on each core.
     pub(super) warps: u64,
+    grid: [u64; 3],
+    /// Work-items, or work-groups.
     items: u64,
-    lanes: u64,
+    /// From one to the next of the same warp, or of the same place.
     stride: u64,
-    spatial: bool,
+    /// Lanes of a warp, and all that have work.
+    lanes: u64,
+    lanes_with_work: u64,
+    groups: Option<Groups>,
+}
+
+/// The work-groups of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Groups {
+    /// Work-items of a group in each dimension.
+    extent: [u64; 3],
+    /// Groups in each dimension.
+    count: [u64; 3],
+    /// Warps of a group.
+    warps: u64,
+    /// Groups that a core runs at a time.
+    places: u64,
+}
+
+/// Where a launch's things lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// The address of the kernel.
+    pub(super) kernel: u64,
+    /// The address of the first lane's stack.
+    pub(super) stacks: u64,
+    /// The size of a stack, a power of two.
+    pub(super) stack_bytes: u64,
+    /// The address of what work-groups need, as large as [`GroupSpace::bytes`].
+    pub(super) group_space: u64,
+}
+
+/// Memory of the places for work-groups, one after the other: for each the control blocks of its warps,
+/// then its group's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupSpace {
+    /// Bytes of the control blocks.
+    blocks: u64,
+    /// Bytes of a place.
+    place: u64,
+    /// Bytes of all.
+    pub(super) bytes: u64,
 }
 
 impl Plan {
-    /// A plan for `grid` on `cores` cores of `arch`; `None` if the grid holds nothing.
+    /// A plan for a launch on `cores` cores of `arch`; `None` if the grid holds nothing.
     ///
     /// # Errors
     ///
     /// If the grid is too large: work-item numbers, also those of surplus lanes and of a stride
-    /// beyond the end, must be positive as signed words, so that differences have a sign.
+    /// beyond the end, must be positive as signed words, so that differences have a sign. If a work-group
+    /// is none, or has more work-items than a core has lanes.
     pub(super) fn new(
-        grid: [u64; 3],
+        config: LaunchConfig,
         arch: ArchId,
         cores: u16,
     ) -> Result<Option<Plan>, LaunchError> {
-        let [x, y, z] = grid;
-        if x == 0 || y == 0 || z == 0 {
-            return Ok(None);
-        }
         let lanes = u64::from(arch.lanes());
         let cores = u64::from(cores);
-        let machine = cores * u64::from(arch.warps()) * lanes;
-        let limit = (arch.word().mask() >> 1) - machine - lanes;
-        let items = x.checked_mul(y).and_then(|plane| plane.checked_mul(z));
-        let Some(items) = items.filter(|&items| items <= limit) else {
+        let core = u64::from(arch.warps()) * lanes;
+        let grid = config.grid;
+        if let Some(group) = config.group {
+            check_group(group, core)?;
+        }
+        if grid.contains(&0) {
+            return Ok(None);
+        }
+        let limit = (arch.word().mask() >> 1) - cores * core - lanes;
+        let Some(items) = volume(grid).filter(|&items| items <= limit) else {
             return Err(LaunchError::GridTooLarge { given: grid, limit });
         };
-        let chunks = items.div_ceil(lanes);
-        let warps = chunks.div_ceil(cores).min(arch.warps().into());
-        let stride = cores * warps * lanes;
-        Ok(Some(Plan { warps, items, lanes, stride, spatial: y > 1 || z > 1 }))
+        let mut plan =
+            Plan { warps: 0, grid, items, stride: 0, lanes, lanes_with_work: 0, groups: None };
+        match config.group {
+            None => plan.deal_chunks(arch, cores),
+            Some(group) => plan.deal_groups(group, arch, cores),
+        }
+        Ok(Some(plan))
+    }
+
+    fn deal_chunks(&mut self, arch: ArchId, cores: u64) {
+        let chunks = self.items.div_ceil(self.lanes);
+        self.warps = chunks.div_ceil(cores).min(arch.warps().into());
+        self.stride = cores * self.warps * self.lanes;
+        self.lanes_with_work = self.rounded().min(self.stride);
+    }
+
+    /// A group that reaches beyond the grid is as large as the grid.
+    fn deal_groups(&mut self, extent: [u64; 3], arch: ArchId, cores: u64) {
+        let count = std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]));
+        let largest: u64 = self.grid.iter().zip(extent).map(|(&all, group)| all.min(group)).product();
+        let warps = largest.div_ceil(self.lanes);
+        self.items = count.iter().product();
+        let places = self.items.div_ceil(cores).min(u64::from(arch.warps()) / warps);
+        self.warps = places * warps;
+        self.stride = cores * places;
+        self.lanes_with_work = self.items.min(self.stride) * warps * self.lanes;
+        self.groups = Some(Groups { extent, count, warps, places });
+    }
+
+    /// The walk over the grid.
+    pub(super) fn walk(&self) -> Walk {
+        if self.groups.is_some() { Walk::Groups } else { Walk::Chunks }
     }
 
     /// Lanes that run work-items, hence stacks.
     pub(super) fn stacks(&self) -> u64 {
-        self.rounded().min(self.stride)
+        self.lanes_with_work
     }
 
-    /// The words of the launch descriptor for a kernel at address `kernel` and stacks of
-    /// `stack_bytes`, a power of two, from `stacks` on.
+    /// The memory for work-groups with `group_bytes` each; none if there are no groups.
+    pub(super) fn group_space(&self, group_bytes: u32, word: WordSize) -> Option<GroupSpace> {
+        let Groups { warps, .. } = self.groups?;
+        let blocks = warps * u64::from(GroupField::block_bytes(word));
+        let blocks = blocks.next_multiple_of(ALIGNMENT);
+        let place = blocks + u64::from(group_bytes).next_multiple_of(ALIGNMENT);
+        let bytes = place.saturating_mul(self.items.min(self.stride));
+        Some(GroupSpace { blocks, place, bytes })
+    }
+
+    /// The words before the arguments.
+    pub(super) fn header(&self) -> [u64; ArgumentBlock::HEADER_WORDS as usize] {
+        let (extent, count) = self.groups.map_or(([0; 3], [0; 3]), |g| (g.extent, g.count));
+        let mut words = [0; _];
+        for (word, value) in words.iter_mut().zip([self.grid, extent, count].as_flattened()) {
+            *word = *value;
+        }
+        words
+    }
+
+    /// The words of the launch descriptor.
     pub(super) fn descriptor(
         &self,
-        kernel: u64,
-        stacks: u64,
-        stack_bytes: u64,
+        places: Places,
+        space: Option<GroupSpace>,
         word: WordSize,
     ) -> [u64; Descriptor::COUNT] {
         let mut words = [0; Descriptor::COUNT];
         let mut set = |word: Descriptor, value| words[word as usize] = value;
         set(Descriptor::Warps, self.warps);
         set(Descriptor::Items, self.items);
-        set(Descriptor::Full, self.items / self.lanes * self.lanes);
-        set(Descriptor::Rounded, self.rounded());
         set(Descriptor::Stride, self.stride);
-        set(Descriptor::StackShift, stack_bytes.ilog2().into());
-        set(Descriptor::Stacks, stacks);
-        set(Descriptor::StackTop, stack_bytes - u64::from(word.bytes()));
-        set(Descriptor::Spatial, self.spatial.into());
+        set(Descriptor::StackShift, places.stack_bytes.ilog2().into());
+        set(Descriptor::Stacks, places.stacks);
+        set(Descriptor::StackTop, places.stack_bytes - u64::from(word.bytes()));
+        set(Descriptor::Spatial, (self.grid[1..] != [1, 1]).into());
         let limit = LaneField::block_bytes(word) + stack_reserve_bytes(word);
         set(Descriptor::StackLimit, limit.into());
-        set(Descriptor::Kernel, kernel);
+        set(Descriptor::Kernel, places.kernel);
+        match self.groups.zip(space) {
+            None => {
+                set(Descriptor::Full, self.items / self.lanes * self.lanes);
+                set(Descriptor::Rounded, self.rounded());
+            }
+            Some((groups, space)) => {
+                set(Descriptor::Rounded, self.lanes_with_work);
+                set(Descriptor::GroupWarps, groups.warps);
+                set(Descriptor::CoreGroups, groups.places);
+                set(Descriptor::GroupBytes, space.place);
+                set(Descriptor::GroupSpace, places.group_space + space.blocks);
+            }
+        }
         words
     }
 
     fn rounded(&self) -> u64 {
         self.items.next_multiple_of(self.lanes)
     }
+}
+
+/// A group runs on the warps of one core.
+fn check_group(group: [u64; 3], core: u64) -> Result<(), LaunchError> {
+    match volume(group) {
+        Some(0) => Err(LaunchError::GroupEmpty { given: group }),
+        Some(items) if items <= core => Ok(()),
+        _ => Err(LaunchError::GroupTooLarge { given: group, limit: core }),
+    }
+}
+
+/// The product of three extents, if it is a number.
+fn volume(extents: [u64; 3]) -> Option<u64> {
+    if extents.contains(&0) {
+        return Some(0);
+    }
+    extents.into_iter().try_fold(1_u64, u64::checked_mul)
 }
 
 #[cfg(test)]
@@ -91,17 +213,26 @@ mod tests {
         id.parse().unwrap()
     }
 
+    fn config(grid: [u64; 3]) -> LaunchConfig {
+        LaunchConfig { grid, group: None, fuel: None }
+    }
+
+    fn grouped(grid: [u64; 3], group: [u64; 3], arch: ArchId, cores: u16) -> Plan {
+        let config = LaunchConfig { group: Some(group), ..config(grid) };
+        Plan::new(config, arch, cores).unwrap().unwrap()
+    }
+
     #[test]
     fn an_extent_of_zero_is_an_empty_grid_whatever_the_others() {
         for grid in [[0, 1, 1], [u64::MAX, 0, u64::MAX], [1, u64::MAX, 0]] {
-            assert_eq!(Plan::new(grid, ArchId::HARP32, 1).unwrap(), None);
+            assert_eq!(Plan::new(config(grid), ArchId::HARP32, 1).unwrap(), None);
         }
     }
 
     #[test]
     fn small_grids_start_no_more_warps_than_they_have_chunks() {
         let warps = |items, cores| {
-            Plan::new([items, 1, 1], arch("4w8/8/16/16"), cores).unwrap().unwrap().warps
+            Plan::new(config([items, 1, 1]), arch("4w8/8/16/16"), cores).unwrap().unwrap().warps
         };
         assert_eq!((warps(1, 1), warps(16, 1), warps(17, 1), warps(1 << 20, 1)), (1, 1, 2, 16));
         assert_eq!((warps(33, 2), warps(1, 4), warps(16 * 5, 4)), (2, 1, 2));
@@ -111,13 +242,50 @@ mod tests {
     fn grids_are_limited_by_the_signed_word() {
         let arch = arch("4w8/8/16/16");
         let limit = (1 << 31) - 1 - 2 * 16 * 16 - 16;
-        assert!(Plan::new([limit, 1, 1], arch, 2).is_ok());
+        assert!(Plan::new(config([limit, 1, 1]), arch, 2).is_ok());
         for grid in [[limit + 1, 1, 1], [1 << 16, 1 << 16, 1], [u64::MAX, u64::MAX, 2]] {
-            let error = Plan::new(grid, arch, 2).unwrap_err();
+            let error = Plan::new(config(grid), arch, 2).unwrap_err();
             assert!(
                 matches!(error, LaunchError::GridTooLarge { given, limit: l } if given == grid && l == limit),
                 "{error:?}"
             );
+        }
+    }
+
+    /// 16 warps of 16 lanes: groups of 96 work-items take 6 warps, so two fit a core.
+    #[test]
+    fn groups_share_a_core_if_they_fit() {
+        let arch = arch("4w8/8/16/16");
+        let figures = |plan: Plan| {
+            let groups = plan.groups.unwrap();
+            [groups.warps, groups.places, plan.warps, plan.stride, plan.stacks()]
+        };
+        let line = |x, group, cores| figures(grouped([x, 1, 1], [group, 1, 1], arch, cores));
+        assert_eq!(line(1000, 96, 1), [6, 2, 12, 2, 12 * 16]);
+        assert_eq!(line(1000, 96, 4), [6, 2, 12, 8, 8 * 6 * 16]);
+        assert_eq!(line(96, 96, 4), [6, 1, 6, 4, 6 * 16]);
+        assert_eq!(line(1000, 256, 1), [16, 1, 16, 1, 256]);
+        assert_eq!(line(1000, 1, 1), [1, 16, 16, 16, 256]);
+        // No group is larger than the grid.
+        assert_eq!(line(10, 256, 1), [1, 1, 1, 1, 16]);
+        let volume = grouped([10, 10, 3], [4, 8, 2], arch, 1);
+        assert_eq!(volume.groups.unwrap().count, [3, 2, 2]);
+        assert_eq!(figures(volume), [4, 4, 16, 4, 256]);
+        assert_eq!(volume.header(), [10, 10, 3, 4, 8, 2, 3, 2, 2]);
+    }
+
+    #[test]
+    fn groups_have_work_items_and_fit_a_core() {
+        let new = |group| {
+            let config = LaunchConfig { group: Some(group), ..config([0, 1, 1]) };
+            Plan::new(config, arch("4w8/8/16/16"), 8)
+        };
+        assert_eq!(new([256, 1, 1]), Ok(None));
+        for given in [[0, 1, 1], [5, u64::MAX, 0]] {
+            assert_eq!(new(given), Err(LaunchError::GroupEmpty { given }));
+        }
+        for given in [[257, 1, 1], [16, 17, 1], [u64::MAX, u64::MAX, 2]] {
+            assert_eq!(new(given), Err(LaunchError::GroupTooLarge { given, limit: 256 }));
         }
     }
 }

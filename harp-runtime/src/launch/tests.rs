@@ -42,7 +42,7 @@ impl TestKernel {
     fn new(arch: ArchId, text: &str, params: &[ParamType]) -> TestKernel {
         let word = arch.word();
         let mut definitions = vec![("K", i64::from(STACK_BYTES.ilog2()))];
-        let names = ["LANE", "WARP", "CORE", "Y", "Z", "LIMIT"];
+        let names = ["LANE", "WARP", "CORE", "Y", "Z"];
         for (field, name) in LaneField::ALL.into_iter().zip(names) {
             definitions.push((name, field.offset(word).into()));
         }
@@ -63,6 +63,8 @@ impl TestKernel {
             object: &self.object,
             params: &self.params,
             lane_stack_bytes: STACK_BYTES,
+            uses_groups: false,
+            group_bytes: 0,
             origin_of,
         }
     }

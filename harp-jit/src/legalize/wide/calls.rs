@@ -117,15 +117,37 @@ impl Wide<'_> {
 
     /// An id is a word. What is promised to be uniform is promised for both halves.
     fn intrinsic(&mut self, inst: Inst, intrinsic: Intrinsic) -> Pair {
+        let args = self.at.func.dfg.inst_args(inst).to_vec();
+        if let (Intrinsic::Shuffle, &[value, lane]) = (intrinsic, args.as_slice()) {
+            return self.shuffle(value, lane);
+        }
         let callee = intrinsic.declare(self.at.func, self.half);
         let call = |this: &mut Self, args: &[Value]| {
             let call = this.at.ins().call(callee, args);
             this.at.func.dfg.first_result(call)
         };
         if intrinsic == Intrinsic::AssumeUniform {
-            let halves = self.parts(self.at.func.dfg.inst_args(inst)[0]);
+            let halves = self.parts(args[0]);
             return halves.map(|half| call(self, &[half]));
         }
         [call(self, &[]), self.konst(0)]
+    }
+
+    /// Both halves of a value come from the same lane. One whose number takes two words does not exist.
+    fn shuffle(&mut self, value: Value, lane: Value) -> Pair {
+        let lane = if self.is_wide(lane) {
+            let [low, high] = self.parts(lane);
+            let beyond = self.konst(u64::MAX);
+            self.at.ins().select(high, beyond, low)
+        } else {
+            lane
+        };
+        let ty = self.at.func.dfg.value_type(lane);
+        let callee = Intrinsic::Shuffle.declare_with(self.at.func, self.half, ty);
+        let halves = self.parts(value);
+        halves.map(|half| {
+            let call = self.at.ins().call(callee, &[half, lane]);
+            self.at.func.dfg.first_result(call)
+        })
     }
 }

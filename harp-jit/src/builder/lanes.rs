@@ -1,0 +1,117 @@
+//! What lanes do together: barriers, votes, shuffles, one lane after the other.
+//!
+//! Votes and shuffles are among the lanes of a warp that execute them together, under the same
+//! conditions and in the same round of each loop. Where a condition that lanes disagree on parts
+//! them, each side votes for itself.
+
+use std::panic::Location;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+
+use super::{BuildErrorKind, Caller, KernelBuilder};
+use crate::intrinsic::Intrinsic;
+
+impl KernelBuilder<'_> {
+    /// Waits until all work-items of the work-group have come here. What they wrote before is seen by
+    /// all of them afterwards.
+    ///
+    /// All must come to the same barrier: where some do not, the launch ends in a trap, a divergent
+    /// barrier if they are of the same warp, else a deadlock. So a barrier does not belong under a
+    /// condition that work-items of a group can disagree on, nor behind an early return of some.
+    #[track_caller]
+    pub fn barrier(&mut self) {
+        self.enter(Location::caller());
+        let callee = self.callee(Intrinsic::Barrier, self.word_int());
+        self.inner.ins().call(callee, &[]);
+    }
+
+    /// Whether `condition`, an integer, is not 0 in any of the executing lanes: 0 or 1, an `i8`, equal
+    /// in all of them.
+    #[track_caller]
+    pub fn any(&mut self, condition: Value) -> Value {
+        self.vote(Intrinsic::Any, condition, Location::caller())
+    }
+
+    /// Whether `condition`, an integer, is not 0 in all executing lanes: 0 or 1, an `i8`, equal in all of
+    /// them.
+    #[track_caller]
+    pub fn all(&mut self, condition: Value) -> Value {
+        self.vote(Intrinsic::All, condition, Location::caller())
+    }
+
+    /// In which of the executing lanes `condition`, an integer, is not 0: a word with a bit for each lane,
+    /// equal in all of them. Part 0 is about the lowest lanes, as many as a word has bits, part 1 about
+    /// those above, which only machines with 4-byte words can have.
+    ///
+    /// Takes extension X; without it the kernel does not compile. Another part is an error.
+    #[track_caller]
+    pub fn ballot(&mut self, condition: Value, part: u8) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let intrinsic = match part {
+            0 => Intrinsic::Ballot,
+            1 => Intrinsic::BallotHigh,
+            given => {
+                self.fail(BuildErrorKind::BallotPart { given }, place);
+                return self.placeholder(self.word_int());
+            }
+        };
+        let truth = self.truth(condition, place);
+        let callee = self.callee(intrinsic, self.word_int());
+        let call = self.inner.ins().call(callee, &[truth]);
+        self.inner.inst_results(call)[0]
+    }
+
+    /// The `value` that lane number `lane`, a word, has here. A lane that does not execute this, or that
+    /// the warp does not have, gives nothing: the result is the lane's own value then.
+    #[track_caller]
+    pub fn shuffle(&mut self, value: Value, lane: Value) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let value = self.checked_scalar(value, "value to shuffle", place);
+        let word = self.word_int();
+        let lane = self.checked(lane, word, "number of the lane", place);
+        let ty = self.inner.func.dfg.value_type(value);
+        let callee = self.callee(Intrinsic::Shuffle, ty);
+        let call = self.inner.ins().call(callee, &[value, lane]);
+        self.inner.inst_results(call)[0]
+    }
+
+    /// Runs `body` in one lane after the other, in the order of their numbers, in those that execute this.
+    ///
+    /// This is the place for what the lanes of a warp cannot do at the same time, such as taking a lock:
+    /// with a plain loop, lanes that wait for the lock would wait together with the one that holds it,
+    /// which would never come to give it back.
+    #[track_caller]
+    pub fn for_each_active_lane(&mut self, body: impl FnOnce(&mut Self)) {
+        let place = Location::caller();
+        let (own, count) = (self.lane_id(), self.lane_count());
+        self.enter(place);
+        let word = self.word_int();
+        let zero = self.inner.ins().iconst(word, 0);
+        let one = self.inner.ins().iconst(word, 1);
+        self.for_range(zero, count, one, |b, lane| {
+            b.enter(place);
+            let turn = b.inner.ins().icmp(IntCC::Equal, lane, own);
+            b.if_then(turn, body);
+        });
+    }
+
+    fn vote(&mut self, vote: Intrinsic, condition: Value, place: Caller) -> Value {
+        self.enter(place);
+        let truth = self.truth(condition, place);
+        let callee = self.callee(vote, types::I8);
+        let call = self.inner.ins().call(callee, &[truth]);
+        self.inner.inst_results(call)[0]
+    }
+
+    /// Whether `condition` is not 0: 0 or not, an `i8`.
+    fn truth(&mut self, condition: Value, place: Caller) -> Value {
+        let condition = self.checked_int(condition, "condition", place);
+        if self.inner.func.dfg.value_type(condition) == types::I8 {
+            return condition;
+        }
+        self.inner.ins().icmp_imm_s(IntCC::NotEqual, condition, 0)
+    }
+}

@@ -1,0 +1,69 @@
+//! Pseudo-instructions by which warps of a work-group and lanes of a warp work together.
+
+use harp_isa::abi::{GroupField, LaneField};
+use harp_isa::{Gpr, Op, Pred};
+
+use super::Emitter;
+
+/// Registers that a shuffle changes besides its destination.
+pub(super) struct ShuffleTemps {
+    pub(super) gprs: [Gpr; 2],
+    pub(super) preds: [Pred; 2],
+}
+
+impl Emitter<'_> {
+    /// Loads a word of the group control block, whose address is in the lane's.
+    pub(super) fn group_word(&mut self, dst: Gpr, field: GroupField) {
+        self.lane_word(dst, LaneField::Group);
+        self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
+    }
+
+    /// Waits until all warps of the group that have work-items do.
+    pub(super) fn barrier(&mut self, [id, warps]: [Gpr; 2]) {
+        self.lane_word(warps, LaneField::Group);
+        let field = |field: GroupField| field.offset(self.word).into();
+        let (barrier, count) = (field(GroupField::Barrier), field(GroupField::BarrierWarps));
+        self.op(Op::Ld { dst: id, base: warps, offset: barrier });
+        self.op(Op::Ld { dst: warps, base: warps, offset: count });
+        self.op(Op::Bar { id, warps });
+    }
+
+    /// `dst` := the `value` of the lane with number `lane` by base instructions. Every executing lane
+    /// clears the mark of the lane that it asks, then sets its own and puts its value beside it: who
+    /// finds the mark set after that knows that the lane that it asked executes this, too. The mark of
+    /// a lane that does not execute it stays cleared.
+    pub(super) fn shuffle(&mut self, dst: Gpr, value: Gpr, lane: Gpr, temps: ShuffleTemps) {
+        let ShuffleTemps { gprs: [own, other], preds: [exists, negative] } = temps;
+        let bits = i64::from(self.lane_stack_log2);
+        let field = |field: LaneField| i64::from(field.offset(self.word));
+        let (present, offered) = (field(LaneField::Present), field(LaneField::Offered));
+        let lanes = field(LaneField::Lanes);
+        let number = field(LaneField::Lane);
+
+        // The address of the own control block, and of that of the lane asked, which lies as many stacks
+        // away as the lanes' numbers differ. A lane that the warp does not have is replaced by the own.
+        self.op(Op::Shri { dst: own, src: self.roles.stack_pointer(), imm: bits });
+        self.op(Op::Shli { dst: own, src: own, imm: bits });
+        self.op(Op::Ld { dst: other, base: own, offset: lanes });
+        self.op(Op::Sub { dst: other, a: lane, b: other });
+        self.op(Op::Isneg { dst: exists, src: other });
+        self.op(Op::Isneg { dst: negative, src: lane });
+        self.op(Op::Notp { dst: negative, src: negative });
+        self.op(Op::Andp { dst: exists, a: exists, b: negative });
+        self.op(Op::Ldi { dst: other, imm: 0 });
+        self.op(Op::Ld { dst, base: own, offset: number });
+        self.guarded(exists, Op::Sub { dst: other, a: lane, b: dst });
+        self.op(Op::Shli { dst: other, src: other, imm: bits });
+        self.op(Op::Add { dst: other, a: other, b: own });
+
+        self.op(Op::Ldi { dst, imm: 0 });
+        self.op(Op::St { value: dst, base: other, offset: present });
+        self.op(Op::Ldi { dst, imm: 1 });
+        self.op(Op::St { value: dst, base: own, offset: present });
+        self.op(Op::St { value, base: own, offset: offered });
+        self.op(Op::Ld { dst, base: other, offset: present });
+        self.op(Op::Rtop { dst: exists, src: dst });
+        self.op(Op::Ori { dst, src: value, imm: 0 });
+        self.guarded(exists, Op::Ld { dst, base: other, offset: offered });
+    }
+}

@@ -1,0 +1,26 @@
+/* The end of a walk over a grid.
+
+   Here after the last full chunk of a line. %r3: descriptor. The last chunk may have surplus
+   lanes; it is this warp's if its next work-items lie before the rounded end. */
+        ld %r2, %r3, D_ROUNDED
+        sub %r2, %item, %r2
+        isneg @p0, %r2
+        notp @p0, @p0
+  @p0 ? jmpi finish
+        ori %r1, %item, #0
+
+/* The last chunk, with surplus lanes; %r1: position in the first dimension, the others stored. The
+   one split of the runtime library holds surplus lanes back from the kernel. */
+remainder:
+        ldi %r3, descriptor
+        ld %r2, %r3, D_ITEMS
+        sub %r2, %item, %r2
+        isneg @p0, %r2
+        notp @p1, @p0
+        ldi %r0, runtime.arguments
+hold_back:
+  @p0 ? split
+  @p1 ? jmpi remainder_end
+        jali %ra, runtime.kernel
+remainder_end:
+        join

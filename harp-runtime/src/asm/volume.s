@@ -1,0 +1,29 @@
+/* The walk over grids of two and three dimensions. Its last chunk is that of a line.
+
+   Entered with %item before D_ROUNDED: warps without work have halted before. */
+volume:
+        ldi %r0, runtime.arguments
+        ld %r1, %r0, A_EXTENT_X
+        div %r2, %item, %r1
+        mod %r1, %item, %r1
+        ld %r0, %r0, A_EXTENT_Y
+        mod %r3, %r2, %r0
+        st %r3, %fp, L_Y
+        div %r2, %r2, %r0
+        st %r2, %fp, L_Z
+        ldi %r0, runtime.arguments
+        ldi %r3, descriptor
+        ld %r2, %r3, D_FULL
+        sub %r2, %item, %r2
+        isneg @p0, %r2
+        notp @p0, @p0
+  @p0 ? jmpi remainder
+        jali %ra, runtime.kernel
+        ldi %r3, descriptor
+        ld %r2, %r3, D_STRIDE
+        add %item, %item, %r2
+        ld %r2, %r3, D_ROUNDED
+        sub %r2, %item, %r2
+        isneg @p0, %r2
+  @p0 ? jmpi volume
+        jmpi finish
