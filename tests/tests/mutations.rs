@@ -9,7 +9,7 @@ use std::env;
 use harp_tests::mutate::{Kind, Outcome, handwritten, random};
 
 /// Random kernels of an ordinary run.
-const KERNELS: u64 = 60;
+const KERNELS: u64 = 300;
 
 /// Mutants of a kernel and kind, of random kernels and of handwritten ones.
 const EACH: (usize, usize) = (3, 8);
