@@ -123,14 +123,17 @@ impl Solver<'_> {
         }
     }
 
-    /// What is known on the way along an edge.
+    /// What is known on the way along an edge; none if nothing goes that way.
     fn along(&self, edge: &Edge) -> Option<State> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let id = state.held(Places::pred(reg));
-            state.assume(Literal { id, truth });
+            let literal = Literal { id: state.held(Places::pred(reg)), truth };
+            if state.settled(literal) == Some(false) {
+                return None;
+            }
+            state.assume(literal);
         }
         Some(state)
     }
