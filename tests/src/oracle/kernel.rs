@@ -11,7 +11,7 @@ use harp_jit::{
 use harp_runtime::Device;
 
 use super::case::{difference, fmt_launch, launch};
-use super::module::interpret_items;
+use super::module::{Warps, interpret_items};
 use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
 
 /// Bytes of a work-item's stack.
@@ -39,22 +39,22 @@ pub struct CompiledKernel {
 }
 
 impl KernelCase {
-    /// What the interpreter says, and what the work-items executed.
+    /// What the interpreter says, and what the work-items executed, where warps have so many lanes.
     ///
     /// # Errors
     ///
     /// If the case holds something that the oracle does not know, or does not end.
-    pub fn expected(&self) -> Result<(Expected, Trace), OracleError> {
-        self.interpret(0xd5)
+    pub fn expected(&self, lanes: u8) -> Result<(Expected, Trace), OracleError> {
+        self.interpret(lanes, 0xd5)
     }
 
     /// Whether what the launch does is the same whatever stack slots hold before they are written.
-    pub fn is_determined(&self) -> bool {
-        let [one, other] = [0xd5, 0x3a].map(|fill| self.interpret(fill).ok());
+    pub fn is_determined(&self, lanes: u8) -> bool {
+        let [one, other] = [0xd5, 0x3a].map(|fill| self.interpret(lanes, fill).ok());
         one.is_some() && one == other
     }
 
-    fn interpret(&self, fill: u8) -> Result<(Expected, Trace), OracleError> {
+    fn interpret(&self, lanes: u8, fill: u8) -> Result<(Expected, Trace), OracleError> {
         let buffers = self.args.iter().filter_map(|arg| match arg {
             Argument::Buffer(_, bytes) => Some(bytes.as_slice()),
             Argument::Scalar(..) => None,
@@ -68,8 +68,8 @@ impl KernelCase {
             });
             self.extents.into_iter().chain(args).collect()
         };
-        let items =
-            interpret_items(&self.module, self.extents, &buffers, block, (STACK_BYTES, fill))?;
+        let warps = Warps { extents: self.extents, lanes: lanes.into() };
+        let items = interpret_items(&self.module, warps, &buffers, block, (STACK_BYTES, fill))?;
         let expected = match items.traps.is_empty() {
             true => Expected::Memory(items.buffers),
             false => Expected::Trap(items.traps),
@@ -106,6 +106,22 @@ impl KernelCase {
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
         launch(device, self.extents, &self.args, |device, config, args| {
             device.launch(kernel, config, args)
+        })
+    }
+
+    /// Launches a compiled kernel, which may take so many instructions.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn observed_within(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+        fuel: u64,
+    ) -> Result<Observed, CaseError> {
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config.with_fuel(fuel), args)
         })
     }
 

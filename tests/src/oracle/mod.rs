@@ -3,8 +3,9 @@
 //! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how
 //! harp-jit works: the calling convention (one argument, the address of a block of words: the
 //! grid's three extents, then the arguments) and the names of the intrinsics are written down a
-//! second time. What a lane id is depends on the machine, so kernels that ask for one are refused,
-//! and so are kernels whose work-items communicate: each runs to its end before the next begins.
+//! second time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for
+//! others kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to
+//! its end before the next begins.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
 //! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest
@@ -117,7 +118,7 @@ pub fn run(
     let mut traps = Vec::new();
     for item in 0..width * height * depth {
         let id = [item % width, item / width % height, item / (width * height)];
-        let stop = Item { func, id, word: grid.word }.run(block, memory)?;
+        let stop = Item { func, id, lane: None, word: grid.word }.run(block, memory)?;
         traps.extend(stop.map(|stop| ItemTrap { item, stop }));
     }
     Ok(traps)
@@ -132,6 +133,8 @@ enum Done {
 struct Item<'a> {
     func: &'a Function,
     id: [u64; 3],
+    /// The lane, if warps of known size are said to run the work-items.
+    lane: Option<u64>,
     word: WordSize,
 }
 
@@ -267,6 +270,7 @@ impl<'a> Item<'a> {
             b"harp_global_id_x" => self.word_value(self.id[0]),
             b"harp_global_id_y" => self.word_value(self.id[1]),
             b"harp_global_id_z" => self.word_value(self.id[2]),
+            b"harp_lane_id" => self.word_value(self.lane.ok_or_else(|| self.unknown(inst))?),
             b"harp_assume_uniform" => args[0].clone(),
             _ => return Err(self.unknown(inst)),
         };

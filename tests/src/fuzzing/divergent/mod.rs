@@ -196,14 +196,22 @@ fn check_generated(
     let fail = |target: Target, message: String, code: Option<String>| {
         Box::new(Failure { target, message, case: Box::new(case.clone()), code })
     };
-    let (expected, trace) = catch_unwind(AssertUnwindSafe(|| case.expected()))
-        .map_err(|panic| {
-            fail(targets[0], format!("the oracle panicked: {}", panic_text(&*panic)), None)
-        })?
-        .map_err(|error| fail(targets[0], format!("the oracle: {error}"), None))?;
-    let mut reached = Reached::of(generated, &expected, &trace);
+    let expected = |target: Target| {
+        catch_unwind(AssertUnwindSafe(|| case.expected(target.arch.lanes())))
+            .map_err(|panic| {
+                fail(target, format!("the oracle panicked: {}", panic_text(&*panic)), None)
+            })?
+            .map_err(|error| fail(target, format!("the oracle: {error}"), None))
+    };
+    let (mut known, trace) = expected(targets[0])?;
+    let mut lanes = targets[0].arch.lanes();
+    let mut reached = Reached::of(generated, &known, &trace);
     for &target in targets {
-        reached += check_target(case, &expected, target, machines)
+        if generated.asks_for_lane && target.arch.lanes() != lanes {
+            (known, _) = expected(target)?;
+            lanes = target.arch.lanes();
+        }
+        reached += check_target(case, &known, target, machines)
             .map_err(|(message, code)| fail(target, message, code))?;
     }
     Ok(reached)
