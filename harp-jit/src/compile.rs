@@ -6,9 +6,9 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 
-use crate::analysis::{Params, Uniformity};
+use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::divergence::{self, Plan};
+use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
 use crate::function::CompiledFunction;
@@ -237,9 +237,9 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), Co
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
-    let plan = match options.execution {
-        Execution::Simt => plan(&mut func, unit)?,
-        Execution::SingleLane => Plan::default(),
+    let (func, plan) = match options.execution {
+        Execution::Simt => manage_divergence(func, unit)?,
+        Execution::SingleLane => (func, Plan::default()),
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
@@ -262,34 +262,28 @@ fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
     Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
 }
 
-/// Decides how each branch is executed, and inserts the join blocks.
-fn plan(func: &mut Function, unit: Unit<'_>) -> Result<Plan, CompileError> {
+/// Manages divergence: rearranges control flow and decides how each branch is executed.
+fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan), CompileError> {
     let Unit { name, options, .. } = unit;
     let params = match unit.entry {
         EntryKind::Kernel => Params::Uniform,
         EntryKind::Function => Params::Divergent,
     };
-    let uniformity = Uniformity::compute(func, params);
-    log::debug!("uniformity of `{name}`:\n{}", uniformity.dump(func));
-    if let Some(call) = uniformity.divergent_calls().first() {
-        let why = uniformity.explain_call(func, call);
-        let what =
-            format!("an indirect call on whose target lanes may disagree (divergent: {why})");
-        let error = Unsupported { inst: call.inst, block: call.block, what };
-        return Err(error.explain(func, unit.sources));
-    }
-    let plan = match options.divergence {
-        DivergenceStrategy::SplitJoin => divergence::plan(func, &uniformity),
+    let prepared = divergence::prepare(func, params);
+    verify(&prepared.func, name, options, "canonical control flow")?;
+    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
+    let decisions = match options.divergence {
+        DivergenceStrategy::SplitJoin => Decisions::default(),
     };
-    let plan = plan.map_err(|e| e.explain(func, unit.sources))?;
-    verify(func, name, options, "divergence planning")?;
+    let (func, plan) = prepared.manage(&decisions);
+    verify(&func, name, options, "divergence management")?;
     if options.verify {
-        divergence::check(func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence planning",
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
             message: format!("`{name}`: {error}"),
         })?;
     }
-    Ok(plan)
+    Ok((func, plan))
 }
 
 fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {

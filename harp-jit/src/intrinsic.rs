@@ -6,10 +6,10 @@
 
 use std::fmt;
 
+use cranelift_codegen::ir::types::{I8, INVALID};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Signature, Type,
 };
-use cranelift_codegen::ir::types::{I8, INVALID};
 use cranelift_codegen::isa::CallConv;
 
 /// An operation of the machine, written as a call in CLIF.
@@ -53,6 +53,8 @@ pub(crate) enum Intrinsic {
     Barrier,
     /// The operand of some executing lane, the same one for all of them: whose, is not said.
     OfSomeLane,
+    /// A value that nobody looks at.
+    Undef,
 }
 
 /// A dimension of the grid.
@@ -86,7 +88,7 @@ pub(crate) enum Variation {
 }
 
 /// Every intrinsic with its name in CLIF and the variation of its result.
-const TABLE: [(Intrinsic, &str, Variation); 26] = [
+const TABLE: [(Intrinsic, &str, Variation); 27] = [
     (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
     (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
     (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
@@ -113,6 +115,7 @@ const TABLE: [(Intrinsic, &str, Variation); 26] = [
     (Intrinsic::Shuffle, "harp_shuffle", Variation::Divergent),
     (Intrinsic::Barrier, "harp_barrier", Variation::Nothing),
     (Intrinsic::OfSomeLane, "harp_of_some_lane", Variation::UniformInMask),
+    (Intrinsic::Undef, "harp_undef", Variation::UniformInWarp),
 ];
 
 impl Intrinsic {

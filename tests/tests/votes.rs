@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, InstBuilder, Si
 use cranelift_codegen::isa::CallConv;
 use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_tests::kernels::array::Array;
 
 /// `out[i]` = whether the number of a work-item in the warp of `i` is `wanted`.
 fn kernel(arch: ArchId) -> Kernel {
@@ -24,14 +25,14 @@ fn kernel(arch: ArchId) -> Kernel {
         colocated: true,
         patchable: false,
     });
-    let number = if arch.word().bits() == 64 { b.ins().ireduce(I32, i) } else { i };
-    let here = b.ins().icmp(IntCC::Equal, number, wanted);
+    let word = b.word_int();
+    let wanted = if word == I32 { wanted } else { b.ins().sextend(word, wanted) };
+    let here = b.ins().icmp(IntCC::Equal, i, wanted);
     let vote = b.ins().call(any, &[here]);
     let vote = b.inner().inst_results(vote)[0];
-    let vote = b.ins().uextend(I32, vote);
-    let (eight, two) = (b.ins().iconst(I32, 8), b.ins().iconst(I32, 2));
+    let (eight, two) = (b.ins().iconst(word, 8), b.ins().iconst(word, 2));
     let result = b.create_block();
-    b.append_block_param(result, I32);
+    b.append_block_param(result, word);
     // Uniform in each warp: a plain branch.
     b.ins().brif(vote, result, &[eight.into()], result, &[two.into()]);
     b.switch_to_block(result);
@@ -52,13 +53,13 @@ fn any_holds_in_the_warp_of_the_lane_that_says_so() {
         config.cores = 2;
         let mut device = Device::new(config).unwrap();
         for wanted in [0, 1, 37, 69, 70] {
-            let out = device.buffer_from_slice(&vec![0_i32; len]).unwrap();
-            let args = [Arg::from(&out), Arg::from(wanted)];
+            let out = Array::of_ints(&device, &vec![0; len]).unwrap();
+            let args = [out.arg(), Arg::from(wanted)];
             device.launch(&kernel, LaunchConfig::grid_1d(len), &args).unwrap();
-            let expected: Vec<i32> = (0..len)
+            let expected: Vec<u32> = (0..len)
                 .map(|i| if i / lanes == wanted as usize / lanes && wanted < 70 { 8 } else { 2 })
                 .collect();
-            assert_eq!(device.read(&out).unwrap(), expected, "{wanted} on {arch}");
+            assert_eq!(out.words(&device).unwrap(), expected, "{wanted} on {arch}");
         }
     }
 }

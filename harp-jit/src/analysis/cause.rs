@@ -24,9 +24,6 @@ pub(crate) enum Cause {
     /// It is computed from `value`, which each lane takes along from the iteration in which it left
     /// the loop around `value`; lanes leave it in different ones because of `branch`.
     Iteration { value: Value, branch: Inst },
-    /// It is computed where lanes can go round a loop several times, by way of this branch, before
-    /// they meet others in the same loop.
-    Rounds(Inst),
     /// The function has a cycle with several entries, which is not analysed.
     Irreducible,
 }
@@ -43,7 +40,6 @@ impl fmt::Display for Cause {
             Cause::Iteration { value, branch } => {
                 write!(f, "{value} of the iteration left by {branch}")
             }
-            Cause::Rounds(branch) => write!(f, "rounds by {branch}"),
             Cause::Irreducible => f.write_str("irreducible control flow"),
         }
     }

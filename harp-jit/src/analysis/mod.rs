@@ -10,12 +10,14 @@ use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
 mod cause;
+mod levels;
 mod post_dominators;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod uniformity;
 
+pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::{Params, Uniformity};
 
@@ -25,6 +27,7 @@ pub(crate) struct Flow {
     dominators: DominatorTree,
     post_dominators: PostDominators,
     loops: LoopAnalysis,
+    levels: Levels,
 }
 
 impl Flow {
@@ -34,7 +37,8 @@ impl Flow {
         let mut loops = LoopAnalysis::new();
         loops.compute(func, &cfg, &dominators);
         let post_dominators = PostDominators::compute(func, &cfg, &dominators);
-        Flow { cfg, dominators, post_dominators, loops }
+        let levels = Levels::compute(&cfg, &dominators, &loops, &post_dominators);
+        Flow { cfg, dominators, post_dominators, loops, levels }
     }
 
     /// The blocks in reverse post-order: each before those that it dominates.
@@ -59,6 +63,17 @@ impl Flow {
         &self.post_dominators
     }
 
+    /// Whether `block` lies outside of the innermost loop around `home`.
+    pub(crate) fn leaves_loop(&self, home: Block, block: Block) -> bool {
+        let innermost = self.loops.innermost_loop(home);
+        innermost.is_some_and(|around| !self.loops.is_in_loop(block, around))
+    }
+
+    /// The control flow level by level.
+    pub(crate) fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
     /// The loops around `block`, the innermost first.
     fn loops_around(&self, block: Block) -> impl Iterator<Item = Loop> + '_ {
         let innermost = self.loops.innermost_loop(block);
@@ -75,11 +90,10 @@ impl Flow {
         })
     }
 
-    /// The region of a branch: the blocks that its lanes can run before they reach the branch's
-    /// immediate post-dominator, in no particular order. It holds `branch` itself if they can come
-    /// back to it. Without a post-dominator it is all that `branch` reaches.
-    pub(crate) fn region(&self, branch: Block) -> Vec<Block> {
-        let end = self.post_dominators.immediate(branch);
+    /// The region of a branch: the blocks that its lanes can run before they reach `end`, where they
+    /// meet again, in no particular order. It holds `branch` itself if they can come back to it.
+    /// Without an end it is all that `branch` reaches.
+    fn region(&self, branch: Block, end: Option<Block>) -> Vec<Block> {
         reachable(self.successors(branch), end, |block| self.successors(block))
     }
 }

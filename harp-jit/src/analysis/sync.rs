@@ -4,8 +4,8 @@
 //! common but their ends (Karrenberg and Hack, "Improving performance of OpenCL on CPUs", CC 2012,
 //! section 5). By Menger's theorem that is so exactly if no single block lies on all paths from the
 //! branch: in the graph of the branch's region, with a node of its own for each edge that leaves the
-//! branch, the immediate dominator of the meeting point is the branch. Behind the branch's immediate
-//! post-dominator all lanes are together again, so the region ends there.
+//! branch, the immediate dominator of the meeting point is the branch. The region ends where all lanes are
+//! together again.
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function};
@@ -14,15 +14,14 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::Flow;
 
-/// The blocks in `region` of `branch`, and its immediate post-dominator, where lanes that took
-/// different sides meet.
+/// The blocks in `region` of `branch`, and its `end`, where lanes that took different sides meet.
 pub(super) fn meeting_points(
     func: &Function,
     flow: &Flow,
     branch: Block,
     region: &[Block],
+    end: Option<Block>,
 ) -> Vec<Block> {
-    let end = flow.post_dominators().immediate(branch);
     let mut graph: DiGraph<(), ()> = DiGraph::new();
     let mut nodes: SecondaryMap<Block, Option<NodeIndex>> = SecondaryMap::new();
     let root = graph.add_node(());

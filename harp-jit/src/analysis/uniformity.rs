@@ -9,11 +9,10 @@
 //! * by control: to the parameters of blocks where lanes meet that took different sides of a
 //!   divergent branch ([`sync`]);
 //! * in time: to uses outside of a loop, of values defined in it, if lanes leave it in different
-//!   iterations, and to all that is computed where lanes can go round a loop before they meet.
+//!   iterations.
 //!
 //! It assumes that the lanes that enter the function enter it together, and that they
-//! reconverge no later than the branch's immediate post-dominator. Where it is not sure it says
-//! divergent. (Karrenberg and Hack, CC 2012; Lee et al., "Convergence and scalarization for
+//! reconverge as [`levels`](super::levels) has it. Where it is not sure it says divergent. (Karrenberg and Hack, CC 2012; Lee et al., "Convergence and scalarization for
 //! data-parallel architectures", CGO 2013.)
 
 use std::fmt::Write as _;
@@ -26,7 +25,8 @@ use cranelift_codegen::loop_analysis::Loop;
 use hashbrown::HashMap;
 
 use super::cause::Cause;
-use super::{Flow, ends_in_trap, sync};
+use super::levels::Reconvergence;
+use super::{Flow, sync};
 use crate::intrinsic::{Intrinsic, Variation};
 
 /// What is divergent in a function, and why. All else is uniform.
@@ -67,7 +67,6 @@ impl Uniformity {
             branches: SecondaryMap::new(),
             meetings: SecondaryMap::new(),
             left: HashMap::new(),
-            rounds: SecondaryMap::new(),
         };
         while solver.pass() {}
         let calls = solver.divergent_calls();
@@ -114,7 +113,7 @@ impl Uniformity {
             let _ = write!(text, " <- {cause}");
             next = match cause {
                 Cause::Operand(value) => self.divergence(func, value),
-                Cause::Merge(branch) | Cause::Rounds(branch) | Cause::Iteration { branch, .. } => {
+                Cause::Merge(branch) | Cause::Iteration { branch, .. } => {
                     func.layout.inst_block(branch).and_then(|block| self.branches[block])
                 }
                 _ => None,
@@ -146,8 +145,6 @@ struct Solver<'a> {
     meetings: SecondaryMap<Block, Option<Inst>>,
     /// Loops that lanes leave in different iterations, with a branch that is to blame.
     left: HashMap<Loop, Inst>,
-    /// Blocks that lanes can run several times before others, in the same loop, catch up.
-    rounds: SecondaryMap<Block, Option<Inst>>,
 }
 
 impl Solver<'_> {
@@ -202,9 +199,6 @@ impl Solver<'_> {
         if let Some(branch) = self.meetings[block] {
             return Some(Cause::Merge(branch));
         }
-        if let Some(branch) = self.rounds[block] {
-            return Some(Cause::Rounds(branch));
-        }
         self.flow.predecessors(block).find_map(|pred| {
             let branch = self.func.layout.last_inst(pred)?;
             let dfg = &self.func.dfg;
@@ -227,10 +221,10 @@ impl Solver<'_> {
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             return match intrinsic.variation() {
                 Variation::Divergent => Some(Cause::Intrinsic(intrinsic)),
-                // Lanes can have voted in different rounds.
-                Variation::UniformInMask if self.irreducible => Some(Cause::Irreducible),
-                Variation::UniformInMask => self.rounds[block].map(Cause::Rounds),
-                Variation::UniformInWarp | Variation::AssumedUniform | Variation::Nothing => None,
+                Variation::UniformInWarp
+                | Variation::UniformInMask
+                | Variation::AssumedUniform
+                | Variation::Nothing => None,
             };
         }
         if self.irreducible {
@@ -250,11 +244,6 @@ impl Solver<'_> {
         let known = operands.peek().is_some() || is_constant(opcode);
         if !known || opcode.other_side_effects() {
             return Some(Cause::Operation);
-        }
-        if operands.peek().is_some()
-            && let Some(branch) = self.rounds[block]
-        {
-            return Some(Cause::Rounds(branch));
         }
         operands.find_map(|value| self.use_cause(value, block))
     }
@@ -307,26 +296,13 @@ impl Solver<'_> {
 
     /// Draws the conclusions from a divergent branch at the end of `block`.
     fn part(&mut self, branch: Inst, block: Block) {
-        let region = self.flow.region(block);
-        for meeting in sync::meeting_points(self.func, self.flow, block, &region) {
+        let Reconvergence { end, left } = self.flow.levels().reconvergence(block);
+        let region = self.flow.region(block, end);
+        for meeting in sync::meeting_points(self.func, self.flow, block, &region, end) {
             self.meetings[meeting].get_or_insert(branch);
         }
-        let (flow, end) = (self.flow, self.flow.post_dominators().immediate(block));
-        for around in flow.loops_around(block) {
-            let inside = |reached| flow.loops.is_in_loop(reached, around);
-            // Lanes that meet again in the loop start the next iteration together. Of those that
-            // trap nobody asks any more.
-            let mut reached = region.iter().chain(&end);
-            if reached.any(|&reached| !inside(reached) && !ends_in_trap(self.func, reached)) {
-                self.left.entry(around).or_insert(branch);
-            }
-            // Lanes that can go round before they meet, in the loop, take along what they computed
-            // in different rounds.
-            if region.contains(&flow.loops.loop_header(around)) && end.is_none_or(inside) {
-                for &round in &region {
-                    self.rounds[round].get_or_insert(branch);
-                }
-            }
+        for around in left {
+            self.left.entry(around).or_insert(branch);
         }
     }
 }

@@ -6,17 +6,16 @@
 //! * this stack is the same on all paths to a block, and empty at the entry and at returns;
 //! * each join closes one split, always the same one, and each split is closed by one join only.
 //!
-//! So the machine's stack is balanced, and both sides of a split stop at the same join. Blocks that
-//! end in a trap are exempt: nothing comes after them. That unsplit branches are uniform is not proved
-//! here.
+//! So the machine's stack is balanced, and both sides of a split stop at the same join. Where no return
+//! can be reached any more, only what is pushed from there on counts: nothing comes after it. That
+//! unsplit branches are uniform is not proved here.
 
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 use thiserror::Error;
 
 use super::Plan;
-use crate::analysis::ends_in_trap;
 
 /// A path on which splits and joins do not match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -44,15 +43,35 @@ pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
     for &entry in &todo {
         checker.stacks[entry] = Some(Vec::new());
     }
+    let returns = returning(func);
     while let Some(block) = todo.pop() {
         let open = checker.run(func, plan, block)?;
         for successor in func.block_successors(block) {
-            if checker.enter(func, successor, &open)? {
+            let falls = returns.contains(block) && !returns.contains(successor);
+            if checker.enter(successor, if falls { &[] } else { &open })? {
                 todo.push(successor);
             }
         }
     }
     Ok(())
+}
+
+/// The blocks from which a return can be reached.
+fn returning(func: &Function) -> EntitySet<Block> {
+    let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    let mut todo = Vec::new();
+    for block in func.layout.blocks() {
+        func.block_successors(block).for_each(|to| preds[to].push(block));
+        let last = func.layout.last_inst(block);
+        todo.extend(last.filter(|&i| func.dfg.insts[i].opcode().is_return()).map(|_| block));
+    }
+    let mut found = EntitySet::new();
+    while let Some(block) = todo.pop() {
+        if found.insert(block) {
+            todo.extend(&preds[block]);
+        }
+    }
+    found
 }
 
 struct Checker {
@@ -88,10 +107,7 @@ impl Checker {
     }
 
     /// Goes along an edge to `block`; returns whether it is reached for the first time.
-    fn enter(&mut self, func: &Function, block: Block, open: &[Inst]) -> Result<bool, Imbalance> {
-        if ends_in_trap(func, block) {
-            return Ok(false);
-        }
+    fn enter(&mut self, block: Block, open: &[Inst]) -> Result<bool, Imbalance> {
         match &self.stacks[block] {
             None => {
                 self.stacks[block] = Some(open.to_vec());

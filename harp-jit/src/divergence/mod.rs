@@ -1,41 +1,46 @@
-//! Plans how each branch is executed when lanes disagree.
+//! Manages the divergence of control: rewrites a function so that the machine can run it with lanes that
+//! disagree, and plans how each branch is executed.
 //!
 //! A uniform branch is a plain branch. At a divergent one the machine `split`s: it runs the true side
-//! with some lanes and then the false side with the others, each up to the `join` of this split. Here
-//! every divergent branch gets a join block of its own, in front of the branch's immediate
-//! post-dominator (Gupta 2016, algorithms 1 to 4): all edges that lead there from the branch and its
-//! region are sent through the new block.
+//! with some lanes and then the false side with the others, each up to the `join` of this split (Gupta
+//! 2016, algorithms 1 to 4). That is right only if the code between is entered through the branch alone,
+//! and if lanes cannot come back to the branch before they join. Where that is not so, the code is
+//! rearranged until it is:
 //!
-//! That is right only if
+//! 1. [`canonicalize`]: all cycles become natural loops with one back edge;
+//! 2. [`Uniformity`]: which branches diverge;
+//! 3. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
+//! 4. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
+//! 5. [`Decisions`]: how each region is managed;
+//! 6. [`structurize`]: the function is written anew.
 //!
-//! * the region is entered through the branch alone; else lanes that never split would join. The
-//!   block that `a || b` leads to is such a case;
-//! * lanes cannot come back to the branch before they join: the branch of a loop that lanes leave in
-//!   different iterations is such a case.
-//!
-//! Both are refused. Blocks that end in a trap may lie in a region, also shared ones: who enters them
-//! stops the launch. The function must be legalized.
-//!
-//! [`check()`] proves, without the plan's reasons, that every path joins what it split.
+//! Nothing is refused. The function must be legalized. [`check()`] proves, without the plan's reasons, that
+//! every path joins what it split.
 
 use std::fmt;
 
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst};
+use hashbrown::HashMap;
 
-use crate::analysis::{Flow, Uniformity, ends_in_trap, reachable};
-use crate::error::Unsupported;
+use crate::analysis::{Params, Uniformity};
 
+mod calls;
+mod canonicalize;
 mod check;
 #[cfg(test)]
 mod random_tests;
+mod regions;
 #[cfg(test)]
 mod simulator;
+mod structurize;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;
+pub(crate) use regions::{RegionId, Regions};
+pub(crate) use structurize::structurize;
 
 /// A divergent branch and the block where its lanes come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +52,25 @@ pub(crate) struct Split {
     pub(crate) join: Option<Block>,
 }
 
+/// A region to be if-converted, entered through its head alone and left to its end alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PredicatedRegion {
+    /// The block whose branch begins it. What the block holds besides is run by all lanes.
+    pub(crate) head: Block,
+    /// What lies between head and end, in topological order.
+    pub(crate) blocks: Vec<Block>,
+    /// Where all lanes go on. Only this region leads here.
+    pub(crate) end: Block,
+}
+
 /// How the branches of a function are executed. What is not in it is a plain branch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     splits: Vec<Split>,
     branches: EntitySet<Inst>,
     joins: EntitySet<Block>,
+    /// Apart from each other.
+    pub(crate) predicated: Vec<PredicatedRegion>,
 }
 
 impl Plan {
@@ -66,7 +84,7 @@ impl Plan {
         self.joins.contains(block)
     }
 
-    /// The divergent branches with their joins, inner ones before those around them.
+    /// The divergent branches with their joins.
     pub(crate) fn splits(&self) -> impl ExactSizeIterator<Item = &Split> {
         self.splits.iter()
     }
@@ -86,85 +104,75 @@ impl fmt::Display for Plan {
                 None => writeln!(f, "{branch}: split, no join")?,
             }
         }
+        for PredicatedRegion { head, end, .. } in &self.predicated {
+            writeln!(f, "{head} to {end}: predicated")?;
+        }
         Ok(())
     }
 }
 
-/// Plans all branches of `func`, of which `uniformity` is the facts, and inserts the join blocks. The
-/// facts do not hold for the function afterwards.
-///
-/// # Errors
-///
-/// The first branch, in reverse post-order, that split and join cannot manage. The function is
-/// unchanged then.
-pub(crate) fn plan(func: &mut Function, uniformity: &Uniformity) -> Result<Plan, Unsupported> {
-    let flow = uniformity.flow();
-    let mut divergent = Vec::new();
-    for block in flow.blocks().filter(|&block| uniformity.branch_divergence(block).is_some()) {
-        let inst = func.layout.last_inst(block).expect("a block with a branch has instructions");
-        if let Some(reason) = obstacle(func, flow, block, inst) {
-            let why = uniformity.explain_branch(func, block);
-            let what = format!("{reason} (divergent: {why})");
-            return Err(Unsupported { inst, block, what });
-        }
-        divergent.push((block, inst));
-    }
-    let mut plan = Plan::default();
-    // A branch is dominated by those around it, which come before it in reverse post-order. Inner
-    // ones go first, so that with a common post-dominator their joins lead into the outer ones'.
-    for (block, branch) in divergent.into_iter().rev() {
-        let end = flow.post_dominators().immediate(block);
-        let join = end.map(|end| insert_join(func, block, branch, end));
-        plan.add(Split { branch, join });
-    }
-    Ok(plan)
+/// How a region is managed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Technique {
+    /// Split and join, as it stands. Only for [nested](regions::Region::nested) regions.
+    SplitJoin,
+    /// Its parts one after the other, each behind a guard.
+    Linear,
+    /// If-conversion, with all regions in it. Only where nothing in it is a loop, a call, a trap, a
+    /// vote or a barrier.
+    Predicate,
 }
 
-/// What keeps the divergent branch at the end of `block` from being a split with one join.
-fn obstacle(func: &Function, flow: &Flow, block: Block, inst: Inst) -> Option<String> {
-    let opcode = func.dfg.insts[inst].opcode();
-    if opcode != Opcode::Brif {
-        return Some(format!("divergent `{opcode}`"));
-    }
-    let post_dominators = flow.post_dominators();
-    if post_dominators.immediate(block).is_none() && post_dominators.reaches_return(block) {
-        return Some("divergent branch to several returns".to_owned());
-    }
-    let region = flow.region(block);
-    if region.contains(&block) {
-        return Some("divergent loop: lanes leave it in different iterations".to_owned());
-    }
-    // To be dominated by the branch would not be enough: lanes can also come from behind the join,
-    // if they cannot reach a return from there.
-    let mut own = EntitySet::new();
-    own.extend(region.iter().copied().chain([block]));
-    let mut inside = region.iter().filter(|&&inside| !ends_in_trap(func, inside));
-    let foreign =
-        inside.find(|&&inside| !flow.predecessors(inside).all(|from| own.contains(from)))?;
-    Some(format!("divergent branch into {foreign}, which other branches lead to as well"))
+/// A technique for each region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decisions {
+    techniques: HashMap<RegionId, Technique>,
 }
 
-/// Sends all edges from `block` and its region to `end` through a new block.
-fn insert_join(func: &mut Function, block: Block, branch: Inst, end: Block) -> Block {
-    // Inner branches have got joins since the analysis, so the region is found anew.
-    let region = reachable(func.block_successors(block), Some(end), |b| func.block_successors(b));
-    let types: Vec<_> = func.dfg.block_param_types(end).collect();
-    let join = func.dfg.make_block();
-    for from in region.into_iter().chain([block]) {
-        let Some(inst) = func.layout.last_inst(from) else { continue };
-        let dfg = &mut func.dfg;
-        let calls =
-            dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-        for call in calls {
-            if call.block(&dfg.value_lists) == end {
-                call.set_block(join, &mut dfg.value_lists);
-            }
-        }
+impl Decisions {
+    /// Chooses a technique for a region. For regions without a choice it is split and join, where that
+    /// is possible, else linearization.
+    pub(crate) fn choose(&mut self, region: RegionId, technique: Technique) {
+        self.techniques.insert(region, technique);
     }
-    let params = types.into_iter().map(|ty| func.dfg.append_block_param(join, ty));
-    let params: Vec<BlockArg> = params.map(BlockArg::Value).collect();
-    func.layout.insert_block(join, end);
-    let place = func.srcloc(branch);
-    FuncCursor::new(func).with_srcloc(place).at_bottom(join).ins().jump(end, &params);
-    join
+
+    /// The technique for a region.
+    pub(crate) fn technique(&self, regions: &Regions, id: RegionId) -> Technique {
+        let nested = regions.get(id).nested;
+        let possible = |chosen: &Technique| nested || *chosen != Technique::SplitJoin;
+        let default = if nested { Technique::SplitJoin } else { Technique::Linear };
+        self.techniques.get(&id).copied().filter(possible).unwrap_or(default)
+    }
+}
+
+/// A function before its regions are decided upon.
+pub(crate) struct Prepared {
+    /// In canonical form.
+    pub(crate) func: Function,
+    pub(crate) facts: Uniformity,
+    pub(crate) regions: Regions,
+}
+
+/// Brings a function to the form in which regions are decided upon. Of its parameters `params` is known.
+pub(crate) fn prepare(mut func: Function, params: Params) -> Prepared {
+    canonicalize(&mut func);
+    loop {
+        let facts = Uniformity::compute(&func, params);
+        let regions = Regions::find(&func, &facts);
+        if calls::make_convergent(&mut func, &facts, &regions) {
+            canonicalize(&mut func);
+            continue;
+        }
+        return Prepared { func, facts, regions };
+    }
+}
+
+impl Prepared {
+    /// The function with its divergence managed as decided, and how its branches are executed.
+    pub(crate) fn manage(self, decisions: &Decisions) -> (Function, Plan) {
+        if self.regions.is_empty() {
+            return (self.func, Plan::default());
+        }
+        structurize(&self.func, &self.facts, &self.regions, decisions)
+    }
 }

@@ -216,7 +216,7 @@ impl Emitter<'_> {
             MInst::Op { opcode, guard, operands } => {
                 self.machine_inst(index, *opcode, guard.is_some(), operands);
             }
-            MInst::Args { .. } => {}
+            MInst::Args { .. } | MInst::Undef { .. } => {}
             MInst::Const { value, .. } => {
                 let dst = gpr();
                 self.constant(dst, *value);

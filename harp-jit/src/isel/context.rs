@@ -56,7 +56,7 @@ impl Lower<'_> {
             }
             InstructionData::Call { .. } => {
                 let intrinsic = Intrinsic::of_call(self.func, inst);
-                matches!(intrinsic, Some(Intrinsic::Any | Intrinsic::All))
+                matches!(intrinsic, Some(Intrinsic::Any | Intrinsic::All | Intrinsic::Undef))
             }
             _ => false,
         }

@@ -364,6 +364,7 @@ impl<'a> Lower<'a> {
             }
             Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
             Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
+            Intrinsic::Undef => self.undef(RegClass::Gpr),
             Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
             Intrinsic::Any => {
                 let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
@@ -416,6 +417,9 @@ impl<'a> Lower<'a> {
         if let Some(bits) = self.constant(value) {
             return self.emit_const(bits);
         }
+        if self.is_undef(value) {
+            return self.undef(RegClass::Gpr);
+        }
         if let Some(reg) = self.gprs[value] {
             return reg;
         }
@@ -431,12 +435,27 @@ impl<'a> Lower<'a> {
             let gpr = self.value_gpr(value);
             return self.test_nonzero(gpr);
         }
+        if self.is_undef(value) {
+            return self.undef(RegClass::Pred);
+        }
         if let Some(reg) = self.preds[value] {
             return reg;
         }
         let reg = self.vcode.new_reg(RegClass::Pred);
         self.preds[value] = Some(reg);
         reg
+    }
+
+    fn is_undef(&self, value: Value) -> bool {
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return false };
+        Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef)
+    }
+
+    /// A register of its own for each use, so that none is kept for it.
+    fn undef(&mut self, class: RegClass) -> Reg {
+        let dst = self.vcode.new_reg(class);
+        self.inst_code.push(MInst::Undef { dst });
+        dst
     }
 
     /// The value was computed into `reg`; where it is wanted as a predicate, that follows.

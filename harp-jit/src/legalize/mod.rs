@@ -126,7 +126,7 @@ pub(crate) fn legalize(func: &mut Function) {
 }
 
 /// Sends every return through one block, with the results as its parameters.
-fn one_return(func: &mut Function) {
+pub(crate) fn one_return(func: &mut Function) {
     let returns = terminators(func, Opcode::Return);
     if returns.len() < 2 {
         return;

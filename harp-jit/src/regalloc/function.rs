@@ -146,6 +146,7 @@ impl Adapter {
                     OperandPos::Early,
                 ));
             }
+            MInst::Undef { dst } => ops.push(Operand::any_def(vreg(*dst))),
             MInst::Join => {}
             MInst::Jump { args: jump_args, .. } => {
                 kind = Kind::Branch;

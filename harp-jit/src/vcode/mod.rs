@@ -144,6 +144,8 @@ pub(crate) enum MInst {
     TailCall { callee: Callee, target: Gpr, args: Fixed, shift: i64 },
     /// A constant of any size.
     Const { dst: Reg, value: i64 },
+    /// Whatever the register holds: nobody looks at it.
+    Undef { dst: Reg },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
     /// A word of the group control block.
@@ -216,6 +218,7 @@ impl MInst {
                 fixed.iter_mut().for_each(|(reg, _)| rewrite(reg));
             }
             MInst::Const { dst: reg, .. }
+            | MInst::Undef { dst: reg }
             | MInst::LaneWord { dst: reg, .. }
             | MInst::GroupWord { dst: reg, .. }
             | MInst::LoadWord { dst: reg, .. }
@@ -410,6 +413,7 @@ impl fmt::Display for MInst {
                 write!(f, " shift {shift}")
             }
             MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
+            MInst::Undef { dst } => write!(f, "undef {dst}"),
             MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
             MInst::GroupWord { dst, field } => write!(f, "group_word {dst}, {field:?}"),
             MInst::Barrier { .. } => f.write_str("barrier"),

@@ -12,7 +12,9 @@ use harp_runtime::Device;
 
 use super::case::{difference, fmt_launch, launch};
 use super::module::{Warps, interpret_items};
-use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
+use super::{
+    Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace, argument_block,
+};
 
 /// Bytes of a work-item's stack.
 const STACK_BYTES: u32 = 16 << 10;
@@ -66,7 +68,7 @@ impl KernelCase {
                 Argument::Buffer(..) => *addresses.next().expect("one for each buffer"),
                 Argument::Scalar(_, bits) => *bits,
             });
-            self.extents.into_iter().chain(args).collect()
+            argument_block(self.extents, args)
         };
         let warps = Warps { extents: self.extents, lanes: lanes.into() };
         let items = interpret_items(&self.module, warps, &buffers, block, (STACK_BYTES, fill))?;

@@ -2,7 +2,7 @@
 //!
 //! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how
 //! harp-jit works: the calling convention (one argument, the address of a block of words: the
-//! grid's three extents, then the arguments) and the names of the intrinsics are written down a
+//! grid's three extents, six words about work-groups, then the arguments) and the names of the intrinsics are written down a
 //! second time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for
 //! others kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to
 //! its end before the next begins.
@@ -110,7 +110,7 @@ pub fn run(
     grid: Grid<'_>,
     memory: &mut FlatMemory,
 ) -> Result<Vec<ItemTrap>, OracleError> {
-    let words = grid.extents.iter().chain(grid.args);
+    let words = argument_block(grid.extents, grid.args.iter().copied()).into_iter();
     let bytes = usize::from(grid.word.bytes());
     let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
     let block = memory.allocate(block);
@@ -122,6 +122,12 @@ pub fn run(
         traps.extend(stop.map(|stop| ItemTrap { item, stop }));
     }
     Ok(traps)
+}
+
+/// The words of the argument block: the grid's extents, those of groups and how many there are of them,
+/// which nobody has, then the arguments.
+fn argument_block(extents: [u64; 3], args: impl Iterator<Item = u64>) -> Vec<u64> {
+    extents.into_iter().chain([0; 6]).chain(args).collect()
 }
 
 /// What an instruction that the oracle executes itself came to.

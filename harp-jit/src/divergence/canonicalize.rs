@@ -1,0 +1,218 @@
+//! The canonical form of control flow: every cycle is a natural loop with one back edge.
+//!
+//! A cycle with several entries gets a block in front that all edges to its entries go through, and
+//! that goes on by a number which they pass (the dispatch of a strongly connected region; see Erosa and
+//! Hendren, ICCL 1994, for the problem). That block is the header of a natural loop then; cycles
+//! within the rest are treated in the same way. A header with several back edges gets one latch.
+//!
+//! Assumes legal CLIF, of which every block can be reached. What the function computes is the same,
+//! and so is dominance among the blocks that were there: an entry of a cycle can be reached without
+//! the others, so nothing in the cycle dominates it, and what lies outside dominates all entries or
+//! none.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Type, Value};
+use hashbrown::HashSet;
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use crate::intrinsic::Intrinsic;
+
+/// See the [module](self).
+pub(crate) fn canonicalize(func: &mut Function) {
+    let cfg = ControlFlowGraph::with_function(func);
+    let dominators = DominatorTree::with_function(func, &cfg);
+    let mut todo = vec![dominators.cfg_postorder().to_vec()];
+    while let Some(blocks) = todo.pop() {
+        for cycle in cycles(func, &blocks) {
+            todo.push(without_header(func, cycle));
+        }
+    }
+    one_latch_each(func);
+}
+
+/// The strongly connected parts of the graph of these blocks that hold a cycle.
+fn cycles(func: &Function, blocks: &[Block]) -> Vec<Vec<Block>> {
+    let mut graph: DiGraph<Block, ()> = DiGraph::new();
+    let mut nodes: SecondaryMap<Block, Option<NodeIndex>> = SecondaryMap::new();
+    for &block in blocks {
+        nodes[block] = Some(graph.add_node(block));
+    }
+    let mut own_successor = HashSet::new();
+    for &block in blocks {
+        for successor in func.block_successors(block) {
+            if let (Some(from), Some(to)) = (nodes[block], nodes[successor]) {
+                graph.add_edge(from, to, ());
+            }
+            if successor == block {
+                own_successor.insert(block);
+            }
+        }
+    }
+    let parts = tarjan_scc(&graph).into_iter();
+    let parts = parts.map(|part| part.into_iter().map(|node| graph[node]).collect::<Vec<_>>());
+    parts.filter(|part| part.len() > 1 || own_successor.contains(&part[0])).collect()
+}
+
+/// The blocks of a cycle without its header, which is made if there is none.
+fn without_header(func: &mut Function, cycle: Vec<Block>) -> Vec<Block> {
+    let inside: HashSet<Block> = cycle.iter().copied().collect();
+    let cfg = ControlFlowGraph::with_function(func);
+    let outer = |&&block: &&Block| cfg.pred_iter(block).any(|pred| !inside.contains(&pred.block));
+    let mut entries: Vec<Block> = cycle.iter().filter(outer).copied().collect();
+    entries.sort_unstable();
+    if let [header] = entries[..] {
+        return cycle.into_iter().filter(|&block| block != header).collect();
+    }
+    let mut rest = cycle;
+    rest.extend(insert_dispatch(func, &cfg, &entries, &inside));
+    rest
+}
+
+/// Sends all edges to `entries` through a new block. Returns the other blocks that are made in the
+/// cycle.
+fn insert_dispatch(
+    func: &mut Function,
+    cfg: &ControlFlowGraph,
+    entries: &[Block],
+    inside: &HashSet<Block>,
+) -> Vec<Block> {
+    let mut made = Vec::new();
+    let dispatch = func.dfg.make_block();
+    let number = func.dfg.append_block_param(dispatch, I32);
+    // The parameters of all entries, side by side.
+    let types: Vec<Vec<Type>> =
+        entries.iter().map(|&entry| func.dfg.block_param_types(entry).collect()).collect();
+    let params: Vec<Vec<Value>> = types
+        .iter()
+        .map(|types| types.iter().map(|&ty| func.dfg.append_block_param(dispatch, ty)).collect())
+        .collect();
+    let mut edges: Vec<(Block, Inst)> = Vec::new();
+    for &entry in entries {
+        edges.extend(cfg.pred_iter(entry).map(|pred| (pred.block, pred.inst)));
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    for (from, inst) in edges {
+        for side in 0..destinations(func, inst) {
+            let Some(index) = entries.iter().position(|&entry| target(func, inst, side) == entry)
+            else {
+                continue;
+            };
+            let args = arguments(func, inst, side);
+            let edge = func.dfg.make_block();
+            func.layout.append_block(edge);
+            let place = func.srcloc(inst);
+            let mut at = FuncCursor::new(func).with_srcloc(place).at_bottom(edge);
+            let mut all: Vec<BlockArg> = vec![at.ins().iconst(I32, index as i64).into()];
+            for (other, types) in types.iter().enumerate() {
+                if other == index {
+                    all.extend(args.iter().copied());
+                } else {
+                    all.extend(types.iter().map(|&ty| BlockArg::Value(undef(&mut at, ty))));
+                }
+            }
+            at.ins().jump(dispatch, &all);
+            redirect(func, inst, side, edge, &[]);
+            if inside.contains(&from) {
+                made.push(edge);
+            }
+        }
+    }
+    made.extend(dispatch_body(func, dispatch, number, entries, &params));
+    made
+}
+
+/// A chain of comparisons; returns its blocks but the first.
+fn dispatch_body(
+    func: &mut Function,
+    dispatch: Block,
+    number: Value,
+    entries: &[Block],
+    params: &[Vec<Value>],
+) -> Vec<Block> {
+    let mut chain = Vec::new();
+    let mut here = dispatch;
+    for (index, (&entry, params)) in entries.iter().zip(params).enumerate() {
+        let args: Vec<BlockArg> = params.iter().map(|&param| param.into()).collect();
+        func.layout.append_block(here);
+        let mut at = FuncCursor::new(func).at_bottom(here);
+        if index + 1 == entries.len() {
+            at.ins().jump(entry, &args);
+            break;
+        }
+        let next = at.func.dfg.make_block();
+        let index = at.ins().iconst(I32, index as i64);
+        let here_it_is = at.ins().icmp(IntCC::Equal, number, index);
+        at.ins().brif(here_it_is, entry, &args, next, &[]);
+        chain.push(next);
+        here = next;
+    }
+    chain
+}
+
+/// A value that nobody looks at.
+pub(super) fn undef(at: &mut FuncCursor<'_>, ty: Type) -> Value {
+    let callee = Intrinsic::Undef.declare(at.func, ty);
+    let call = at.ins().call(callee, &[]);
+    at.func.dfg.first_result(call)
+}
+
+/// Gives every header of a loop that several edges lead back to a block that they go through.
+fn one_latch_each(func: &mut Function) {
+    let cfg = ControlFlowGraph::with_function(func);
+    let dominators = DominatorTree::with_function(func, &cfg);
+    for &header in dominators.cfg_postorder() {
+        let back: Vec<_> =
+            cfg.pred_iter(header).filter(|p| dominators.block_dominates(header, p.block)).collect();
+        if back.len() < 2 {
+            continue;
+        }
+        let latch = func.dfg.make_block();
+        let types: Vec<Type> = func.dfg.block_param_types(header).collect();
+        let params: Vec<BlockArg> =
+            types.into_iter().map(|ty| func.dfg.append_block_param(latch, ty).into()).collect();
+        func.layout.append_block(latch);
+        FuncCursor::new(func).at_bottom(latch).ins().jump(header, &params);
+        for pred in back {
+            for side in 0..destinations(func, pred.inst) {
+                if target(func, pred.inst, side) == header {
+                    let args = arguments(func, pred.inst, side);
+                    redirect(func, pred.inst, side, latch, &args);
+                }
+            }
+        }
+    }
+}
+
+/// How many edges a terminator has.
+fn destinations(func: &Function, inst: Inst) -> usize {
+    let dfg = &func.dfg;
+    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables).len()
+}
+
+fn target(func: &Function, inst: Inst, side: usize) -> Block {
+    let dfg = &func.dfg;
+    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+    calls[side].block(&dfg.value_lists)
+}
+
+fn arguments(func: &Function, inst: Inst, side: usize) -> Vec<BlockArg> {
+    let dfg = &func.dfg;
+    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+    calls[side].args(&dfg.value_lists).collect()
+}
+
+fn redirect(func: &mut Function, inst: Inst, side: usize, to: Block, args: &[BlockArg]) {
+    let dfg = &mut func.dfg;
+    let call =
+        cranelift_codegen::ir::BlockCall::new(to, args.iter().copied(), &mut dfg.value_lists);
+    let calls =
+        dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[side] = call;
+}

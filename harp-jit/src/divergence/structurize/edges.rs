@@ -1,0 +1,288 @@
+//! Where edges lead in the new function, and what they set on their way.
+//!
+//! An edge sets the parameters of its target. Where the code around it is rearranged, it leads
+//! elsewhere at first, and sets variables that say where its lanes are to go: see [`Frame`].
+
+use std::rc::Rc;
+
+use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, InstructionData, Type, Value};
+use cranelift_frontend::Variable;
+use hashbrown::HashMap;
+
+use super::{Frame, Writer};
+use crate::analysis::LevelId;
+
+/// Numbers for the places that lanes of a linear region may be bound for.
+#[derive(Clone)]
+pub(super) struct Codes {
+    pub(super) variable: Variable,
+    pub(super) ty: Type,
+    /// By the node, or the end of the region. What is not here is not asked for.
+    pub(super) of: Rc<HashMap<usize, i64>>,
+}
+
+/// What an edge sets a variable to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Set {
+    /// A value of the old function.
+    Old(Value),
+    New(Value),
+    Number(Type, i64),
+}
+
+/// What a variable is for lanes that take the other edge of a branch, if that does not set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Otherwise {
+    /// Nobody looks at it.
+    Free,
+    /// As it is.
+    Kept,
+    /// True.
+    True,
+}
+
+pub(super) type Assignment = (Variable, Set, Otherwise);
+
+/// Where an edge leads at first.
+#[derive(Clone, Debug)]
+pub(super) struct Landing {
+    pub(super) block: Block,
+    pub(super) sets: Vec<Assignment>,
+}
+
+impl Writer<'_> {
+    pub(super) fn terminator(&mut self, level: LevelId, node: usize, block: Block) {
+        let old = self.old;
+        let inst = old.layout.last_inst(block).expect("a block ends in a terminator");
+        self.b.set_srcloc(old.srcloc(inst));
+        match old.dfg.insts[inst] {
+            InstructionData::Jump { destination, .. } => {
+                let landing = self.edge(block, &destination);
+                self.jump(landing);
+            }
+            InstructionData::Brif { arg, blocks, .. } => {
+                let condition = self.value(arg);
+                let [on_true, on_false] = blocks.map(|call| self.edge(block, &call));
+                self.branch(condition, on_true, on_false, Some((level, node)));
+            }
+            _ => {
+                self.build(inst);
+            }
+        }
+    }
+
+    /// An edge of the old function.
+    pub(super) fn edge(&mut self, from: Block, call: &BlockCall) -> Landing {
+        let pool = &self.old.dfg.value_lists;
+        let target = call.block(pool);
+        let args: Vec<Value> = call.args(pool).filter_map(|arg| arg.as_value()).collect();
+        let mut landing = self.land(from, target);
+        let otherwise = |param: Value| match self.mask_of_header(target) {
+            Some(open) if open || self.escapes[param] => Otherwise::Kept,
+            _ => Otherwise::Free,
+        };
+        let params = self.old.dfg.block_params(target);
+        let sets = params.iter().zip(args).filter_map(|(&param, arg)| {
+            Some((self.variables[param]?, Set::Old(arg), otherwise(param)))
+        });
+        // What it passes is computed before what it sets on its way.
+        let sets: Vec<Assignment> = sets.chain(std::mem::take(&mut landing.sets)).collect();
+        landing.sets = sets;
+        landing
+    }
+
+    /// Whether `block` is the header of the masked loop that is being written, and whether lanes run it
+    /// that are not live.
+    fn mask_of_header(&self, block: Block) -> Option<bool> {
+        let levels = self.facts.flow().levels();
+        self.scopes.iter().rev().find_map(|scope| {
+            let mask = scope.mask?;
+            let header = levels.first_block(levels.level(scope.level).nodes[0]);
+            (header == block).then_some(mask.open_header)
+        })
+    }
+
+    /// Where an edge to an old block leads at first.
+    pub(super) fn land(&mut self, from: Block, target: Block) -> Landing {
+        let flow = self.facts.flow();
+        let reaches_return = |block| flow.post_dominators().reaches_return(block);
+        let mut sets = Vec::new();
+        if reaches_return(from) && !reaches_return(target) {
+            return Landing { block: self.entry(target), sets };
+        }
+        let levels = flow.levels();
+        for depth in (0..self.scopes.len()).rev() {
+            let scope = &self.scopes[depth];
+            let level = levels.level(scope.level);
+            let back = level.around.is_some() && levels.first_block(level.nodes[0]) == target;
+            let node = levels.node_at(scope.level, target).filter(|_| !back);
+            if node.is_none()
+                && let Some(mask) = scope.mask
+                && !back
+            {
+                sets.extend(mask.live.map(|live| (live, Set::Number(I8, 0), Otherwise::True)));
+                let around = level.around.expect("a masked level is a loop's");
+                let exit = levels.exits(around).iter().position(|&exit| exit == target);
+                let number = exit.expect("an edge out of a loop leads to an exit") as i64;
+                let set = |exit| (exit, self.exit_number(around, number), Otherwise::Free);
+                sets.extend(mask.exit.map(set));
+            }
+            if let Some(block) = self.route(depth, node.unwrap_or(level.end()), &mut sets) {
+                return Landing { block, sets };
+            }
+            if node.is_some() {
+                return Landing { block: self.entry(target), sets };
+            }
+            if back {
+                let block = self.back[target].expect("a loop's header comes first");
+                return Landing { block, sets };
+            }
+        }
+        Landing { block: self.entry(target), sets }
+    }
+
+    /// Where lanes go at first that are bound for a node of a level, if not straight there.
+    fn route(&self, depth: usize, node: usize, sets: &mut Vec<Assignment>) -> Option<Block> {
+        let scope = &self.scopes[depth];
+        for frame in scope.frames.iter().rev() {
+            match frame {
+                Frame::End { end, block } if *end == node => return Some(*block),
+                Frame::End { .. } => {}
+                Frame::Part { direct, .. } if *direct == Some(node) => return None,
+                Frame::Part { members, codes, next, .. } => {
+                    if members.binary_search(&node).is_err() {
+                        let code = codes.of.get(&node);
+                        sets.extend(code.map(|&code| {
+                            (codes.variable, Set::Number(codes.ty, code), Otherwise::Free)
+                        }));
+                        return Some(*next);
+                    }
+                }
+            }
+        }
+        let at_end = node == self.end_of(scope.level);
+        scope.mask.filter(|_| at_end).map(|mask| mask.merge)
+    }
+
+    /// Lanes that have run a region go on to its end.
+    pub(super) fn jump_to_node(&mut self, level: LevelId, node: usize) {
+        let mut sets = Vec::new();
+        let routed = self.route(self.scopes.len() - 1, node, &mut sets);
+        let block = routed.unwrap_or_else(|| self.node_entry(level, node));
+        self.jump(Landing { block, sets });
+    }
+
+    pub(super) fn jump(&mut self, landing: Landing) {
+        let sets = landing.sets.iter().map(|&(variable, set, _)| (variable, set)).collect();
+        self.assign(sets);
+        self.b.ins().jump(landing.block, &[]);
+    }
+
+    /// Sets variables, all at once.
+    fn assign(&mut self, sets: Vec<(Variable, Set)>) {
+        let values: Vec<(Variable, Value)> =
+            sets.into_iter().map(|(variable, set)| (variable, self.read(set))).collect();
+        for (variable, value) in values {
+            self.b.def_var(variable, value);
+        }
+    }
+
+    fn read(&mut self, set: Set) -> Value {
+        match set {
+            Set::Old(value) => self.value(value),
+            Set::New(value) => value,
+            Set::Number(ty, number) => self.b.ins().iconst(ty, number),
+        }
+    }
+
+    /// A branch on a new value; `node` is whose branch it is. Where both edges lead to one block,
+    /// nothing is left of it but a choice of values.
+    pub(super) fn branch(
+        &mut self,
+        condition: Value,
+        on_true: Landing,
+        on_false: Landing,
+        node: Option<(LevelId, usize)>,
+    ) {
+        if on_true.block == on_false.block {
+            let landing = self.merge(condition, &on_true, &on_false);
+            self.jump(landing);
+            return;
+        }
+        let place = self.b.srcloc();
+        let join = node.and_then(|node| self.joins.remove(&node));
+        let sides = [(1, on_true), (0, on_false)].map(|(truth, landing)| {
+            let edge = if landing.sets.is_empty() { landing.block } else { self.b.create_block() };
+            (truth, landing, edge)
+        });
+        let parts = node.is_some_and(|(level, node)| self.parts(level, node));
+        let truth = self.truth_for(condition, &sides);
+        let inst = self.b.ins().brif(condition, sides[0].2, &[], sides[1].2, &[]);
+        if parts && self.verbatim == 0 {
+            self.split(inst, join);
+        }
+        for (side, landing, edge) in sides {
+            if edge != landing.block {
+                self.start(edge);
+                self.b.set_srcloc(place);
+                self.edge_block(landing, truth, side);
+            }
+        }
+    }
+
+    /// The condition as a truth value, if it can stand for one that an edge sets.
+    fn truth_for(&mut self, condition: Value, sides: &[(i64, Landing, Block); 2]) -> Option<Value> {
+        let wanted = sides.iter().any(|(side, landing, _)| {
+            landing.sets.iter().any(|&(_, set, _)| set == Set::Number(I8, *side))
+        });
+        wanted.then(|| self.truth(condition))
+    }
+
+    fn edge_block(&mut self, landing: Landing, truth: Option<Value>, side: i64) {
+        let sets = landing.sets.iter().map(|&(variable, set, _)| match truth {
+            Some(truth) if set == Set::Number(I8, side) => (variable, Set::New(truth)),
+            _ => (variable, set),
+        });
+        let sets = sets.collect();
+        self.assign(sets);
+        self.b.ins().jump(landing.block, &[]);
+    }
+
+    /// The two edges as one.
+    pub(super) fn merge(&mut self, condition: Value, a: &Landing, b: &Landing) -> Landing {
+        let find = |landing: &Landing, wanted: Variable| {
+            landing.sets.iter().find(|(variable, ..)| *variable == wanted).map(|set| set.1)
+        };
+        let only_b = b.sets.iter().filter(|(variable, ..)| find(a, *variable).is_none());
+        let all: Vec<Assignment> = a.sets.iter().chain(only_b).copied().collect();
+        let mut sets = Vec::new();
+        for (variable, set, otherwise) in all {
+            let other = match otherwise {
+                Otherwise::Free => None,
+                Otherwise::Kept => Some(Set::New(self.b.use_var(variable))),
+                Otherwise::True => Some(Set::Number(I8, 1)),
+            };
+            let on_true = find(a, variable).or(other).unwrap_or(set);
+            let on_false = find(b, variable).or(other).unwrap_or(set);
+            let value = self.choose(condition, on_true, on_false);
+            sets.push((variable, Set::New(value), otherwise));
+        }
+        Landing { block: a.block, sets }
+    }
+
+    fn choose(&mut self, condition: Value, on_true: Set, on_false: Set) -> Value {
+        match (on_true, on_false) {
+            (x, y) if x == y => self.read(x),
+            (Set::Number(I8, 1), Set::Number(I8, 0)) => self.truth(condition),
+            (Set::Number(I8, 0), Set::Number(I8, 1)) => {
+                let truth = self.truth(condition);
+                self.not(truth)
+            }
+            (x, y) => {
+                let (x, y) = (self.read(x), self.read(y));
+                if x == y { x } else { self.b.ins().select(condition, x, y) }
+            }
+        }
+    }
+}

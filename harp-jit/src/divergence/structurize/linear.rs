@@ -1,0 +1,299 @@
+//! Linear regions: their parts one after the other, each behind a guard.
+//!
+//! A part is a block, a loop or a nested region. Lanes that have run a part set a variable to the code
+//! of the part they are bound for, and wait for the others; the guard in front of a part compares. Where
+//! never more than two places are open, the codes are truth values, which need no comparison. Two parts
+//! that are the only places open share one guard as its two sides. A part that all lanes of the region
+//! run has no guard, and the branch of the head, if there is one, is the guard of the part behind it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::{Block, InstBuilder, InstructionData};
+use hashbrown::HashMap;
+
+use super::Frame;
+use super::Writer;
+use super::edges::Codes;
+use crate::analysis::{LevelId, Node};
+use crate::divergence::regions::{RegionId, Regions};
+
+/// A part of a linear region.
+struct Part {
+    head: usize,
+    /// Its nodes, ascending.
+    members: Vec<usize>,
+    region: Option<RegionId>,
+    /// Where lanes go from here: heads of parts, or the end of the region.
+    targets: BTreeSet<usize>,
+    /// Whether some lanes of the region may run it and others not.
+    partial: bool,
+}
+
+/// How a part, or two, are entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// All lanes run it.
+    All(usize),
+    /// The lanes that are bound for it.
+    Guarded(usize),
+    /// All lanes run it or the one behind it.
+    Either(usize),
+}
+
+/// The order of things in a linear region.
+struct Schedule {
+    entries: Vec<Entry>,
+    codes: BTreeMap<usize, i64>,
+    /// Whether the codes are 0 and 1.
+    truth: bool,
+}
+
+impl Writer<'_> {
+    pub(super) fn linear(&mut self, id: RegionId) {
+        let region = self.regions.get(id);
+        let (level, end) = (region.level, region.end);
+        let parts = self.parts_of(id);
+        let direct = self.head_guards_next(level, &parts);
+        let preferred = direct.and_then(|second| self.known_code(level, parts[0].head, second));
+        let schedule = schedule(&parts, direct.is_some(), preferred);
+        let ty = if schedule.truth { I8 } else { I32 };
+        let variable = self.b.declare_var(ty);
+        let of =
+            schedule.codes.iter().map(|(&node, &code)| (node, code)).collect::<HashMap<_, _>>();
+        let codes = Codes { variable, ty, of: Rc::new(of) };
+
+        self.reset_locals(level, &parts);
+        let mut next = self.b.create_block();
+        if direct.is_some() && parts[0].partial_behind(self, level) {
+            self.joins.insert((level, parts[0].head), next);
+        }
+        self.part(level, &parts[0], &codes, next, direct);
+        let mut entries = schedule.entries.into_iter();
+        if direct.is_some() {
+            entries.next();
+            self.part(level, &parts[1], &codes, next, None);
+        }
+        for entry in entries {
+            let here = std::mem::replace(&mut next, self.b.create_block());
+            self.start(here);
+            match entry {
+                Entry::All(part) => {
+                    let block = self.node_entry(level, parts[part].head);
+                    self.b.ins().jump(block, &[]);
+                    self.part(level, &parts[part], &codes, next, None);
+                }
+                Entry::Guarded(part) => {
+                    self.guard(level, &parts[part], &codes, next, next);
+                    self.part(level, &parts[part], &codes, next, None);
+                }
+                Entry::Either(part) => {
+                    let other = self.node_entry(level, parts[part + 1].head);
+                    self.guard(level, &parts[part], &codes, other, next);
+                    self.part(level, &parts[part], &codes, next, None);
+                    self.part(level, &parts[part + 1], &codes, next, None);
+                }
+            }
+        }
+        self.start(next);
+        self.jump_to_node(level, end);
+    }
+
+    /// Writes a part, whose lanes go on in `next`.
+    fn part(
+        &mut self,
+        level: LevelId,
+        part: &Part,
+        codes: &Codes,
+        next: Block,
+        direct: Option<usize>,
+    ) {
+        let members = part.members.clone();
+        let frame = Frame::Part { members, codes: codes.clone(), next, direct };
+        self.scope().frames.push(frame);
+        match part.region {
+            Some(region) => self.region(region),
+            None => self.node(level, part.head),
+        }
+        self.scope().frames.pop();
+    }
+
+    /// Lets the lanes that are bound for a part into it; the others go to `other`. All meet in `join`.
+    fn guard(&mut self, level: LevelId, part: &Part, codes: &Codes, other: Block, join: Block) {
+        let block = self.node_entry(level, part.head);
+        let code = codes.of[&part.head];
+        let bound = self.b.use_var(codes.variable);
+        let branch = match (codes.ty, code) {
+            (I8, 0) => self.b.ins().brif(bound, other, &[], block, &[]),
+            (I8, _) => self.b.ins().brif(bound, block, &[], other, &[]),
+            _ => {
+                let code = self.b.ins().iconst(codes.ty, code);
+                let here = self.b.ins().icmp(IntCC::Equal, bound, code);
+                self.b.ins().brif(here, block, &[], other, &[])
+            }
+        };
+        if part.partial {
+            self.split(branch, Some(join));
+        }
+    }
+
+    fn parts_of(&self, id: RegionId) -> Vec<Part> {
+        let region = self.regions.get(id);
+        let (regions, id_of_level): (&Regions, LevelId) = (self.regions, region.level);
+        let level = self.facts.flow().levels().level(id_of_level);
+        let mut parts: Vec<Part> = Vec::new();
+        for &node in &region.nodes {
+            let inner = regions.outermost(id_of_level, node, Some(id));
+            let part = match inner {
+                Some(inner) if regions.get(inner).head == node => {
+                    let inside = regions.get(inner);
+                    let targets = BTreeSet::from([inside.end]);
+                    let (members, region) = (inside.nodes.clone(), Some(inner));
+                    Part { head: node, members, region, targets, partial: false }
+                }
+                Some(_) => continue,
+                None => {
+                    let targets = level.succs[node].iter().copied().collect();
+                    let members = vec![node];
+                    Part { head: node, members, region: None, targets, partial: false }
+                }
+            };
+            parts.push(part);
+        }
+        // Ways that lanes take together stay together.
+        let mut partial = BTreeSet::new();
+        for part in &mut parts {
+            part.partial = partial.contains(&part.head);
+            let divides = part.region.is_none() && region.branches.contains(&part.head);
+            if part.partial || divides {
+                partial.extend(part.targets.iter().copied());
+            }
+        }
+        parts
+    }
+
+    /// The head of the second part, if the branch that the first part is decides who runs it.
+    fn head_guards_next(&self, level: LevelId, parts: &[Part]) -> Option<usize> {
+        let [head, second, ..] = parts else { return None };
+        let nodes = &self.facts.flow().levels().level(level).nodes;
+        let Node::Block(block) = nodes[head.head] else { return None };
+        let plain = head.region.is_none() && self.is_brif(block);
+        let two_ways = head.targets.len() == 2 && head.targets.contains(&second.head);
+        (plain && two_ways).then_some(second.head)
+    }
+
+    /// For the place that the head's branch leads to past `second`, the code that is the value of its
+    /// condition on the way there.
+    fn known_code(&self, level: LevelId, head: usize, second: usize) -> Option<(usize, i64)> {
+        let levels = self.facts.flow().levels();
+        let Node::Block(block) = levels.level(level).nodes[head] else { return None };
+        let branch = self.old.layout.last_inst(block)?;
+        let InstructionData::Brif { blocks, .. } = self.old.dfg.insts[branch] else { return None };
+        let pool = &self.old.dfg.value_lists;
+        let [on_true, on_false] = blocks.map(|call| levels.node_at(level, call.block(pool)));
+        if on_true == Some(second) { Some((on_false?, 0)) } else { Some((on_true?, 1)) }
+    }
+
+    /// What the parts define is not known where the region begins; else it would be kept from one
+    /// round of a loop to the next.
+    fn reset_locals(&mut self, level: LevelId, parts: &[Part]) {
+        let flow = self.facts.flow();
+        let levels = flow.levels();
+        let later: BTreeSet<usize> =
+            parts[1..].iter().flat_map(|part| part.members.iter().copied()).collect();
+        let first = levels.first_block(levels.level(level).nodes[parts[0].head]);
+        let inside =
+            |&block: &Block| levels.node_at(level, block).is_some_and(|node| later.contains(&node));
+        let in_loop = levels.level(level).around.is_some();
+        let mut resets = Vec::new();
+        for block in flow.blocks().filter(inside) {
+            for (value, variable) in self.variables_of(block) {
+                if !(in_loop && self.escapes[value]) {
+                    resets.push((variable, self.old.dfg.value_type(value)));
+                }
+            }
+        }
+        self.resets[first].extend(resets);
+    }
+}
+
+impl Part {
+    /// Whether its branch parts lanes.
+    fn partial_behind(&self, writer: &Writer<'_>, level: LevelId) -> bool {
+        writer.parts(level, self.head)
+    }
+}
+
+/// Decides how the parts are entered, and numbers them. With `direct` the head's branch guards the part
+/// behind it.
+fn schedule(parts: &[Part], direct: bool, preferred: Option<(usize, i64)>) -> Schedule {
+    let mut entries = Vec::new();
+    let mut asked: Vec<BTreeSet<usize>> = Vec::new();
+    let mut open = parts[0].targets.clone();
+    let mut at = 1;
+    while let Some(part) = parts.get(at) {
+        let next = parts.get(at + 1);
+        let either = next.is_some_and(|next| {
+            open == BTreeSet::from([part.head, next.head]) && !part.targets.contains(&next.head)
+        });
+        let guarded_by_head = direct && at == 1;
+        if open.len() == 1 {
+            entries.push(Entry::All(at));
+        } else if either && !guarded_by_head {
+            asked.push(open.clone());
+            entries.push(Entry::Either(at));
+            open.clear();
+            open.extend(&part.targets);
+            open.extend(&parts[at + 1].targets);
+            at += 2;
+            continue;
+        } else {
+            entries.push(Entry::Guarded(at));
+            if !guarded_by_head {
+                asked.push(open.clone());
+            }
+        }
+        open.remove(&part.head);
+        open.extend(&part.targets);
+        at += 1;
+    }
+    match truth_codes(&asked, preferred) {
+        Some(codes) => Schedule { entries, codes, truth: true },
+        None => {
+            let all: BTreeSet<usize> = asked.into_iter().flatten().collect();
+            Schedule { entries, codes: all.into_iter().zip(1..).collect(), truth: false }
+        }
+    }
+}
+
+/// Codes 0 and 1 so that places that are open at once have different ones, if there are such.
+fn truth_codes(
+    asked: &[BTreeSet<usize>],
+    preferred: Option<(usize, i64)>,
+) -> Option<BTreeMap<usize, i64>> {
+    let mut codes: BTreeMap<usize, i64> = preferred.into_iter().collect();
+    let mut todo: Vec<usize> = asked.iter().flatten().copied().rev().collect();
+    todo.extend(preferred.map(|(place, _)| place));
+    while let Some(place) = todo.pop() {
+        let code = *codes.entry(place).or_insert(1);
+        for open in asked.iter().filter(|open| open.contains(&place)) {
+            if open.len() > 2 {
+                return None;
+            }
+            for &other in open.iter().filter(|&&other| other != place) {
+                match codes.get(&other) {
+                    Some(&known) if known == code => return None,
+                    Some(_) => {}
+                    None => {
+                        codes.insert(other, 1 - code);
+                        todo.push(other);
+                    }
+                }
+            }
+        }
+    }
+    codes.retain(|place, _| asked.iter().any(|open| open.contains(place)));
+    Some(codes)
+}

@@ -1,0 +1,295 @@
+//! Loops in the new function.
+//!
+//! A loop that its lanes leave together, by its header's or any other uniform branch, keeps its form. One
+//! that they leave in different rounds is *masked*:
+//!
+//! ```text
+//!             live = true
+//!     round:  split on live: the body, in which all ways end at `merge`; lanes that leave
+//!             the loop set live = false
+//!     merge:  if any lane is live, go to `round`
+//!     after:  go where each lane left to
+//! ```
+//!
+//! Lanes that have left keep the values of their last round: their edge, from `round` to `merge`, sets
+//! nothing.
+//!
+//! A header that only computes, and that lanes may leave by its branch, is run by all lanes in every round
+//! (an *open* header). Its condition is the guard of the body then. For lanes that left by it, it comes to
+//! the same in each later round, so without other exits there is no need to know who is live:
+//!
+//! ```text
+//!     round:  the header; if no lane goes on, go to `after`
+//!             split on the condition: the body
+//!     merge:  go to `round`
+//! ```
+
+use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value};
+use cranelift_codegen::loop_analysis::Loop;
+use cranelift_frontend::Variable;
+
+use super::edges::{Landing, Set};
+use super::{Mask, Scope, Writer};
+use crate::analysis::{LevelId, Node};
+
+/// A header that all lanes run.
+struct OpenHeader {
+    branch: Inst,
+    /// The edge out of the loop: 0 if the condition is true.
+    leaves: usize,
+    /// Whether it is the only way out.
+    only_exit: bool,
+}
+
+impl Writer<'_> {
+    /// A loop that is left by all of its lanes at once.
+    pub(super) fn plain_loop(&mut self, inner: Loop) {
+        let levels = self.facts.flow().levels();
+        let level = levels.of_loop(inner);
+        let header = levels.first_block(Node::Loop(inner));
+        let nodes: Vec<usize> = (0..levels.level(level).nodes.len()).collect();
+        let block = self.entry(header);
+        self.back[header] = Some(block);
+        self.scopes.push(Scope { level, frames: Vec::new(), mask: None });
+        self.nodes(level, &nodes, None);
+        self.scopes.pop();
+        self.b.seal_block(block);
+    }
+
+    /// A loop that runs until none of its lanes is live any more; `node` on `outer` is the loop.
+    pub(super) fn masked_loop(&mut self, outer: LevelId, node: usize, inner: Loop) {
+        let levels = self.facts.flow().levels();
+        let level = levels.of_loop(inner);
+        let header = levels.first_block(Node::Loop(inner));
+        let open = self.open_header(level, header);
+        let needs_live = open.as_ref().is_none_or(|open| !open.only_exit);
+
+        let before = self.entry(header);
+        self.start(before);
+        self.forget(header);
+        let [round, merge, after] = std::array::from_fn(|_| self.b.create_block());
+        let live = needs_live.then(|| self.b.declare_var(I8));
+        if let Some(live) = live {
+            let yes = self.b.ins().iconst(I8, 1);
+            self.b.def_var(live, yes);
+        }
+        let exit = self.exit_variable(inner, open.as_ref());
+        self.b.ins().jump(round, &[]);
+        self.b.switch_to_block(round);
+
+        let mask = Mask { live, exit, merge, open_header: open.is_some() };
+        self.scopes.push(Scope { level, frames: Vec::new(), mask: Some(mask) });
+        let passed = match open {
+            Some(open) => self.open_rounds(level, header, &open, mask, after),
+            None => {
+                self.closed_rounds(level, header, mask, round, after);
+                Vec::new()
+            }
+        };
+        self.scopes.pop();
+        self.b.seal_block(round);
+        self.start(after);
+        for (variable, value) in passed {
+            self.b.def_var(variable, value);
+        }
+        self.dispatch(outer, node, inner, header, exit);
+    }
+
+    /// The rounds of a loop in which only live lanes run the header.
+    fn closed_rounds(
+        &mut self,
+        level: LevelId,
+        header: Block,
+        mask: Mask,
+        round: Block,
+        after: Block,
+    ) {
+        let live = mask.live.expect("without an open header it is asked who is live");
+        let body = self.b.create_block();
+        let is_live = self.b.use_var(live);
+        let branch = self.b.ins().brif(is_live, body, &[], mask.merge, &[]);
+        self.split(branch, Some(mask.merge));
+        self.blocks[header] = Some(body);
+        let count = self.facts.flow().levels().level(level).nodes.len();
+        self.nodes(level, &(0..count).collect::<Vec<_>>(), None);
+        self.start(mask.merge);
+        let is_live = self.b.use_var(live);
+        let any = self.any(is_live);
+        self.b.ins().brif(any, round, &[], after, &[]);
+    }
+
+    /// The rounds of a loop in which all lanes run the header. Returns what is set where the loop is
+    /// left for good.
+    fn open_rounds(
+        &mut self,
+        level: LevelId,
+        header: Block,
+        open: &OpenHeader,
+        mask: Mask,
+        after: Block,
+    ) -> Vec<(Variable, Value)> {
+        let round = self.b.current_block().expect("the builder stands where a round begins");
+        self.body(header);
+        let InstructionData::Brif { arg, blocks, .. } = self.old.dfg.insts[open.branch] else {
+            unreachable!("an open header ends in a branch");
+        };
+        self.b.set_srcloc(self.old.srcloc(open.branch));
+        let condition = self.value(arg);
+        let mut goes_on = self.truth(condition);
+        if open.leaves == 0 {
+            goes_on = self.not(goes_on);
+        }
+        let leaving = self.edge(header, &blocks[open.leaves]);
+        let mut passed = Vec::new();
+        if open.only_exit {
+            for &(variable, set, _) in &leaving.sets {
+                if let Set::Old(value) = set {
+                    passed.push((variable, self.value(value)));
+                }
+            }
+        }
+        if let Some(live) = mask.live {
+            let is_live = self.b.use_var(live);
+            goes_on = self.b.ins().band(is_live, goes_on);
+            self.b.def_var(live, goes_on);
+        }
+        let any = self.any(goes_on);
+        let guard = self.b.create_block();
+        self.b.ins().brif(any, guard, &[], after, &[]);
+        self.start(guard);
+        let staying = self.edge(header, &blocks[1 - open.leaves]);
+        let skipping = Landing { block: mask.merge, sets: Vec::new() };
+        self.joins.insert((level, 0), mask.merge);
+        self.branch(goes_on, staying, skipping, Some((level, 0)));
+        let region = self.regions.innermost(level, 0);
+        let count = self.facts.flow().levels().level(level).nodes.len();
+        self.nodes(level, &(1..count).collect::<Vec<_>>(), region);
+        self.start(mask.merge);
+        self.b.ins().jump(round, &[]);
+        passed
+    }
+
+    /// Whether all lanes can run the header in every round.
+    fn open_header(&self, level: LevelId, header: Block) -> Option<OpenHeader> {
+        let (old, flow) = (self.old, self.facts.flow());
+        let branch = old.layout.last_inst(header).filter(|_| self.is_brif(header))?;
+        let region = self.regions.get(self.regions.innermost(level, 0)?);
+        let own = region.nested && region.branches == [0] && region.end == self.end_of(level);
+        let computes = old.layout.block_insts(header).filter(|&inst| inst != branch).all(|inst| {
+            let opcode = old.dfg.insts[inst].opcode();
+            let effect = opcode.can_trap() || opcode.other_side_effects() || opcode.is_call();
+            !effect && !opcode.can_load() && !opcode.can_store()
+        });
+        if !own || !computes || self.verbatim > 0 {
+            return None;
+        }
+        let levels = flow.levels();
+        let InstructionData::Brif { blocks, .. } = old.dfg.insts[branch] else { return None };
+        let pool = &old.dfg.value_lists;
+        let leaves = |target: Block| levels.node_at(level, target).is_none();
+        let [on_true, on_false] = blocks.map(|call| leaves(call.block(pool)));
+        let side = match (on_true, on_false) {
+            (true, false) => 0,
+            (false, true) => 1,
+            _ => return None,
+        };
+        let (exit, stays) = (blocks[side].block(pool), blocks[1 - side].block(pool));
+        let doomed = |block| !flow.post_dominators().reaches_return(block);
+        if stays == header || (doomed(exit) && !doomed(header)) {
+            return None;
+        }
+        let ways_out = flow.blocks().filter(|&block| levels.node_at(level, block).is_some());
+        let ways_out = ways_out.flat_map(|block| flow.successors(block));
+        let ways_out = ways_out.filter(|&to| leaves(to) && (doomed(header) || !doomed(to))).count();
+        let only_exit = ways_out == 1;
+        // What the edge passes is set by each lane once, when it leaves.
+        let passes = blocks[side].len(pool) > 0;
+        (only_exit || !passes).then_some(OpenHeader { branch, leaves: side, only_exit })
+    }
+
+    /// The variable that says by which of several exits a lane left; at first, by the header's.
+    fn exit_variable(&mut self, inner: Loop, open: Option<&OpenHeader>) -> Option<Variable> {
+        let exits = self.facts.flow().levels().exits(inner);
+        if exits.len() < 2 {
+            return None;
+        }
+        let ty = exit_type(exits.len());
+        let variable = self.b.declare_var(ty);
+        let by_header = open.and_then(|open| {
+            let InstructionData::Brif { blocks, .. } = self.old.dfg.insts[open.branch] else {
+                return None;
+            };
+            let target = blocks[open.leaves].block(&self.old.dfg.value_lists);
+            exits.iter().position(|&exit| exit == target)
+        });
+        let first = match by_header {
+            Some(number) => self.b.ins().iconst(ty, number as i64),
+            None => self.undef(ty),
+        };
+        self.b.def_var(variable, first);
+        Some(variable)
+    }
+
+    /// What says that a lane left by the exit with this number.
+    pub(super) fn exit_number(&self, inner: Loop, number: i64) -> Set {
+        Set::Number(exit_type(self.facts.flow().levels().exits(inner).len()), number)
+    }
+
+    /// Sends each lane where it left to.
+    fn dispatch(
+        &mut self,
+        outer: LevelId,
+        node: usize,
+        inner: Loop,
+        header: Block,
+        exit: Option<Variable>,
+    ) {
+        let exits = self.facts.flow().levels().exits(inner).to_vec();
+        let mut landings: Vec<Landing> =
+            exits.iter().map(|&target| self.land(header, target)).collect();
+        let Some(variable) = exit else {
+            let landing = landings.pop().expect("a masked loop is left somewhere");
+            return self.jump(landing);
+        };
+        let left_by = self.b.use_var(variable);
+        if let [_, _] = landings[..] {
+            let (second, first) = (landings.pop(), landings.pop());
+            let [first, second] = [first, second].map(|landing| landing.expect("there are two"));
+            return self.branch(left_by, second, first, Some((outer, node)));
+        }
+        let mut number = landings.len() as i64 - 1;
+        let mut rest = landings.pop().expect("there are more than two");
+        // From the last to the first: what cannot be merged needs blocks of its own.
+        let mut chain = Vec::new();
+        for landing in landings.into_iter().rev() {
+            number -= 1;
+            if landing.block == rest.block && chain.is_empty() {
+                let wanted = self.b.ins().iconst(I32, number);
+                let here = self.b.ins().icmp(
+                    cranelift_codegen::ir::condcodes::IntCC::Equal,
+                    left_by,
+                    wanted,
+                );
+                rest = self.merge(here, &landing, &rest);
+            } else {
+                chain.push((number, landing));
+            }
+        }
+        for (number, landing) in chain.into_iter().rev() {
+            let wanted = self.b.ins().iconst(I32, number);
+            let here =
+                self.b.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, left_by, wanted);
+            let next = self.b.create_block();
+            let other = Landing { block: next, sets: Vec::new() };
+            self.branch(here, landing, other, None);
+            self.start(next);
+        }
+        self.jump(rest);
+    }
+}
+
+/// Of two exits, a truth value says which.
+fn exit_type(exits: usize) -> Type {
+    if exits == 2 { I8 } else { I32 }
+}

@@ -1,0 +1,329 @@
+//! Rebuilds a function so that split and join suffice for every divergent branch that is left.
+//!
+//! The function is written anew, block after block, through cranelift-frontend, which repairs SSA form:
+//! every value that lives across blocks is a variable (Braun et al., CC 2013). What is where in the new
+//! function:
+//!
+//! * a [nested](super::regions::Region::nested) region stays as it is, with a join block where its ways
+//!   end;
+//! * a *linear* region becomes a sequence of its parts in topological order. A variable says where each
+//!   lane is to go on; a guard in front of each part lets those in that are to run it (Moll and Hack,
+//!   "Partial control-flow linearization", PLDI 2018). Nested regions in it are one part;
+//! * a *predicated* region is copied as it is, for if-conversion later;
+//! * a loop that lanes leave in different rounds is *masked*: it runs until no lane is live ([`loops`]).
+//!
+//! Uniform branches and loops stay as they are, also within regions.
+//!
+//! The facts about the old function say which branches diverge; nothing is analysed anew. Assumes
+//! canonical control flow ([`canonicalize`](super::canonicalize)). The result has all blocks of the old
+//! function, with their instructions in order, and further blocks around them.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, Layout, Opcode, Type, Value};
+use cranelift_codegen::settings;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use hashbrown::{HashMap, HashSet};
+
+use super::regions::{RegionId, Regions};
+use super::{Decisions, Plan, PredicatedRegion, Split, Technique};
+use crate::analysis::{LevelId, Node, Uniformity};
+use crate::intrinsic::Intrinsic;
+
+mod edges;
+mod linear;
+mod loops;
+mod values;
+
+use edges::Codes;
+
+/// The function with managed divergence, and how its branches are executed.
+pub(crate) fn structurize(
+    old: &Function,
+    facts: &Uniformity,
+    regions: &Regions,
+    decisions: &Decisions,
+) -> (Function, Plan) {
+    let mut func = old.clone();
+    func.layout = Layout::new();
+    let mut context = FunctionBuilderContext::new();
+    let mut writer = Writer {
+        old,
+        facts,
+        regions,
+        decisions,
+        b: FunctionBuilder::new(&mut func, &mut context),
+        blocks: SecondaryMap::new(),
+        variables: SecondaryMap::new(),
+        escapes: SecondaryMap::new(),
+        here: HashMap::new(),
+        constants: HashMap::new(),
+        undefs: Vec::new(),
+        scopes: Vec::new(),
+        joins: HashMap::new(),
+        resets: SecondaryMap::new(),
+        back: SecondaryMap::new(),
+        verbatim: 0,
+        predicated: Vec::new(),
+        plan: Plan::default(),
+    };
+    writer.function();
+    let Writer { mut plan, predicated, .. } = writer;
+    plan.predicated =
+        predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
+    (without_constant_parameters(func), plan)
+}
+
+/// Drops block parameters for which all edges pass the same value.
+fn without_constant_parameters(func: Function) -> Function {
+    let mut context = Context::for_function(func);
+    context.compute_cfg();
+    context.compute_domtree();
+    let flags = settings::Flags::new(settings::builder());
+    context.remove_constant_phis(&flags).expect("the verifier is not asked");
+    context.func.dfg.resolve_all_aliases();
+    context.func
+}
+
+/// The blocks between `head` and `end`, in topological order.
+fn predicated_region(func: &Function, head: Block, end: Block) -> PredicatedRegion {
+    let mut order = Vec::new();
+    let mut seen: HashSet<Block> = HashSet::from([head, end]);
+    let mut stack = vec![(head, func.block_successors(head).collect::<Vec<_>>())];
+    while let Some((block, rest)) = stack.last_mut() {
+        match rest.pop() {
+            Some(next) if seen.insert(next) => {
+                stack.push((next, func.block_successors(next).collect()));
+            }
+            Some(_) => {}
+            None => {
+                order.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    order.pop();
+    order.reverse();
+    PredicatedRegion { head, blocks: order, end }
+}
+
+/// What surrounds the code that is being written, on one level.
+struct Scope {
+    level: LevelId,
+    /// From the outside to the inside.
+    frames: Vec<Frame>,
+    /// Set in a masked loop.
+    mask: Option<Mask>,
+}
+
+/// What edges that leave a part of a level do instead.
+enum Frame {
+    /// Those to `end` go to `block`.
+    End { end: usize, block: Block },
+    /// Those that leave `members` say where they want to go, and go to `next`; except for those to
+    /// `direct`.
+    Part { members: Vec<usize>, codes: Codes, next: Block, direct: Option<usize> },
+}
+
+/// A masked loop. All edges that end a round go to `merge`.
+#[derive(Clone, Copy)]
+struct Mask {
+    /// Whether the lane goes on, if there is a variable for that.
+    live: Option<Variable>,
+    /// Which of several exits the lane left by.
+    exit: Option<Variable>,
+    merge: Block,
+    /// Whether lanes that are not live run the header, too.
+    open_header: bool,
+}
+
+struct Writer<'a> {
+    old: &'a Function,
+    facts: &'a Uniformity,
+    regions: &'a Regions,
+    decisions: &'a Decisions,
+    b: FunctionBuilder<'a>,
+    /// Where edges to an old block lead.
+    blocks: SecondaryMap<Block, Option<Block>>,
+    /// For values that are used in other blocks than their own.
+    variables: SecondaryMap<Value, Option<Variable>>,
+    /// Values that are used outside of the loop of their definition.
+    escapes: SecondaryMap<Value, bool>,
+    /// What the values of the current old block have become.
+    here: HashMap<Value, Value>,
+    /// Constants of the current new block.
+    constants: HashMap<(Block, Value), Value>,
+    /// A value that nobody looks at, for each type.
+    undefs: Vec<(Type, Value)>,
+    /// The innermost level is the last.
+    scopes: Vec<Scope>,
+    /// Where the lanes meet that a node parts.
+    joins: HashMap<(LevelId, usize), Block>,
+    /// Variables of which nothing is known any more where a block begins.
+    resets: SecondaryMap<Block, Vec<(Variable, Type)>>,
+    /// Where edges back to a header lead, in loops that are not masked.
+    back: SecondaryMap<Block, Option<Block>>,
+    /// Whether the code belongs to a region that is copied as it is.
+    verbatim: usize,
+    /// Heads and ends of the predicated regions.
+    predicated: Vec<(Block, Block)>,
+    plan: Plan,
+}
+
+impl Writer<'_> {
+    fn function(&mut self) {
+        self.find_variables();
+        for block in self.facts.flow().blocks() {
+            self.blocks[block] = Some(self.b.create_block());
+        }
+        for level in [LevelId::LIVE, LevelId::DOOMED] {
+            self.scopes.push(Scope { level, frames: Vec::new(), mask: None });
+            let nodes = self.facts.flow().levels().level(level).nodes.len();
+            self.nodes(level, &(0..nodes).collect::<Vec<_>>(), None);
+            self.scopes.pop();
+        }
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("code is written on some level")
+    }
+
+    /// The new block that stands for an old one, to those who come from elsewhere.
+    fn entry(&self, block: Block) -> Block {
+        self.blocks[block].expect("what can be reached has a block")
+    }
+
+    /// Where a node begins.
+    fn node_entry(&self, level: LevelId, node: usize) -> Block {
+        let levels = self.facts.flow().levels();
+        self.entry(levels.first_block(levels.level(level).nodes[node]))
+    }
+
+    /// Goes on in `block`, of which all predecessors are there.
+    fn start(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+        self.b.seal_block(block);
+    }
+
+    /// Writes these nodes, which are those of the region `within`, or some of it.
+    fn nodes(&mut self, level: LevelId, nodes: &[usize], within: Option<RegionId>) {
+        for &node in nodes {
+            let inner = self.regions.outermost(level, node, within);
+            match inner.filter(|_| self.verbatim == 0) {
+                Some(inner) if self.regions.get(inner).head == node => self.region(inner),
+                Some(_) => {}
+                None => self.node(level, node),
+            }
+        }
+    }
+
+    fn region(&mut self, id: RegionId) {
+        let regions = self.regions;
+        let region = regions.get(id);
+        let (level, end) = (region.level, region.end);
+        let open = level == LevelId::DOOMED && end == self.end_of(level);
+        match self.decisions.technique(regions, id) {
+            // Nobody comes back.
+            Technique::SplitJoin if open => self.node(level, region.head),
+            Technique::SplitJoin => {
+                let join = self.b.create_block();
+                self.joins.insert((level, region.head), join);
+                self.scope().frames.push(Frame::End { end, block: join });
+                self.nodes(level, &region.nodes, Some(id));
+                self.scope().frames.pop();
+                self.start(join);
+                self.jump_to_node(level, end);
+            }
+            Technique::Predicate => {
+                let after = self.b.create_block();
+                self.scope().frames.push(Frame::End { end, block: after });
+                self.verbatim += 1;
+                self.nodes(level, &region.nodes, Some(id));
+                self.verbatim -= 1;
+                self.scope().frames.pop();
+                let head = self.node_entry(level, region.head);
+                self.predicated.push((head, after));
+                self.start(after);
+                self.jump_to_node(level, end);
+            }
+            Technique::Linear => self.linear(id),
+        }
+    }
+
+    fn end_of(&self, level: LevelId) -> usize {
+        self.facts.flow().levels().level(level).end()
+    }
+
+    fn node(&mut self, level: LevelId, node: usize) {
+        match self.facts.flow().levels().level(level).nodes[node] {
+            Node::Block(block) => {
+                match self.back[block] {
+                    // It is entered from behind, too: its predecessors are known later.
+                    Some(header) => self.b.switch_to_block(header),
+                    None => self.start(self.entry(block)),
+                }
+                self.block(level, node, block);
+            }
+            Node::Loop(inner) if self.regions.is_masked(inner) => {
+                self.masked_loop(level, node, inner);
+            }
+            Node::Loop(inner) => self.plain_loop(inner),
+        }
+    }
+
+    /// Writes an old block where the builder stands.
+    fn block(&mut self, level: LevelId, node: usize, block: Block) {
+        self.body(block);
+        self.terminator(level, node, block);
+    }
+
+    /// What an old block has before its terminator.
+    fn body(&mut self, block: Block) {
+        self.here.clear();
+        if self.old.layout.entry_block() == Some(block) {
+            self.function_parameters(block);
+        }
+        self.forget(block);
+        let old = self.old;
+        for inst in old.layout.block_insts(block) {
+            if !old.dfg.insts[inst].opcode().is_terminator() {
+                self.copy(inst);
+            }
+        }
+    }
+
+    /// Nothing is known any more of the variables that are reset where `block` begins.
+    fn forget(&mut self, block: Block) {
+        for (variable, ty) in std::mem::take(&mut self.resets[block]) {
+            let undef = self.undef(ty);
+            self.b.def_var(variable, undef);
+        }
+    }
+
+    /// Records that the branch just written is a split.
+    fn split(&mut self, branch: cranelift_codegen::ir::Inst, join: Option<Block>) {
+        self.plan.add(Split { branch, join });
+    }
+
+    /// Whether a lane's way behind a node depends on the lane.
+    fn parts(&self, level: LevelId, node: usize) -> bool {
+        let innermost = self.regions.innermost(level, node);
+        innermost.is_some_and(|id| self.regions.get(id).branches.contains(&node))
+    }
+
+    /// Code for the types that structurization itself needs, besides those of the variables.
+    const OWN_TYPES: [Type; 2] = [I8, I32];
+
+    fn any(&mut self, condition: Value) -> Value {
+        let callee = Intrinsic::Any.declare(self.b.func, I8);
+        let call = self.b.ins().call(callee, &[condition]);
+        self.b.func.dfg.first_result(call)
+    }
+
+    /// Whether an old block ends in a branch.
+    fn is_brif(&self, block: Block) -> bool {
+        let last = self.old.layout.last_inst(block);
+        last.is_some_and(|inst| self.old.dfg.insts[inst].opcode() == Opcode::Brif)
+    }
+}

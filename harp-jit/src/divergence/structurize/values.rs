@@ -1,0 +1,205 @@
+//! Values of the old function in the new one.
+
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::{
+    Block, Inst, InstBuilder, InstBuilderBase, InstructionData, Opcode, Type, Value, ValueDef,
+};
+use cranelift_frontend::Variable;
+use hashbrown::HashSet;
+
+use super::Writer;
+use crate::intrinsic::Intrinsic;
+
+impl Writer<'_> {
+    /// Gives a variable to every value that is used in another block, and to all block parameters.
+    pub(super) fn find_variables(&mut self) {
+        let (old, facts) = (self.old, self.facts);
+        let mut across = HashSet::new();
+        for block in facts.flow().blocks() {
+            for inst in old.layout.block_insts(block) {
+                for value in old.dfg.inst_values(inst) {
+                    let value = old.dfg.resolve_aliases(value);
+                    let home = self.home(value);
+                    if home != block {
+                        across.insert(value);
+                        self.escapes[value] |= facts.flow().leaves_loop(home, block);
+                    }
+                }
+            }
+        }
+        let entry = old.layout.entry_block();
+        for block in facts.flow().blocks() {
+            let params = old.dfg.block_params(block).iter().copied();
+            let params = params.filter(|param| Some(block) != entry || across.contains(param));
+            let insts = old.layout.block_insts(block);
+            let results = insts.flat_map(|inst| old.dfg.inst_results(inst)).copied();
+            let results =
+                results.filter(|&result| across.contains(&result) && !self.is_constant(result));
+            for value in params.chain(results).collect::<Vec<_>>() {
+                self.variables[value] = Some(self.b.declare_var(old.dfg.value_type(value)));
+            }
+        }
+    }
+
+    /// The block of a value's definition.
+    fn home(&self, value: Value) -> Block {
+        let block = match self.old.dfg.value_def(value) {
+            ValueDef::Result(inst, _) => self.old.layout.inst_block(inst),
+            ValueDef::Param(block, _) => Some(block),
+            ValueDef::Union(..) => None,
+        };
+        block.expect("the mid-end leaves values with one definition")
+    }
+
+    /// The variables of what is defined in a block.
+    pub(super) fn variables_of(&self, block: Block) -> Vec<(Value, Variable)> {
+        let params = self.old.dfg.block_params(block).iter();
+        let insts = self.old.layout.block_insts(block);
+        let results = insts.flat_map(|inst| self.old.dfg.inst_results(inst));
+        let with_variable = |&value: &Value| Some((value, self.variables[value]?));
+        params.chain(results).filter_map(with_variable).collect()
+    }
+
+    /// Numbers are made anew where they are used.
+    fn is_constant(&self, value: Value) -> bool {
+        let Some(inst) = self.old.dfg.value_def(value).inst() else { return false };
+        matches!(
+            self.old.dfg.insts[inst].opcode(),
+            Opcode::Iconst | Opcode::F32const | Opcode::F64const
+        )
+    }
+
+    /// The parameters of the function, and first definitions for all variables.
+    pub(super) fn function_parameters(&mut self, entry: Block) {
+        let here = self.b.current_block().expect("the builder stands in the entry");
+        let mut types: Vec<Type> = Self::OWN_TYPES.to_vec();
+        let variables: Vec<(Variable, Type)> = (self.variables.iter())
+            .filter_map(|(value, &variable)| Some((variable?, self.old.dfg.value_type(value))))
+            .collect();
+        types.extend(variables.iter().map(|&(_, ty)| ty));
+        for &param in self.old.dfg.block_params(entry) {
+            let new = self.b.append_block_param(here, self.old.dfg.value_type(param));
+            self.here.insert(param, new);
+        }
+        for ty in types {
+            if !self.undefs.iter().any(|&(known, _)| known == ty) {
+                let callee = Intrinsic::Undef.declare(self.b.func, ty);
+                let call = self.b.ins().call(callee, &[]);
+                let undef = self.b.func.dfg.first_result(call);
+                self.undefs.push((ty, undef));
+            }
+        }
+        for (variable, ty) in variables {
+            let undef = self.undef(ty);
+            self.b.def_var(variable, undef);
+        }
+        for &param in self.old.dfg.block_params(entry) {
+            if let Some(variable) = self.variables[param] {
+                self.b.def_var(variable, self.here[&param]);
+            }
+        }
+    }
+
+    /// A value of this type that nobody looks at.
+    pub(super) fn undef(&self, ty: Type) -> Value {
+        let known = self.undefs.iter().find(|&&(known, _)| known == ty);
+        known.expect("there is one for the type of every variable").1
+    }
+
+    /// Copies an instruction that is no terminator.
+    pub(super) fn copy(&mut self, inst: Inst) {
+        let old = self.old;
+        if let [result] = *old.dfg.inst_results(inst)
+            && self.is_constant(result)
+        {
+            return;
+        }
+        let new = self.build(inst);
+        let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
+        for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
+            self.here.insert(before, after);
+            if let Some(variable) = self.variables[before] {
+                self.b.def_var(variable, after);
+            }
+        }
+    }
+
+    /// Writes an instruction without block arguments with the values as they are here.
+    pub(super) fn build(&mut self, inst: Inst) -> Inst {
+        let args: Vec<Value> = self.old.dfg.inst_args(inst).to_vec();
+        let args: Vec<Value> = args.into_iter().map(|arg| self.value(arg)).collect();
+        self.b.set_srcloc(self.old.srcloc(inst));
+        // The new function began as a copy of the old one, so it knows the instruction.
+        let dfg = &mut self.b.func.dfg;
+        let ty = dfg.ctrl_typevar(inst);
+        let mut data: InstructionData = dfg.insts[inst].deep_clone(&mut dfg.value_lists);
+        let mut args = args.into_iter();
+        data.map_values(
+            &mut dfg.value_lists,
+            &mut dfg.jump_tables,
+            &mut dfg.exception_tables,
+            |_| args.next().expect("a value for each operand"),
+        );
+        self.b.ins().build(data, ty).0
+    }
+
+    /// What an old value is where the builder stands.
+    pub(super) fn value(&mut self, value: Value) -> Value {
+        let value = self.old.dfg.resolve_aliases(value);
+        if let Some(&new) = self.here.get(&value) {
+            return new;
+        }
+        if self.is_constant(value) {
+            return self.constant(value);
+        }
+        let variable = self.variables[value].expect("what is used elsewhere has a variable");
+        self.b.use_var(variable)
+    }
+
+    fn constant(&mut self, value: Value) -> Value {
+        let here = self.b.current_block().expect("code is written in some block");
+        if let Some(&known) = self.constants.get(&(here, value)) {
+            return known;
+        }
+        let inst = self.old.dfg.value_def(value).inst().expect("a constant is computed");
+        let place = self.b.srcloc();
+        let new = self.build(inst);
+        self.b.set_srcloc(place);
+        let new = self.b.func.dfg.first_result(new);
+        self.constants.insert((here, value), new);
+        new
+    }
+
+    /// A new condition as 0 or 1.
+    pub(super) fn truth(&mut self, condition: Value) -> Value {
+        if self.comparison(condition).is_some() {
+            return condition;
+        }
+        let ty = self.b.func.dfg.value_type(condition);
+        let zero = self.b.ins().iconst(ty, 0);
+        self.b.ins().icmp(IntCC::NotEqual, condition, zero)
+    }
+
+    /// The negation of a truth value.
+    pub(super) fn not(&mut self, truth: Value) -> Value {
+        if let Some(InstructionData::IntCompare { args, cond, .. }) = self.comparison(truth)
+            && matches!(cond, IntCC::Equal | IntCC::NotEqual)
+        {
+            return self.b.ins().icmp(cond.complement(), args[0], args[1]);
+        }
+        let one = self.b.ins().iconst(I8, 1);
+        self.b.ins().bxor(truth, one)
+    }
+
+    fn comparison(&self, value: Value) -> Option<InstructionData> {
+        let dfg = &self.b.func.dfg;
+        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
+        match dfg.insts[inst] {
+            data @ (InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. }) => {
+                Some(data)
+            }
+            _ => None,
+        }
+    }
+}
