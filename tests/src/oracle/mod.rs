@@ -83,6 +83,12 @@ pub enum OracleError {
         /// The instruction.
         inst: String,
     },
+    /// An access that is said to be aligned and is not, which may do anything.
+    #[error("`{inst}` is not aligned")]
+    Misaligned {
+        /// The instruction.
+        inst: String,
+    },
     /// A work-item does not end.
     #[error("a work-item took more than {FUEL} steps")]
     OutOfFuel,
@@ -210,11 +216,13 @@ impl<'a> Item<'a> {
             InstructionData::Call { .. } => self.intrinsic(inst, values())?,
             InstructionData::Load { opcode, offset, .. } => {
                 let address = self.address(&values()[0], offset.into());
+                self.check_alignment(inst, address)?;
                 self.load(memory, opcode, ty, address)
             }
             InstructionData::Store { opcode, offset, .. } => {
                 let values = values();
                 let address = self.address(&values[1], offset.into());
+                self.check_alignment(inst, address)?;
                 self.store(memory, opcode, &values[0], address)
             }
             InstructionData::LoadNoOffset { .. }
@@ -319,6 +327,22 @@ impl<'a> Item<'a> {
             Some(()) => Done::Results(Vec::new()),
             None => Done::Stop(Stop::BadAddress),
         }
+    }
+
+    /// An access that is said to be aligned is that to its size; a large one to the word.
+    fn check_alignment(&self, inst: Inst, address: u64) -> Result<(), OracleError> {
+        let data = self.func.dfg.insts[inst];
+        let aligned = data.memflags_data(&self.func.dfg).is_some_and(|flags| flags.aligned());
+        let size = match data.opcode() {
+            Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
+            Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
+            Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
+            _ => self.func.dfg.ctrl_typevar(inst).bytes(),
+        };
+        if aligned && address % u64::from(size.min(self.word.bytes().into())) != 0 {
+            return Err(OracleError::Misaligned { inst: self.text(inst) });
+        }
+        Ok(())
     }
 
     fn address(&self, base: &DataValue, offset: i64) -> u64 {
