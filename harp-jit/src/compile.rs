@@ -5,19 +5,21 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
+use harp_isa::abi::KernelEntry;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
+use crate::checker::Entry;
 use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::CompiledFunction;
+use crate::function::{self, CompiledFunction, Skeleton};
 use crate::kernel::{CompileStats, Kernel};
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VCode};
+use crate::vcode::{MInst, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -216,7 +218,8 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let emitted = emit::emit(&vcode, &allocated, arch, lane_stack(&vcode, unit), &unchecked_stack)
+    let stack = lane_stack(&vcode, unit);
+    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -224,7 +227,24 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(&plan, &vcode, &allocated)
     };
-    Ok(compiled(unit, vcode, emitted, stats))
+    let compiled = compiled(unit, vcode, emitted, stats);
+    if options.verify {
+        check_code(&compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
+/// not matter, so it is placed alone.
+fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
+    let name = compiled.name();
+    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    placed.iter().try_for_each(|code| {
+        code.check().map_err(|error| CompileError::Internal {
+            stage: "the check of the machine code",
+            message: format!("`{name}`: {error}\n{}", code.disassembly()),
+        })
+    })
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
@@ -401,6 +421,7 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
     CompiledFunction {
         name: unit.name.to_owned(),
         arch: unit.arch,
@@ -411,5 +432,23 @@ fn compiled(
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
         stats,
+        skeleton,
+    }
+}
+
+/// What the checker is told besides notes on instructions.
+fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let uniform = match unit.entry {
+        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Function => Vec::new(),
+    };
+    Skeleton {
+        entry: Entry {
+            single_lane: unit.options.execution == Execution::SingleLane,
+            uniform,
+            ..emitted.entry.clone()
+        },
+        successors: vcode.blocks.iter().map(successors).collect(),
     }
 }

@@ -4,7 +4,9 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
+use crate::checker::{self, Bytes, CodeError, Entry, Record};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -26,6 +28,16 @@ pub struct CompiledFunction {
     pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
+    /// What the checker is told, if it is to check the function.
+    pub(crate) skeleton: Option<Skeleton>,
+}
+
+/// What the checker is told about a function wherever it lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Skeleton {
+    pub(crate) entry: Entry,
+    /// The successors of each block.
+    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
 }
 
 impl CompiledFunction {
@@ -73,6 +85,11 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
+            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+                entry,
+                successors,
+                notes: placed.notes,
+            }),
         }
     }
 }
@@ -109,6 +126,8 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
+    /// What the checker is told, if it is to check the code.
+    record: Option<Record>,
 }
 
 impl FunctionCode {
@@ -120,6 +139,32 @@ impl FunctionCode {
     /// The machine code, with placeholders where the linker fills addresses in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Proves that lanes keep together as they must: see [`CodeError`] for what is checked. Nothing is
+    /// if the function was compiled without [`CompileOptions::verify`](crate::CompileOptions::verify),
+    /// which checks it by itself.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be proved first.
+    pub fn check(&self) -> Result<(), CodeError> {
+        let Some(record) = &self.record else { return Ok(()) };
+        let linked: Vec<u32> =
+            self.references.iter().map(|reference| reference.byte_offset as u32).collect();
+        let code = Bytes {
+            arch: self.arch,
+            bytes: &self.bytes,
+            literals: &self.literals,
+            linked: &linked,
+        };
+        checker::check(code, record)
+    }
+
+    /// The same function with other bytes, as many as it had.
+    pub(crate) fn with_bytes(&self, bytes: &[u8]) -> Option<FunctionCode> {
+        let same = bytes.len() == self.bytes.len();
+        same.then(|| FunctionCode { bytes: bytes.to_vec(), ..self.clone() })
     }
 
     /// Where in the source the instruction at a byte offset was built; none if it belongs to no

@@ -5,6 +5,7 @@ use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
 
 use crate::builder::{KernelSource, ParamType};
+use crate::checker::CodeError;
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::source::SourcePlace;
@@ -111,6 +112,27 @@ impl Kernel {
     /// The machine code.
     pub fn code(&self) -> &[u8] {
         self.entry.code()
+    }
+
+    /// Proves that lanes keep together as they must, in the kernel and in what came with it: see
+    /// [`FunctionCode::check`].
+    ///
+    /// # Errors
+    ///
+    /// What cannot be proved first.
+    pub fn check(&self) -> Result<(), CodeError> {
+        self.entry.check()?;
+        self.functions.iter().try_for_each(FunctionCode::check)
+    }
+
+    /// The kernel with other machine code in place of its own, for tests of what finds broken code. None
+    /// if it is not as long.
+    pub fn with_code(&self, code: &[u8]) -> Option<Kernel> {
+        let entry = self.entry.with_bytes(code)?;
+        let mut kernel = self.clone();
+        let chunks = entry.chunks(Linked::Global);
+        kernel.object.chunks.splice(..chunks.len(), chunks);
+        Some(Kernel { entry, ..kernel })
     }
 
     /// The size of the stack that each lane needs, lane control block included: a power of two.

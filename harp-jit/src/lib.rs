@@ -12,6 +12,7 @@
 //!   -> VCode, virtual registers              isel       ISLE rules
 //!   -> VCode, physical registers             regalloc   regalloc2, two register classes
 //!   -> machine code                          emit       harp-isa encodes
+//!   -> the same, proved                      checker    splits, joins, guards, what is uniform
 //! ```
 //!
 //! Each stage states in its module what it assumes and what it guarantees; in debug builds, or with
@@ -63,6 +64,7 @@ mod abi;
 mod analysis;
 mod branches;
 mod builder;
+mod checker;
 mod compile;
 mod divergence;
 mod emit;
@@ -85,6 +87,7 @@ pub use abi::{CallLayout, WordPlace};
 pub use builder::{
     BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
 };
+pub use checker::{CodeError, CodeFault};
 pub use compile::{
     CompileOptions, CompileStages, DivergenceStrategy, Execution, OptLevel, compile_function,
     compile_stages,

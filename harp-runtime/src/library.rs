@@ -142,9 +142,8 @@ pub(crate) fn assemble(arch: ArchId, walk: Walk, reach: Reach) -> Object {
 fn groups() -> String {
     let places = [("X", "%sp, #0"), ("Y", "%fp, L_Y"), ("Z", "%fp, L_Z")];
     places.into_iter().fold(GROUPS.to_owned(), |text, (dimension, place)| {
-        let steps = DIMENSION
-            .replace("POSITION_DIM", place)
-            .replace("_DIM", &format!("_{dimension}"));
+        let steps =
+            DIMENSION.replace("POSITION_DIM", place).replace("_DIM", &format!("_{dimension}"));
         text.replace(&format!("DIMENSION_{dimension}\n"), &steps)
     })
 }

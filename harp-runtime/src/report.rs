@@ -108,8 +108,17 @@ mod tests {
         let work_items = |grid| {
             let (stats, time) = (Stats::default(), Duration::ZERO);
             let (kernel, arch) = (String::new(), ArchId::HARP32);
-            Report { kernel, arch, cores: 1, grid, group: None, stats, image_time: time, run_time: time }
-                .work_items()
+            Report {
+                kernel,
+                arch,
+                cores: 1,
+                grid,
+                group: None,
+                stats,
+                image_time: time,
+                run_time: time,
+            }
+            .work_items()
         };
         assert_eq!(work_items([2, 3, 5]), 30);
         assert_eq!(work_items([u64::MAX, u64::MAX, 0]), 0);

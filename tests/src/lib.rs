@@ -4,6 +4,7 @@ pub mod base_forms;
 pub mod functions;
 pub mod fuzzing;
 pub mod generate;
+pub mod harpbench;
 pub mod kernels;
 pub mod oracle;
 pub mod quality;

@@ -205,36 +205,3 @@ fn an_explicit_trap_in_some_lanes() {
         assert_eq!((trap.trap.warp, trap.trap.lanes), (0, 0b1000));
     });
 }
-
-/// What is not compiled yet is refused with the instruction and its place.
-#[test]
-fn a_divergent_loop_is_refused() {
-    each_arch(|arch| {
-        let mut source = KernelSource::new("divergent_loop", arch);
-        let mut b = KernelBuilder::new(&mut source);
-        let word = b.word_int();
-        let (i, zero) = (b.global_id(0), b.ins().iconst(word, 0));
-        let left = b.declare_var(word);
-        b.def_var(left, i);
-        let line = line!() + 1;
-        b.while_loop(
-            |b| {
-                let left = b.use_var(left);
-                b.ins().icmp(IntCC::NotEqual, left, zero)
-            },
-            |b| {
-                let now = b.use_var(left);
-                let less = b.ins().iadd_imm_s(now, -1);
-                b.def_var(left, less);
-            },
-        );
-        b.return_();
-        b.finalize().unwrap();
-        let error = source.compile(&CompileOptions::default()).unwrap_err();
-        let CompileError::Unsupported { inst, block, place, .. } = &error else {
-            panic!("{error}")
-        };
-        assert!(inst.starts_with("brif") && block.starts_with("block"), "{error}");
-        assert_eq!(place.as_ref().map(|place| place.line), Some(line), "{error}");
-    });
-}

@@ -221,6 +221,8 @@ impl Solver<'_> {
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             return match intrinsic.variation() {
                 Variation::Divergent => Some(Cause::Intrinsic(intrinsic)),
+                // Lanes can have voted in different rounds.
+                Variation::UniformInMask if self.irreducible => Some(Cause::Irreducible),
                 Variation::UniformInWarp
                 | Variation::UniformInMask
                 | Variation::AssumedUniform

@@ -29,8 +29,8 @@ mod prologue;
 mod tests;
 
 pub use error::{BuildError, BuildErrorKind};
-pub use kernel_source::KernelSource;
 use kernel_source::GroupUse;
+pub use kernel_source::KernelSource;
 pub use param::ParamType;
 
 use prologue::Prologue;

@@ -13,7 +13,7 @@ use cranelift_interpreter::step::ControlFlow;
 use harp_isa::ArchId;
 
 use super::{BuildErrorKind, KernelBuilder, KernelSource, ParamType};
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Dimension, Intrinsic};
 
 const ARCHS: [ArchId; 2] = [ArchId::HARP32, ArchId::HARP64];
 
@@ -110,7 +110,7 @@ fn ids_are_asked_for_once_and_at_the_top() {
     let entry = func.layout.entry_block().unwrap();
     let calls: Vec<_> =
         func.layout.block_insts(entry).filter_map(|inst| Intrinsic::of_call(func, inst)).collect();
-    let position = Intrinsic::global_id(1).unwrap();
+    let position = Intrinsic::GlobalId(Dimension::Y);
     assert_eq!(calls, [position, Intrinsic::LaneId, Intrinsic::WarpId, Intrinsic::CoreId]);
     assert_eq!(source.to_string().matches("call ").count(), 4);
 }

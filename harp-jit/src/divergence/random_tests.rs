@@ -205,7 +205,6 @@ fn build(bytes: &[u8], fill: impl FnOnce(&mut Generator<'_>, &mut KernelBuilder<
 /// What random programs came to.
 #[derive(Debug, Default)]
 struct Outcomes {
-    refused: usize,
     uniform: usize,
     parted: usize,
 }
@@ -226,9 +225,8 @@ fn random_programs(
         context.eliminate_unreachable_code(&flags).unwrap();
         let mut outcomes = outcomes.borrow_mut();
         match runs(&context.func) {
-            Err(_) => outcomes.refused += 1,
-            Ok((_, 0)) => outcomes.uniform += 1,
-            Ok(_) => outcomes.parted += 1,
+            (_, 0) => outcomes.uniform += 1,
+            _ => outcomes.parted += 1,
         }
         Ok(())
     };
@@ -247,12 +245,12 @@ fn random_structured_programs_run_as_each_lane_alone() {
         b.return_();
     });
     assert!(outcomes.parted > 60, "{outcomes:?}");
-    assert!(outcomes.refused > 5 && outcomes.uniform > 5, "{outcomes:?}");
+    assert!(outcomes.uniform > 5, "{outcomes:?}");
 }
 
 #[test]
-fn random_graphs_run_as_each_lane_alone_or_are_refused() {
+fn random_graphs_run_as_each_lane_alone() {
     let outcomes = random_programs(1500, |generator, b| generator.graph(b, 9));
     assert!(outcomes.parted > 60, "{outcomes:?}");
-    assert!(outcomes.refused > 60 && outcomes.uniform > 5, "{outcomes:?}");
+    assert!(outcomes.uniform > 5, "{outcomes:?}");
 }

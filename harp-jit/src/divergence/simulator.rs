@@ -8,7 +8,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode, Value};
 
 use super::Plan;
-use crate::analysis::Uniformity;
 use crate::intrinsic::Intrinsic;
 
 /// What one lane did: its calls of `%emit`, and whether it trapped.
@@ -34,7 +33,7 @@ struct Entry {
 
 pub(super) struct Warp<'a> {
     func: &'a Function,
-    plan: Option<(&'a Plan, &'a Uniformity)>,
+    plan: Option<&'a Plan>,
     ids: Vec<i32>,
     values: Vec<SecondaryMap<Value, i32>>,
     active: Vec<usize>,
@@ -46,11 +45,7 @@ pub(super) struct Warp<'a> {
 
 impl<'a> Warp<'a> {
     /// A warp of lanes with these numbers.
-    pub(super) fn new(
-        func: &'a Function,
-        plan: Option<(&'a Plan, &'a Uniformity)>,
-        ids: Vec<i32>,
-    ) -> Self {
+    pub(super) fn new(func: &'a Function, plan: Option<&'a Plan>, ids: Vec<i32>) -> Self {
         let lanes = ids.len();
         Warp {
             func,
@@ -72,7 +67,7 @@ impl<'a> Warp<'a> {
         }
         while fuel > 0 {
             fuel -= 1;
-            if self.plan.is_some_and(|(plan, _)| plan.is_join(block)) {
+            if self.plan.is_some_and(|plan| plan.is_join(block)) {
                 // The parameters were passed before: registers stay when lanes change.
                 let entry = self.stack.pop().expect("join on an empty stack");
                 self.active = entry.lanes;
@@ -101,17 +96,10 @@ impl<'a> Warp<'a> {
         self.values[lane][self.func.dfg.resolve_aliases(value)]
     }
 
-    /// Sets a value in the active lanes, and checks that it is uniform if it was said to be.
+    /// Sets a value in the active lanes.
     fn set(&mut self, value: Value, of_lane: impl Fn(usize) -> i32) {
-        let new: Vec<i32> = self.active.iter().map(|&lane| of_lane(lane)).collect();
-        if let Some((_, facts)) = self.plan
-            && facts.divergence(self.func, value).is_none()
-        {
-            let equal = new.windows(2).all(|pair| pair[0] == pair[1]);
-            assert!(equal, "{value} is not uniform: {new:?}\n{}", self.func.display());
-        }
-        for (&lane, new) in self.active.iter().zip(new) {
-            self.values[lane][value] = new;
+        for &lane in &self.active {
+            self.values[lane][value] = of_lane(lane);
         }
     }
 
@@ -123,17 +111,8 @@ impl<'a> Warp<'a> {
         let read: Vec<Vec<i32>> = (0..self.ids.len())
             .map(|lane| args.iter().map(|&arg| self.get(lane, arg)).collect())
             .collect();
-        // Lanes on the two sides of a split pass their arguments to a join at different times, so
-        // what is uniform there is looked at where the join's parameters are passed on.
-        let joins = self.plan.is_some_and(|(plan, _)| plan.is_join(target));
         for (index, &param) in self.func.dfg.block_params(target).iter().enumerate() {
-            if joins {
-                for &lane in &self.active {
-                    self.values[lane][param] = read[lane][index];
-                }
-            } else {
-                self.set(param, |lane| read[lane][index]);
-            }
+            self.set(param, |lane| read[lane][index]);
         }
         target
     }
@@ -152,6 +131,12 @@ impl<'a> Warp<'a> {
                     binary(opcode, columns[lane][0], columns[lane][1])
                 });
             }
+            InstructionData::Ternary { opcode: Opcode::Select, args } => {
+                let columns = self.columns(&args);
+                self.set(result.unwrap(), |lane| {
+                    columns[lane][if columns[lane][0] == 0 { 2 } else { 1 }]
+                });
+            }
             InstructionData::IntCompare { cond, args: [x, y], .. } => {
                 let columns = self.columns(&[x, y]);
                 self.set(result.unwrap(), |lane| compare(cond, columns[lane][0], columns[lane][1]));
@@ -161,6 +146,16 @@ impl<'a> Warp<'a> {
                 match Intrinsic::of_call(func, inst) {
                     Some(Intrinsic::LaneId) => self.set(result.unwrap(), |lane| ids[lane]),
                     Some(Intrinsic::WarpId) => self.set(result.unwrap(), |_| 3),
+                    Some(Intrinsic::Undef) => self.set(result.unwrap(), |lane| 1000 + ids[lane]),
+                    Some(Intrinsic::Any) => {
+                        let any = self.active.iter().any(|&lane| self.get(lane, args[0]) != 0);
+                        self.set(result.unwrap(), |_| i32::from(any));
+                    }
+                    Some(Intrinsic::OfSomeLane) => {
+                        let last = *self.active.last().expect("a lane is active");
+                        let value = self.get(last, args[0]);
+                        self.set(result.unwrap(), |_| value);
+                    }
                     _ => {
                         for lane in self.active.clone() {
                             let value = self.get(lane, args[0]);
@@ -198,7 +193,7 @@ impl<'a> Warp<'a> {
         let (yes, no): (Vec<_>, Vec<_>) =
             self.active.iter().partition(|&&lane| self.get(lane, arg) != 0);
         let unanimous = yes.is_empty() || no.is_empty();
-        if self.plan.is_some_and(|(plan, _)| plan.is_split(inst)) {
+        if self.plan.is_some_and(|plan| plan.is_split(inst)) {
             self.stack.push(Entry { side: None, lanes: self.active.clone() });
             if !unanimous {
                 self.parted += 1;

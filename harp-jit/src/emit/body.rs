@@ -9,6 +9,7 @@ use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
 use super::code::ends_flow;
+use crate::checker::Note;
 use crate::vcode::{FarCall, Symbol};
 
 /// A piece of code.
@@ -54,6 +55,8 @@ pub(crate) struct Body {
     pub(super) places: Vec<SourceLoc>,
     /// The codes of the items that are `trap`s, ascending.
     pub(super) traps: Vec<(usize, TrapCode)>,
+    /// A note on each item, if they were taken; none on jumps of islands.
+    pub(super) notes: Vec<Option<Note>>,
 }
 
 impl Body {
@@ -194,6 +197,10 @@ impl Islands {
             }
             result.items.push(item);
             result.places.push(body.places[index]);
+            if let Some(note) = body.notes.get(index) {
+                result.notes.resize(result.items.len() - 1, None);
+                result.notes.push(note.clone());
+            }
         }
         moved[body.items.len()] = result.items.len();
         for (index, hop) in hops {
@@ -282,6 +289,7 @@ mod tests {
                 places: vec![SourceLoc::default(); items.len()],
                 items,
                 traps: Vec::new(),
+                notes: Vec::new(),
             };
             let mut after = body.clone();
             after.insert_islands(|_| 4, 256);

@@ -8,9 +8,10 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 
 use super::Label;
 use super::body::{Body, Item};
+use crate::checker::{Name, Note, Role};
 use crate::vcode::{FarCall, Symbol};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CodeBuffer {
     /// Jumps name blocks here, by their index.
     items: Vec<Item>,
@@ -19,16 +20,51 @@ pub(super) struct CodeBuffer {
     /// The index of the first item of each block.
     starts: Vec<usize>,
     place: SourceLoc,
+    /// A note on each item, if they are wanted.
+    notes: Option<Vec<Note>>,
+    /// The block that items are put in.
+    block: Label,
+    /// What the next item is there for.
+    role: Option<Role>,
 }
 
 impl CodeBuffer {
-    pub(super) fn new(blocks: usize) -> CodeBuffer {
-        CodeBuffer { starts: vec![0; blocks], ..CodeBuffer::default() }
+    pub(super) fn new(blocks: usize, recording: bool) -> CodeBuffer {
+        CodeBuffer {
+            items: Vec::new(),
+            places: Vec::new(),
+            traps: Vec::new(),
+            starts: vec![0; blocks],
+            place: SourceLoc::default(),
+            notes: recording.then(Vec::new),
+            block: Label::new(0),
+            role: None,
+        }
+    }
+
+    /// Whether notes are taken for the checker.
+    pub(super) fn is_recording(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// What the next item is there for, if it is more than a part of something.
+    pub(super) fn set_role(&mut self, role: Role) {
+        self.role = Some(role);
+    }
+
+    /// The last item computes this predicate.
+    pub(super) fn defines(&mut self, name: Name) {
+        if let Some(Note { role: Role::Part { defines, .. }, .. }) =
+            self.notes.as_mut().and_then(|notes| notes.last_mut())
+        {
+            *defines = Some(name);
+        }
     }
 
     /// The next item begins block `label`.
     pub(super) fn bind(&mut self, label: Label) {
         self.starts[label.index()] = self.items.len();
+        self.block = label;
     }
 
     /// What follows was built there.
@@ -65,6 +101,13 @@ impl CodeBuffer {
     }
 
     fn item(&mut self, item: Item) {
+        let role = self.role.take().unwrap_or(Role::Part { guard: None, defines: None });
+        if let Some(notes) = &mut self.notes {
+            let start = self.starts[self.block.index()];
+            let block = u32::try_from(self.block.index()).expect("blocks have numbers of 32 bits");
+            let position = u32::try_from(self.items.len() - start).expect("code ends before 2^32");
+            notes.push(Note { block, position, role });
+        }
         self.items.push(item);
         self.places.push(self.place);
     }
@@ -72,6 +115,12 @@ impl CodeBuffer {
     /// Whether control never reaches the next item from this one.
     fn ends_flow(&self, index: usize) -> bool {
         self.items[index].ends_flow()
+    }
+
+    /// Whether the item is the branch of a split, which stays even if both sides are the same.
+    fn is_split(&self, index: usize) -> bool {
+        let before = index.checked_sub(1).map(|before| &self.items[before]);
+        matches!(before, Some(Item::Plain(Instruction { op: Op::Split {}, .. })))
     }
 
     /// Where a jump to each block ends up: past items that are left out and through blocks that only
@@ -119,7 +168,9 @@ impl CodeBuffer {
         // The first item at or behind the next one that stays.
         let mut kept = self.items.len();
         for index in (0..self.items.len()).rev() {
-            if let Item::Jump { target, .. } = self.items[index] {
+            if let Item::Jump { target, .. } = self.items[index]
+                && !self.is_split(index)
+            {
                 let destination = destinations[target];
                 removed[index] |= destination > index && destination <= kept;
             }
@@ -142,6 +193,9 @@ impl CodeBuffer {
             if !removed[index] {
                 body.items.push(*item);
                 body.places.push(self.places[index]);
+                if let Some(notes) = &self.notes {
+                    body.notes.push(Some(notes[index].clone()));
+                }
             }
         }
         moved.push(body.items.len());

@@ -16,6 +16,8 @@
 //! Everything is addressed from the stack pointer, which does not move between prolog and epilog, so no
 //! frame pointer is needed. A function that needs nothing of it has no frame and no prolog.
 
+use std::ops::Range;
+
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
@@ -129,6 +131,23 @@ impl Frame {
     /// The offset from the stack pointer of the place `offset` among the stack slots, in bytes.
     pub(super) fn stack_slot_offset(&self, offset: i64) -> i64 {
         self.spill_offset(self.spills + self.saved.len() as u32).wrapping_add(offset)
+    }
+
+    /// The bytes of spill slots and saved registers, counted from the stack pointer at the entry.
+    pub(super) fn private(&self) -> Vec<Range<i64>> {
+        let base = -self.bytes().cast_signed();
+        let saved = u32::try_from(self.saved.len()).expect("registers have numbers of 8 bits");
+        let kept = base + self.spill_offset(0)..base + self.spill_offset(self.spills + saved);
+        let link = -self.return_address_depth();
+        let link = link..link + self.word_bytes().cast_signed();
+        if self.saves_return_address { vec![kept, link] } else { vec![kept] }
+    }
+
+    /// Where the prolog keeps registers for a moment, counted likewise.
+    pub(super) fn scratch(&self) -> Range<i64> {
+        let word = self.word_bytes().cast_signed();
+        let near = self.return_address_depth().min(stack_reserve_bytes(self.word).into());
+        -near - word..0
     }
 
     /// The offset of an argument or result from the stack pointer, in bytes.

@@ -5,11 +5,12 @@
 //! scratch register; a function that needs it saves it first.
 
 use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
-use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred};
+use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
+use crate::checker::{Claims, Entry, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
-use crate::regalloc::{Allocated, Location, Step};
-use crate::vcode::{BlockId, Callee, MInst, MOperand, VCode};
+use crate::regalloc::{Access, Allocated, Location, Step};
+use crate::vcode::{BlockId, Callee, Fixed, MInst, MOperand, Reg, VCode};
 
 mod body;
 mod code;
@@ -35,6 +36,8 @@ pub(crate) struct Emitted {
     pub(crate) stack: StackUse,
     /// The size of the stacks that it runs on.
     pub(crate) lane_stack_bytes: u64,
+    /// What the function finds at its entry, for the checker; what lanes agree on is left open.
+    pub(crate) entry: Entry,
 }
 
 /// What a function takes of the stack.
@@ -104,6 +107,7 @@ pub(crate) fn emit(
     arch: ArchId,
     lane_stack: LaneStack,
     unchecked_stack: &dyn Fn(&str) -> Option<u64>,
+    recording: bool,
 ) -> Result<Emitted, EmitError> {
     let frame = Frame::new(vcode, allocated, arch);
     let reserve = u64::from(stack_reserve_bytes(arch.word()));
@@ -132,7 +136,8 @@ pub(crate) fn emit(
         lane_stack_log2: stack_bytes.trailing_zeros(),
         checks_stack: checks,
         word: arch.word(),
-        code: CodeBuffer::new(vcode.blocks.len()),
+        code: CodeBuffer::new(vcode.blocks.len(), recording),
+        named: Vec::new(),
         frame,
     };
     for id in layout::order(vcode) {
@@ -152,7 +157,18 @@ pub(crate) fn emit(
             }
         }
     }
-    Ok(Emitted { body: emitter.code.finish(), stack, lane_stack_bytes: stack_bytes })
+    let arguments = vcode.insts.iter().find_map(|inst| match inst {
+        MInst::Args { defs } => Some(defs.iter().map(|&(_, reg)| reg).collect()),
+        _ => None,
+    });
+    let entry = Entry {
+        arguments: arguments.unwrap_or_default(),
+        lane_stack_log2: stack_bytes.trailing_zeros(),
+        private: emitter.frame.private(),
+        scratch: emitter.frame.scratch(),
+        ..Entry::default()
+    };
+    Ok(Emitted { body: emitter.code.finish(), stack, lane_stack_bytes: stack_bytes, entry })
 }
 
 /// The frame and the deepest of the functions that are called from it or in its place; none if
@@ -191,6 +207,9 @@ struct Emitter<'a> {
     lane_stack_log2: u32,
     checks_stack: bool,
     code: CodeBuffer,
+    /// The predicates that the current instruction reads, with the numbers of their virtual registers,
+    /// if notes are taken.
+    named: Vec<(Pred, Name)>,
 }
 
 impl Emitter<'_> {
@@ -199,6 +218,7 @@ impl Emitter<'_> {
     }
 
     fn guarded(&mut self, guard: Pred, op: Op) {
+        self.note_guard(guard);
         self.code.push(Instruction::new(op).guarded_by(guard));
     }
 
@@ -209,7 +229,29 @@ impl Emitter<'_> {
         }
     }
 
+    /// The next item is guarded by a predicate that the current instruction reads, or by another.
+    fn note_guard(&mut self, guard: Pred) {
+        let guard = self.named.iter().find(|&&(reg, _)| reg == guard).map(|&(_, name)| name);
+        self.code.set_role(Role::Part { guard, defines: None });
+    }
+
+    /// Emits an instruction, with notes on it if they are taken.
     fn inst(&mut self, index: usize) {
+        if !self.code.is_recording() {
+            return self.emit_inst(index);
+        }
+        let uses = self.allocated.predicates(index, Access::Use);
+        self.named = uses.collect();
+        self.emit_inst(index);
+        self.named.clear();
+        if !matches!(self.vcode.insts[index], MInst::Op { .. })
+            && let Some((_, name)) = self.allocated.predicates(index, Access::Def).next()
+        {
+            self.code.defines(name);
+        }
+    }
+
+    fn emit_inst(&mut self, index: usize) {
         let mut regs = self.allocated.operands(index);
         let mut gpr = || expect_gpr(regs.next());
         match &self.vcode.insts[index] {
@@ -263,6 +305,7 @@ impl Emitter<'_> {
                 if *split {
                     self.guarded(condition, Op::Split {});
                 }
+                self.note_guard(condition);
                 self.code.jump(Some(condition), *taken);
                 self.code.jump(None, *not_taken);
             }
@@ -278,7 +321,12 @@ impl Emitter<'_> {
                 let dst = gpr();
                 self.code.address(dst, *symbol);
             }
-            MInst::Call { callee, popped, .. } => {
+            MInst::Call { callee, popped, args, results } => {
+                self.code.set_role(Role::Call {
+                    hands: fixed(args),
+                    returns: fixed(results),
+                    popped: i64::from(*popped) * i64::from(self.word.bytes()),
+                });
                 match *callee {
                     Callee::Symbol { symbol, far } => self.code.call(symbol, far),
                     Callee::Register(_) => {
@@ -289,16 +337,18 @@ impl Emitter<'_> {
                 }
                 self.move_stack_pointer(-i64::from(*popped) * i64::from(self.word.bytes()));
             }
-            MInst::TailCall { callee, target, shift, .. } => {
+            MInst::TailCall { callee, target, shift, args } => {
                 self.epilog(shift * i64::from(self.word.bytes()));
+                self.code.set_role(Role::Leave { hands: fixed(args) });
                 match *callee {
                     Callee::Symbol { symbol, .. } => self.code.tail_jump(symbol, *target),
                     Callee::Register(_) => self.op(Op::Jmpr { target: *target }),
                 }
             }
-            MInst::Ret { .. } => {
+            MInst::Ret { results } => {
                 let popped = i64::from(self.vcode.frame.popped_words);
                 self.epilog(popped * i64::from(self.word.bytes()));
+                self.code.set_role(Role::Leave { hands: fixed(results) });
                 self.op(Op::Jmpr { target: self.roles.return_address() });
             }
         }
@@ -344,7 +394,44 @@ impl Emitter<'_> {
         }
         let op = Op::from_operands(opcode, &operands)
             .expect("instruction selection fills operands to the table's description");
+        if self.code.is_recording() {
+            let selected = self.selected(&self.vcode.insts[index]);
+            self.code.set_role(Role::Selected(selected));
+        }
         self.code.push(Instruction { guard, op });
+    }
+
+    /// What the checker is told about a machine instruction.
+    fn selected(&self, inst: &MInst) -> Selected {
+        let MInst::Op { opcode, guard, operands } = inst else {
+            unreachable!("only machine instructions are told about")
+        };
+        let is_pred = |reg: &Reg| reg.class() == RegClass::Pred;
+        let name = |reg: Reg| reg.index() as Name;
+        let predicates = operands.iter().filter_map(|operand| match *operand {
+            MOperand::Def(reg) if is_pred(&reg) => Some(Named::Def(name(reg))),
+            MOperand::Use(reg) if is_pred(&reg) => Some(Named::Use(name(reg))),
+            MOperand::Mod { old, new } if is_pred(&new) => {
+                Some(Named::Mod { old: name(old), new: name(new) })
+            }
+            _ => None,
+        });
+        let defined = operands.iter().find_map(|operand| match *operand {
+            MOperand::Def(reg) => Some(reg),
+            _ => None,
+        });
+        let promises = &self.vcode.promises;
+        let claims = Claims {
+            read_only: defined.is_some_and(|reg| promises.read_only.contains(&reg)),
+            uniform: defined.is_some_and(|reg| promises.uniform.contains(&reg)),
+            old_is_dead: guard.is_some() && defined.is_some(),
+        };
+        Selected {
+            opcode: *opcode,
+            guard: guard.map(name),
+            predicates: predicates.collect(),
+            claims,
+        }
     }
 
     /// Loads a word of the lane control block, which lies at the base of the lane's stack: the
@@ -355,6 +442,11 @@ impl Emitter<'_> {
         self.op(Op::Shli { dst, src: dst, imm: bits });
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
+}
+
+/// The registers that the calling convention wants.
+fn fixed(fixed: &Fixed) -> Regs {
+    fixed.iter().map(|&(_, reg)| reg).collect()
 }
 
 fn expect_gpr(location: Option<Location>) -> Gpr {

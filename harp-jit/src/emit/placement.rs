@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 
 use super::EmitError;
 use super::body::{Body, Item};
+use crate::checker::{Note, Role};
 use crate::vcode::{FarCall, Symbol};
 
 /// A jump that does not reach its target.
@@ -66,6 +67,8 @@ pub(crate) struct Placed {
     pub(crate) places: Vec<(u32, SourceLoc)>,
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
+    /// Notes for the checker by offset, ascending, if they were taken.
+    pub(crate) notes: Vec<(u32, Note)>,
 }
 
 /// Encodes functions that will lie next to each other in this order.
@@ -185,9 +188,10 @@ impl Forms {
         for (item, &near) in body.items.iter().zip(near) {
             offsets.push(offsets[offsets.len() - 1] + self.size(item, near));
         }
-        let mut out = Encoder { forms: self, symbols, placed: Placed::default() };
+        let mut out = Encoder { forms: self, symbols, placed: Placed::default(), note: None };
         for (index, item) in body.items.iter().enumerate() {
             debug_assert_eq!(out.placed.bytes.len(), offsets[index]);
+            out.note = body.notes.get(index).and_then(Option::as_ref);
             let place = body.places[index];
             if out.placed.places.last().is_none_or(|&(_, last)| last != place) {
                 out.placed.places.push((offsets[index] as u32, place));
@@ -232,10 +236,25 @@ struct Encoder<'a> {
     forms: Forms,
     symbols: &'a [String],
     placed: Placed,
+    /// The note on the item that is encoded.
+    note: Option<&'a Note>,
 }
 
 impl Encoder<'_> {
+    /// An instruction before or behind the one that an item is there for.
+    fn part(&mut self, instruction: Instruction) -> Result<(), EmitError> {
+        let role = Role::Part { guard: None, defines: None };
+        let note = self.note.map(|note| Note { role, ..note.clone() });
+        self.encode(instruction, note)
+    }
+
     fn instruction(&mut self, instruction: Instruction) -> Result<(), EmitError> {
+        self.encode(instruction, self.note.cloned())
+    }
+
+    fn encode(&mut self, instruction: Instruction, note: Option<Note>) -> Result<(), EmitError> {
+        let at = self.placed.bytes.len() as u32;
+        self.placed.notes.extend(note.map(|note| (at, note)));
         harp_isa::encode(&instruction, self.forms.arch, &mut self.placed.bytes)
             .map_err(EmitError::Encode)
     }
@@ -269,10 +288,10 @@ impl Encoder<'_> {
             FarCall::Kept { register, word } => {
                 // The function that is called preserves the address in it; here the value returns.
                 let offset = i64::from(word) * i64::from(self.forms.arch.word().bytes());
-                self.instruction(Instruction::new(Op::St { value: register, base, offset }))?;
+                self.part(Instruction::new(Op::St { value: register, base, offset }))?;
                 self.literal(register, symbol)?;
                 self.instruction(Instruction::new(Op::Jalr { link, target: register }))?;
-                self.instruction(Instruction::new(Op::Ld { dst: register, base, offset }))
+                self.part(Instruction::new(Op::Ld { dst: register, base, offset }))
             }
         }
     }
@@ -280,12 +299,12 @@ impl Encoder<'_> {
     /// `dst` = the address of `symbol`, read from a word that is skipped.
     fn literal(&mut self, dst: Gpr, symbol: Symbol) -> Result<(), EmitError> {
         let word = self.forms.arch.word().bytes();
-        self.instruction(Instruction::new(Op::Jali { link: dst, rel: word.into() }))?;
+        self.part(Instruction::new(Op::Jali { link: dst, rel: word.into() }))?;
         let at = self.placed.bytes.len();
         let name = self.symbols[symbol.index()].as_str();
         self.placed.references.push(Reference::from_word(name, at as u64, self.forms.arch));
         self.placed.literals.push(at as u32);
         self.placed.bytes.extend(std::iter::repeat_n(0, word.into()));
-        self.instruction(Instruction::new(Op::Ld { dst, base: dst, offset: 0 }))
+        self.part(Instruction::new(Op::Ld { dst, base: dst, offset: 0 }))
     }
 }

@@ -55,8 +55,8 @@ impl Lower<'_> {
                 depth > 0 && args.iter().all(|&arg| self.is_bool(arg, depth - 1))
             }
             InstructionData::Call { .. } => {
-                let intrinsic = Intrinsic::of_call(self.func, inst);
-                matches!(intrinsic, Some(Intrinsic::Any | Intrinsic::All | Intrinsic::Undef))
+                let known = Intrinsic::of_call(self.func, inst);
+                matches!(known, Some(Intrinsic::Any | Intrinsic::All | Intrinsic::Undef))
             }
             _ => false,
         }

@@ -168,6 +168,7 @@ impl<'a> Lower<'a> {
                 self.terminator(current, clif, plan, order, block)?;
             } else if self.is_wanted(current) {
                 self.inst(current, clif)?;
+                self.promise(current);
             }
             self.flush(func.srcloc(current));
             inst = func.layout.prev_inst(current);
@@ -365,7 +366,10 @@ impl<'a> Lower<'a> {
             Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
             Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
             Intrinsic::Undef => self.undef(RegClass::Gpr),
-            Intrinsic::AssumeUniform => self.value_gpr(self.func.dfg.inst_args(inst)[0]),
+            Intrinsic::AssumeUniform => {
+                let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
+                self.promised_uniform(given)
+            }
             Intrinsic::Any => {
                 let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
                 let any = self.any(operand);
@@ -383,6 +387,35 @@ impl<'a> Lower<'a> {
         };
         self.define_gpr(value, reg);
         Ok(())
+    }
+
+    /// A copy that is uniform, if the promise holds. Without a copy the promise would be one about the
+    /// original everywhere.
+    fn promised_uniform(&mut self, given: Reg) -> Reg {
+        if self.execution == Execution::SingleLane {
+            return given;
+        }
+        let copy = self.vcode.new_reg(RegClass::Gpr);
+        let operands = [MOperand::Def(copy), MOperand::Use(given), MOperand::Imm(0)];
+        self.emit_op(harp_isa::Opcode::Ori, operands);
+        self.vcode.promises.uniform.insert(copy);
+        copy
+    }
+
+    /// Keeps what the flags of an access to memory say.
+    fn promise(&mut self, inst: Inst) {
+        let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
+        if !flags.is_some_and(|flags| flags.readonly()) {
+            return;
+        }
+        for inst in &self.inst_code {
+            if let MInst::Op { opcode, operands, .. } = inst
+                && opcode.flags().contains(harp_isa::OpcodeFlags::LOAD)
+                && let Some(&MOperand::Def(loaded)) = operands.first()
+            {
+                self.vcode.promises.read_only.insert(loaded);
+            }
+        }
     }
 
     /// Whether the truth value holds in any executing lane.

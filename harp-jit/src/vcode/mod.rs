@@ -15,6 +15,7 @@ use std::ops::Range;
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Gpr, Opcode, RegClass};
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 /// A virtual register.
@@ -277,6 +278,18 @@ pub(crate) struct VCode {
     pub(crate) symbols: Vec<String>,
     /// What the instructions want of the frame.
     pub(crate) frame: FrameNeeds,
+    /// What instructions do not show.
+    pub(crate) promises: Promises,
+}
+
+/// What is known about registers that the instructions which define them do not show. The checker of the
+/// finished code relies on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Promises {
+    /// They are loaded from memory that nobody writes during a launch.
+    pub(crate) read_only: HashSet<Reg>,
+    /// The user promised that they are uniform.
+    pub(crate) uniform: HashSet<Reg>,
 }
 
 /// What a function's instructions ask of its frame.

@@ -108,7 +108,8 @@ impl Plan {
     /// A group that reaches beyond the grid is as large as the grid.
     fn deal_groups(&mut self, extent: [u64; 3], arch: ArchId, cores: u64) {
         let count = std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]));
-        let largest: u64 = self.grid.iter().zip(extent).map(|(&all, group)| all.min(group)).product();
+        let largest: u64 =
+            self.grid.iter().zip(extent).map(|(&all, group)| all.min(group)).product();
         let warps = largest.div_ceil(self.lanes);
         self.items = count.iter().product();
         let places = self.items.div_ceil(cores).min(u64::from(arch.warps()) / warps);

@@ -94,7 +94,7 @@ pub const WORKLOADS: [Workload; 3] = [
 ];
 
 /// A parameter that is as wide as an index.
-fn index_type(arch: ArchId) -> ParamType {
+pub(crate) fn index_type(arch: ArchId) -> ParamType {
     match arch.word() {
         WordSize::Four => ParamType::I32,
         WordSize::Eight => ParamType::I64,

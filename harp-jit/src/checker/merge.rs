@@ -1,0 +1,204 @@
+//! What is known where ways meet.
+//!
+//! Two kinds of meeting are different. Where a uniform branch is behind them, all active lanes come the same way
+//! together: what is uniform on each way is uniform. At a join, lanes that went different ways run on
+//! together: a value is uniform only if it was before the split and neither side changed it, or if both
+//! sides leave the same constant, or among lanes that all come from one side.
+//!
+//! Values that meet get a new name, the same for places that hold the same values on every way. A
+//! value that is the same on all ways keeps its name; at a join, only if it existed before the split.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use smallvec::SmallVec;
+
+use super::state::{Fact, Form, Id, Literal, Origin, State, Where};
+
+/// The names of a value on each way.
+type Parts = SmallVec<[Id; 2]>;
+
+/// A value behind the meeting.
+struct Met {
+    id: Id,
+    parts: Parts,
+    /// Whether it is the value that it was before, on all ways.
+    kept: bool,
+}
+
+/// The ways that lead to a join.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sides<'a> {
+    pub(super) sides: [&'a State; 2],
+    /// At the split.
+    pub(super) before: &'a State,
+}
+
+/// What is known at the instruction `at`, where `ways` meet that all active lanes came together.
+pub(super) fn meet(ways: &[&State], at: usize, origin: Origin) -> State {
+    let keeps = |id: Id| !(id.origin == origin && id.at as usize == at);
+    let (mut state, met) = names(ways, at, origin, keeps);
+    let conditions = conditions(ways, &met);
+    for value in &met {
+        let common = common(ways, value, &conditions);
+        let all = |whole: &dyn Fn(&Fact) -> bool| {
+            value.parts.iter().zip(ways).all(|(&part, way)| whole(&way.fact(part)))
+        };
+        let among = |pick: fn(&Fact) -> &Where| {
+            if all(&|fact| *pick(fact) == Where::Everywhere) {
+                return Where::Everywhere;
+            }
+            Where::In(literals_where(&conditions, |condition, truth| {
+                (value.parts.iter().enumerate().zip(ways)).all(|((index, &part), way)| {
+                    let literal = Literal { id: condition.parts[index], truth };
+                    way.covers(pick(&way.fact(part)), literal)
+                })
+            }))
+        };
+        let fact = Fact {
+            uniform: among(|fact| &fact.uniform),
+            defined: among(|fact| &fact.defined),
+            ..common
+        };
+        state.know(value.id, fact);
+    }
+    state
+}
+
+/// What is known at the join `at`, where both sides of a split meet. `inside` tells which values came
+/// to be in the sides.
+pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> State {
+    let ways = sides.sides;
+    let (mut state, met) = names(&ways, at, Origin::Met, |id| !inside(id));
+    let conditions = conditions(&ways, &met);
+    for value in &met {
+        let common = common(&ways, value, &conditions);
+        let facts = [ways[0].fact(value.parts[0]), ways[1].fact(value.parts[1])];
+        let before = sides.before.fact(value.id);
+        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch);
+        let uniform = if constant || (value.kept && before.uniform == Where::Everywhere) {
+            Where::Everywhere
+        } else {
+            let known = value.kept.then_some(&before.uniform);
+            Where::In(literals_where(&conditions, |condition, truth| {
+                uniform_where(sides, &facts, known, condition, truth)
+            }))
+        };
+        let defined = if facts.iter().all(|fact| fact.defined == Where::Everywhere) {
+            Where::Everywhere
+        } else {
+            Where::In(literals_where(&conditions, |condition, truth| {
+                (0..2).all(|side| {
+                    let literal = Literal { id: condition.parts[side], truth };
+                    ways[side].covers(&facts[side].defined, literal)
+                })
+            }))
+        };
+        // How far away the lanes' own addresses are from each other is known only for what no side
+        // changed.
+        let form = match common.form {
+            Form::OnStack if !value.kept => Form::Unknown,
+            form => form,
+        };
+        state.know(value.id, Fact { uniform, defined, form, ..common });
+    }
+    state
+}
+
+/// Whether a value is uniform among the lanes behind a join in which a condition is `truth`.
+fn uniform_where(
+    Sides { sides, before }: Sides<'_>,
+    facts: &[std::rc::Rc<Fact>; 2],
+    known: Option<&Where>,
+    condition: &Met,
+    truth: bool,
+) -> bool {
+    let literal = |side: usize| Literal { id: condition.parts[side], truth };
+    let none = |side: usize| sides[side].settled(literal(side)) == Some(false);
+    // Lanes of one side only, among which it is.
+    let one_side = |side: usize, other: usize| {
+        none(other) && sides[side].covers(&facts[side].uniform, literal(side))
+    };
+    // Neither side changed anything.
+    let unchanged = || {
+        known.is_some_and(|known| {
+            condition.kept && before.covers(known, Literal { id: condition.id, truth })
+        })
+    };
+    one_side(0, 1) || one_side(1, 0) || unchanged()
+}
+
+/// Names for the values in all places behind a meeting.
+fn names(
+    ways: &[&State],
+    at: usize,
+    origin: Origin,
+    keeps: impl Fn(Id) -> bool,
+) -> (State, Vec<Met>) {
+    let mut known: HashMap<Parts, Id> = HashMap::new();
+    let mut met = Vec::new();
+    let mut held = Vec::new();
+    for place in ways[0].places() {
+        let parts: Parts = ways.iter().map(|way| way.held(place)).collect();
+        let id = match known.entry(parts) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let parts = new.key().clone();
+                let kept = parts.iter().all(|&part| part == parts[0]) && keeps(parts[0]);
+                let id = if kept { parts[0] } else { Id::new(origin, at, place) };
+                new.insert(id);
+                met.push(Met { id, parts, kept });
+                id
+            }
+        };
+        held.push(id);
+    }
+    (State::holding(held), met)
+}
+
+/// The values whose truth lanes may be told apart by.
+fn conditions<'a>(ways: &[&State], met: &'a [Met]) -> Vec<&'a Met> {
+    let is_condition = |value: &&Met| {
+        value.parts.iter().zip(ways).all(|(&part, way)| {
+            let fact = way.fact(part);
+            fact.is_truth && fact.defined != Where::NOWHERE
+        })
+    };
+    met.iter().filter(is_condition).collect()
+}
+
+fn literals_where(conditions: &[&Met], holds: impl Fn(&Met, bool) -> bool) -> BTreeSet<Literal> {
+    let literals = conditions.iter().flat_map(|condition| {
+        [false, true].map(|truth| (*condition, Literal { id: condition.id, truth }))
+    });
+    let kept = literals.filter(|(condition, literal)| holds(condition, literal.truth));
+    kept.map(|(_, literal)| literal).collect()
+}
+
+/// What is known of a value lane by lane, whatever way a lane came.
+fn common(ways: &[&State], value: &Met, conditions: &[&Met]) -> Fact {
+    let facts: SmallVec<[_; 2]> =
+        value.parts.iter().zip(ways).map(|(&part, way)| way.fact(part)).collect();
+    let first = facts[0].form;
+    let form = if facts.iter().all(|fact| fact.form == first) { first } else { Form::Unknown };
+    let is_truth = facts.iter().all(|fact| fact.is_truth);
+    let implied = |truth: bool| {
+        let implied = |other: &Met, other_truth: bool| {
+            (ways.iter().enumerate()).all(|(index, way)| {
+                let one = Literal { id: value.parts[index], truth };
+                way.implies(one, Literal { id: other.parts[index], truth: other_truth })
+            })
+        };
+        let mut literals = literals_where(conditions, implied);
+        literals.remove(&Literal { id: value.id, truth });
+        literals
+    };
+    let implies = match form {
+        Form::Unknown if is_truth => [implied(false), implied(true)],
+        _ => Default::default(),
+    };
+    let mut names = facts[0].names.clone();
+    names.retain(|name| facts.iter().all(|fact| fact.names.contains(name)));
+    Fact { form, is_truth, implies, names, ..Fact::unknown() }
+}

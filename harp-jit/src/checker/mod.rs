@@ -1,0 +1,53 @@
+//! A checker of finished machine code.
+//!
+//! It knows instructions, not how they came about: it shares nothing with the analyses, the planner and the
+//! emission whose work it checks. From the bytes of a function, decoded, and a [record](record) of what
+//! machine code cannot show, it proves for all paths that
+//!
+//! * what is pushed on the divergence stack is popped ([`structure`]);
+//! * whatever acts on a warp as a whole, a branch without a split, a jump to an address, a barrier, a
+//!   vote, a trap, finds active lanes that agree on its guard and its target;
+//! * what is written in some lanes only, or in none, is seen in no other: it reaches no store, no address, no
+//!   branch, no vote, no divisor, no call and no result;
+//! * control goes through the blocks that were selected, and guards and predicate operands are the
+//!   predicates that were selected ([`skeleton`], [`transfer`]).
+//!
+//! The proof is an abstract interpretation to a fixpoint, from nothing known to be reached on. Uniformity
+//! is simpler here than before code was generated: active lanes go in lockstep, so what they compute from
+//! equal values by the same instruction is equal, and it is only at a `join` and under guards that lanes with
+//! different pasts come together ([`merge`], [`value`]). There, what is uniform among some lanes only is
+//! followed: lanes that have left a loop keep what they had, and where they are out of the game, which a
+//! predicate says, the others still agree.
+//!
+//! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
+//! with equally high stack pointers, and that functions that are called keep to the convention.
+
+mod code;
+mod error;
+mod merge;
+mod record;
+mod skeleton;
+mod solve;
+mod state;
+mod structure;
+mod transfer;
+mod value;
+
+pub(crate) use code::Bytes;
+pub use error::{CodeError, CodeFault};
+pub(crate) use record::{Claims, Entry, Name, Named, Note, Record, Regs, Role, Selected};
+
+use code::Code;
+use structure::Structure;
+
+/// Checks the code of one function.
+///
+/// # Errors
+///
+/// What cannot be proved, the first in the order of the proof.
+pub(crate) fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
+    let code = Code::decode(bytes, &record.notes)?;
+    let structure = Structure::new(&code)?;
+    skeleton::check(&code, &structure, record)?;
+    solve::check(&code, &structure, record)
+}

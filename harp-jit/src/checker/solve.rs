@@ -1,0 +1,144 @@
+//! The fixpoint, and the check of every instruction against it.
+
+use std::collections::BTreeSet;
+
+use super::code::Code;
+use super::error::{CodeError, CodeFault};
+use super::merge::{self, Sides};
+use super::record::Record;
+use super::state::{Id, Literal, Origin, Places, State};
+use super::structure::{Block, Edge, Structure};
+use super::transfer::Transfer;
+
+/// How often a block may be looked at until its facts settle. They do in a few rounds a loop.
+const VISITS: usize = 1000;
+
+/// Proves that lanes agree where they must and read what was meant.
+pub(super) fn check(
+    code: &Code<'_>,
+    structure: &Structure,
+    record: &Record,
+) -> Result<(), CodeError> {
+    let places = Places::new(&record.entry, code.arch.word().bytes().into());
+    let transfer = Transfer { code, places: &places, entry: &record.entry };
+    let mut solver = Solver { transfer, structure, ends: vec![None; structure.blocks.len()] };
+    solver.solve()?;
+    for (number, block) in structure.blocks.iter().enumerate() {
+        let Some(mut state) = solver.start(number) else { continue };
+        for at in block.first..=block.last {
+            let mut fault = None;
+            transfer.step(&mut state, at, &mut |found| {
+                fault.get_or_insert(found);
+            });
+            if let Some(fault) = fault {
+                return Err(code.error(at, fault));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Solver<'a> {
+    transfer: Transfer<'a>,
+    structure: &'a Structure,
+    /// What is known at the end of each block that was reached so far.
+    ends: Vec<Option<State>>,
+}
+
+impl Solver<'_> {
+    /// Runs all blocks until nothing changes. What is known only ever becomes less, beginning with
+    /// ways that were not reached yet, which say nothing.
+    fn solve(&mut self) -> Result<(), CodeError> {
+        let blocks = &self.structure.blocks;
+        let mut affected: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); blocks.len()];
+        for (number, block) in blocks.iter().enumerate() {
+            for edge in &block.edges {
+                affected[edge.from].insert(number);
+            }
+            if let Some(before) = block.joins.and_then(|branch| self.block_number(branch)) {
+                affected[before].insert(number);
+            }
+        }
+        let mut visits = vec![0; blocks.len()];
+        let mut todo: BTreeSet<usize> = (0..blocks.len().min(1)).collect();
+        while let Some(number) = todo.pop_first() {
+            let block = &blocks[number];
+            visits[number] += 1;
+            if visits[number] > VISITS {
+                return Err(self.transfer.code.error(block.first, CodeFault::Unsettled));
+            }
+            let Some(mut state) = self.start(number) else { continue };
+            for at in block.first..=block.last {
+                self.transfer.step(&mut state, at, &mut |_| {});
+            }
+            if self.ends[number].as_ref() != Some(&state) {
+                self.ends[number] = Some(state);
+                todo.extend(&affected[number]);
+            }
+        }
+        Ok(())
+    }
+
+    fn block_number(&self, at: usize) -> Option<usize> {
+        self.structure.blocks.iter().position(|block| (block.first..=block.last).contains(&at))
+    }
+
+    /// What is known at the beginning of a block; none if no way there was reached yet.
+    fn start(&self, number: usize) -> Option<State> {
+        let block = &self.structure.blocks[number];
+        let mut ways: Vec<(bool, State)> =
+            (block.edges.iter()).filter_map(|edge| Some((edge.side, self.along(edge)?))).collect();
+        if number == 0 {
+            ways.push((false, self.transfer.at_entry()));
+        }
+        match block.joins {
+            None => {
+                let ways: Vec<State> = ways.into_iter().map(|(_, way)| way).collect();
+                meet(ways, block.first, Origin::Met)
+            }
+            Some(branch) => {
+                let (taken, passed): (Vec<_>, Vec<_>) =
+                    ways.into_iter().partition(|&(side, _)| side);
+                let side = |ways: Vec<(bool, State)>, side| {
+                    let ways = ways.into_iter().map(|(_, way)| way).collect();
+                    meet(ways, block.first, Origin::MetOnSide(side))
+                };
+                match (side(passed, false), side(taken, true)) {
+                    (Some(passed), Some(taken)) => self.join(block, branch, [&passed, &taken]),
+                    (one, other) => one.or(other),
+                }
+            }
+        }
+    }
+
+    /// What is known on the way along an edge.
+    fn along(&self, edge: &Edge) -> Option<State> {
+        let mut state = self.ends[edge.from].clone()?;
+        let last = self.structure.blocks[edge.from].last;
+        let guard = self.transfer.code.insts[last].instruction.guard;
+        if let (Some(truth), Some(reg)) = (edge.taken, guard) {
+            let id = state.held(Places::pred(reg));
+            state.assume(Literal { id, truth });
+        }
+        Some(state)
+    }
+
+    fn join(&self, block: &Block, branch: usize, sides: [&State; 2]) -> Option<State> {
+        let before = self.ends[self.block_number(branch)?].as_ref()?;
+        let inside = |id: Id| {
+            let at = id.at as usize;
+            let open = |home: &Block| home.open.iter().any(|open| open.branch == branch);
+            id.origin != Origin::Entry
+                && (at == block.first || self.structure.block_of(at).is_some_and(open))
+        };
+        Some(merge::join(Sides { sides, before }, block.first, inside))
+    }
+}
+
+fn meet(mut ways: Vec<State>, at: usize, origin: Origin) -> Option<State> {
+    match ways.len() {
+        0 => None,
+        1 => ways.pop(),
+        _ => Some(merge::meet(&ways.iter().collect::<Vec<_>>(), at, origin)),
+    }
+}

@@ -1,0 +1,256 @@
+//! Blocks of finished code, and the divergence stack along all paths through them.
+//!
+//! Proves that
+//!
+//! * a split stands right before the branch on its predicate, which nothing else leads to;
+//! * the open splits, and the side of each, are the same on all paths to a block;
+//! * a join closes the innermost open split, always the same one; the other side, if it gets that far,
+//!   stops at the same join;
+//! * no split is open where the function is left.
+
+use hashbrown::HashMap;
+
+use super::code::{Code, Flow};
+use super::error::{CodeError, CodeFault};
+
+/// An open split, named by its branch, with the side that control is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    pub(super) branch: usize,
+    pub(super) taken: bool,
+}
+
+/// A way into a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    /// The block that it comes from.
+    pub(super) from: usize,
+    /// What the guard of that block's branch is, if it ends in one.
+    pub(super) taken: Option<bool>,
+    /// Into a join: the side of the split that ends here.
+    pub(super) side: bool,
+}
+
+/// Instructions that are executed one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// Its instructions.
+    pub(super) first: usize,
+    pub(super) last: usize,
+    pub(super) edges: Vec<Edge>,
+    /// The branch whose split the join at the beginning closes.
+    pub(super) joins: Option<usize>,
+    /// Splits that are open in the block.
+    pub(super) open: Vec<Open>,
+}
+
+/// The blocks of a function.
+#[derive(Debug)]
+pub(super) struct Structure {
+    /// In reverse post-order, so that the entry is the first. Only what is reached.
+    pub(super) blocks: Vec<Block>,
+    /// The block of each instruction that is reached.
+    block_of: Vec<Option<usize>>,
+}
+
+/// Where control goes from an instruction, with what its guard is then.
+fn successors(code: &Code<'_>, at: usize) -> impl Iterator<Item = (usize, Option<bool>)> {
+    let (taken, next) = match code.insts[at].flow {
+        Flow::Branch(target) => (Some(target), Some((at + 1, Some(false)))),
+        Flow::Next | Flow::Call => (None, Some((at + 1, None))),
+        Flow::Jump(target) => (None, Some((target, None))),
+        Flow::Leave | Flow::Stop => (None, None),
+    };
+    let all = taken.map(|target| (target, Some(true))).into_iter().chain(next);
+    all.filter_map(|(target, guard)| Some((code.resolve(target)?, guard)))
+}
+
+impl Structure {
+    /// Finds the blocks of `code` and proves that pushes and pops match.
+    pub(super) fn new(code: &Code<'_>) -> Result<Structure, CodeError> {
+        let Some(entry) = code.resolve(0) else {
+            return Ok(Structure { blocks: Vec::new(), block_of: vec![None; code.insts.len()] });
+        };
+        check_splits(code)?;
+        let mut structure = Structure::find_blocks(code, entry)?;
+        structure.match_splits(code)?;
+        Ok(structure)
+    }
+
+    /// The block of an instruction; none if it is never reached.
+    pub(super) fn block_of(&self, at: usize) -> Option<&Block> {
+        self.block_of[at].map(|block| &self.blocks[block])
+    }
+
+    fn find_blocks(code: &Code<'_>, entry: usize) -> Result<Structure, CodeError> {
+        let mut reached = vec![false; code.insts.len()];
+        let mut leads = vec![false; code.insts.len()];
+        reached[entry] = true;
+        leads[entry] = true;
+        let mut todo = vec![entry];
+        while let Some(at) = todo.pop() {
+            for (to, guard) in successors(code, at) {
+                if code.is_split_branch(to) && at + 1 != to {
+                    return Err(code.error(to, CodeFault::SplitPassedBy));
+                }
+                leads[to] |= guard.is_some() || to != at + 1 || code.is_join(to);
+                if !reached[to] {
+                    reached[to] = true;
+                    todo.push(to);
+                }
+            }
+        }
+        Ok(Structure::order(code, entry, &leads))
+    }
+
+    /// The blocks that begin at `leads`, in reverse post-order.
+    fn order(code: &Code<'_>, entry: usize, leads: &[bool]) -> Structure {
+        let end = |first: usize| {
+            let mut last = first;
+            loop {
+                let mut next = successors(code, last);
+                match (next.next(), next.next()) {
+                    (Some((to, None)), None) if !leads[to] => last = to,
+                    _ => return last,
+                }
+            }
+        };
+        // Post-order, with an explicit stack: functions can be long.
+        let mut number: HashMap<usize, Option<usize>> = HashMap::new();
+        let mut ordered = Vec::new();
+        let mut stack = vec![(entry, end(entry), 0)];
+        number.insert(entry, None);
+        while let Some(&mut (first, last, ref mut next)) = stack.last_mut() {
+            *next += 1;
+            match successors(code, last).nth(*next - 1) {
+                Some((to, _)) => {
+                    if number.insert(to, None).is_none() {
+                        stack.push((to, end(to), 0));
+                    }
+                }
+                None => {
+                    ordered.push((first, last));
+                    stack.pop();
+                }
+            }
+        }
+        ordered.reverse();
+        let mut block_of = vec![None; code.insts.len()];
+        for (block, &(first, last)) in ordered.iter().enumerate() {
+            block_of[first..=last].fill(Some(block));
+        }
+        let empty = |&(first, last): &(usize, usize)| Block {
+            first,
+            last,
+            edges: Vec::new(),
+            joins: None,
+            open: Vec::new(),
+        };
+        let mut blocks: Vec<Block> = ordered.iter().map(empty).collect();
+        for (from, &(_, last)) in ordered.iter().enumerate() {
+            for (to, taken) in successors(code, last) {
+                let to = block_of[to].expect("what is reached is in a block");
+                blocks[to].edges.push(Edge { from, taken, side: false });
+            }
+        }
+        Structure { blocks, block_of }
+    }
+
+    /// Gives every block its open splits.
+    fn match_splits(&mut self, code: &Code<'_>) -> Result<(), CodeError> {
+        let mut known: Vec<Option<Vec<Open>>> = vec![None; self.blocks.len()];
+        let mut joined_at: HashMap<usize, usize> = HashMap::new();
+        known[0] = Some(Vec::new());
+        if code.is_join(self.blocks[0].first) {
+            return Err(code.error(self.blocks[0].first, CodeFault::NothingToJoin));
+        }
+        let mut todo = vec![0];
+        while let Some(from) = todo.pop() {
+            let open = known[from].clone().expect("only known blocks are visited");
+            let last = self.blocks[from].last;
+            if code.insts[last].flow == Flow::Leave && !open.is_empty() {
+                return Err(code.error(last, CodeFault::OpenAtEnd { open: open.len() }));
+            }
+            let out: Vec<_> = successors(code, last).collect();
+            for (first, taken) in out {
+                let mut open = open.clone();
+                if let Some(taken) = taken.filter(|_| code.is_split_branch(last)) {
+                    open.push(Open { branch: last, taken });
+                }
+                let to = self.block_of[first].expect("what is reached is in a block");
+                if code.is_join(first) {
+                    self.join((from, taken), to, &mut open, &mut joined_at)
+                        .map_err(|mismatch| code.error(first, mismatch.fault(code)))?;
+                }
+                match &known[to] {
+                    None => {
+                        known[to] = Some(open);
+                        todo.push(to);
+                    }
+                    Some(before) if *before == open => {}
+                    Some(before) => {
+                        let (one, other) = (before.len(), open.len());
+                        return Err(code.error(first, CodeFault::OpenSplits { one, other }));
+                    }
+                }
+            }
+        }
+        for (block, open) in self.blocks.iter_mut().zip(known) {
+            block.open = open.expect("blocks are reached");
+        }
+        Ok(())
+    }
+
+    /// Closes the innermost split on the edge into a join.
+    fn join(
+        &mut self,
+        (from, taken): (usize, Option<bool>),
+        to: usize,
+        open: &mut Vec<Open>,
+        joined_at: &mut HashMap<usize, usize>,
+    ) -> Result<(), Mismatch> {
+        let closed = open.pop().ok_or(Mismatch::NothingOpen)?;
+        let block = &mut self.blocks[to];
+        let branch = closed.branch;
+        let here = *joined_at.entry(branch).or_insert(to) == to;
+        if !here || *block.joins.get_or_insert(branch) != branch {
+            return Err(Mismatch::OtherJoin { branch });
+        }
+        let edges = block.edges.iter_mut();
+        for edge in edges.filter(|edge| edge.from == from && edge.taken == taken) {
+            edge.side = closed.taken;
+        }
+        Ok(())
+    }
+}
+
+/// Why a join closes no split.
+enum Mismatch {
+    NothingOpen,
+    OtherJoin { branch: usize },
+}
+
+impl Mismatch {
+    fn fault(self, code: &Code<'_>) -> CodeFault {
+        match self {
+            Mismatch::NothingOpen => CodeFault::NothingToJoin,
+            Mismatch::OtherJoin { branch } => {
+                CodeFault::OtherJoin { split: code.insts[branch - 1].offset }
+            }
+        }
+    }
+}
+
+fn check_splits(code: &Code<'_>) -> Result<(), CodeError> {
+    for at in (0..code.insts.len()).filter(|&at| code.is_split(at)) {
+        let guard = code.insts[at].instruction.guard;
+        let branch = code
+            .insts
+            .get(at + 1)
+            .filter(|next| matches!(next.flow, Flow::Branch(_)) && next.instruction.guard == guard);
+        if guard.is_none() || branch.is_none() {
+            return Err(code.error(at, CodeFault::SplitAlone));
+        }
+    }
+    Ok(())
+}

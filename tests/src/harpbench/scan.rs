@@ -1,0 +1,92 @@
+//! Scan: each work-item looks through a row of its own for a value, one element after the other.
+//!
+//! Lanes leave the loop as the data has it.
+
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use harp_isa::ArchId;
+use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
+use harp_runtime::LaunchConfig;
+
+use super::{Input, Scale, Work, word};
+use crate::kernels::{Generator, index_type};
+
+/// Elements of a row.
+const ROW: usize = 48;
+/// The value looked for.
+const VALUE: i32 = 7;
+
+/// Parameters: the rows, the places found, the length of a row, and the value.
+pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
+    let mut source = KernelSource::new("scan", arch);
+    let mut builder = KernelBuilder::new(&mut source);
+    let b = &mut builder;
+    let (rows, places) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
+    let (length, value) = (b.param(index_type(arch)), b.param(index_type(arch)));
+    let (i, word) = (b.global_id(0), b.word_int());
+    let start = b.ins().imul(i, length);
+    let minus_one = b.ins().iconst(word, -1);
+    let found = b.declare_var(word);
+    b.def_var(found, minus_one);
+
+    let [header, look, hit, next, done] = std::array::from_fn(|_| b.create_block());
+    let place = b.append_block_param(header, word);
+    let zero = b.ins().iconst(word, 0);
+    b.ins().jump(header, &[zero.into()]);
+    b.switch_to_block(header);
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, place, length);
+    b.ins().brif(more, look, &[], done, &[]);
+    b.switch_to_block(look);
+    let index = b.ins().iadd(start, place);
+    let element = b.load_elem(word, rows, index);
+    let is_it = b.ins().icmp(IntCC::Equal, element, value);
+    b.ins().brif(is_it, hit, &[], next, &[]);
+    b.switch_to_block(hit);
+    b.def_var(found, place);
+    b.ins().jump(done, &[]);
+    b.switch_to_block(next);
+    let after = b.ins().iadd_imm_s(place, 1);
+    b.ins().jump(header, &[after.into()]);
+    b.switch_to_block(done);
+    b.seal_all_blocks();
+    let found = b.use_var(found);
+    b.store_elem(found, places, i);
+    b.return_();
+    builder.finalize()?;
+    Ok(source)
+}
+
+pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
+    let items = scale.of(1024);
+    let mut numbers = Generator::new().map(|number| number as usize);
+    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut rows = Vec::with_capacity(items * ROW);
+    for item in 0..items {
+        // Where the value is; behind the row's end it is nowhere.
+        let place = match input {
+            Input::Random => next() % (ROW + 8),
+            Input::Skewed if next() % 32 == 0 => ROW,
+            Input::Skewed => next() % 4,
+            Input::Unanimous => ROW / 2,
+            Input::Worst if item % 2 == 0 => ROW,
+            Input::Worst => item / 2 % 4,
+        };
+        // Numbers but for the value.
+        rows.extend((0..ROW).map(|at| match at.cmp(&place) {
+            std::cmp::Ordering::Equal => VALUE,
+            _ => VALUE + 1 + (next() & 0xff) as i32,
+        }));
+    }
+    Work {
+        arrays: vec![rows, vec![-2; items]],
+        result: 1,
+        params: vec![ROW as i32, VALUE],
+        config: LaunchConfig::grid_1d(items),
+    }
+}
+
+pub(super) fn on_host(work: &Work) -> Vec<u32> {
+    let place = |row: &[i32]| row.iter().position(|&element| element == VALUE);
+    let rows = work.arrays[0].chunks(ROW);
+    rows.map(|row| place(row).map_or(word(-1), |place| place as u32)).collect()
+}

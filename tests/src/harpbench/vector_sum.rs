@@ -1,0 +1,97 @@
+//! Vector sum: each group sums a part of a vector, of which some elements count, as a tree in its memory.
+//!
+//! The branches depend on the numbers of work-items alone: whether an element counts goes by its place
+//! in a period, and in each step of the tree half of the work-items are left.
+
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use harp_isa::ArchId;
+use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
+use harp_runtime::LaunchConfig;
+
+use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
+use crate::kernels::{Generator, index_type};
+
+/// Parameters: the vector, the groups' sums, the period, and how many elements of it count.
+pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
+    let mut source = KernelSource::new("vecsum", arch);
+    let mut builder = KernelBuilder::new(&mut source);
+    let b = &mut builder;
+    let (vector, sums) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
+    let (period, counting) = (b.param(index_type(arch)), b.param(index_type(arch)));
+    let (i, local, size, group) = (b.global_id(0), b.local_id(0), b.local_size(0), b.group_id(0));
+    let word = b.word_int();
+    let tree = b.group_array(word, MAX_GROUP as u32);
+
+    let value = b.declare_var(word);
+    let place = b.ins().urem(i, period);
+    let counts = b.ins().icmp(IntCC::UnsignedLessThan, place, counting);
+    b.if_then(counts, |b| {
+        let element = b.load_elem(word, vector, i);
+        b.def_var(value, element);
+    });
+    let own = b.use_var(value);
+    b.store_elem(own, tree, local);
+    b.barrier();
+
+    // Of `span` sums the upper half is added to the lower one.
+    let span = b.declare_var(word);
+    b.def_var(span, size);
+    b.while_loop(
+        |b| {
+            let span = b.use_var(span);
+            b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, span, 1)
+        },
+        |b| {
+            let old = b.use_var(span);
+            let rounded = b.ins().iadd_imm_s(old, 1);
+            let half = b.ins().ushr_imm_u(rounded, 1);
+            let partner = b.ins().iadd(local, half);
+            let has_partner = b.ins().icmp(IntCC::UnsignedLessThan, partner, old);
+            b.if_then(has_partner, |b| {
+                let mine = b.load_elem(word, tree, local);
+                let other = b.load_elem(word, tree, partner);
+                let sum = b.ins().iadd(mine, other);
+                b.store_elem(sum, tree, local);
+            });
+            b.barrier();
+            b.def_var(span, half);
+        },
+    );
+    let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
+    b.if_then(is_first, |b| {
+        let zero = b.ins().iconst(word, 0);
+        let sum = b.load_elem(word, tree, zero);
+        b.store_elem(sum, sums, group);
+    });
+    b.return_();
+    builder.finalize()?;
+    Ok(source)
+}
+
+pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
+    let (items, group) = (scale.of(8192), group_size(arch));
+    let [period, counting] = match input {
+        Input::Random => [7, 4],
+        Input::Skewed => [64, 61],
+        Input::Unanimous => [64, 64],
+        Input::Worst => [2, 1],
+    };
+    let vector = Generator::new().take(items).map(|number| (number & 0xffff) as i32).collect();
+    Work {
+        arrays: vec![vector, vec![-1; items.div_ceil(group)]],
+        result: 1,
+        params: vec![period, counting],
+        config: LaunchConfig::grid_1d(items).with_groups_1d(group),
+    }
+}
+
+pub(super) fn on_host(work: &Work) -> Vec<u32> {
+    let group = work.config.group.expect("the work has groups")[0] as usize;
+    let [period, counting] = [work.params[0], work.params[1]].map(|param| param as usize);
+    let sum = |(number, elements): (usize, &[i32])| {
+        let places = (number * group..).zip(elements);
+        word(places.filter(|(i, _)| i % period < counting).map(|(_, element)| element).sum())
+    };
+    work.arrays[0].chunks(group).enumerate().map(sum).collect()
+}
