@@ -51,6 +51,9 @@ struct Options {
     /// All strategies on each machine, instead of one.
     #[arg(long)]
     every_strategy: bool,
+    /// Leaves the compiler's own checks out: only what the machine does decides.
+    #[arg(long)]
+    unverified: bool,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -77,12 +80,13 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         arch,
         strategy,
         every_strategy,
+        unverified,
         threads,
         json,
         every_failure,
         print,
     } = Options::parse();
-    let selection = Selection { arch, strategy, every_strategy };
+    let selection = Selection { arch, strategy, every_strategy, unverified };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);

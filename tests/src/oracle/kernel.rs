@@ -92,7 +92,7 @@ impl KernelCase {
         Ok((expected, items.trace))
     }
 
-    /// Compiles kernel and functions, with all checks.
+    /// Compiles kernel and functions.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl KernelCase {
         arch: ArchId,
         options: CompileOptions,
     ) -> Result<CompiledKernel, ModuleError> {
-        let options = CompileOptions { stack_bytes: STACK_BYTES, verify: true, ..options };
+        let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
         let (module, functions) = self.module.build(arch, options, 1)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();
