@@ -119,7 +119,9 @@ impl KernelCase {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        launch(kernel, device, self.extents, &self.args)
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config, args)
+        })
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number
