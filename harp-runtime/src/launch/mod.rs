@@ -13,6 +13,7 @@ use crate::heap::ALIGNMENT;
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
+use crate::profile::BranchCounter;
 use crate::report::Report;
 
 mod error;
@@ -89,12 +90,23 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        let origin_of =
-            |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args)
+        self.launch_counted(kernel, config, args, None)
     }
 
-    /// The image that launches of `kernel` without work-groups run: runtime library, argument block and kernel, linked
+    /// [`launch`](Self::launch), under the eyes of `counter` if there is one.
+    pub(crate) fn launch_counted(
+        &mut self,
+        kernel: &Kernel,
+        config: LaunchConfig,
+        args: &[Arg<'_>],
+        counter: Option<&mut BranchCounter>,
+    ) -> Result<Report, LaunchError> {
+        let origin_of =
+            |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
+        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, counter)
+    }
+
+    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
     /// at address 0. The launch descriptor and the arguments in it are zero.
     ///
     /// # Errors
@@ -103,7 +115,8 @@ impl Device {
     pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        Ok(self.linked(parts, Walk::Chunks)?.image().clone())
+        let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
+        Ok(self.linked(parts, walk)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.
@@ -112,6 +125,7 @@ impl Device {
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg<'_>],
+        counter: Option<&mut BranchCounter>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
@@ -144,7 +158,13 @@ impl Device {
         let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
-        let run = machine.run();
+        let run = match counter {
+            Some(counter) => {
+                counter.set_start(image.kernel().start);
+                machine.run_observed(counter)
+            }
+            None => machine.run(),
+        };
         let times = [prepared, start.elapsed() - prepared];
         match run {
             Ok(stats) => Ok(self.report(kernel, config, stats, times)),
