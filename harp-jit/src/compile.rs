@@ -8,6 +8,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 use harp_isa::abi::KernelEntry;
+use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
@@ -27,7 +28,7 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{Callee, MInst, VBlock, VCode};
+use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -620,7 +621,13 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let successors = |last: &MInst| match last {
+        MInst::Jump { target, .. } => smallvec![target.index() as u32],
+        MInst::CondBr { taken, not_taken, .. } => {
+            smallvec![taken.index() as u32, not_taken.index() as u32]
+        }
+        _ => SmallVec::new(),
+    };
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
         EntryKind::Function => Vec::new(),
@@ -631,6 +638,8 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: vcode.blocks.iter().map(successors).collect(),
+        successors: (vcode.blocks.iter())
+            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
+            .collect(),
     }
 }

@@ -100,6 +100,7 @@ impl CompiledFunction {
                 successors,
                 notes: placed.notes,
             }),
+            uses_groups: self.uses_groups,
         }
     }
 }
@@ -140,6 +141,7 @@ pub struct FunctionCode {
     branch_fingerprint: u64,
     /// What the checker is told, if it is to check the code.
     record: Option<Record>,
+    uses_groups: bool,
 }
 
 impl FunctionCode {
@@ -158,6 +160,12 @@ impl FunctionCode {
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it asks for its place in a work-group, for the group's memory, or waits for the group: then
+    /// it can only run in launches with work-groups.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
     }
 
     /// The machine code, with placeholders where the linker fills addresses in.

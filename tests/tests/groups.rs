@@ -5,9 +5,11 @@ use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, Value, condcodes::IntCC, t
 use harp_emu::TrapKind;
 use harp_jit::{
     ArchId, BuildErrorKind, CompileError, CompileOptions, Kernel, KernelBuilder, KernelSource,
-    OptLevel, ParamType,
+    Linkage, Module, OptLevel, ParamType,
 };
-use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
+use harp_runtime::{
+    Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap, Program, ProgramError,
+};
 use harp_tests::kernels::array::Array;
 
 /// Both word sizes and encodings, with and without the extension, few registers and many, one lane and
@@ -532,6 +534,47 @@ fn launches_that_cannot_be_are_refused() {
     let grid = LaunchConfig::grid_1d(16).with_groups_1d(1);
     let error = device.launch(&kernel, grid, &[]).unwrap_err();
     assert!(matches!(error, LaunchError::Stacks(_)), "{error}");
+}
+
+/// Functions take part: kernels that call them use groups, single calls have none.
+#[test]
+fn functions_use_the_groups_of_their_kernels() {
+    let arch = ArchId::HARP32;
+    let text = "function %wait(i32) -> i32 {
+            fn0 = %harp_barrier()
+            fn1 = %harp_local_size_x() -> i32
+            fn2 = %harp_any(i8) -> i8
+        block0(v0: i32):
+            call fn0()
+            v1 = call fn1()
+            v2 = icmp ugt v0, v1
+            v3 = call fn2(v2)
+            v4 = uextend.i32 v3
+            v5 = iadd v1, v4
+            return v5
+        }";
+    let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    let mut module = Module::new(arch, CompileOptions::default());
+    let wait = module.declare_function("wait", Linkage::Local, &func.signature).unwrap();
+    let signature = func.signature.clone();
+    module.define_function(wait, &func).unwrap();
+    let mut source = KernelSource::new("test", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+    let wait = module.declare_func_in_func(wait, b.inner().func).unwrap();
+    let call = b.ins().call(wait, &[i]);
+    let result = b.inner().inst_results(call)[0];
+    b.store_elem(result, data, i);
+    b.return_();
+    b.finalize().unwrap();
+    let kernel = module.compile_kernel(&source).unwrap();
+    assert!(kernel.uses_groups());
+    let config = LaunchConfig::grid_1d(42).with_groups_1d(40);
+    let out = run(&mut device(arch, 1), &kernel, config, &[0; 42]);
+    // A group of 40 has no work-item above 40; of those of the group of two both are.
+    assert_eq!((&out[..40], &out[40..]), (&[40; 40][..], &[3, 3][..]));
+    let error = Program::new(&module.finish().unwrap(), "wait", &signature).unwrap_err();
+    assert!(matches!(error, ProgramError::UsesGroups { name } if name == "wait"));
 }
 
 #[test]

@@ -7,10 +7,13 @@
 use std::env;
 use std::thread::available_parallelism;
 
-use harp_isa::ArchId;
+use cranelift_codegen::ir::{InstructionData, Opcode};
+use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
     ARCHS, CONSTRUCTS, Counts, Reached, STRATEGIES, Selection, bytes_of, run, shrink,
 };
+use harp_tests::generate::Family;
+use harp_tests::generate::divergent::kernel;
 
 /// Kernels of an ordinary run.
 const KERNELS: u64 = 1000;
@@ -45,6 +48,33 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     if ordinary {
         assert_not_vacuous(&reached);
     }
+}
+
+/// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what is compared would not depend on control flow.
+#[test]
+fn branches_have_effects() {
+    let (mut seen, mut all) = (0, 0);
+    for seed in 0..60 {
+        let lanes = 8;
+        let family = Family { word: WordSize::Four, extension: seed % 2 == 0 };
+        let generated = kernel(&bytes_of(seed), family);
+        let case = &generated.case;
+        let (effect, trace) = case.expected(lanes).expect("the oracle knows what is generated");
+        let branches = trace.executed.keys().filter(|(function, inst)| {
+            case.module.functions[*function].dfg.insts[*inst].opcode() == Opcode::Brif
+        });
+        for &(function, inst) in branches.step_by(3) {
+            let mut other = case.clone();
+            let data = &mut other.module.functions[function].dfg.insts[inst];
+            let InstructionData::Brif { blocks, .. } = data else { unreachable!("a branch") };
+            blocks.swap(0, 1);
+            all += 1;
+            // It may go to where the oracle gives up.
+            seen += usize::from(!other.expected(lanes).is_ok_and(|(other, _)| other == effect));
+        }
+    }
+    println!("{seen} of {all} branches have effects");
+    assert!(all > 100 && seen * 5 > all * 3, "{seen} of {all}");
 }
 
 /// What the generator can make, all of it must have been made, compiled and run.

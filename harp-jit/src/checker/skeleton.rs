@@ -94,6 +94,10 @@ impl<'a> Skeleton<'a> {
         let wanted = match (self.present[block].get(index + 1), successors, side) {
             (Some(&next), _, None) => Some(Some(next)),
             (None, &[next], None) => Some(self.first(next as usize)),
+            // A branch whose sides are the same is left out.
+            (None, &[a, b], None) if self.first(a as usize) == self.first(b as usize) => {
+                Some(self.first(a as usize))
+            }
             (None, &[_, _], Some(side)) => Some(self.first(successors[side] as usize)),
             _ => None,
         };

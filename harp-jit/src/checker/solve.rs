@@ -27,10 +27,24 @@ pub(super) fn check(
         let Some(mut state) = solver.start(number) else { continue };
         for at in block.first..=block.last {
             let mut fault = None;
+            let dump = state.clone();
             transfer.step(&mut state, at, &mut |found| {
                 fault.get_or_insert(found);
             });
             if let Some(fault) = fault {
+                if std::env::var("DUMP").is_ok() {
+                    let mut ids: Vec<_> = dump.held.clone();
+                    ids.sort();
+                    ids.dedup();
+                    for id in ids {
+                        let places: Vec<_> =
+                            dump.places().filter(|&p| dump.held(p) == id).collect();
+                        eprintln!("{places:?} {id:?} {:?}", dump.fact(id));
+                    }
+                    for inst in &code.insts {
+                        eprintln!("{:x} {}", inst.offset, inst.instruction.display(code.arch));
+                    }
+                }
                 return Err(code.error(at, fault));
             }
         }
@@ -86,24 +100,22 @@ impl Solver<'_> {
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
-        let mut ways: Vec<(bool, State)> =
-            (block.edges.iter()).filter_map(|edge| Some((edge.side, self.along(edge)?))).collect();
-        if number == 0 {
-            ways.push((false, self.transfer.at_entry()));
-        }
+        let ways = |comes: &dyn Fn(&Edge) -> bool| {
+            let edges = block.edges.iter().filter(|edge| comes(edge));
+            edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
+        };
         match block.joins {
             None => {
-                let ways: Vec<State> = ways.into_iter().map(|(_, way)| way).collect();
+                let mut ways = ways(&|_| true);
+                ways.extend((number == 0).then(|| self.transfer.at_entry()));
                 meet(ways, block.first, Origin::Met)
             }
             Some(branch) => {
-                let (taken, passed): (Vec<_>, Vec<_>) =
-                    ways.into_iter().partition(|&(side, _)| side);
-                let side = |ways: Vec<(bool, State)>, side| {
-                    let ways = ways.into_iter().map(|(_, way)| way).collect();
+                let side = |side: bool| {
+                    let ways = ways(&|edge| edge.sides[usize::from(side)]);
                     meet(ways, block.first, Origin::MetOnSide(side))
                 };
-                match (side(passed, false), side(taken, true)) {
+                match (side(false), side(true)) {
                     (Some(passed), Some(taken)) => self.join(block, branch, [&passed, &taken]),
                     (one, other) => one.or(other),
                 }
@@ -111,14 +123,17 @@ impl Solver<'_> {
         }
     }
 
-    /// What is known on the way along an edge.
+    /// What is known on the way along an edge; none if nothing goes that way.
     fn along(&self, edge: &Edge) -> Option<State> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let id = state.held(Places::pred(reg));
-            state.assume(Literal { id, truth });
+            let literal = Literal { id: state.held(Places::pred(reg)), truth };
+            if state.settled(literal) == Some(false) {
+                return None;
+            }
+            state.assume(literal);
         }
         Some(state)
     }

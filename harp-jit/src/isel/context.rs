@@ -52,7 +52,9 @@ impl Lower<'_> {
         if let Some(bits) = self.constant(value) {
             return bits == 0 || bits == 1;
         }
-        let Some(inst) = self.defining_inst(value) else { return false };
+        let Some(inst) = self.defining_inst(value) else {
+            return self.predicate_params.contains(self.func.dfg.resolve_aliases(value));
+        };
         match self.func.dfg.insts[inst] {
             InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => true,
             InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {

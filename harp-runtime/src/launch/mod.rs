@@ -112,7 +112,7 @@ impl Device {
         Ok(Report { branches: Some(counter.profile(kernel)), ..report })
     }
 
-    /// The image that launches of `kernel` without work-groups run: runtime library, argument block and kernel, linked
+    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
     /// at address 0. The launch descriptor and the arguments in it are zero.
     ///
     /// # Errors
@@ -121,7 +121,8 @@ impl Device {
     pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        Ok(self.linked(parts, Walk::Chunks)?.image().clone())
+        let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
+        Ok(self.linked(parts, walk)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.

@@ -11,8 +11,10 @@ use harp_jit::{
 use harp_runtime::Device;
 
 use super::case::{difference, fmt_launch, launch};
-use super::module::interpret_items;
-use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
+use super::module::{Order, Warps, interpret_items};
+use super::{
+    Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace, argument_block,
+};
 
 /// Bytes of a work-item's stack.
 const STACK_BYTES: u32 = 16 << 10;
@@ -39,22 +41,35 @@ pub struct CompiledKernel {
 }
 
 impl KernelCase {
-    /// What the interpreter says, and what the work-items executed.
+    /// What the interpreter says, and what the work-items executed, where warps have so many lanes.
     ///
     /// # Errors
     ///
     /// If the case holds something that the oracle does not know, or does not end.
-    pub fn expected(&self) -> Result<(Expected, Trace), OracleError> {
-        self.interpret(0xd5)
+    pub fn expected(&self, lanes: u8) -> Result<(Expected, Trace), OracleError> {
+        self.interpret(lanes, 0xd5, Order::Forward)
     }
 
-    /// Whether what the launch does is the same whatever stack slots hold before they are written.
-    pub fn is_determined(&self) -> bool {
-        let [one, other] = [0xd5, 0x3a].map(|fill| self.interpret(fill).ok());
-        one.is_some() && one == other
+    /// Whether what the launch does is the same whatever stack slots hold before they are written, and in
+    /// whatever order work-items run.
+    pub fn is_determined(&self, lanes: u8) -> bool {
+        let effect = |fill, order| match self.interpret(lanes, fill, order).ok()? {
+            (Expected::Memory(contents), _) => Some((contents, Vec::new())),
+            (Expected::Trap(mut traps), _) => {
+                traps.sort_by_key(|trap| trap.item);
+                Some((Vec::new(), traps))
+            }
+        };
+        let one = effect(0xd5, Order::Forward);
+        one.is_some() && one == effect(0x3a, Order::Forward) && one == effect(0x3a, Order::Backward)
     }
 
-    fn interpret(&self, fill: u8) -> Result<(Expected, Trace), OracleError> {
+    fn interpret(
+        &self,
+        lanes: u8,
+        fill: u8,
+        order: Order,
+    ) -> Result<(Expected, Trace), OracleError> {
         let buffers = self.args.iter().filter_map(|arg| match arg {
             Argument::Buffer(_, bytes) => Some(bytes.as_slice()),
             Argument::Scalar(..) => None,
@@ -66,10 +81,10 @@ impl KernelCase {
                 Argument::Buffer(..) => *addresses.next().expect("one for each buffer"),
                 Argument::Scalar(_, bits) => *bits,
             });
-            self.extents.into_iter().chain(args).collect()
+            argument_block(self.extents, args)
         };
-        let items =
-            interpret_items(&self.module, self.extents, &buffers, block, (STACK_BYTES, fill))?;
+        let warps = Warps { extents: self.extents, lanes: lanes.into(), order };
+        let items = interpret_items(&self.module, warps, &buffers, block, (STACK_BYTES, fill))?;
         let expected = match items.traps.is_empty() {
             true => Expected::Memory(items.buffers),
             false => Expected::Trap(items.traps),
@@ -77,7 +92,7 @@ impl KernelCase {
         Ok((expected, items.trace))
     }
 
-    /// Compiles kernel and functions, with all checks.
+    /// Compiles kernel and functions.
     ///
     /// # Errors
     ///
@@ -87,7 +102,7 @@ impl KernelCase {
         arch: ArchId,
         options: CompileOptions,
     ) -> Result<CompiledKernel, ModuleError> {
-        let options = CompileOptions { stack_bytes: STACK_BYTES, verify: true, ..options };
+        let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
         let (module, functions) = self.module.build(arch, options, 1)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();
@@ -106,6 +121,22 @@ impl KernelCase {
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
         launch(device, self.extents, &self.args, |device, config, args| {
             device.launch(kernel, config, args)
+        })
+    }
+
+    /// Launches a compiled kernel, which may take so many instructions.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn observed_within(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+        fuel: u64,
+    ) -> Result<Observed, CaseError> {
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config.with_fuel(fuel), args)
         })
     }
 

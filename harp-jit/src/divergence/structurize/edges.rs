@@ -125,7 +125,9 @@ impl Writer<'_> {
                 let around = level.around.expect("a masked level is a loop's");
                 let exit = levels.exits(around).iter().position(|&exit| exit == target);
                 let number = exit.expect("an edge out of a loop leads to an exit") as i64;
-                let set = |exit| (exit, self.exit_number(around, number), Otherwise::Free);
+                // Lanes that stay may leave by an open header later, which sets nothing.
+                let kept = if mask.open_header { Otherwise::Kept } else { Otherwise::Free };
+                let set = |exit| (exit, self.exit_number(around, number), kept);
                 sets.extend(mask.exit.map(set));
             }
             if let Some(block) = self.route(depth, node.unwrap_or(level.end()), &mut sets) {

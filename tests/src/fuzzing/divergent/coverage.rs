@@ -93,7 +93,7 @@ impl Reached {
         compiled: &CompiledKernel,
         observed: &Observed,
     ) -> Reached {
-        let Target { arch, opt_level, strategy } = target;
+        let Target { arch, opt_level, strategy, .. } = target;
         let stats = &compiled.stats;
         let mut reached = Reached {
             launches: 1,
@@ -161,6 +161,7 @@ fn constructs(generated: &Generated, expected: &Expected, trace: &Trace) -> BTre
     if let Expected::Trap(traps) = expected {
         add("work-item that traps", traps.len() as u64);
     }
+    add("lane", u64::from(generated.asks_for_lane));
     add("surplus of work-items", u64::from(has_surplus(case)));
     found
 }
@@ -187,7 +188,7 @@ fn entered_irreducibly(func: &Function) -> Vec<Block> {
 
 /// The constructs that a run of a thousand kernels must have executed, each in some work-items and not in
 /// others, except where a word on that makes no sense.
-pub const CONSTRUCTS: [&str; 60] = [
+pub const CONSTRUCTS: [&str; 62] = [
     "if",
     "if, some",
     "short-circuit and, some",
@@ -231,6 +232,7 @@ pub const CONSTRUCTS: [&str; 60] = [
     "indirect call, some",
     "call_indirect of several functions",
     "call_indirect of several functions, some",
+    "call that may be recursive, some",
     "tail call",
     "tail call, some",
     "indirect tail call",
@@ -246,6 +248,7 @@ pub const CONSTRUCTS: [&str; 60] = [
     "stack slot, some",
     "store of a part of a word, some",
     "surplus of work-items",
+    "lane",
     "spill slots",
     "spilled predicates",
 ];

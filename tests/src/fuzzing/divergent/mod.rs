@@ -68,11 +68,13 @@ pub struct Target {
     pub opt_level: OptLevel,
     /// The strategy.
     pub strategy: DivergenceStrategy,
+    /// Whether the compiler checks what it makes.
+    pub verify: bool,
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, strategy } = self;
+        let Target { arch, opt_level, strategy, .. } = self;
         write!(f, "{arch} {opt_level:?} {strategy:?}")
     }
 }
@@ -86,6 +88,8 @@ pub struct Selection {
     pub strategy: Option<DivergenceStrategy>,
     /// All strategies for each machine and level, instead of one.
     pub every_strategy: bool,
+    /// The compiler does not check what it makes: only what the machine does decides.
+    pub unverified: bool,
 }
 
 /// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
@@ -113,6 +117,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
         machines.push((second, level));
     }
     let mut targets = Vec::new();
+    let verify = !selection.unverified;
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
         let one = STRATEGIES[(turn as usize + at) % STRATEGIES.len()];
         let strategies = match selection {
@@ -121,7 +126,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             _ => vec![one],
         };
         let all = strategies.into_iter();
-        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy }));
+        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy, verify }));
     }
     targets
 }
@@ -201,14 +206,22 @@ fn check_generated(
     let fail = |target: Target, message: String, code: Option<String>| {
         Box::new(Failure { target, message, case: Box::new(case.clone()), code })
     };
-    let (expected, trace) = catch_unwind(AssertUnwindSafe(|| case.expected()))
-        .map_err(|panic| {
-            fail(targets[0], format!("the oracle panicked: {}", panic_text(&*panic)), None)
-        })?
-        .map_err(|error| fail(targets[0], format!("the oracle: {error}"), None))?;
-    let mut reached = Reached::of(generated, &expected, &trace);
+    let expected = |target: Target| {
+        catch_unwind(AssertUnwindSafe(|| case.expected(target.arch.lanes())))
+            .map_err(|panic| {
+                fail(target, format!("the oracle panicked: {}", panic_text(&*panic)), None)
+            })?
+            .map_err(|error| fail(target, format!("the oracle: {error}"), None))
+    };
+    let (mut known, trace) = expected(targets[0])?;
+    let mut lanes = targets[0].arch.lanes();
+    let mut reached = Reached::of(generated, &known, &trace);
     for &target in targets {
-        reached += check_target(case, &expected, target, machines)
+        if generated.asks_for_lane && target.arch.lanes() != lanes {
+            (known, _) = expected(target)?;
+            lanes = target.arch.lanes();
+        }
+        reached += check_target(case, &known, target, machines)
             .map_err(|(message, code)| fail(target, message, code))?;
     }
     Ok(reached)
@@ -223,8 +236,9 @@ fn check_target(
     target: Target,
     machines: &mut Machines,
 ) -> Result<Reached, Wrong> {
-    let Target { arch, opt_level, strategy } = target;
-    let options = CompileOptions { opt_level, divergence: strategy, ..CompileOptions::default() };
+    let Target { arch, opt_level, strategy, verify } = target;
+    let options =
+        CompileOptions { opt_level, divergence: strategy, verify, ..CompileOptions::default() };
     let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, options)))
         .map_err(|panic| (format!("compiling panicked: {}", panic_text(&*panic)), None))?;
     let compiled = match compiled {

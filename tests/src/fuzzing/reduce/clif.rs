@@ -85,7 +85,7 @@ pub(in super::super) fn fewer_instructions<S: Subject>(
 /// What goes at once.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// The last function, with its table.
+    /// The last function, if no other names it, also out of tables.
     Function,
     /// Stack slots, arguments and declarations that nothing uses.
     Slots,
@@ -98,7 +98,8 @@ fn remove(subject: &mut impl Subject, part: Part) -> bool {
     match part {
         Part::Function => {
             let last = subject.functions().len() - 1;
-            if last == 0 {
+            let name = subject.functions()[last].name.to_string();
+            if last == 0 || subject.functions()[..last].iter().any(|func| names(func, &name)) {
                 return false;
             }
             subject.functions_mut().pop();
@@ -116,6 +117,19 @@ fn remove(subject: &mut impl Subject, part: Part) -> bool {
         }
         Part::Blocks => subject.functions_mut().iter_mut().any(join_blocks),
     }
+}
+
+/// Whether a function calls the one of this name, or takes its address.
+fn names(func: &Function, name: &str) -> bool {
+    insts(func).into_iter().any(|inst| {
+        let func_ref = match func.dfg.insts[inst] {
+            InstructionData::Call { func_ref, .. } | InstructionData::FuncAddr { func_ref, .. } => {
+                func_ref
+            }
+            _ => return false,
+        };
+        func.dfg.ext_funcs[func_ref].name.display(Some(&func.params)).to_string() == name
+    })
 }
 
 /// The last stack slots as far as nothing uses them.

@@ -16,6 +16,9 @@ impl Body<'_, '_> {
             return;
         }
         let callee = 1 + self.choices.below(callees);
+        if callee <= self.index {
+            self.mark(b, "call that may be recursive");
+        }
         let args = self.args(b, callee);
         let call = if self.choices.below(2) == 0 {
             self.mark(b, "call");

@@ -114,8 +114,19 @@ impl Body<'_, '_> {
         let [header, out] = [(); 2].map(|()| self.target(b));
         self.jump(b, &header);
         let values = self.pool.len();
-        self.begin(b, &header);
-        self.need_fuel(b, &out);
+        if self.choices.once_in(4) {
+            // Without fuel the function ends.
+            let dry = Self::plain_target(b);
+            self.begin(b, &header);
+            self.need_fuel(b, &dry);
+            let go_on = b.current_block().expect("there always is one");
+            b.switch_to_block(dry.block);
+            self.end(b);
+            b.switch_to_block(go_on);
+        } else {
+            self.begin(b, &header);
+            self.need_fuel(b, &out);
+        }
         self.mark(b, "loop that only breaks leave");
         let around = Loop { next: header.clone(), out: out.clone() };
         self.loops.push(around.clone());

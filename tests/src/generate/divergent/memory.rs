@@ -110,7 +110,7 @@ impl Body<'_, '_> {
         let value = self.value(b, ty, 2);
         // Only machines with the extension store parts of words.
         let fits = self.plan.family.extension || ty.bits() >= self.plan.word().bits();
-        let value = if fits { value } else { self.to_word(b, value) };
+        let value = if fits { value } else { self.word_of(b, value) };
         if fits && ty.bits() < self.plan.word().bits() {
             self.mark(b, "store of a part of a word");
         }
@@ -125,7 +125,7 @@ impl Body<'_, '_> {
         let variables: Vec<_> = self.variables.iter().map(|(variable, _)| *variable).collect();
         for (at, variable) in variables.into_iter().chain([self.trace]).enumerate() {
             let value = b.use_var(variable);
-            let value = self.to_word(b, value);
+            let value = self.word_of(b, value);
             let offset = (RESULTS + at as u32) * bytes;
             b.ins().store(MemFlagsData::trusted(), value, self.own, offset.cast_signed());
         }

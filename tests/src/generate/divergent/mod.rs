@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{
-    Block, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature, StackSlot,
-    StackSlotData, StackSlotKind, Type, UserFuncName, Value,
+    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature,
+    StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -58,6 +58,8 @@ pub struct Generated {
     pub case: KernelCase,
     /// What is in it.
     pub marks: Vec<Mark>,
+    /// Whether what it does depends on the number of lanes.
+    pub asks_for_lane: bool,
 }
 
 /// The kernel that `bytes` stand for on machines of this family.
@@ -72,7 +74,7 @@ pub fn kernel(bytes: &[u8], family: Family) -> Generated {
     }
     let module = ModuleCase { word: family.word, functions, data: plan.data, args: Vec::new() };
     let case = KernelCase { module, extents: plan.extents, args: plan.args };
-    Generated { case, marks }
+    Generated { case, marks, asks_for_lane: plan.asks_for_lane }
 }
 
 fn function(
@@ -101,6 +103,22 @@ fn function(
     };
     b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
     func
+}
+
+/// Calls an intrinsic with words.
+fn intrinsic(b: &mut FunctionBuilder<'_>, name: &str, args: &[Value], word: Type) -> Value {
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params = vec![AbiParam::new(word); args.len()];
+    signature.returns.push(AbiParam::new(word));
+    let signature = b.import_signature(signature);
+    let callee = b.import_function(ExtFuncData {
+        name: ExternalName::testcase(name),
+        signature,
+        colocated: true,
+        patchable: false,
+    });
+    let call = b.ins().call(callee, args);
+    b.inst_results(call)[0]
 }
 
 /// A function in the making.
@@ -142,7 +160,7 @@ impl<'p, 'u> Body<'p, 'u> {
         let first = b.block_params(entry)[0];
         let is_kernel = index == 0;
         let (budget, controls) = match is_kernel {
-            true => (10 + choices.below(5) * 30, 1 + choices.below(4) * 4),
+            true => (20 + choices.below(5) * 40, 2 + choices.below(4) * 6),
             false => (5 + choices.below(3) * 15, choices.below(3) * 2),
         };
         let mut body = Body {
@@ -182,19 +200,9 @@ impl<'p, 'u> Body<'p, 'u> {
         let count = self.plan.args.len() as u32;
         let args: Vec<Value> =
             (0..count).map(|index| load(b, ArgumentBlock::argument(index, size))).collect();
-        let ids = ["x", "y", "z"].map(|dim| {
-            let mut signature = Signature::new(CallConv::Fast);
-            signature.returns.push(cranelift_codegen::ir::AbiParam::new(word));
-            let signature = b.import_signature(signature);
-            let callee = b.import_function(ExtFuncData {
-                name: ExternalName::testcase(format!("harp_global_id_{dim}")),
-                signature,
-                colocated: true,
-                patchable: false,
-            });
-            let call = b.ins().call(callee, &[]);
-            b.inst_results(call)[0]
-        });
+        let ids =
+            ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word));
+        let lane = self.plan.asks_for_lane.then(|| intrinsic(b, "harp_lane_id", &[], word));
         let rows = b.ins().imul(ids[2], sizes[1]);
         let row = b.ins().iadd(rows, ids[1]);
         let items = b.ins().imul(row, sizes[0]);
@@ -203,7 +211,7 @@ impl<'p, 'u> Body<'p, 'u> {
         let offset = b.ins().imul(item, bytes);
         self.own = b.ins().iadd(args[0], offset);
         self.uniforms = sizes.into_iter().chain(args[1..].iter().copied()).collect();
-        let all = self.uniforms.iter().copied().chain(ids).chain([item, item]);
+        let all = self.uniforms.iter().copied().chain(ids).chain(lane).chain([item, item]);
         self.pool = all.map(|value| (value, word)).collect();
     }
 
@@ -230,7 +238,7 @@ impl<'p, 'u> Body<'p, 'u> {
             }
         }
         let kept = self.early_values(b);
-        for _ in 0..1 + self.choices.below(6) {
+        for _ in 0..1 + self.choices.below(10) {
             if self.statement(b) {
                 return;
             }
@@ -301,7 +309,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     /// Puts a value into the trace.
     fn note(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
-        let value = self.to_word(b, value);
+        let value = self.word_of(b, value);
         let old = b.use_var(self.trace);
         let five = b.ins().iconst(self.plan.word(), 5);
         let turned = b.ins().rotl(old, five);
@@ -310,7 +318,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// A word that differs if the integer does, up to what a word can hold.
-    fn to_word(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         match ty.bits().cmp(&word.bits()) {
             std::cmp::Ordering::Less => b.ins().uextend(word, value),

@@ -46,6 +46,8 @@ pub(super) struct Plan {
     pub(super) data: Vec<Datum>,
     /// Whether work-items may trap.
     pub(super) may_trap: bool,
+    /// Whether they ask which lane runs them.
+    pub(super) asks_for_lane: bool,
 }
 
 impl Plan {
@@ -59,8 +61,9 @@ impl Plan {
         let args = arguments(choices, family.word, extents.iter().product::<u64>() as usize);
         let functions = functions(choices, family);
         let may_trap = choices.once_in(6);
+        let asks_for_lane = choices.once_in(6);
         let data = data(choices, family.word, &functions);
-        Plan { family, extents, args, functions, data, may_trap }
+        Plan { family, extents, args, functions, data, may_trap, asks_for_lane }
     }
 
     /// The integer type of the word.

@@ -1,12 +1,12 @@
 //! Numbers and conditions.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8};
+use cranelift_codegen::ir::types::{F32, F64, I8, I32};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::WordSize;
 
-use super::Body;
+use super::{Body, intrinsic};
 
 impl Body<'_, '_> {
     /// A value of type `ty`, made by as many as `depth` operations in a row.
@@ -97,9 +97,13 @@ impl Body<'_, '_> {
     /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.
     pub(super) fn uniform(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
         let word = self.plan.word();
-        match self.choices.below(4) {
+        match self.choices.below(5) {
             0..=1 if !self.uniforms.is_empty() => self.choices.one(&self.uniforms),
             2 => self.load_shared(b, None),
+            3 if !self.uniforms.is_empty() => {
+                let value = self.choices.one(&self.uniforms);
+                intrinsic(b, "harp_assume_uniform", &[value], word)
+            }
             _ => {
                 let number = self.choices.below(4) as i64;
                 b.ins().iconst(word, number)
@@ -114,10 +118,9 @@ impl Body<'_, '_> {
             0 => self.load(b, word),
             1 => self.leaf(b, word),
             _ => {
-                // The last of the kernel's first values is the work-item's number.
-                let pick = self.pool.iter().filter(|(_, ty)| *ty == word).nth(8).copied();
-                match pick {
-                    Some((value, _)) if self.index == 0 => value,
+                // Among the kernel's first values are ids, and the work-item's number or lane.
+                match self.pool.get(self.uniforms.len() + 3) {
+                    Some(&(value, _)) if self.index == 0 => value,
                     _ => self.load(b, word),
                 }
             }
@@ -126,7 +129,7 @@ impl Body<'_, '_> {
 
     /// Something to branch on: 0 or not 0.
     pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        match self.choices.below(10) {
+        match self.choices.below(11) {
             0..=2 => {
                 // One bit of it.
                 let word = self.plan.word();
@@ -156,6 +159,12 @@ impl Body<'_, '_> {
                 }
             }
             7 => self.compare_floats(b),
+            8 => {
+                // As long as they go round together lanes agree on it, afterwards not.
+                let fuel = b.use_var(self.fuel);
+                let one = b.ins().iconst(I32, 1);
+                b.ins().band(fuel, one)
+            }
             _ => self.compare(b),
         }
     }

@@ -55,6 +55,21 @@ pub struct Trace {
     pub callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
 }
 
+/// A grid and the machine's warps: each takes as many work-items in a row as it has lanes.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Warps {
+    pub(in super::super) extents: [u64; 3],
+    pub(in super::super) lanes: u64,
+    pub(in super::super) order: Order,
+}
+
+/// The order in which work-items run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Order {
+    Forward,
+    Backward,
+}
+
 /// Work-items that were run.
 pub(in super::super) struct Items {
     /// Those that trapped.
@@ -69,7 +84,7 @@ pub(in super::super) struct Items {
 /// the value `fill`; the others go on where one traps.
 pub(in super::super) fn interpret_items(
     case: &ModuleCase,
-    extents: [u64; 3],
+    Warps { extents, lanes, order }: Warps,
     buffers: &[&[u8]],
     argument_block: impl FnOnce(&[u64]) -> Vec<u64>,
     (stack_bytes, fill): (u32, u8),
@@ -83,8 +98,11 @@ pub(in super::super) fn interpret_items(
     let block = run.memory.allocate(block);
     let [width, height, depth] = extents;
     let (mut traps, mut trace) = (Vec::new(), Trace::default());
-    for item in 0..width * height * depth {
+    let count = width * height * depth;
+    for turn in 0..count {
+        let item = if order == Order::Forward { turn } else { count - 1 - turn };
         run.id = [item % width, item / width % height, item / (width * height)];
+        run.lane = Some(item % lanes);
         run.memory.fill(run.stack_end, fill);
         let argument = DataValue::from_integer(block.into(), word_int(case.word));
         if let Ending::Trap(stop) = run.run(vec![argument.expect("words are integers")])? {
@@ -140,6 +158,7 @@ struct Run<'a> {
     callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
     /// The work-item.
     id: [u64; 3],
+    lane: Option<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -167,6 +186,7 @@ impl<'a> Run<'a> {
             executed: Executed::new(),
             callees: BTreeMap::new(),
             id: [0; 3],
+            lane: None,
         };
         for (index, datum) in case.data.iter().enumerate() {
             let mut bytes = datum.bytes.clone();
@@ -259,7 +279,7 @@ impl<'a> Run<'a> {
     }
 
     fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
-        let item = Item { func, id: self.id, word: self.case.word };
+        let item = Item { func, id: self.id, lane: self.lane, word: self.case.word };
         if let Some(next) = self.execute_here(&item, inst)? {
             return Ok(next);
         }

@@ -27,8 +27,8 @@ mod interpret;
 #[cfg(test)]
 mod tests;
 
-pub(super) use interpret::interpret_items;
 pub use interpret::{Executed, Trace};
+pub(super) use interpret::{Order, Warps, interpret_items};
 
 /// Instructions that the machine may take: far more than a call that the interpreter finishes needs.
 const FUEL: u64 = 200_000_000;
