@@ -172,7 +172,8 @@ impl BranchCounts {
         self.unanimous_false += other.unanimous_false;
         self.divergent += other.divergent;
         for counts in &other.warps {
-            let same = |warp: &&mut WarpCounts| (warp.core, warp.warp) == (counts.core, counts.warp);
+            let same =
+                |warp: &&mut WarpCounts| (warp.core, warp.warp) == (counts.core, counts.warp);
             let Some(warp) = self.warps.iter_mut().find(same) else {
                 self.warps.push(counts.clone());
                 continue;
