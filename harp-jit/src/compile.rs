@@ -4,13 +4,13 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use harp_isa::ArchId;
 use harp_isa::abi::KernelEntry;
-use smallvec::{SmallVec, smallvec};
+use harp_isa::{ArchId, RegClass};
+use smallvec::smallvec;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::checker::Entry;
+use crate::checker::{Entry, Outline};
 use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
@@ -20,7 +20,7 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, VCode};
+use crate::vcode::{MInst, Reg, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -439,12 +439,21 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |last: &MInst| match last {
-        MInst::Jump { target, .. } => smallvec![target.index() as u32],
-        MInst::CondBr { taken, not_taken, .. } => {
-            smallvec![taken.index() as u32, not_taken.index() as u32]
+    let name = |reg: Reg| reg.index() as u32;
+    let outline = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
+        MInst::Jump { target, args } => {
+            let params = vcode.blocks[target.index()].params.iter().zip(args);
+            let preds = params.filter(|(param, _)| param.class() == RegClass::Pred);
+            Outline {
+                successors: smallvec![target.index() as u32],
+                passes: preds.map(|(&param, &arg)| (name(param), name(arg))).collect(),
+            }
         }
-        _ => SmallVec::new(),
+        MInst::CondBr { taken, not_taken, .. } => Outline {
+            successors: smallvec![taken.index() as u32, not_taken.index() as u32],
+            passes: Vec::new(),
+        },
+        _ => Outline::default(),
     };
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
@@ -456,8 +465,6 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
+        blocks: vcode.blocks.iter().map(outline).collect(),
     }
 }

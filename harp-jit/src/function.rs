@@ -4,9 +4,8 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
-use smallvec::SmallVec;
 
-use crate::checker::{self, Bytes, CodeError, Entry, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Outline, Record};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -36,8 +35,7 @@ pub struct CompiledFunction {
 #[derive(Clone, Debug)]
 pub(crate) struct Skeleton {
     pub(crate) entry: Entry,
-    /// The successors of each block.
-    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    pub(crate) blocks: Vec<Outline>,
 }
 
 impl CompiledFunction {
@@ -85,9 +83,9 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
-            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+            record: self.skeleton.clone().map(|Skeleton { entry, blocks }| Record {
                 entry,
-                successors,
+                blocks,
                 notes: placed.notes,
             }),
         }

@@ -22,6 +22,7 @@
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
+mod choice;
 mod code;
 mod error;
 mod merge;
@@ -35,7 +36,7 @@ mod value;
 
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
-pub(crate) use record::{Claims, Entry, Name, Named, Note, Record, Regs, Role, Selected};
+pub(crate) use record::{Claims, Entry, Name, Named, Note, Outline, Record, Regs, Role, Selected};
 
 use code::Code;
 use structure::Structure;
@@ -48,6 +49,6 @@ use structure::Structure;
 pub(crate) fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
     let code = Code::decode(bytes, &record.notes)?;
     let structure = Structure::new(&code)?;
-    skeleton::check(&code, &structure, record)?;
-    solve::check(&code, &structure, record)
+    let passes = skeleton::check(&code, &structure, record)?;
+    solve::check(&code, &structure, &record.entry, &passes)
 }

@@ -19,10 +19,19 @@ pub(crate) type Name = u32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) entry: Entry,
-    /// The successors of each block, the side that a true condition takes first. Block 0 is the entry.
-    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The blocks. Block 0 is the entry.
+    pub(crate) blocks: Vec<Outline>,
     /// Notes on instructions by offset, ascending.
     pub(crate) notes: Vec<(u32, Note)>,
+}
+
+/// What is said about a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// Its successors, the side that a true condition takes first.
+    pub(crate) successors: SmallVec<[u32; 2]>,
+    /// If it ends in a jump: parameters of the successor that are predicates, with what becomes of them.
+    pub(crate) passes: Vec<(Name, Name)>,
 }
 
 /// What a function finds when it is entered, and of its frame what nobody else touches.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::merge::{self, Sides};
-use super::record::Record;
+use super::record::Entry;
+use super::skeleton::Passes;
 use super::state::{Id, Literal, Origin, Places, State};
 use super::structure::{Block, Edge, Structure};
 use super::transfer::Transfer;
@@ -17,18 +18,20 @@ const VISITS: usize = 1000;
 pub(super) fn check(
     code: &Code<'_>,
     structure: &Structure,
-    record: &Record,
+    entry: &Entry,
+    passes: &Passes,
 ) -> Result<(), CodeError> {
-    let places = Places::new(&record.entry, code.arch.word().bytes().into());
-    let transfer = Transfer { code, places: &places, entry: &record.entry };
-    let mut solver = Solver { transfer, structure, ends: vec![None; structure.blocks.len()] };
+    let places = Places::new(entry, code.arch.word().bytes().into());
+    let transfer = Transfer { code, places: &places, entry };
+    let ends = vec![None; structure.blocks.len()];
+    let mut solver = Solver { transfer, structure, passes, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
         for at in block.first..=block.last {
             let mut fault = None;
             let dump = state.clone();
-            transfer.step(&mut state, at, &mut |found| {
+            solver.step(&mut state, block, at, &mut |found| {
                 fault.get_or_insert(found);
             });
             if let Some(fault) = fault {
@@ -55,6 +58,7 @@ pub(super) fn check(
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
+    passes: &'a Passes,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -83,7 +87,7 @@ impl Solver<'_> {
             }
             let Some(mut state) = self.start(number) else { continue };
             for at in block.first..=block.last {
-                self.transfer.step(&mut state, at, &mut |_| {});
+                self.step(&mut state, block, at, &mut |_| {});
             }
             if self.ends[number].as_ref() != Some(&state) {
                 self.ends[number] = Some(state);
@@ -91,6 +95,20 @@ impl Solver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Executes an instruction, and passes what is passed behind it within the block.
+    fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
+        self.transfer.step(state, at, report);
+        if at != block.last {
+            self.pass(state, at, None);
+        }
+    }
+
+    fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
+        for passes in self.passes.get(&(at, taken)).into_iter().flatten() {
+            state.pass(passes);
+        }
     }
 
     fn block_number(&self, at: usize) -> Option<usize> {
@@ -129,12 +147,13 @@ impl Solver<'_> {
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let literal = Literal { id: state.held(Places::pred(reg)), truth };
+            let literal = Literal::new(state.held(Places::pred(reg)), truth);
             if state.settled(literal) == Some(false) {
                 return None;
             }
             state.assume(literal);
         }
+        self.pass(&mut state, last, edge.taken);
         Some(state)
     }
 
