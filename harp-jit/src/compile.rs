@@ -6,21 +6,23 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::abi::KernelEntry;
 use harp_isa::{ArchId, RegClass};
-use smallvec::smallvec;
+use hashbrown::HashSet;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::checker::{Entry, Outline};
+use crate::checker::{Entry, Passes};
 use crate::divergence::{self, Decisions, Plan};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::{CompileError, Unsupported};
-use crate::function::{self, CompiledFunction, Skeleton};
+use crate::function::{self, CompiledFunction, Linked, Skeleton};
 use crate::kernel::{CompileStats, Kernel};
+use crate::legalize::FloatCode;
+use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{MInst, Reg, VBlock, VCode};
+use crate::vcode::{Callee, MInst, Reg, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -117,7 +119,15 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
+    /// Where it finds library routines; none for a routine.
+    pub(crate) library: Option<&'a Library>,
     pub(crate) options: &'a CompileOptions,
+}
+
+impl Unit<'_> {
+    fn float_code(&self) -> FloatCode {
+        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
 }
 
 impl KernelSource {
@@ -129,8 +139,11 @@ impl KernelSource {
     /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
     /// is too large for the machine.
     pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let entry = compile_kernel(self, options, &PlainNames)?;
-        Kernel::new(self, &entry, &[], Vec::new())
+        let library = Library::new(self.arch(), options);
+        let entry = compile_kernel(self, options, &PlainNames, &library)?;
+        let routines = library.routines(entry.references())?;
+        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
+        Kernel::new(self, &entry, &routines, Vec::new())
     }
 }
 
@@ -139,6 +152,7 @@ pub(crate) fn compile_kernel(
     source: &KernelSource,
     options: &CompileOptions,
     symbols: &dyn Symbols,
+    library: &Library,
 ) -> Result<CompiledFunction, CompileError> {
     let unit = Unit {
         name: source.name(),
@@ -146,6 +160,7 @@ pub(crate) fn compile_kernel(
         entry: EntryKind::Kernel,
         sources: source.sources(),
         symbols,
+        library: Some(library),
         options,
     };
     compile(source.finished()?, unit)
@@ -153,7 +168,8 @@ pub(crate) fn compile_kernel(
 
 /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
 ///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads.
+/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
+/// that the function refers to come with the module that it is put into.
 ///
 /// # Errors
 ///
@@ -172,6 +188,7 @@ pub fn compile_function(
             entry: EntryKind::Function,
             sources: &SourceMap::new(),
             symbols: &PlainNames,
+            library: Some(&Library::new(arch, options)),
             options,
         },
     )
@@ -205,6 +222,7 @@ pub fn compile_stages(
         entry: EntryKind::Function,
         sources,
         symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
         options,
     };
     let (func, _, vcode) = select(func, unit)?;
@@ -218,8 +236,15 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let (func, plan, mut vcode) = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
-    let unchecked_stack = |callee: &str| unit.symbols.unchecked_stack(callee);
-    let stack = lane_stack(&vcode, unit);
+    let routines = unit.library.map(|library| library.routines(vcode.references()));
+    let routines = routines.transpose()?.unwrap_or_default();
+    let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
+    let unchecked_stack = |callee: &str| match routine(callee) {
+        Some(routine) => routine.unchecked_stack(),
+        None => unit.symbols.unchecked_stack(callee),
+    };
+    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let stack = lane_stack(&vcode, unit, &independent);
     let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
         .map_err(|e| e.explain(name))?;
 
@@ -307,12 +332,23 @@ fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan),
     Ok((func, plan))
 }
 
-fn lane_stack(vcode: &VCode, unit: Unit<'_>) -> LaneStack {
+/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
+/// not look for it, so a kernel that calls no others gets the stack that it needs.
+fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
     let bytes = unit.options.stack_bytes;
-    let calls = || vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    let depends = |inst: &MInst| match inst {
+        MInst::Call { callee: Callee::Symbol { symbol, .. }, .. } => {
+            !independent(&vcode.symbols[symbol.index()])
+        }
+        MInst::Call { .. } => true,
+        _ => false,
+    };
     match unit.entry {
         EntryKind::Function => LaneStack::OfFunction { bytes },
-        EntryKind::Kernel => LaneStack::OfKernel { shared: calls().then_some(bytes) },
+        EntryKind::Kernel => {
+            let shared = vcode.insts.iter().any(depends).then_some(bytes);
+            LaneStack::OfKernel { shared }
+        }
     }
 }
 
@@ -331,7 +367,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution)
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     verify(&func, name, options, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }
@@ -439,22 +475,7 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let name = |reg: Reg| reg.index() as u32;
-    let outline = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
-        MInst::Jump { target, args } => {
-            let params = vcode.blocks[target.index()].params.iter().zip(args);
-            let preds = params.filter(|(param, _)| param.class() == RegClass::Pred);
-            Outline {
-                successors: smallvec![target.index() as u32],
-                passes: preds.map(|(&param, &arg)| (name(param), name(arg))).collect(),
-            }
-        }
-        MInst::CondBr { taken, not_taken, .. } => Outline {
-            successors: smallvec![taken.index() as u32, not_taken.index() as u32],
-            passes: Vec::new(),
-        },
-        _ => Outline::default(),
-    };
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
         EntryKind::Function => Vec::new(),
@@ -465,6 +486,28 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        blocks: vcode.blocks.iter().map(outline).collect(),
+        successors: vcode.blocks.iter().map(successors).collect(),
+        passes: passes(vcode),
     }
+}
+
+/// The predicates that each block passes to its successor.
+fn passes(vcode: &VCode) -> Vec<Passes> {
+    let name = |reg: Reg| u32::try_from(reg.index()).expect("registers are numbered with 32 bits");
+    let undefined: HashSet<usize> = (vcode.insts.iter())
+        .filter_map(|inst| match inst {
+            MInst::Undef { dst } => Some(dst.index()),
+            _ => None,
+        })
+        .collect();
+    let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
+        MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))
+            .filter(|(param, _)| param.class() == RegClass::Pred)
+            .map(|(&param, &arg)| {
+                (name(param), (!undefined.contains(&arg.index())).then(|| name(arg)))
+            })
+            .collect(),
+        _ => Passes::new(),
+    };
+    vcode.blocks.iter().map(pass).collect()
 }

@@ -4,8 +4,9 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
-use crate::checker::{self, Bytes, CodeError, Entry, Outline, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -35,7 +36,10 @@ pub struct CompiledFunction {
 #[derive(Clone, Debug)]
 pub(crate) struct Skeleton {
     pub(crate) entry: Entry,
-    pub(crate) blocks: Vec<Outline>,
+    /// The successors of each block.
+    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes on.
+    pub(crate) passes: Vec<Passes>,
 }
 
 impl CompiledFunction {
@@ -69,6 +73,12 @@ impl CompiledFunction {
         self.stats
     }
 
+    /// Bytes of stack that it may use, with all that it calls, without a look at the stack's limit; none
+    /// if it does look.
+    pub(crate) fn unchecked_stack(&self) -> Option<u64> {
+        self.stack.total.filter(|_| !self.stack.checks)
+    }
+
     fn unplaced(&self) -> Unplaced<'_> {
         Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
     }
@@ -83,9 +93,10 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
-            record: self.skeleton.clone().map(|Skeleton { entry, blocks }| Record {
+            record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
                 entry,
-                blocks,
+                successors,
+                passes,
                 notes: placed.notes,
             }),
         }

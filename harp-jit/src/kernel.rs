@@ -151,7 +151,7 @@ impl Kernel {
         self.group_bytes
     }
 
-    /// The functions of its module that came with it.
+    /// The functions of its module that came with it, then the library routines that all need.
     pub fn functions(&self) -> &[FunctionCode] {
         &self.functions
     }

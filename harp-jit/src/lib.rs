@@ -74,6 +74,7 @@ mod intrinsic;
 mod isel;
 mod kernel;
 mod legalize;
+mod library;
 mod module;
 mod precheck;
 mod regalloc;

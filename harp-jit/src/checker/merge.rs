@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
+use super::record::Name;
 use super::state::{Fact, Form, Id, Implied, Literal, MOST_NUMBERS, Origin, State, Where};
 
 /// A number that a value behind the meeting may be, which lanes may be told apart by.
@@ -168,7 +169,10 @@ fn names(
         };
         held.push(id);
     }
-    (State::holding(held), met)
+    let mut state = State::holding(held);
+    state.free = ways[0].free.clone();
+    state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    (state, met)
 }
 
 /// What lanes may be told apart by.
@@ -231,8 +235,11 @@ fn common(ways: &[&State], value: &Met, conditions: &[Condition<'_>]) -> Fact {
             implies.insert((own.number, truth), found);
         }
     }
-    let mut names = facts[0].names.clone();
-    names.retain(|name| facts.iter().all(|fact| fact.names.contains(name)));
+    let mut names: BTreeSet<Name> = facts.iter().flat_map(|fact| fact.names.clone()).collect();
+    names.retain(|name| {
+        let mut each = facts.iter().zip(ways);
+        each.all(|(fact, way)| fact.names.contains(name) || way.free.contains(name))
+    });
     Fact {
         form,
         numbers: numbers(facts.iter().map(|fact| &**fact)),

@@ -36,7 +36,7 @@ mod value;
 
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
-pub(crate) use record::{Claims, Entry, Name, Named, Note, Outline, Record, Regs, Role, Selected};
+pub(crate) use record::{Claims, Entry, Name, Named, Note, Passes, Record, Regs, Role, Selected};
 
 use code::Code;
 use structure::Structure;
@@ -49,6 +49,6 @@ use structure::Structure;
 pub(crate) fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
     let code = Code::decode(bytes, &record.notes)?;
     let structure = Structure::new(&code)?;
-    let passes = skeleton::check(&code, &structure, record)?;
-    solve::check(&code, &structure, &record.entry, &passes)
+    skeleton::check(&code, &structure, record)?;
+    solve::check(&code, &structure, record)
 }

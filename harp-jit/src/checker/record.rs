@@ -15,23 +15,19 @@ use smallvec::SmallVec;
 /// A predicate before registers were allocated, by its number.
 pub(crate) type Name = u32;
 
+/// Parameters with their arguments; none where the argument is nothing that anybody looks at.
+pub(crate) type Passes = SmallVec<[(Name, Option<Name>); 1]>;
+
 /// What is said about a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) entry: Entry,
-    /// The blocks. Block 0 is the entry.
-    pub(crate) blocks: Vec<Outline>,
+    /// The successors of each block, the side that a true condition takes first. Block 0 is the entry.
+    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes to the parameters of its only successor.
+    pub(crate) passes: Vec<Passes>,
     /// Notes on instructions by offset, ascending.
     pub(crate) notes: Vec<(u32, Note)>,
-}
-
-/// What is said about a block.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outline {
-    /// Its successors, the side that a true condition takes first.
-    pub(crate) successors: SmallVec<[u32; 2]>,
-    /// If it ends in a jump: parameters of the successor that are predicates, with what becomes of them.
-    pub(crate) passes: Vec<(Name, Name)>,
 }
 
 /// What a function finds when it is entered, and of its frame what nobody else touches.

@@ -9,20 +9,15 @@ use hashbrown::HashMap;
 
 use super::code::{Code, Flow};
 use super::error::{CodeError, CodeFault};
-use super::record::{Name, Record};
+use super::record::{Passes, Record};
 use super::structure::Structure;
 
-/// What parameters of blocks become behind an instruction: behind a branch, by what its guard is. All of a
-/// list at once, and the lists one after the other.
-pub(super) type Passes = HashMap<(usize, Option<bool>), Vec<Vec<(Name, Name)>>>;
-
-/// Compares the ways through `code` with the blocks of `record`, and says what they pass.
+/// Compares the ways through `code` with the blocks of `record`.
 pub(super) fn check(
     code: &Code<'_>,
     structure: &Structure,
     record: &Record,
-) -> Result<Passes, CodeError> {
-    let mut passes = Passes::new();
+) -> Result<(), CodeError> {
     let skeleton = Skeleton::new(code, record);
     let entry = code.resolve(0);
     if entry != skeleton.first(0) {
@@ -38,17 +33,14 @@ pub(super) fn check(
             };
             for (target, side) in targets.into_iter().flatten() {
                 skeleton.follow(at, code.resolve(target), side)?;
-                let passed = skeleton.passed(at, side);
-                if !passed.is_empty() {
-                    passes.insert((at, side.map(|side| side == 0)), passed);
-                }
             }
         }
     }
-    Ok(passes)
+    Ok(())
 }
 
-struct Skeleton<'a> {
+/// The blocks that were selected, with what is left of them.
+pub(super) struct Skeleton<'a> {
     code: &'a Code<'a>,
     record: &'a Record,
     /// The instructions of each block that are there, jumps excepted, in their order.
@@ -58,8 +50,8 @@ struct Skeleton<'a> {
 }
 
 impl<'a> Skeleton<'a> {
-    fn new(code: &'a Code<'a>, record: &'a Record) -> Skeleton<'a> {
-        let mut present = vec![Vec::new(); record.blocks.len()];
+    pub(super) fn new(code: &'a Code<'a>, record: &'a Record) -> Skeleton<'a> {
+        let mut present = vec![Vec::new(); record.successors.len()];
         for (at, inst) in code.insts.iter().enumerate() {
             if let Some(note) = inst.note
                 && !matches!(inst.flow, Flow::Jump(_))
@@ -78,40 +70,41 @@ impl<'a> Skeleton<'a> {
         Skeleton { code, record, present, place }
     }
 
+    /// Calls `visit` with what the blocks pass on that end between `at`, whose guard is `taken` if it
+    /// is a branch, and the next instruction.
+    pub(super) fn each_passed(
+        &self,
+        at: usize,
+        taken: Option<bool>,
+        mut visit: impl FnMut(&Passes),
+    ) {
+        let Some(&(mut block, index)) = self.place.get(&at) else { return };
+        if index + 1 < self.present[block].len() {
+            return;
+        }
+        let mut side = usize::from(taken == Some(false));
+        for _ in 0..=self.present.len() {
+            visit(&self.record.passes[block]);
+            let Some(&next) = self.record.successors[block].get(side) else { return };
+            (block, side) = (next as usize, 0);
+            if !self.present[block].is_empty() {
+                return;
+            }
+        }
+    }
+
     /// The first instruction of a block, or of the next that has one; none if they only jump in
     /// circles.
     fn first(&self, block: usize) -> Option<usize> {
         let mut block = block;
         for _ in 0..=self.present.len() {
-            match (self.present[block].first(), self.record.blocks[block].successors.as_slice()) {
+            match (self.present[block].first(), self.record.successors[block].as_slice()) {
                 (Some(&at), _) => return Some(at),
                 (None, &[next]) => block = next as usize,
                 (None, _) => return None,
             }
         }
         None
-    }
-
-    /// What is passed on the way from `at` to the next instruction.
-    fn passed(&self, at: usize, side: Option<usize>) -> Vec<Vec<(Name, Name)>> {
-        let mut passed = Vec::new();
-        let Some(&(mut block, index)) = self.place.get(&at) else { return passed };
-        if self.present[block].get(index + 1).is_some() {
-            return passed;
-        }
-        let mut side = side.unwrap_or(0);
-        for _ in 0..=self.present.len() {
-            let outline = &self.record.blocks[block];
-            if !outline.passes.is_empty() {
-                passed.push(outline.passes.clone());
-            }
-            let Some(&next) = outline.successors.get(side) else { break };
-            (block, side) = (next as usize, 0);
-            if !self.present[block].is_empty() {
-                break;
-            }
-        }
-        passed
     }
 
     /// Control goes from `at` to `to`; from a branch, to the side with this number.
@@ -121,7 +114,7 @@ impl<'a> Skeleton<'a> {
             let fault = CodeFault::Control { from: 0, to: offset(to) };
             return Err(self.code.error(at, fault));
         };
-        let successors = self.record.blocks[block].successors.as_slice();
+        let successors = self.record.successors[block].as_slice();
         let wanted = match (self.present[block].get(index + 1), successors, side) {
             (Some(&next), _, None) => Some(Some(next)),
             (None, &[next], None) => Some(self.first(next as usize)),

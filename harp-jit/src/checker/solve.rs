@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::merge::{self, Sides};
-use super::record::Entry;
-use super::skeleton::Passes;
+use super::record::Record;
+use super::skeleton::Skeleton;
 use super::state::{Id, Literal, Origin, Places, State};
 use super::structure::{Block, Edge, Structure};
 use super::transfer::Transfer;
@@ -18,36 +18,22 @@ const VISITS: usize = 1000;
 pub(super) fn check(
     code: &Code<'_>,
     structure: &Structure,
-    entry: &Entry,
-    passes: &Passes,
+    record: &Record,
 ) -> Result<(), CodeError> {
-    let places = Places::new(entry, code.arch.word().bytes().into());
-    let transfer = Transfer { code, places: &places, entry };
+    let places = Places::new(&record.entry, code.arch.word().bytes().into());
+    let transfer = Transfer { code, places: &places, entry: &record.entry };
     let ends = vec![None; structure.blocks.len()];
-    let mut solver = Solver { transfer, structure, passes, ends };
+    let skeleton = Skeleton::new(code, record);
+    let mut solver = Solver { transfer, structure, skeleton, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
         for at in block.first..=block.last {
             let mut fault = None;
-            let dump = state.clone();
             solver.step(&mut state, block, at, &mut |found| {
                 fault.get_or_insert(found);
             });
             if let Some(fault) = fault {
-                if std::env::var("DUMP").is_ok() {
-                    let mut ids: Vec<_> = dump.held.clone();
-                    ids.sort();
-                    ids.dedup();
-                    for id in ids {
-                        let places: Vec<_> =
-                            dump.places().filter(|&p| dump.held(p) == id).collect();
-                        eprintln!("{places:?} {id:?} {:?}", dump.fact(id));
-                    }
-                    for inst in &code.insts {
-                        eprintln!("{:x} {}", inst.offset, inst.instruction.display(code.arch));
-                    }
-                }
                 return Err(code.error(at, fault));
             }
         }
@@ -58,7 +44,7 @@ pub(super) fn check(
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
-    passes: &'a Passes,
+    skeleton: Skeleton<'a>,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -101,13 +87,7 @@ impl Solver<'_> {
     fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
         self.transfer.step(state, at, report);
         if at != block.last {
-            self.pass(state, at, None);
-        }
-    }
-
-    fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
-        for passes in self.passes.get(&(at, taken)).into_iter().flatten() {
-            state.pass(passes);
+            self.skeleton.each_passed(at, None, |passes| state.pass(passes));
         }
     }
 
@@ -141,19 +121,20 @@ impl Solver<'_> {
         }
     }
 
-    /// What is known on the way along an edge; none if nothing goes that way.
+    /// What is known on the way along an edge; none if nobody was seen to take it so far.
     fn along(&self, edge: &Edge) -> Option<State> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let literal = Literal::new(state.held(Places::pred(reg)), truth);
-            if state.settled(literal) == Some(false) {
+            let id = state.held(Places::pred(reg));
+            let taken = Literal::new(id, truth);
+            if state.settled(taken) == Some(false) {
                 return None;
             }
-            state.assume(literal);
+            state.assume(taken);
         }
-        self.pass(&mut state, last, edge.taken);
+        self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
         Some(state)
     }
 

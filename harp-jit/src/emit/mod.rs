@@ -54,8 +54,8 @@ pub(crate) struct StackUse {
 /// How functions are emitted that find the lane control block and the end of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneStack {
-    /// A kernel, which is given the stack that it needs: with functions that it calls, if any, of the
-    /// size given.
+    /// A kernel, which is given the stack that it needs; if it calls functions that look for the lane
+    /// control block, or might, one of the size given.
     OfKernel { shared: Option<u32> },
     /// A function on a stack of this many bytes.
     OfFunction { bytes: u32 },
@@ -117,8 +117,9 @@ pub(crate) fn emit(
     // Below the frame, there is to be the reserve of functions that do not look at the limit.
     let (given, limit, stack_bytes) = match lane_stack {
         LaneStack::OfKernel { shared: None } => {
-            let needed = lane_stack_bytes(frame.bytes().min(MAX_LANE_STACK), arch.word());
-            (frame.bytes(), MAX_LANE_STACK / 2, needed)
+            let all = total.unwrap_or_else(|| frame.bytes());
+            let needed = lane_stack_bytes(all.min(MAX_LANE_STACK), arch.word());
+            (all, MAX_LANE_STACK / 2, needed)
         }
         LaneStack::OfKernel { shared: Some(bytes) } | LaneStack::OfFunction { bytes } => {
             (frame.bytes().saturating_add(reserve), bytes.into(), bytes.into())

@@ -12,6 +12,10 @@ use crate::compile::Execution;
 use crate::intrinsic::Intrinsic;
 use crate::vcode::{MInst, MOperand};
 
+mod ranges;
+
+use ranges::RANGE_DEPTH;
+
 /// Operands of truth values are followed this deep.
 const BOOL_DEPTH: u32 = 8;
 
@@ -48,7 +52,9 @@ impl Lower<'_> {
         if let Some(bits) = self.constant(value) {
             return bits == 0 || bits == 1;
         }
-        let Some(inst) = self.defining_inst(value) else { return false };
+        let Some(inst) = self.defining_inst(value) else {
+            return self.predicate_params.contains(self.func.dfg.resolve_aliases(value));
+        };
         match self.func.dfg.insts[inst] {
             InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => true,
             InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {
@@ -343,6 +349,23 @@ impl Context for Lower<'_> {
 
     fn shift_imm(&mut self, ty: Type, value: Value) -> Option<i64> {
         self.constant(value).map(|amount| amount & i64::from(ty.bits() - 1))
+    }
+
+    fn unsigned_const(&mut self, value: Value) -> Option<i64> {
+        let bits = self.func.dfg.value_type(value).bits();
+        self.constant(value).map(|signed| signed & low_ones(bits.into()))
+    }
+
+    fn signed_const(&mut self, value: Value) -> Option<i64> {
+        self.constant(value)
+    }
+
+    fn zero_extended(&mut self, value: Value) -> bool {
+        self.is_zero_extended(value, RANGE_DEPTH)
+    }
+
+    fn is_below(&mut self, value: Value, limit: i64) -> bool {
+        self.largest(value, RANGE_DEPTH) < limit.cast_unsigned()
     }
 
     fn is_const(&mut self, wanted: i64, value: Value) -> Option<bool> {

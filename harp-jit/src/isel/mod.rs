@@ -7,7 +7,7 @@
 //! Assumes legal CLIF (see [`legalize`](crate::legalize)): branches are `jump` and `brif`, traps are
 //! unconditional, there is at most one `return`. What no rule covers is reported, never guessed.
 
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode, SourceLoc, Type, Value,
@@ -32,6 +32,7 @@ mod context;
 mod order;
 mod reasons;
 mod rules;
+mod truth;
 
 use calls::SlotLayout;
 use order::{BlockOrder, Lowered};
@@ -93,6 +94,8 @@ struct Lower<'a> {
     global_id_x: Option<Reg>,
     /// Where the address of the warp's scratch word stays, if it is asked for.
     scratch_address: Option<Reg>,
+    /// Parameters of blocks that live in predicates.
+    predicate_params: EntitySet<Value>,
     /// Registers that turned out to be other registers, by index.
     aliases: Vec<Option<Reg>>,
     /// The code of the current CLIF instruction, forwards.
@@ -119,6 +122,7 @@ impl<'a> Lower<'a> {
             preds: SecondaryMap::new(),
             global_id_x: None,
             scratch_address: None,
+            predicate_params: truth::predicate_params(func),
             aliases: Vec::new(),
             inst_code: Vec::new(),
             block_code: Vec::new(),
@@ -192,10 +196,15 @@ impl<'a> Lower<'a> {
         if self.func.layout.entry_block() == Some(clif) {
             self.entry_params(clif)?;
         } else {
-            block.params = params.iter().map(|&param| self.value_gpr(param)).collect();
+            block.params = params.iter().map(|&param| self.param(param)).collect();
         }
         for &param in params {
-            if let Some(wanted) = self.preds[param] {
+            if self.predicate_params.contains(param) {
+                if let (Some(wanted), Some(pred)) = (self.gprs[param], self.preds[param]) {
+                    let reg = rules::Context::bool_reg(self, pred);
+                    self.alias(wanted, reg);
+                }
+            } else if let Some(wanted) = self.preds[param] {
                 let gpr = self.zero_extended(param);
                 self.emit_op(harp_isa::Opcode::Rtop, [MOperand::Def(wanted), MOperand::Use(gpr)]);
             }
@@ -251,8 +260,22 @@ impl<'a> Lower<'a> {
         self.flush(self.func.srcloc(branch));
     }
 
+    /// The register in which a block's parameter arrives.
+    fn param(&mut self, param: Value) -> Reg {
+        if self.predicate_params.contains(param) {
+            self.value_pred(param)
+        } else {
+            self.value_gpr(param)
+        }
+    }
+
     fn jump(&mut self, target: BlockId, destination: &BlockCall) {
-        let args = destination.args(&self.func.dfg.value_lists).map(|arg| match arg {
+        let pool = &self.func.dfg.value_lists;
+        let params = self.func.dfg.block_params(destination.block(pool));
+        let args = destination.args(pool).zip(params).map(|(arg, &param)| match arg {
+            BlockArg::Value(value) if self.predicate_params.contains(param) => {
+                self.value_pred(value)
+            }
             BlockArg::Value(value) => self.value_gpr(value),
             BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => {
                 unreachable!("only `try_call` passes these, and it is not supported")

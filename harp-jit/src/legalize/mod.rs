@@ -85,6 +85,15 @@ pub(crate) fn check_calls(func: &Function) -> Result<(), Unsupported> {
     Ok(())
 }
 
+/// Where the code of a large operation goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatCode {
+    /// Into a routine of the library, which is called.
+    Library,
+    /// To where the operation is.
+    InPlace,
+}
+
 /// See [`globals`].
 pub(crate) use globals::expand_global_values;
 
@@ -99,6 +108,9 @@ pub(crate) fn single_results(func: &mut Function) {
 /// `i64` becomes two `i32` on 4-byte words. `i128` is nothing that users may ask for, but the mid-end
 /// makes comparisons of that type, which become those of two `i64` again.
 ///
+/// `code` says where the code of operations on floats goes for which there is a routine in the
+/// [library](crate::library).
+///
 /// # Errors
 ///
 /// The first operation on wide integers that is not covered.
@@ -106,10 +118,11 @@ pub(crate) fn fit_word(
     func: &mut Function,
     arch: ArchId,
     execution: Execution,
+    code: FloatCode,
 ) -> Result<bool, Unsupported> {
     wide::expand(func, types::I128)?;
     let accesses = memory::expand(func, arch, execution)?;
-    let floats = float::expand(func, arch);
+    let floats = float::expand(func, arch, code);
     let integers = match arch.word() {
         WordSize::Four => wide::expand(func, types::I64)?,
         WordSize::Eight => false,

@@ -14,6 +14,7 @@
 //! order of definitions each cycle of calls has a function that looks.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Signature,
@@ -31,6 +32,7 @@ use crate::builder::KernelSource;
 use crate::compile::{CompileOptions, EntryKind, Unit, compile, compile_kernel};
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::kernel::Kernel;
+use crate::library::Library;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 
@@ -59,6 +61,7 @@ pub use error::ModuleError;
 pub struct Module {
     arch: ArchId,
     options: CompileOptions,
+    library: Library,
     declarations: ModuleDeclarations,
     functions: BTreeMap<FuncId, CompiledFunction>,
     data: BTreeMap<DataId, Data>,
@@ -78,7 +81,7 @@ impl CompiledModule {
         &self.object
     }
 
-    /// The functions in the order of their declarations.
+    /// The functions in the order of their declarations, then the library routines that they need.
     pub fn functions(&self) -> &[FunctionCode] {
         &self.functions
     }
@@ -99,6 +102,7 @@ impl Module {
     pub fn new(arch: ArchId, options: CompileOptions) -> Module {
         Module {
             arch,
+            library: Library::new(arch, &options),
             options,
             declarations: ModuleDeclarations::default(),
             functions: BTreeMap::new(),
@@ -263,6 +267,7 @@ impl Module {
             entry: EntryKind::Function,
             sources,
             symbols: self,
+            library: Some(&self.library),
             options: &self.options,
         };
         Ok(compile(func, unit)?)
@@ -324,13 +329,15 @@ impl Module {
     ///
     /// If the kernel does not compile, or its name is one of those that it needs.
     pub fn compile_kernel(&self, source: &KernelSource) -> Result<Kernel, ModuleError> {
-        let entry = compile_kernel(source, &self.options, self)?;
+        let entry = compile_kernel(source, &self.options, self, &self.library)?;
         let needed = self.needed(&entry);
         if needed.contains(source.name()) {
             return Err(ModuleError::Duplicate { name: source.name().to_owned() });
         }
         let functions = self.functions.iter().filter(|(_, f)| needed.contains(f.name.as_str()));
-        let functions: Vec<_> = functions.map(|(&id, f)| (f, self.linked(id))).collect();
+        let mut functions: Vec<_> = functions.map(|(&id, f)| (f, self.linked(id))).collect();
+        let routines = self.library.routines(needed.iter().copied())?;
+        functions.extend(routines.iter().map(|routine| (&**routine, Linked::Local)));
         Ok(Kernel::new(source, &entry, &functions, self.data_chunks(Some(&needed)))?)
     }
 
@@ -338,8 +345,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If something is declared as the module's own, but not defined; or if a function is too large
-    /// for its own jumps.
+    /// If something is declared as the module's own, but not defined; if a function is too large
+    /// for its own jumps; or if a library routine does not compile.
     pub fn finish(self) -> Result<CompiledModule, ModuleError> {
         let functions = self.declarations.get_functions();
         let functions = functions
@@ -353,11 +360,15 @@ impl Module {
         if !names.is_empty() {
             return Err(ModuleError::Undefined { names });
         }
-        let all: Vec<&CompiledFunction> = self.functions.values().collect();
+        let references = self.functions.values().flat_map(CompiledFunction::references);
+        let routines = self.library.routines(references)?;
+        let all: Vec<&CompiledFunction> =
+            self.functions.values().chain(routines.iter().map(|routine| &**routine)).collect();
         let placed = function::place(&all, self.arch).map_err(|error| error.explain("module"))?;
         let mut chunks = Vec::new();
-        for (code, &id) in placed.iter().zip(self.functions.keys()) {
-            chunks.extend(code.chunks(self.linked(id)));
+        let linked = self.functions.keys().map(|&id| self.linked(id));
+        for (code, linked) in placed.iter().zip(linked.chain(iter::repeat(Linked::Local))) {
+            chunks.extend(code.chunks(linked));
         }
         chunks.extend(self.data_chunks(None));
         Ok(CompiledModule {
@@ -490,8 +501,7 @@ impl Symbols for Module {
 
     fn unchecked_stack(&self, name: &str) -> Option<u64> {
         let Some(FuncOrDataId::Func(id)) = self.definition(name) else { return None };
-        let stack = self.functions.get(&id)?.stack;
-        stack.total.filter(|_| !stack.checks)
+        self.functions.get(&id)?.unchecked_stack()
     }
 }
 

@@ -321,6 +321,11 @@ impl VCode {
         Symbol(u32::try_from(index).expect("memory ends before 2^32 names"))
     }
 
+    /// The names that the code refers to.
+    pub(crate) fn references(&self) -> impl Iterator<Item = &str> {
+        self.symbols.iter().map(String::as_str)
+    }
+
     /// The blocks with their ids.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockId, &VBlock)> {
         self.blocks.iter().enumerate().map(|(i, block)| (BlockId::new(i), block))

@@ -9,12 +9,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use super::soft::Soft;
 
 impl Soft<'_, '_> {
-    /// `x - y`.
-    pub(super) fn float_sub(&mut self, x: Value, y: Value) -> Value {
-        let y = self.xor(y, self.format.sign());
-        self.float_add(x, y)
-    }
-
     /// `x + y`.
     pub(super) fn float_add(&mut self, x: Value, y: Value) -> Value {
         let infinity = self.format.infinity();

@@ -14,9 +14,10 @@
 //! because 53 bits are at least twice 24 and two more (Figueroa 1995). For `fma` that does not hold;
 //! there the product is exact and the sum is rounded to odd.
 //!
-//! The code stands where the operation stood: there is no library that everything with a float would
-//! have to be linked to, and no call for which registers are saved. What is large, `f64` on 4-byte words,
-//! takes some hundred instructions an operation (`tests/lowerings.rs` has the sizes).
+//! What takes hundreds of instructions (`tests/lowerings.rs` has the sizes) is a call of a routine of the
+//! [library](crate::library), which has that code once: arithmetic of `f64` on 4-byte words, and root and `fma`
+//! on integers. All else stands where the operation stood: a call would save little, costs registers, and
+//! takes a comparison away from the branch on it.
 //!
 //! Conversions that trap are checked here by `trapnz` and `trapz`. On base machines the
 //! saturating conversions that are left convert to a word of the machine, and only what fits one.
@@ -27,10 +28,13 @@
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::types::{F32, F64, I64};
-use cranelift_codegen::ir::{Block, Function, Inst, Type, Value};
+use cranelift_codegen::ir::{Block, FuncRef, Function, Inst, Type, Value};
 use harp_isa::{ArchId, WordSize};
+use hashbrown::HashMap;
 
+use super::FloatCode;
 use super::wide::reachable;
+use crate::library::Routine;
 
 mod arithmetic;
 mod compare;
@@ -75,7 +79,7 @@ impl Machine {
 }
 
 /// Replaces what `arch` does not have; see the [module](self). Returns whether there was anything.
-pub(super) fn expand(func: &mut Function, arch: ArchId) -> bool {
+pub(super) fn expand(func: &mut Function, arch: ArchId, code: FloatCode) -> bool {
     if !has_floats(func) {
         return false;
     }
@@ -85,6 +89,8 @@ pub(super) fn expand(func: &mut Function, arch: ArchId) -> bool {
     let mut floats = Floats {
         at: FuncCursor::new(func),
         machine,
+        code,
+        routines: HashMap::new(),
         integers: SecondaryMap::new(),
         changed: false,
     };
@@ -109,6 +115,9 @@ struct Floats<'f> {
     /// Stands at the instruction that is replaced: what is made comes before it.
     at: FuncCursor<'f>,
     machine: Machine,
+    code: FloatCode,
+    /// The routines that were declared.
+    routines: HashMap<Routine, FuncRef>,
     /// What stands for an `f64` on 4-byte words.
     integers: SecondaryMap<Value, Option<Value>>,
     changed: bool,

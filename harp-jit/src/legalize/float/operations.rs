@@ -11,8 +11,9 @@ use super::convert::Signedness;
 use super::format::Format;
 use super::round::Direction;
 use super::soft::Soft;
-use super::{Floats, Way};
+use super::{FloatCode, Floats, Way};
 use crate::builder::word_int;
+use crate::library::Routine;
 
 impl<'f> Floats<'f> {
     /// The value that takes the place of the instruction's result; none if the instruction stays.
@@ -64,11 +65,20 @@ impl<'f> Floats<'f> {
             (Way::Native, Fadd | Fsub | Fmul | Fdiv)
             | (Way::Native | Way::Widened, Fneg | Fabs | Fcopysign) => None,
             (Way::Native, Sqrt | Fma | Fmin | Fmax | Trunc) if self.machine.extension => None,
+            (Way::Soft, Fsub) => {
+                let negated = self.on_integers(Fneg, &args[1..], format);
+                self.arithmetic(Fadd, &[args[0], negated], format)
+            }
+            (Way::Soft, Fadd | Fmul | Fdiv) | (_, Sqrt | Fma)
+                if self.code == FloatCode::Library =>
+            {
+                Some(self.routine(opcode, args, format))
+            }
             (Way::Widened, Fadd | Fsub | Fmul | Fdiv | Fma) => Some(self.widened(opcode, args)),
             (
                 _,
-                Fadd | Fsub | Fmul | Fdiv | Fneg | Fabs | Fcopysign | Sqrt | Fma | Fmin | Fmax
-                | Trunc | Ceil | Floor | Nearest,
+                Fadd | Fmul | Fdiv | Fneg | Fabs | Fcopysign | Sqrt | Fma | Fmin | Fmax | Trunc
+                | Ceil | Floor | Nearest,
             ) => Some(self.on_integers(opcode, args, format)),
             _ => None,
         }
@@ -79,7 +89,6 @@ impl<'f> Floats<'f> {
         let mut soft = self.soft(format);
         let result = match (opcode, args.as_slice()) {
             (Opcode::Fadd, &[x, y]) => soft.float_add(x, y),
-            (Opcode::Fsub, &[x, y]) => soft.float_sub(x, y),
             (Opcode::Fmul, &[x, y]) => soft.float_mul(x, y),
             (Opcode::Fdiv, &[x, y]) => soft.float_div(x, y),
             (Opcode::Fma, &[x, y, z]) => soft.float_fma(x, y, z),
@@ -96,6 +105,21 @@ impl<'f> Floats<'f> {
             _ => unreachable!("the caller has selected these operations"),
         };
         self.float(result, format)
+    }
+
+    /// A call of the library's routine.
+    fn routine(&mut self, opcode: Opcode, args: &[Value], format: Format) -> Value {
+        let soft = self.machine.way(format) == Way::Soft;
+        let args: Vec<Value> = match soft {
+            true => args.iter().map(|&arg| self.bits(arg, format)).collect(),
+            false => args.to_vec(),
+        };
+        let routine = Routine::new(opcode, format.float).expect("the library has these routines");
+        let held = if soft { format.int } else { format.float };
+        let func = &mut self.at.func;
+        let callee = *self.routines.entry(routine).or_insert_with(|| routine.declare(func, held));
+        let call = self.at.ins().call(callee, &args);
+        self.at.func.dfg.first_result(call)
     }
 
     /// `f32` by way of the machine's `f64`.

@@ -1,0 +1,110 @@
+//! Block parameters that live in predicates.
+//!
+//! A truth value of CLIF is a number, so a block parameter that is one would be made a number on every edge
+//! and tested anew behind it. Where all edges pass truth values, and somebody asks for one, it stays in
+//! the predicate file instead.
+
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::{BlockArg, Function, InstructionData, Opcode, Value, ValueDef};
+
+use crate::intrinsic::Intrinsic;
+
+/// The parameters of blocks that are to live in predicates.
+pub(super) fn predicate_params(func: &Function) -> EntitySet<Value> {
+    let entry = func.layout.entry_block();
+    let blocks = func.layout.blocks().filter(|&block| Some(block) != entry);
+    let params = blocks.flat_map(|block| func.dfg.block_params(block)).copied();
+    let mut candidates = EntitySet::new();
+    candidates.extend(params.filter(|&param| func.dfg.value_type(param) == I8));
+    if candidates.is_empty() {
+        return candidates;
+    }
+    let passed = passed(func);
+    // Those that are passed a number are none, nor those that are passed one of these.
+    let mut checked = false;
+    while !checked {
+        checked = true;
+        for &(arg, param) in &passed {
+            if candidates.contains(param) && !is_truth(func, &candidates, arg, DEPTH) {
+                candidates.remove(param);
+                checked = false;
+            }
+        }
+    }
+    asked_for(func, &passed, &candidates)
+}
+
+/// Operands of truth values are followed this deep.
+const DEPTH: u32 = 8;
+
+/// Arguments with the parameters that they are passed to.
+fn passed(func: &Function) -> Vec<(Value, Value)> {
+    let dfg = &func.dfg;
+    let mut passed = Vec::new();
+    for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
+        let calls = dfg.insts[branch].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+        for call in calls {
+            let params = dfg.block_params(call.block(&dfg.value_lists));
+            let args = call.args(&dfg.value_lists).filter_map(|arg: BlockArg| arg.as_value());
+            passed.extend(args.map(|arg| dfg.resolve_aliases(arg)).zip(params.iter().copied()));
+        }
+    }
+    passed
+}
+
+/// Whether a value is 0 or 1 if the candidates are.
+fn is_truth(func: &Function, candidates: &EntitySet<Value>, value: Value, depth: u32) -> bool {
+    let value = func.dfg.resolve_aliases(value);
+    let inst = match func.dfg.value_def(value) {
+        ValueDef::Result(inst, 0) => inst,
+        _ => return candidates.contains(value),
+    };
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => matches!(imm.bits(), 0 | 1),
+        InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => true,
+        InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {
+            depth > 0 && args.iter().all(|&arg| is_truth(func, candidates, arg, depth - 1))
+        }
+        InstructionData::Call { .. } => {
+            matches!(Intrinsic::of_call(func, inst), Some(Intrinsic::Any | Intrinsic::Undef))
+        }
+        _ => false,
+    }
+}
+
+/// The candidates that are a condition somewhere, or passed on to one that is.
+fn asked_for(
+    func: &Function,
+    passed: &[(Value, Value)],
+    candidates: &EntitySet<Value>,
+) -> EntitySet<Value> {
+    let mut asked = EntitySet::new();
+    let mut todo = Vec::new();
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        match func.dfg.insts[inst] {
+            InstructionData::Brif { arg, .. } => todo.push(arg),
+            InstructionData::Ternary { opcode: Opcode::Select, args } => todo.push(args[0]),
+            InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {
+                todo.extend(args);
+            }
+            InstructionData::Call { .. }
+                if Intrinsic::of_call(func, inst) == Some(Intrinsic::Any) =>
+            {
+                todo.extend(func.dfg.inst_args(inst));
+            }
+            _ => {}
+        }
+    }
+    let mut sources: SecondaryMap<Value, Vec<Value>> = SecondaryMap::new();
+    for &(arg, param) in passed {
+        sources[param].push(arg);
+    }
+    while let Some(value) = todo.pop() {
+        let value = func.dfg.resolve_aliases(value);
+        if candidates.contains(value) && asked.insert(value) {
+            todo.extend(&sources[value]);
+        }
+    }
+    asked
+}
