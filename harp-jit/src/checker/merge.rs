@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
+use super::record::Name;
 use super::state::{Fact, Form, Id, Literal, Origin, State, Where};
 
 /// The names of a value on each way.
@@ -154,7 +155,10 @@ fn names(
         };
         held.push(id);
     }
-    (State::holding(held), met)
+    let mut state = State::holding(held);
+    state.free = ways[0].free.clone();
+    state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    (state, met)
 }
 
 /// The values whose truth lanes may be told apart by.
@@ -198,7 +202,10 @@ fn common(ways: &[&State], value: &Met, conditions: &[&Met]) -> Fact {
         Form::Unknown if is_truth => [implied(false), implied(true)],
         _ => Default::default(),
     };
-    let mut names = facts[0].names.clone();
-    names.retain(|name| facts.iter().all(|fact| fact.names.contains(name)));
+    let mut names: BTreeSet<Name> = facts.iter().flat_map(|fact| fact.names.clone()).collect();
+    names.retain(|name| {
+        let mut each = facts.iter().zip(ways);
+        each.all(|(fact, way)| fact.names.contains(name) || way.free.contains(name))
+    });
     Fact { form, is_truth, implies, names, ..Fact::unknown() }
 }

@@ -35,7 +35,7 @@ mod value;
 
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
-pub(crate) use record::{Claims, Entry, Name, Named, Note, Record, Regs, Role, Selected};
+pub(crate) use record::{Claims, Entry, Name, Named, Note, Passes, Record, Regs, Role, Selected};
 
 use code::Code;
 use structure::Structure;

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::merge::{self, Sides};
 use super::record::Record;
+use super::skeleton::Skeleton;
 use super::state::{Id, Literal, Origin, Places, State};
 use super::structure::{Block, Edge, Structure};
 use super::transfer::Transfer;
@@ -21,7 +22,9 @@ pub(super) fn check(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let transfer = Transfer { code, places: &places, entry: &record.entry };
-    let mut solver = Solver { transfer, structure, ends: vec![None; structure.blocks.len()] };
+    let ends = vec![None; structure.blocks.len()];
+    let skeleton = Skeleton::new(code, record);
+    let mut solver = Solver { transfer, structure, skeleton, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
@@ -55,6 +58,7 @@ pub(super) fn check(
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
+    skeleton: Skeleton<'a>,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -135,6 +139,7 @@ impl Solver<'_> {
             }
             state.assume(literal);
         }
+        self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
         Some(state)
     }
 

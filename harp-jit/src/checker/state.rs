@@ -15,7 +15,7 @@ use std::rc::Rc;
 use harp_isa::{Gpr, Pred};
 use hashbrown::HashMap;
 
-use super::record::{Entry, Name};
+use super::record::{Entry, Name, Passes};
 
 /// A register or a word of the frame, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -232,6 +232,8 @@ pub(super) struct State {
     pub(super) held: Vec<Id>,
     /// What is known; nothing of values that are missing.
     facts: HashMap<Id, Rc<Fact>>,
+    /// Names of selected predicates that are whatever a place holds: nobody looks at them.
+    pub(super) free: BTreeSet<Name>,
     /// That nothing is known.
     unknown: Rc<Fact>,
 }
@@ -245,7 +247,12 @@ impl State {
 
     /// A state in which places hold these values.
     pub(super) fn holding(held: Vec<Id>) -> State {
-        State { held, facts: HashMap::new(), unknown: Rc::new(Fact::unknown()) }
+        State {
+            held,
+            facts: HashMap::new(),
+            free: BTreeSet::new(),
+            unknown: Rc::new(Fact::unknown()),
+        }
     }
 
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
@@ -311,18 +318,47 @@ impl State {
 
     /// `name` now is the value `id` and no other.
     pub(super) fn rename(&mut self, name: Name, id: Id) {
-        let others: Vec<Id> = (self.facts.iter())
-            .filter(|(key, fact)| **key != id && fact.names.contains(&name))
-            .map(|(&key, _)| key)
-            .collect();
-        for other in others {
-            self.change(other, |fact| {
-                fact.names.remove(&name);
-            });
-        }
+        self.unname(name);
         self.change(id, |fact| {
             fact.names.insert(name);
         });
+    }
+
+    /// `name` is no value any more.
+    fn unname(&mut self, name: Name) {
+        self.free.remove(&name);
+        for id in self.named(name) {
+            self.change(id, |fact| {
+                fact.names.remove(&name);
+            });
+        }
+    }
+
+    /// The values that are a selected predicate.
+    fn named(&self, name: Name) -> Vec<Id> {
+        let named = self.facts.iter().filter(|(_, fact)| fact.names.contains(&name));
+        named.map(|(&id, _)| id).collect()
+    }
+
+    /// Parameters become what is passed to them, all at once.
+    pub(super) fn pass(&mut self, passes: &Passes) {
+        let given: Vec<(Name, Vec<Id>, bool)> = (passes.iter())
+            .map(|&(param, arg)| {
+                let free = arg.is_none_or(|arg| self.free.contains(&arg));
+                (param, arg.map(|arg| self.named(arg)).unwrap_or_default(), free)
+            })
+            .collect();
+        for (param, ids, free) in given {
+            self.unname(param);
+            for id in ids {
+                self.change(id, |fact| {
+                    fact.names.insert(param);
+                });
+            }
+            if free {
+                self.free.insert(param);
+            }
+        }
     }
 
     /// Whether a literal is known to hold, or not to hold, in all lanes.
