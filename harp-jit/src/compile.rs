@@ -9,7 +9,6 @@ use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::abi::KernelEntry;
 use harp_isa::{ArchId, RegClass};
 use hashbrown::HashSet;
-use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
@@ -633,9 +632,7 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
+        successors: vcode.blocks.iter().map(successors).collect(),
         passes: passes(vcode),
     }
 }

@@ -10,7 +10,6 @@ use harp_jit::{
 use serde::Deserialize;
 use thiserror::Error;
 
-
 /// Why a text is no profile.
 #[derive(Debug, Error)]
 #[non_exhaustive]
