@@ -9,7 +9,6 @@ use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::abi::KernelEntry;
 use harp_isa::{ArchId, RegClass};
 use hashbrown::HashSet;
-use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
@@ -622,13 +621,7 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |last: &MInst| match last {
-        MInst::Jump { target, .. } => smallvec![target.index() as u32],
-        MInst::CondBr { taken, not_taken, .. } => {
-            smallvec![taken.index() as u32, not_taken.index() as u32]
-        }
-        _ => SmallVec::new(),
-    };
+    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
         EntryKind::Function => Vec::new(),
@@ -639,9 +632,7 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
+        successors: vcode.blocks.iter().map(successors).collect(),
         passes: passes(vcode),
     }
 }

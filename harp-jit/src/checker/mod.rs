@@ -22,6 +22,7 @@
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
+mod choice;
 mod code;
 mod error;
 mod merge;

@@ -17,7 +17,6 @@ use crate::vcode::{MInst, MOperand, Reg};
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     value: Reg,
-    edges: usize,
     /// Where one of them is taken.
     predicate: Function,
 }
@@ -53,17 +52,17 @@ impl Converter<'_> {
         let mut arrivals: SmallVec<[Arrival; 4]> = SmallVec::new();
         for edge in edges {
             let value = edge.args[index];
+            self.uses[value.index()] -= 1;
             match arrivals.iter_mut().find(|arrival| arrival.value == value) {
                 Some(arrival) => {
-                    arrival.edges += 1;
                     arrival.predicate = self.guards.or(arrival.predicate, edge.predicate);
                 }
-                None => arrivals.push(Arrival { value, edges: 1, predicate: edge.predicate }),
+                None => arrivals.push(Arrival { value, predicate: edge.predicate }),
             }
         }
-        // The edges are no more.
-        for arrival in &arrivals {
-            self.uses[arrival.value.index()] -= arrival.edges;
+        // Where nobody looks at the value, any other will do.
+        if arrivals.iter().any(|arrival| !self.undefined.contains(&arrival.value)) {
+            arrivals.retain(|arrival| !self.undefined.contains(&arrival.value));
         }
         arrivals
     }
@@ -146,7 +145,7 @@ impl Converter<'_> {
             _ => {
                 self.uses[arrival.value.index()] += 1;
                 let source = MOperand::Use(arrival.value);
-                match old.class() {
+                match new.class() {
                     RegClass::Gpr => {
                         (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
                     }

@@ -48,8 +48,13 @@ pub const ARCHS: [&str; 24] = [
     "8w8/8/2/2+x",
 ];
 
-/// All strategies.
-pub const STRATEGIES: [DivergenceStrategy; 1] = [DivergenceStrategy::SplitJoin];
+/// All strategies that need no profile.
+pub const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
 
 /// Bytes that a seed gives: enough for the largest kernel.
 const BYTES: usize = 6000;
