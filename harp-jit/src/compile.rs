@@ -1,5 +1,7 @@
 //! The pipeline, from CLIF to machine code.
 
+use std::sync::Arc;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -11,10 +13,14 @@ use hashbrown::HashSet;
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
 use crate::checker::{Entry, Passes};
-use crate::divergence::{self, Decisions, Plan};
+use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
+use crate::divergence::predicate::{self, Predicated};
+use crate::divergence::profile::{BranchProfile, Branches};
+use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
-use crate::error::{CompileError, Unsupported};
+use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked, Skeleton};
+use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
 use crate::legalize::FloatCode;
 use crate::library::Library;
@@ -34,16 +40,6 @@ pub enum OptLevel {
     /// redundant loads.
     #[default]
     Speed,
-}
-
-/// How branches are handled on which lanes of a warp may disagree. Branches that are uniform need
-/// nothing under any strategy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DivergenceStrategy {
-    /// `split` before the branch, `join` at its immediate post-dominator (Gupta 2016, chapter 4).
-    #[default]
-    SplitJoin,
 }
 
 /// How many lanes of a warp run the code together.
@@ -74,6 +70,9 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// How divergent branches are handled.
     pub divergence: DivergenceStrategy,
+    /// What the branches did in a run of the same kernel or function, compiled with the same options
+    /// but for the strategy. It is checked under every strategy.
+    pub profile: Option<Arc<BranchProfile>>,
     /// How many lanes run the code together.
     pub execution: Execution,
     /// The size of the stacks, lane control block included, of kernels that call functions, and of
@@ -91,6 +90,7 @@ impl Default for CompileOptions {
         CompileOptions {
             opt_level: OptLevel::default(),
             divergence: DivergenceStrategy::default(),
+            profile: None,
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
@@ -145,6 +145,52 @@ impl KernelSource {
         let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
         Kernel::new(self, &entry, &routines, Vec::new())
     }
+}
+
+impl KernelSource {
+    /// Says how compilation with `options` would manage the divergence of the kernel's branches, why,
+    /// and what the alternatives would cost.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](KernelSource::compile), as far as these stages find out.
+    pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
+        let unit = Unit {
+            name: self.name(),
+            arch: self.arch(),
+            entry: EntryKind::Kernel,
+            sources: self.sources(),
+            symbols: &PlainNames,
+            library: Some(&Library::new(self.arch(), options)),
+            options,
+        };
+        explain(self.finished()?, unit)
+    }
+}
+
+/// Says how [`compile_function`] with the same arguments would manage the divergence of branches, why,
+/// and what the alternatives would cost. `sources` are the places that source locations stand for.
+///
+/// # Errors
+///
+/// As [`compile_function`], as far as these stages find out.
+pub fn explain_function(
+    func: &Function,
+    arch: ArchId,
+    options: &CompileOptions,
+    sources: &SourceMap,
+) -> Result<DivergenceReport, CompileError> {
+    let name = func.name.to_string();
+    let unit = Unit {
+        name: name.strip_prefix('%').unwrap_or(&name),
+        arch,
+        entry: EntryKind::Function,
+        sources,
+        symbols: &PlainNames,
+        library: Some(&Library::new(arch, options)),
+        options,
+    };
+    explain(func, unit)
 }
 
 /// A kernel without the functions that it calls.
@@ -225,7 +271,7 @@ pub fn compile_stages(
         library: Some(&Library::new(arch, options)),
         options,
     };
-    let (func, _, vcode) = select(func, unit)?;
+    let Selected { func, vcode, .. } = select(func, unit)?;
     Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
 }
 
@@ -233,7 +279,7 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let (func, plan, mut vcode) = select(func, unit)?;
+    let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit)?;
     emit::turn_branches(&mut vcode);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     let routines = unit.library.map(|library| library.routines(vcode.references()));
@@ -251,9 +297,12 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let stats = CompileStats {
         clif_insts,
         optimized_insts: count_insts(&func),
-        ..statistics(&plan, &vcode, &allocated)
+        ..statistics(shares, predicated, &vcode, &allocated)
     };
-    let compiled = compiled(unit, vcode, emitted, stats);
+    let compiled = CompiledFunction {
+        branch_fingerprint: branches.fingerprint(),
+        ..compiled(unit, vcode, emitted, stats)
+    };
     if options.verify {
         check_code(&compiled)?;
     }
@@ -273,31 +322,42 @@ fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
     })
 }
 
+/// What the road's first half comes to.
+struct Selected {
+    func: Function,
+    vcode: VCode,
+    predicated: Predicated,
+    branches: Branches,
+    shares: Shares,
+}
+
 /// The road's first half: up to machine instructions over virtual registers.
-fn select(func: &Function, unit: Unit<'_>) -> Result<(Function, Plan, VCode), CompileError> {
-    let Unit { name, arch, options, .. } = unit;
+fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
+    let Unit { name, options, .. } = unit;
     check_options(options)?;
     let mut func = optimize(func.clone(), unit)?;
-    let explain = |func: &Function, error: Unsupported| error.explain(func, unit.sources);
-
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     verify(&func, name, options, "legalization")?;
-    let (func, plan) = match options.execution {
+    let Managed { func, plan, branches, shares } = match options.execution {
         Execution::Simt => manage_divergence(func, unit)?,
-        Execution::SingleLane => (func, Plan::default()),
+        Execution::SingleLane => {
+            let (plan, branches, shares) = Default::default();
+            Managed { func, plan, branches, shares }
+        }
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
-    let target = isel::Target {
-        arch,
-        entry: unit.entry,
-        execution: options.execution,
-        symbols: unit.symbols,
-    };
-    let vcode = isel::select(&func, &plan, target).map_err(|e| explain(&func, e))?;
+    let (mut vcode, blocks) = isel::select(&func, &plan, target(unit))
+        .map_err(|error| error.explain(&func, unit.sources))?;
     log::debug!("VCode of `{name}`:\n{vcode}");
-    Ok((func, plan, vcode))
+    let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
+    Ok(Selected { func, vcode, predicated, branches, shares })
+}
+
+fn target(unit: Unit<'_>) -> isel::Target<'_> {
+    let Unit { arch, entry, symbols, options, .. } = unit;
+    isel::Target { arch, entry, execution: options.execution, symbols }
 }
 
 fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
@@ -308,8 +368,34 @@ fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
     Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
 }
 
+/// A function whose divergence is managed.
+struct Managed {
+    func: Function,
+    plan: Plan,
+    branches: Branches,
+    shares: Shares,
+}
+
 /// Manages divergence: rearranges control flow and decides how each branch is executed.
-fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan), CompileError> {
+fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<Managed, CompileError> {
+    let Unit { name, options, .. } = unit;
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let shares = facts.shares(&decisions);
+    let (func, plan) = prepared.manage(&decisions, &branches);
+    verify(&func, name, options, "divergence management")?;
+    if options.verify {
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
+            message: format!("`{name}`: {error}"),
+        })?;
+    }
+    Ok(Managed { func, plan, branches, shares })
+}
+
+/// Brings a legal function to the form in which divergence is decided upon, and names its branches.
+fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
     let Unit { name, options, .. } = unit;
     let params = match unit.entry {
         EntryKind::Kernel => Params::Uniform,
@@ -318,18 +404,69 @@ fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<(Function, Plan),
     let prepared = divergence::prepare(func, params);
     verify(&prepared.func, name, options, "canonical control flow")?;
     log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
-    let decisions = match options.divergence {
-        DivergenceStrategy::SplitJoin => Decisions::default(),
+    let branches = Branches::new(&prepared.func, prepared.facts.flow());
+    Ok((prepared, branches))
+}
+
+/// What decisions are made from.
+fn facts<'a>(
+    prepared: &'a Prepared,
+    branches: &'a Branches,
+    unit: Unit<'a>,
+) -> Result<decide::Facts<'a>, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let profile = options.profile.as_deref();
+    profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
+    Ok(decide::Facts { name, arch, prepared, branches, profile })
+}
+
+fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
+    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
+}
+
+/// Code for `func` without splits, to look at.
+fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
+    isel::select(func, &Plan::default(), target(unit))
+        .map_err(|error| error.explain(func, unit.sources))
+}
+
+/// Says how divergence is managed in a function, and what the alternatives cost.
+fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    check_options(unit.options)?;
+    let mut func = optimize(func.clone(), unit)?;
+    legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
+    verify(&func, unit.name, unit.options, "legalization")?;
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let code = unsplit(&prepared.func, unit)?;
+    Ok(decide::report(facts, &decisions, code, unit.sources))
+}
+
+/// Converts the regions that the plan says.
+fn predicate(
+    vcode: &mut VCode,
+    plan: &Plan,
+    blocks: &BlockIds,
+    unit: Unit<'_>,
+) -> Result<Predicated, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let internal = |message: String| CompileError::Internal { stage: "predication", message };
+    let region = |region: &PredicatedRegion| predicate::Region {
+        head: blocks.of(region.head),
+        end: blocks.of(region.end),
     };
-    let (func, plan) = prepared.manage(&decisions);
-    verify(&func, name, options, "divergence management")?;
-    if options.verify {
-        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence management",
-            message: format!("`{name}`: {error}"),
-        })?;
+    let regions: Vec<_> = plan.predicated.iter().map(region).collect();
+    let predicated = predicate::predicate(vcode, &regions, arch)
+        .map_err(|error| internal(format!("`{name}`: {error}")))?;
+    if !regions.is_empty() {
+        log::debug!("VCode of `{name}`, predicated:\n{vcode}");
     }
-    Ok((func, plan))
+    if options.verify {
+        vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
+    }
+    Ok(predicated)
 }
 
 /// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
@@ -429,7 +566,12 @@ fn count_insts(func: &Function) -> usize {
     func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
 }
 
-fn statistics(plan: &Plan, vcode: &VCode, allocated: &Allocated) -> CompileStats {
+fn statistics(
+    shares: Shares,
+    predicated: Predicated,
+    vcode: &VCode,
+    allocated: &Allocated,
+) -> CompileStats {
     let moves: Vec<_> = vcode
         .blocks()
         .flat_map(|(id, _)| allocated.steps(id))
@@ -443,8 +585,11 @@ fn statistics(plan: &Plan, vcode: &VCode, allocated: &Allocated) -> CompileStats
         moves: moves.len(),
         predicate_spills: moves.iter().filter(|edit| edit.is_predicate_spill()).count(),
         spill_slots: allocated.slots(),
-        branches: vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
-        divergent_branches: plan.splits().len(),
+        branches: predicated.branches
+            + vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
+        divergent_branches: shares.divergent,
+        predicated_branches: predicated.branches,
+        predicated_divergent_branches: shares.predicated,
         ..CompileStats::default()
     }
 }
@@ -469,6 +614,7 @@ fn compiled(
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
         stats,
+        branch_fingerprint: 0,
         skeleton,
     }
 }

@@ -4,6 +4,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use thiserror::Error;
 
 use crate::builder::BuildError;
+use crate::divergence::profile::ProfileError;
 use crate::source::{SourceMap, SourcePlace};
 
 /// Why a kernel or function was not compiled.
@@ -53,6 +54,9 @@ pub enum CompileError {
         /// The largest size.
         limit: u32,
     },
+    /// A profile that is not there, or not of this function.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     /// A defect of this crate, found by one of its checks.
     #[error("internal error in {stage}: {message}")]
     Internal {

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
+use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -28,6 +29,7 @@ pub struct CompiledFunction {
     pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
+    pub(crate) branch_fingerprint: u64,
     /// What the checker is told, if it is to check the function.
     pub(crate) skeleton: Option<Skeleton>,
 }
@@ -93,12 +95,15 @@ impl CompiledFunction {
             literals: placed.literals,
             references: placed.references,
             traps: placed.traps,
+            branches: placed.branches,
+            branch_fingerprint: self.branch_fingerprint,
             record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
                 entry,
                 successors,
                 passes,
                 notes: placed.notes,
             }),
+            uses_groups: self.uses_groups,
         }
     }
 }
@@ -135,14 +140,35 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
+    branches: Vec<(u32, BranchSite)>,
+    branch_fingerprint: u64,
     /// What the checker is told, if it is to check the code.
     record: Option<Record>,
+    uses_groups: bool,
 }
 
 impl FunctionCode {
+    /// The branches that are executed as branches, with the byte offset of the instruction at which a
+    /// warp decides: the `split`, or the conditional jump of a uniform branch.
+    pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchSite)> + '_ {
+        self.branches.iter().map(|&(offset, id)| (offset.into(), id))
+    }
+
+    /// A number that tells the branches of the function, whatever became of them, from those of
+    /// another one.
+    pub fn branch_fingerprint(&self) -> u64 {
+        self.branch_fingerprint
+    }
+
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it asks for its place in a work-group, for the group's memory, or waits for the group: then
+    /// it can only run in launches with work-groups.
+    pub fn uses_groups(&self) -> bool {
+        self.uses_groups
     }
 
     /// The machine code, with placeholders where the linker fills addresses in.

@@ -191,6 +191,31 @@ impl Intrinsic {
         (agree && has_word).then_some(intrinsic)
     }
 
+    /// Whether it concerns the lane that executes it alone, whichever others do.
+    pub(crate) fn is_private(self) -> bool {
+        match self {
+            Intrinsic::LaneId
+            | Intrinsic::WarpId
+            | Intrinsic::CoreId
+            | Intrinsic::LaneCount
+            | Intrinsic::GlobalId(_)
+            | Intrinsic::LocalId(_)
+            | Intrinsic::LocalIndex
+            | Intrinsic::LocalSize(_)
+            | Intrinsic::GroupId(_)
+            | Intrinsic::GroupMemory
+            | Intrinsic::AssumeUniform
+            | Intrinsic::Undef => true,
+            Intrinsic::Any
+            | Intrinsic::All
+            | Intrinsic::Ballot
+            | Intrinsic::BallotHigh
+            | Intrinsic::Shuffle
+            | Intrinsic::Barrier
+            | Intrinsic::OfSomeLane => false,
+        }
+    }
+
     fn row(self) -> &'static (Intrinsic, &'static str, Variation) {
         TABLE.iter().find(|row| row.0 == self).expect("every intrinsic has a row")
     }

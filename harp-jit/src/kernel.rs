@@ -48,6 +48,10 @@ pub struct CompileStats {
     pub branches: usize,
     /// Conditional branches on which lanes may disagree.
     pub divergent_branches: usize,
+    /// Conditional branches, uniform ones among them, that became predicates.
+    pub predicated_branches: usize,
+    /// Those of them on which lanes may disagree. The other divergent branches split.
+    pub predicated_divergent_branches: usize,
     /// Bytes of machine code.
     pub code_bytes: usize,
 }
@@ -165,6 +169,17 @@ impl Kernel {
     /// The code of the `trap` instruction at a byte offset.
     pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
         self.entry.trap_code_at(offset)
+    }
+
+    /// The machine code and what is known about it.
+    pub fn entry(&self) -> &FunctionCode {
+        &self.entry
+    }
+
+    /// [`FunctionCode::branch_fingerprint`] of the kernel, which a
+    /// [`BranchProfile`](crate::BranchProfile) of it holds.
+    pub fn branch_fingerprint(&self) -> u64 {
+        self.entry.branch_fingerprint()
     }
 
     /// What compiling came to.

@@ -90,8 +90,15 @@ pub use builder::{
 };
 pub use checker::{CodeError, CodeFault};
 pub use compile::{
-    CompileOptions, CompileStages, DivergenceStrategy, Execution, OptLevel, compile_function,
-    compile_stages,
+    CompileOptions, CompileStages, Execution, OptLevel, compile_function, compile_stages,
+    explain_function,
+};
+pub use divergence::decide::{
+    BranchReport, DivergenceReport, DivergenceStrategy, OddsReport, ProfileParams, RegionReport,
+    Technique,
+};
+pub use divergence::profile::{
+    BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
 };
 pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};

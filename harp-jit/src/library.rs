@@ -20,6 +20,7 @@ use cranelift_codegen::isa::CallConv;
 use harp_isa::ArchId;
 
 use crate::compile::{CompileOptions, EntryKind, Unit, compile};
+use crate::divergence::decide::DivergenceStrategy;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::source::SourceMap;
@@ -117,7 +118,13 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(arch: ArchId, options: &CompileOptions) -> Library {
-        Library { arch, options: options.clone(), compiled: Mutex::default() }
+        // A profile is of one function.
+        let divergence = match options.divergence {
+            DivergenceStrategy::Profile(_) => DivergenceStrategy::Static,
+            other => other,
+        };
+        let options = CompileOptions { profile: None, divergence, ..options.clone() };
+        Library { arch, options, compiled: Mutex::default() }
     }
 
     /// The routines among the functions with these names, each once, in the order of their names.

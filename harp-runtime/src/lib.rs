@@ -33,21 +33,57 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Work-groups
+//!
+//! [`LaunchConfig::with_groups`] parts the grid into groups, whose work-items run at the same time on the
+//! same core, share memory and can wait for each other:
+//!
+//! ```
+//! use harp_runtime::prelude::*;
+//!
+//! // Each work-item takes the value of the next one of its group, the last one that of the first.
+//! let arch: ArchId = "4w16/8/8/4".parse()?;
+//! let mut source = KernelSource::new("rotate", arch);
+//! let mut b = KernelBuilder::new(&mut source);
+//! let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+//! let (own, size) = (b.local_id(0), b.local_size(0));
+//! let shared = b.group_array(types::I32, 32);
+//! let value = b.load_elem(types::I32, data, i);
+//! b.store_elem(value, shared, own);
+//! b.barrier();
+//! let next = b.ins().iadd_imm_s(own, 1);
+//! let next = b.ins().urem(next, size);
+//! let value = b.load_elem(types::I32, shared, next);
+//! b.store_elem(value, data, i);
+//! b.return_();
+//! b.finalize()?;
+//! let kernel = source.compile(&CompileOptions::default())?;
+//!
+//! let mut device = Device::new(DeviceConfig::new(arch))?;
+//! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
+//! let groups = LaunchConfig::grid_1d(data.len()).with_groups_1d(3);
+//! device.launch(&kernel, groups, &[Arg::from(&data)])?;
+//! // The second group has two work-items: the grid is no multiple of three.
+//! assert_eq!(device.read(&data)?, [2, 3, 1, 5, 4]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What a launch does
 //!
 //! 1. Check the arguments against the kernel's parameters.
 //! 2. Link an image of runtime library, argument block and kernel, once a kernel, and write it to
 //!    the bottom of guest memory. Image and library are HARP code: without the extension in the
 //!    [`ArchId`](harp_isa::ArchId) they run on any HARP machine.
-//! 3. Take the lanes' stacks from the heap, for the time of the launch.
+//! 3. Take the lanes' stacks and the work-groups' memory from the heap, for the time of the launch.
 //! 4. Run the machine. Boot code starts the warps, each warp its lanes, and all of them walk the
-//!    grid: warps take chunks of as many work-items as they have lanes, in turn. Grids that are no
-//!    multiple of anything are normal.
+//!    grid: warps take chunks of as many work-items as they have lanes, or whole work-groups, in turn.
+//!    Grids that are no multiple of anything are normal.
 //!
 //! # Limits
 //!
 //! * A grid's work-items and those of one round of all warps together must be fewer than 2^31 on
 //!   machines with 4-byte words.
+//! * A work-group has at most as many work-items as a core has lanes, those of all its warps counted.
 //! * An argument takes one word: 8-byte integers and floats need machines with 8-byte words.
 //! * Nothing keeps a kernel from reading memory that is not its own, or from writing to other
 //!   buffers and stacks: only addresses outside the guest's memory trap, and stores into the image,
@@ -67,6 +103,7 @@ mod image;
 mod kernel;
 mod launch;
 mod library;
+mod profile;
 mod program;
 mod report;
 
@@ -75,6 +112,7 @@ pub use buffer::{Buffer, BufferError, Element};
 pub use device::{Device, DeviceConfig, DeviceError};
 pub use heap::OutOfMemory;
 pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use report::Report;
 

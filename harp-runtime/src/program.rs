@@ -90,6 +90,12 @@ pub enum ProgramError {
         /// The name asked for.
         name: String,
     },
+    /// A function of the module needs a work-group, which a single call has not.
+    #[error("function `{name}` uses work-groups, of which a single call has none")]
+    UsesGroups {
+        /// The function.
+        name: String,
+    },
     /// Too few or too many words of arguments.
     #[error("the function takes {expected} words of arguments, {given} given")]
     ArgumentCount {
@@ -162,7 +168,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// If there is no such function, or the module refers to names that it does not define.
+    /// If there is no such function, one of the module's uses work-groups, or the module refers to names
+    /// that it does not define.
     pub fn new(
         module: &CompiledModule,
         name: &str,
@@ -210,6 +217,9 @@ impl Program {
     ) -> Result<Program, ProgramError> {
         if module.function(name).is_none() {
             return Err(ProgramError::NoFunction { name: name.to_owned() });
+        }
+        if let Some(function) = module.functions().iter().find(|function| function.uses_groups()) {
+            return Err(ProgramError::UsesGroups { name: function.name().to_owned() });
         }
         let arch = module.object().arch;
         let layout = CallLayout::new(signature, arch);

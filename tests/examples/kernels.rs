@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::{error, fs, thread};
 
 use clap::Parser;
+use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 use harp_jit::DivergenceStrategy;
 use harp_tests::fuzzing::divergent::{
@@ -50,12 +51,18 @@ struct Options {
     /// All strategies on each machine, instead of one.
     #[arg(long)]
     every_strategy: bool,
+    /// Leaves the compiler's own checks out: only what the machine does decides.
+    #[arg(long)]
+    unverified: bool,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
     /// A file for the counts.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Prints a line for every kernel that fails, instead of the first one made smaller.
+    #[arg(long)]
+    every_failure: bool,
     /// Prints the kernels instead, and what they hold.
     #[arg(long)]
     print: bool,
@@ -67,9 +74,19 @@ fn strategy(name: &str) -> Result<DivergenceStrategy, String> {
 }
 
 fn main() -> Result<ExitCode, Box<dyn error::Error>> {
-    let Options { seed, count, arch, strategy, every_strategy, threads, json, print } =
-        Options::parse();
-    let selection = Selection { arch, strategy, every_strategy };
+    let Options {
+        seed,
+        count,
+        arch,
+        strategy,
+        every_strategy,
+        unverified,
+        threads,
+        json,
+        every_failure,
+        print,
+    } = Options::parse();
+    let selection = Selection { arch, strategy, every_strategy, unverified };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);
@@ -77,6 +94,9 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
     let threads = threads.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let style = "{elapsed_precise} {wide_bar} {pos}/{len} kernels, {eta} left";
     let bar = ProgressBar::new(count).with_style(ProgressStyle::with_template(style)?);
+    if every_failure {
+        return Ok(list_failures(seed, count, selection));
+    }
     let reached = run(seed, count, selection, threads, &|kernels| bar.inc(kernels));
     bar.finish_and_clear();
     let reached = match reached {
@@ -97,6 +117,24 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
     let vacuous = !complete && arch.is_none() && count >= ENOUGH;
     let failed = vacuous || !reached.refused.is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn list_failures(first: u64, count: u64, selection: Selection) -> ExitCode {
+    let mut failures = 0;
+    for seed in first..first.saturating_add(count) {
+        if let Err((_, failure)) = run(seed, 1, selection, 1, &|_| {}) {
+            let blocks: usize = failure.case.module.functions.iter().map(block_count).sum();
+            let message = failure.message.lines().next().unwrap_or_default().to_owned();
+            println!("{seed}: {blocks} blocks, {}: {message}", failure.target);
+            failures += 1;
+        }
+    }
+    println!("{failures} of {count} kernels fail");
+    if failures > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn block_count(func: &Function) -> usize {
+    func.layout.blocks().count()
 }
 
 fn print_kernel(seed: u64, selection: Selection) {

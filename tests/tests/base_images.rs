@@ -8,6 +8,7 @@ use harp_runtime::{Device, DeviceConfig};
 use harp_tests::base_forms::violations;
 use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate;
+use harp_tests::harpbench::PROGRAMS;
 use harp_tests::kernels::saxpy;
 
 const BASE: &[&str] =
@@ -27,6 +28,21 @@ fn saxpy_uses_base_instructions_only() {
         let (found, seen) = violations(&device(arch).image(&kernel).unwrap());
         assert!(found.is_empty(), "{arch}: {found:?}");
         assert!(seen > kernel.disassembly().lines().count() / 2, "{arch}: {seen} instructions");
+    }
+}
+
+#[test]
+fn harpbench_uses_base_instructions_only() {
+    for arch in BASE {
+        let arch = arch.parse().unwrap();
+        let mut grouped = 0;
+        for program in &PROGRAMS {
+            let kernel = (program.source)(arch).unwrap().compile(&Default::default()).unwrap();
+            let (found, _) = violations(&device(arch).image(&kernel).unwrap());
+            assert!(found.is_empty(), "{}, {arch}: {found:?}", program.name);
+            grouped += usize::from(kernel.uses_groups());
+        }
+        assert_eq!(grouped, 3, "vecsum, psum and scan-par have barriers");
     }
 }
 

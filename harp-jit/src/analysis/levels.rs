@@ -236,6 +236,11 @@ impl Levels {
         self.of_loop[around].expect("every loop has a level")
     }
 
+    /// The level of a block and its number there; none if it cannot be reached.
+    pub(crate) fn place(&self, block: Block) -> Option<(LevelId, usize)> {
+        self.places[block]
+    }
+
     /// The number on a level of a block, or of the loop around it.
     pub(crate) fn node_at(&self, id: LevelId, block: Block) -> Option<usize> {
         let mut place = self.places[block]?;

@@ -55,6 +55,16 @@ impl Flow {
         all.filter(|&pred| self.dominators.is_reachable(pred))
     }
 
+    /// The closest block that dominates `block`; none for the entry.
+    pub(crate) fn immediate_dominator(&self, block: Block) -> Option<Block> {
+        self.dominators.idom(block)
+    }
+
+    /// Whether a loop holds `block`.
+    pub(crate) fn is_in_loop(&self, block: Block) -> bool {
+        self.loops.innermost_loop(block).is_some()
+    }
+
     fn dominates(&self, above: Block, below: Block) -> bool {
         self.dominators.block_dominates(above, below)
     }

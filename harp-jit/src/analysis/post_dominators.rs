@@ -74,6 +74,12 @@ impl PostDominators {
         }
     }
 
+    /// Whether all ways from `block` to a return lead through `after`.
+    pub(crate) fn is_after(&self, block: Block, after: Block) -> bool {
+        let all = std::iter::successors(self.immediate(block), |&next| self.immediate(next));
+        all.into_iter().any(|next| next == after)
+    }
+
     /// Whether a return can be reached from `block`.
     pub(crate) fn reaches_return(&self, block: Block) -> bool {
         self.after[block] != After::Nothing

@@ -45,6 +45,27 @@ impl KernelBuilder<'_> {
     /// those above, which only machines with 4-byte words can have.
     ///
     /// Takes extension X; without it the kernel does not compile. Another part is an error.
+    ///
+    /// ```
+    /// # use harp_jit::prelude::*;
+    /// # let mut source = KernelSource::new("places", "4w32/16/32/16+x".parse()?);
+    /// # let mut b = KernelBuilder::new(&mut source);
+    /// // Of the lanes whose value is odd, how many come before this one?
+    /// let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+    /// let value = b.load_elem(types::I32, data, i);
+    /// let odd = b.ins().band_imm_u(value, 1);
+    /// let mask = b.ballot(odd, 0);
+    /// let (one, lane) = (b.ins().iconst(types::I32, 1), b.lane_id());
+    /// let own = b.ins().ishl(one, lane);
+    /// let below = b.ins().iadd_imm_s(own, -1);
+    /// let before = b.ins().band(mask, below);
+    /// let count = b.ins().popcnt(before);
+    /// b.store_elem(count, data, i);
+    /// # b.return_();
+    /// # b.finalize()?;
+    /// # source.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn ballot(&mut self, condition: Value, part: u8) -> Value {
         let place = Location::caller();
@@ -83,6 +104,25 @@ impl KernelBuilder<'_> {
     /// This is the place for what the lanes of a warp cannot do at the same time, such as taking a lock:
     /// with a plain loop, lanes that wait for the lock would wait together with the one that holds it,
     /// which would never come to give it back.
+    ///
+    /// ```
+    /// # use harp_jit::{ir::AtomicRmwOp, prelude::*};
+    /// # let mut source = KernelSource::new("count", "4w32/16/32/16+x".parse()?);
+    /// # let mut b = KernelBuilder::new(&mut source);
+    /// let (lock, count) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
+    /// let [zero, one] = [0, 1].map(|value| b.ins().iconst(types::I32, value));
+    /// b.for_each_active_lane(|b| {
+    ///     b.while_loop(|b| b.compare_exchange_elem(zero, one, lock, zero), |_| {});
+    ///     let old = b.load_elem(types::I32, count, zero);
+    ///     let new = b.ins().iadd(old, one);
+    ///     b.store_elem(new, count, zero);
+    ///     b.atomic_elem(AtomicRmwOp::Xchg, zero, lock, zero);
+    /// });
+    /// # b.return_();
+    /// # b.finalize()?;
+    /// # source.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn for_each_active_lane(&mut self, body: impl FnOnce(&mut Self)) {
         let place = Location::caller();

@@ -99,7 +99,7 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
         let common = common(&ways, value, &conditions);
         let facts = [ways[0].fact(value.parts[0]), ways[1].fact(value.parts[1])];
         let before = sides.before.fact(value.id);
-        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch);
+        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch | Form::GroupBlock);
         let uniform = if constant || (value.kept && before.uniform == Where::Everywhere) {
             Where::Everywhere
         } else {

@@ -187,6 +187,8 @@ pub(super) enum Form {
     Code,
     /// The address of the warp's scratch word.
     Scratch,
+    /// The address of the warp's group control block, which nobody writes meanwhile.
+    GroupBlock,
     /// A stack address without the bits below the size of a stack.
     StackNumber,
     /// The address of the lane control block plus this.

@@ -24,10 +24,14 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 
 use crate::analysis::{Params, Uniformity};
+use profile::{BranchId, Branches};
 
 mod calls;
 mod canonicalize;
 mod check;
+pub(crate) mod decide;
+pub(crate) mod predicate;
+pub(crate) mod profile;
 #[cfg(test)]
 mod random_tests;
 mod regions;
@@ -71,6 +75,10 @@ pub(crate) struct Plan {
     joins: EntitySet<Block>,
     /// Apart from each other.
     pub(crate) predicated: Vec<PredicatedRegion>,
+    /// The branches that are the function's own, by their names.
+    ids: HashMap<Inst, BranchId>,
+    /// The branches of the function as it was that these are copies of; none if it is as it was.
+    origins: Option<HashMap<Inst, Inst>>,
 }
 
 impl Plan {
@@ -87,6 +95,16 @@ impl Plan {
     /// The divergent branches with their joins.
     pub(crate) fn splits(&self) -> impl ExactSizeIterator<Item = &Split> {
         self.splits.iter()
+    }
+
+    /// The name of a branch, if it is one of the function's own.
+    pub(crate) fn branch_id(&self, branch: Inst) -> Option<BranchId> {
+        self.ids.get(&branch).copied()
+    }
+
+    /// Notes that `branch` is a copy of `origin`.
+    fn copied(&mut self, branch: Inst, origin: Inst) {
+        self.origins.get_or_insert_default().insert(branch, origin);
     }
 
     fn add(&mut self, split: Split) {
@@ -136,6 +154,12 @@ impl Decisions {
         self.techniques.insert(region, technique);
     }
 
+    /// Whether a region is predicated, itself or as a part of one around it.
+    pub(crate) fn predicates(&self, regions: &Regions, id: RegionId) -> bool {
+        let around = std::iter::successors(Some(id), |&id| regions.get(id).parent);
+        around.into_iter().any(|id| self.technique(regions, id) == Technique::Predicate)
+    }
+
     /// The technique for a region.
     pub(crate) fn technique(&self, regions: &Regions, id: RegionId) -> Technique {
         let nested = regions.get(id).nested;
@@ -169,10 +193,23 @@ pub(crate) fn prepare(mut func: Function, params: Params) -> Prepared {
 
 impl Prepared {
     /// The function with its divergence managed as decided, and how its branches are executed.
-    pub(crate) fn manage(self, decisions: &Decisions) -> (Function, Plan) {
-        if self.regions.is_empty() {
-            return (self.func, Plan::default());
+    /// Branches keep the names that `branches` has for them.
+    pub(crate) fn manage(self, decisions: &Decisions, branches: &Branches) -> (Function, Plan) {
+        let (func, mut plan) = if self.regions.is_empty() {
+            (self.func, Plan::default())
+        } else {
+            structurize(&self.func, &self.facts, &self.regions, decisions)
+        };
+        let insts = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
+        for inst in insts {
+            let origin = match &plan.origins {
+                Some(origins) => origins.get(&inst).copied(),
+                None => Some(inst),
+            };
+            if let Some(id) = origin.and_then(|origin| branches.id(origin)) {
+                plan.ids.insert(inst, id);
+            }
         }
-        structurize(&self.func, &self.facts, &self.regions, decisions)
+        (func, plan)
     }
 }

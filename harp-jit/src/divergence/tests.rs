@@ -5,6 +5,7 @@ use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
+use super::profile::Branches;
 use super::simulator::{End, Trace, Warp};
 use super::{Decisions, Plan, check, prepare};
 use crate::analysis::Params;
@@ -35,7 +36,7 @@ fn planned(func: &Function) -> (Function, Plan) {
     legalize(&mut func);
     let prepared = prepare(func, Params::Uniform);
     verify(&prepared.func);
-    let (func, plan) = prepared.manage(&Decisions::default());
+    let (func, plan) = prepared.manage(&Decisions::default(), &Branches::default());
     verify(&func);
     check(&func, &plan).unwrap_or_else(|error| panic!("{error}\n{}{plan}", func.display()));
     (func, plan)

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 
 use super::code::ends_flow;
 use crate::checker::Note;
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A piece of code.
@@ -55,6 +56,8 @@ pub(crate) struct Body {
     pub(super) places: Vec<SourceLoc>,
     /// The codes of the items that are `trap`s, ascending.
     pub(super) traps: Vec<(usize, TrapCode)>,
+    /// The branches that the items decide, ascending.
+    pub(super) branches: Vec<(usize, BranchSite)>,
     /// A note on each item, if they were taken; none on jumps of islands.
     pub(super) notes: Vec<Option<Note>>,
 }
@@ -212,6 +215,7 @@ impl Islands {
                 *target = place;
             }
         }
+        result.branches = body.branches.iter().map(|&(index, id)| (moved[index], id)).collect();
         result.traps = body.traps.iter().map(|&(index, code)| (moved[index], code)).collect();
         result
     }
@@ -289,6 +293,7 @@ mod tests {
                 places: vec![SourceLoc::default(); items.len()],
                 items,
                 traps: Vec::new(),
+                branches: Vec::new(),
                 notes: Vec::new(),
             };
             let mut after = body.clone();

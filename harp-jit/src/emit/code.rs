@@ -9,6 +9,7 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 use super::Label;
 use super::body::{Body, Item};
 use crate::checker::{Name, Note, Role};
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(super) struct CodeBuffer {
     items: Vec<Item>,
     places: Vec<SourceLoc>,
     traps: Vec<(usize, TrapCode)>,
+    branches: Vec<(usize, BranchSite)>,
     /// The index of the first item of each block.
     starts: Vec<usize>,
     place: SourceLoc,
@@ -34,6 +36,7 @@ impl CodeBuffer {
             items: Vec::new(),
             places: Vec::new(),
             traps: Vec::new(),
+            branches: Vec::new(),
             starts: vec![0; blocks],
             place: SourceLoc::default(),
             notes: recording.then(Vec::new),
@@ -75,6 +78,11 @@ impl CodeBuffer {
     /// The next item is a `trap` with this code.
     pub(super) fn set_trap(&mut self, code: TrapCode) {
         self.traps.push((self.items.len(), code));
+    }
+
+    /// The next item decides this branch.
+    pub(super) fn set_branch(&mut self, branch: BranchSite) {
+        self.branches.push((self.items.len(), branch));
     }
 
     pub(super) fn push(&mut self, instruction: Instruction) {
@@ -206,6 +214,8 @@ impl CodeBuffer {
         }
         let traps = self.traps.iter().filter(|&&(index, _)| !removed[index]);
         body.traps = traps.map(|&(index, code)| (moved[index], code)).collect();
+        let branches = self.branches.iter().filter(|&&(index, _)| !removed[index]);
+        body.branches = branches.map(|&(index, id)| (moved[index], id)).collect();
         body
     }
 }

@@ -10,6 +10,7 @@
 use harp_isa::Opcode;
 use hashbrown::HashMap;
 
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// All blocks, the entry first.
@@ -60,7 +61,9 @@ pub(crate) fn turn_branches(vcode: &mut VCode) {
 }
 
 fn turn_branch(vcode: &mut VCode, id: BlockId, next: Option<BlockId>, mentions: &[u32]) {
-    let MInst::CondBr { condition, taken, not_taken, split } = *last(vcode, id) else { return };
+    let MInst::CondBr { condition, taken, not_taken, split, site } = *last(vcode, id) else {
+        return;
+    };
     let end = |block| passed_by(vcode, block).unwrap_or(block);
     if next != Some(end(taken)) || next == Some(end(not_taken)) || mentions[condition.index()] != 2
     {
@@ -72,7 +75,8 @@ fn turn_branch(vcode: &mut VCode, id: BlockId, next: Option<BlockId>, mentions: 
         return;
     };
     *opcode = if *opcode == Opcode::Rtop { Opcode::Iszero } else { Opcode::Rtop };
-    branch[0] = MInst::CondBr { condition, taken: not_taken, not_taken: taken, split };
+    let site = site.map(|site| BranchSite { inverted: !site.inverted, ..site });
+    branch[0] = MInst::CondBr { condition, taken: not_taken, not_taken: taken, split, site };
     block.succs.reverse();
 }
 

@@ -301,8 +301,11 @@ impl Emitter<'_> {
                 self.op(Op::Trap {});
             }
             MInst::Jump { target, .. } => self.code.jump(None, *target),
-            MInst::CondBr { taken, not_taken, split, .. } => {
+            MInst::CondBr { taken, not_taken, split, site, .. } => {
                 let condition = expect_pred(regs.next());
+                if let Some(site) = site {
+                    self.code.set_branch(*site);
+                }
                 if *split {
                     self.guarded(condition, Op::Split {});
                 }

@@ -25,6 +25,7 @@ use hashbrown::HashMap;
 use super::EmitError;
 use super::body::{Body, Item};
 use crate::checker::{Note, Role};
+use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A jump that does not reach its target.
@@ -67,6 +68,7 @@ pub(crate) struct Placed {
     pub(crate) places: Vec<(u32, SourceLoc)>,
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
+    pub(crate) branches: Vec<(u32, BranchSite)>,
     /// Notes for the checker by offset, ascending, if they were taken.
     pub(crate) notes: Vec<(u32, Note)>,
 }
@@ -228,6 +230,8 @@ impl Forms {
         }
         let traps = body.traps.iter().map(|&(index, code)| (offsets[index] as u32, code));
         out.placed.traps = traps.collect();
+        let branches = body.branches.iter().map(|&(index, id)| (offsets[index] as u32, id));
+        out.placed.branches = branches.collect();
         Ok(out.placed)
     }
 }

@@ -21,6 +21,7 @@ use smallvec::smallvec;
 use crate::builder::word_int;
 use crate::compile::{EntryKind, Execution};
 use crate::divergence::Plan;
+use crate::divergence::profile::BranchSite;
 use crate::error::Unsupported;
 use crate::intrinsic::{Dimension, Intrinsic};
 use crate::symbols::Symbols;
@@ -46,6 +47,16 @@ pub(crate) struct Target<'a> {
     pub(crate) symbols: &'a dyn Symbols,
 }
 
+/// The blocks of VCode for the blocks of a function.
+pub(crate) struct BlockIds(BlockOrder);
+
+impl BlockIds {
+    /// The block of VCode for `block`, which the entry reaches.
+    pub(crate) fn of(&self, block: Block) -> BlockId {
+        self.0.block(block)
+    }
+}
+
 /// The code of `func` over virtual registers, with `split` and `join` where `plan` wants them.
 ///
 /// # Errors
@@ -55,7 +66,7 @@ pub(crate) fn select(
     func: &Function,
     plan: &Plan,
     target: Target<'_>,
-) -> Result<VCode, Unsupported> {
+) -> Result<(VCode, BlockIds), Unsupported> {
     let mut lower = Lower::new(func, target);
     lower.check_types()?;
     lower.check_slots()?;
@@ -71,7 +82,7 @@ pub(crate) fn select(
         code.push(std::mem::take(&mut lower.block_code));
     }
     code.reverse();
-    Ok(lower.finish(blocks, code))
+    Ok((lower.finish(blocks, code), BlockIds(order)))
 }
 
 /// An instruction with its place, as it is collected backwards.
@@ -231,7 +242,8 @@ impl<'a> Lower<'a> {
                 let condition = self.value_pred(arg);
                 let (taken, not_taken) = (order.successor(inst, 0), order.successor(inst, 1));
                 let split = plan.is_split(inst);
-                self.inst_code.push(MInst::CondBr { condition, taken, not_taken, split });
+                let site = plan.branch_id(inst).map(|id| BranchSite { id, inverted: false });
+                self.inst_code.push(MInst::CondBr { condition, taken, not_taken, split, site });
                 block.succs = smallvec![taken, not_taken];
             }
             InstructionData::Trap { code, .. } => self.inst_code.push(MInst::Trap { code }),

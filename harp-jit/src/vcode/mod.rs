@@ -18,6 +18,13 @@ use harp_isa::{Gpr, Opcode, RegClass};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
+use crate::divergence::profile::BranchSite;
+
+mod registers;
+mod validate;
+
+pub(crate) use registers::Access;
+
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Reg {
@@ -169,7 +176,14 @@ pub(crate) enum MInst {
     Jump { target: BlockId, args: SmallVec<[Reg; 4]> },
     /// Lanes where `condition` is true go to `taken`, the others to `not_taken`; `split` precedes
     /// it where they may disagree.
-    CondBr { condition: Reg, taken: BlockId, not_taken: BlockId, split: bool },
+    CondBr {
+        condition: Reg,
+        taken: BlockId,
+        not_taken: BlockId,
+        split: bool,
+        /// Which of the function's branches it is.
+        site: Option<BranchSite>,
+    },
     /// Returns to the caller.
     Ret { results: Fixed },
 }
@@ -449,7 +463,7 @@ impl fmt::Display for MInst {
                 write_list(f, args)?;
                 f.write_str(")")
             }
-            MInst::CondBr { condition, taken, not_taken, split } => {
+            MInst::CondBr { condition, taken, not_taken, split, .. } => {
                 let kind = if *split { "split_br" } else { "br" };
                 write!(f, "{kind} {condition}, {taken}, {not_taken}")
             }

@@ -13,6 +13,7 @@ use crate::heap::ALIGNMENT;
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
+use crate::profile::BranchCounter;
 use crate::report::Report;
 
 mod error;
@@ -35,6 +36,11 @@ pub struct LaunchConfig {
     pub group: Option<[u64; 3]>,
     /// The most instructions that each core may issue; `None`: the device's limit.
     pub fuel: Option<u64>,
+    /// Whether what the kernel's branches do is counted, for [`Report::branches`]. Such a launch takes one
+    /// host thread, and longer.
+    ///
+    /// Branches that were predicated or linearized are not there to be counted.
+    pub branch_profile: bool,
 }
 
 impl LaunchConfig {
@@ -50,7 +56,8 @@ impl LaunchConfig {
 
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
-        LaunchConfig { grid: [x, y, z].map(|extent| extent as u64), group: None, fuel: None }
+        let grid = [x, y, z].map(|extent| extent as u64);
+        LaunchConfig { grid, group: None, fuel: None, branch_profile: false }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.
@@ -62,6 +69,11 @@ impl LaunchConfig {
     /// altogether than a core has lanes, those of all its warps counted.
     pub fn with_groups(self, extents: [usize; 3]) -> LaunchConfig {
         LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
+    }
+
+    /// The same grid with the kernel's branches counted.
+    pub fn with_branch_profile(self) -> LaunchConfig {
+        LaunchConfig { branch_profile: true, ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -91,10 +103,16 @@ impl Device {
     ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args)
+        let parts = KernelParts::new(kernel, &origin_of);
+        if !config.branch_profile {
+            return self.launch_parts(parts, config, args, None);
+        }
+        let mut counter = BranchCounter::new(kernel);
+        let report = self.launch_parts(parts, config, args, Some(&mut counter))?;
+        Ok(Report { branches: Some(counter.profile(kernel)), ..report })
     }
 
-    /// The image that launches of `kernel` without work-groups run: runtime library, argument block and kernel, linked
+    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
     /// at address 0. The launch descriptor and the arguments in it are zero.
     ///
     /// # Errors
@@ -103,7 +121,8 @@ impl Device {
     pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        Ok(self.linked(parts, Walk::Chunks)?.image().clone())
+        let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
+        Ok(self.linked(parts, walk)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.
@@ -112,6 +131,7 @@ impl Device {
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg<'_>],
+        counter: Option<&mut BranchCounter>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
@@ -144,7 +164,13 @@ impl Device {
         let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
-        let run = machine.run();
+        let run = match counter {
+            Some(counter) => {
+                counter.set_start(image.kernel().start);
+                machine.run_observed(counter)
+            }
+            None => machine.run(),
+        };
         let times = [prepared, start.elapsed() - prepared];
         match run {
             Ok(stats) => Ok(self.report(kernel, config, stats, times)),
@@ -208,6 +234,7 @@ impl Device {
             stats,
             image_time,
             run_time,
+            branches: None,
         }
     }
 }

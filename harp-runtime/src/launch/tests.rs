@@ -75,7 +75,7 @@ impl TestKernel {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        device.launch_parts(self.parts(&|_, _| None), config, args)
+        device.launch_parts(self.parts(&|_, _| None), config, args, None)
     }
 }
 
@@ -340,7 +340,7 @@ fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
         let trap_code = (offset == 0).then(|| "user7".to_owned());
         Some(Origin { place: Some(place), trap_code })
     };
-    match device.launch_parts(kernel.parts(&origin_of), config, &[]) {
+    match device.launch_parts(kernel.parts(&origin_of), config, &[], None) {
         Err(LaunchError::Trap(trap)) => *trap,
         other => panic!("{other:?}"),
     }

@@ -2,7 +2,8 @@
 //! distance (Hillis and Steele, "Data parallel algorithms", CACM 1986), in two copies that change roles.
 //!
 //! The branches depend on the numbers of work-items and the vector's length: whether a work-item has an
-//! element, and whether there is one so far to its left.
+//! element, whether that counts, which goes by its place in a period, and whether there is one so far to its
+//! left.
 
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -13,13 +14,13 @@ use harp_runtime::LaunchConfig;
 use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
 use crate::kernels::{Generator, index_type};
 
-/// Parameters: the vector, the sums, and the vector's length.
+/// Parameters: the vector, the sums, the vector's length, the period, and how many elements of it count.
 pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let mut source = KernelSource::new("psum", arch);
     let mut builder = KernelBuilder::new(&mut source);
     let b = &mut builder;
     let (vector, sums) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
-    let length = b.param(index_type(arch));
+    let [length, period, counting] = std::array::from_fn(|_| b.param(index_type(arch)));
     let (local, size) = (b.local_id(0), b.local_size(0));
     let word = b.word_int();
     let tiles = b.group_array(word, 2 * MAX_GROUP as u32);
@@ -32,8 +33,12 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
         let sum = b.declare_var(word);
         b.def_var(sum, zero);
         b.if_then(exists, |b| {
-            let element = b.load_elem(word, vector, i);
-            b.def_var(sum, element);
+            let place = b.ins().urem(i, period);
+            let counts = b.ins().icmp(IntCC::UnsignedLessThan, place, counting);
+            b.if_then(counts, |b| {
+                let element = b.load_elem(word, vector, i);
+                b.def_var(sum, element);
+            });
         });
         let copy = b.declare_var(word);
         b.def_var(copy, zero);
@@ -86,26 +91,26 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
     let group = group_size(arch);
     let (most, lanes) = (scale.of(4096), usize::from(arch.lanes()));
-    // All tiles but the last are full: how full that is makes the difference.
-    let length = match input {
-        Input::Random => most - most / 7,
-        Input::Skewed => most - group.min(most) + 1,
-        Input::Unanimous => most,
-        Input::Worst => most - lanes.div_ceil(2),
+    let [length, period, counting] = match input {
+        Input::Random => [most - most / 7, 7, 4],
+        Input::Skewed => [most - group.min(most) + 1, 64, 61],
+        Input::Unanimous => [most, 64, 64],
+        Input::Worst => [most - lanes.div_ceil(2), 2, 1],
     };
     let vector = Generator::new().take(length).map(|number| (number & 0xff) as i32).collect();
     Work {
         arrays: vec![vector, vec![-1; length]],
         result: 1,
-        params: vec![length as i32],
+        params: [length, period, counting].map(|param| param as i32).to_vec(),
         config: LaunchConfig::grid_1d(group).with_groups_1d(group),
     }
 }
 
 pub(super) fn on_host(work: &Work) -> Vec<u32> {
-    let elements = work.arrays[0].iter();
-    let sums = elements.scan(0, |sum, element| {
-        *sum += element;
+    let [period, counting] = [work.params[1], work.params[2]].map(|param| param as usize);
+    let elements = work.arrays[0].iter().enumerate();
+    let sums = elements.scan(0, |sum, (i, element)| {
+        *sum += if i % period < counting { *element } else { 0 };
         Some(word(*sum))
     });
     sums.collect()

@@ -175,8 +175,8 @@ pub fn break_kernel(
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
     original.check().map_err(MutationError::Original)?;
-    let mut run = |kernel: &Kernel, fuel| case.observed_within(kernel, device, fuel);
-    let Observed::Memory(memory, report) = run(original, None).map_err(Box::new)? else {
+    let unbroken = case.observed(original, device).map_err(Box::new)?;
+    let Observed::Memory(memory, report) = unbroken else {
         return Ok(Outcome::default());
     };
     let fuel = 10_000 + PATIENCE * report.stats.issued();
@@ -188,7 +188,7 @@ pub fn break_kernel(
         tally.mutants += 1;
         let objected = kernel.check().is_err();
         // What the machine refuses to start does something else, too.
-        let difference = match run(&kernel, Some(fuel)) {
+        let difference = match case.observed_within(&kernel, device, fuel) {
             Ok(observed) => case.difference(&expected, &observed, original.arch().lanes().into()),
             Err(error) => Some(error.to_string()),
         };

@@ -149,10 +149,25 @@ impl Case {
     ///
     /// If it does not compile.
     pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, Box<CompileError>> {
+        self.compile_with(
+            arch,
+            &CompileOptions { opt_level, verify: true, ..CompileOptions::default() },
+        )
+    }
+
+    /// Compiles the kernel with the options given.
+    ///
+    /// # Errors
+    ///
+    /// If it does not compile.
+    pub fn compile_with(
+        &self,
+        arch: ArchId,
+        options: &CompileOptions,
+    ) -> Result<Kernel, Box<CompileError>> {
         let params: Vec<_> = self.args.iter().map(Argument::ty).collect();
-        let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
         let source = KernelSource::from_function(self.func.clone(), arch, &params);
-        let compiled = source.map_err(CompileError::from).and_then(|s| s.compile(&options));
+        let compiled = source.map_err(CompileError::from).and_then(|s| s.compile(options));
         compiled.map_err(Box::new)
     }
 
@@ -162,7 +177,22 @@ impl Case {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        launch(kernel, device, self.extents, &self.args, FUEL)
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config, args)
+        })
+    }
+
+    /// The same for a launch by `by`.
+    ///
+    /// # Errors
+    ///
+    /// As [`observed`](Self::observed).
+    pub fn observed_by(
+        &self,
+        device: &mut Device,
+        by: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
+    ) -> Result<Observed, CaseError> {
+        launch(device, self.extents, &self.args, by)
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number
@@ -216,13 +246,12 @@ fn different_memory(wanted: &[Vec<u8>], given: &[Vec<u8>], extents: [u64; 3]) ->
     ))
 }
 
-/// Launches a kernel with new buffers; it may take so many instructions.
+/// Launches a kernel with new buffers.
 pub(super) fn launch(
-    kernel: &Kernel,
     device: &mut Device,
     extents: [u64; 3],
     args: &[Argument],
-    fuel: u64,
+    by: impl FnOnce(&mut Device, LaunchConfig, &[Arg<'_>]) -> Result<Report, LaunchError>,
 ) -> Result<Observed, CaseError> {
     let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
     for arg in args {
@@ -237,8 +266,8 @@ pub(super) fn launch(
     });
     let words: Vec<_> = words.collect();
     let [x, y, z] = extents.map(|extent| extent as usize);
-    let config = LaunchConfig::grid_3d(x, y, z).with_fuel(fuel);
-    let report = match device.launch(kernel, config, &words) {
+    let config = LaunchConfig::grid_3d(x, y, z).with_fuel(FUEL);
+    let report = match by(device, config, &words) {
         Ok(report) => report,
         Err(LaunchError::Trap(trap)) => return Ok(Observed::Trap(trap)),
         Err(error) => return Err(error.into()),

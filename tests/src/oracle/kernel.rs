@@ -10,9 +10,11 @@ use harp_jit::{
 };
 use harp_runtime::Device;
 
-use super::case::{FUEL, difference, fmt_launch, launch};
-use super::module::{Warps, interpret_items};
-use super::{Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace};
+use super::case::{difference, fmt_launch, launch};
+use super::module::{Order, Warps, interpret_items};
+use super::{
+    Argument, CaseError, Expected, ModuleCase, Observed, OracleError, Trace, argument_block,
+};
 
 /// Bytes of a work-item's stack.
 const STACK_BYTES: u32 = 16 << 10;
@@ -45,16 +47,29 @@ impl KernelCase {
     ///
     /// If the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self, lanes: u8) -> Result<(Expected, Trace), OracleError> {
-        self.interpret(lanes, 0xd5)
+        self.interpret(lanes, 0xd5, Order::Forward)
     }
 
-    /// Whether what the launch does is the same whatever stack slots hold before they are written.
+    /// Whether what the launch does is the same whatever stack slots hold before they are written, and in
+    /// whatever order work-items run.
     pub fn is_determined(&self, lanes: u8) -> bool {
-        let [one, other] = [0xd5, 0x3a].map(|fill| self.interpret(lanes, fill).ok());
-        one.is_some() && one == other
+        let effect = |fill, order| match self.interpret(lanes, fill, order).ok()? {
+            (Expected::Memory(contents), _) => Some((contents, Vec::new())),
+            (Expected::Trap(mut traps), _) => {
+                traps.sort_by_key(|trap| trap.item);
+                Some((Vec::new(), traps))
+            }
+        };
+        let one = effect(0xd5, Order::Forward);
+        one.is_some() && one == effect(0x3a, Order::Forward) && one == effect(0x3a, Order::Backward)
     }
 
-    fn interpret(&self, lanes: u8, fill: u8) -> Result<(Expected, Trace), OracleError> {
+    fn interpret(
+        &self,
+        lanes: u8,
+        fill: u8,
+        order: Order,
+    ) -> Result<(Expected, Trace), OracleError> {
         let buffers = self.args.iter().filter_map(|arg| match arg {
             Argument::Buffer(_, bytes) => Some(bytes.as_slice()),
             Argument::Scalar(..) => None,
@@ -66,9 +81,9 @@ impl KernelCase {
                 Argument::Buffer(..) => *addresses.next().expect("one for each buffer"),
                 Argument::Scalar(_, bits) => *bits,
             });
-            self.extents.into_iter().chain(args).collect()
+            argument_block(self.extents, args)
         };
-        let warps = Warps { extents: self.extents, lanes: lanes.into() };
+        let warps = Warps { extents: self.extents, lanes: lanes.into(), order };
         let items = interpret_items(&self.module, warps, &buffers, block, (STACK_BYTES, fill))?;
         let expected = match items.traps.is_empty() {
             true => Expected::Memory(items.buffers),
@@ -77,7 +92,7 @@ impl KernelCase {
         Ok((expected, items.trace))
     }
 
-    /// Compiles kernel and functions, with all checks.
+    /// Compiles kernel and functions.
     ///
     /// # Errors
     ///
@@ -87,7 +102,7 @@ impl KernelCase {
         arch: ArchId,
         options: CompileOptions,
     ) -> Result<CompiledKernel, ModuleError> {
-        let options = CompileOptions { stack_bytes: STACK_BYTES, verify: true, ..options };
+        let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
         let (module, functions) = self.module.build(arch, options, 1)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();
@@ -104,10 +119,12 @@ impl KernelCase {
     ///
     /// If it could not start.
     pub fn observed(&self, kernel: &Kernel, device: &mut Device) -> Result<Observed, CaseError> {
-        self.observed_within(kernel, device, None)
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config, args)
+        })
     }
 
-    /// Launches a compiled kernel, which may take so many instructions, or as many as is usual.
+    /// Launches a compiled kernel, which may take so many instructions.
     ///
     /// # Errors
     ///
@@ -116,9 +133,11 @@ impl KernelCase {
         &self,
         kernel: &Kernel,
         device: &mut Device,
-        fuel: Option<u64>,
+        fuel: u64,
     ) -> Result<Observed, CaseError> {
-        launch(kernel, device, self.extents, &self.args, fuel.unwrap_or(FUEL))
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config.with_fuel(fuel), args)
+        })
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number

@@ -2,7 +2,7 @@
 //!
 //! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how
 //! harp-jit works: the calling convention (one argument, the address of a block of words: the
-//! grid's three extents, then the arguments) and the names of the intrinsics are written down a
+//! grid's three extents, six words about work-groups, then the arguments) and the names of the intrinsics are written down a
 //! second time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for
 //! others kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to
 //! its end before the next begins.
@@ -83,6 +83,12 @@ pub enum OracleError {
         /// The instruction.
         inst: String,
     },
+    /// An access that is said to be aligned and is not, which may do anything.
+    #[error("`{inst}` is not aligned")]
+    Misaligned {
+        /// The instruction.
+        inst: String,
+    },
     /// A work-item does not end.
     #[error("a work-item took more than {FUEL} steps")]
     OutOfFuel,
@@ -110,7 +116,7 @@ pub fn run(
     grid: Grid<'_>,
     memory: &mut FlatMemory,
 ) -> Result<Vec<ItemTrap>, OracleError> {
-    let words = grid.extents.iter().chain(grid.args);
+    let words = argument_block(grid.extents, grid.args.iter().copied()).into_iter();
     let bytes = usize::from(grid.word.bytes());
     let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
     let block = memory.allocate(block);
@@ -122,6 +128,12 @@ pub fn run(
         traps.extend(stop.map(|stop| ItemTrap { item, stop }));
     }
     Ok(traps)
+}
+
+/// The words of the argument block: the grid's extents, those of groups and how many there are of them,
+/// which nobody has, then the arguments.
+fn argument_block(extents: [u64; 3], args: impl Iterator<Item = u64>) -> Vec<u64> {
+    extents.into_iter().chain([0; 6]).chain(args).collect()
 }
 
 /// What an instruction that the oracle executes itself came to.
@@ -204,11 +216,13 @@ impl<'a> Item<'a> {
             InstructionData::Call { .. } => self.intrinsic(inst, values())?,
             InstructionData::Load { opcode, offset, .. } => {
                 let address = self.address(&values()[0], offset.into());
+                self.check_alignment(inst, address)?;
                 self.load(memory, opcode, ty, address)
             }
             InstructionData::Store { opcode, offset, .. } => {
                 let values = values();
                 let address = self.address(&values[1], offset.into());
+                self.check_alignment(inst, address)?;
                 self.store(memory, opcode, &values[0], address)
             }
             InstructionData::LoadNoOffset { .. }
@@ -313,6 +327,22 @@ impl<'a> Item<'a> {
             Some(()) => Done::Results(Vec::new()),
             None => Done::Stop(Stop::BadAddress),
         }
+    }
+
+    /// An access that is said to be aligned is that to its size; a large one to the word.
+    fn check_alignment(&self, inst: Inst, address: u64) -> Result<(), OracleError> {
+        let data = self.func.dfg.insts[inst];
+        let aligned = data.memflags_data(&self.func.dfg).is_some_and(|flags| flags.aligned());
+        let size = match data.opcode() {
+            Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
+            Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
+            Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
+            _ => self.func.dfg.ctrl_typevar(inst).bytes(),
+        };
+        if aligned && address % u64::from(size.min(self.word.bytes().into())) != 0 {
+            return Err(OracleError::Misaligned { inst: self.text(inst) });
+        }
+        Ok(())
     }
 
     fn address(&self, base: &DataValue, offset: i64) -> u64 {

@@ -7,7 +7,7 @@ use super::{FlatMemory, Grid, ItemTrap, OracleError, Stop, run};
 
 /// A kernel that gets the address of 64 bytes as its only argument.
 fn kernel(word: &str, declarations: &str, body: &str) -> Function {
-    let offset = if word == "i32" { 12 } else { 24 };
+    let offset = if word == "i32" { 36 } else { 72 };
     let text = format!(
         "function %kernel({word}) fast {{
             {declarations}

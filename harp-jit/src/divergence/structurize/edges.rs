@@ -6,12 +6,12 @@
 use std::rc::Rc;
 
 use cranelift_codegen::ir::types::I8;
-use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, InstructionData, Type, Value};
+use cranelift_codegen::ir::{Block, BlockCall, Inst, InstBuilder, InstructionData, Type, Value};
 use cranelift_frontend::Variable;
 use hashbrown::HashMap;
 
 use super::{Frame, Writer};
-use crate::analysis::LevelId;
+use crate::analysis::{LevelId, Node};
 
 /// Numbers for the places that lanes of a linear region may be bound for.
 #[derive(Clone)]
@@ -125,7 +125,9 @@ impl Writer<'_> {
                 let around = level.around.expect("a masked level is a loop's");
                 let exit = levels.exits(around).iter().position(|&exit| exit == target);
                 let number = exit.expect("an edge out of a loop leads to an exit") as i64;
-                let set = |exit| (exit, self.exit_number(around, number), Otherwise::Free);
+                // Lanes that stay may leave by an open header later, which sets nothing.
+                let kept = if mask.open_header { Otherwise::Kept } else { Otherwise::Free };
+                let set = |exit| (exit, self.exit_number(around, number), kept);
                 sets.extend(mask.exit.map(set));
             }
             if let Some(block) = self.route(depth, node.unwrap_or(level.end()), &mut sets) {
@@ -223,12 +225,23 @@ impl Writer<'_> {
         if parts && self.verbatim == 0 {
             self.split(inst, join);
         }
+        if let Some(origin) = node.and_then(|(level, node)| self.old_branch(level, node)) {
+            self.plan.copied(inst, origin);
+        }
         for (side, landing, edge) in sides {
             if edge != landing.block {
                 self.start(edge);
                 self.b.set_srcloc(place);
                 self.edge_block(landing, truth, side);
             }
+        }
+    }
+
+    /// The branch at the end of a node that is a block.
+    fn old_branch(&self, level: LevelId, node: usize) -> Option<Inst> {
+        match self.facts.flow().levels().level(level).nodes[node] {
+            Node::Block(block) if self.is_brif(block) => self.old.layout.last_inst(block),
+            _ => None,
         }
     }
 

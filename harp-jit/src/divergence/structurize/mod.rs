@@ -66,7 +66,7 @@ pub(crate) fn structurize(
         back: SecondaryMap::new(),
         verbatim: 0,
         predicated: Vec::new(),
-        plan: Plan::default(),
+        plan: Plan { origins: Some(HashMap::new()), ..Plan::default() },
     };
     writer.function();
     let Writer { mut plan, predicated, .. } = writer;

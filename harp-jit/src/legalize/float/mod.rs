@@ -14,7 +14,7 @@
 //! because 53 bits are at least twice 24 and two more (Figueroa 1995). For `fma` that does not hold;
 //! there the product is exact and the sum is rounded to odd.
 //!
-//! What takes hundreds of instructions (`tests/lowerings.rs` has the sizes) is a call of a routine of the
+//! What takes hundreds of instructions (`tests/lowerings` has the sizes) is a call of a routine of the
 //! [library](crate::library), which has that code once: arithmetic of `f64` on 4-byte words, and root and `fma`
 //! on integers. All else stands where the operation stood: a call would save little, costs registers, and
 //! takes a comparison away from the branch on it.

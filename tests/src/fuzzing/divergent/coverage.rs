@@ -93,7 +93,7 @@ impl Reached {
         compiled: &CompiledKernel,
         observed: &Observed,
     ) -> Reached {
-        let Target { arch, opt_level, strategy } = target;
+        let Target { arch, opt_level, strategy, .. } = target;
         let stats = &compiled.stats;
         let mut reached = Reached {
             launches: 1,

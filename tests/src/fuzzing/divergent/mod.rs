@@ -48,8 +48,13 @@ pub const ARCHS: [&str; 24] = [
     "8w8/8/2/2+x",
 ];
 
-/// All strategies.
-pub const STRATEGIES: [DivergenceStrategy; 1] = [DivergenceStrategy::SplitJoin];
+/// All strategies that need no profile.
+pub const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
 
 /// Bytes that a seed gives: enough for the largest kernel.
 const BYTES: usize = 6000;
@@ -63,11 +68,13 @@ pub struct Target {
     pub opt_level: OptLevel,
     /// The strategy.
     pub strategy: DivergenceStrategy,
+    /// Whether the compiler checks what it makes.
+    pub verify: bool,
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, strategy } = self;
+        let Target { arch, opt_level, strategy, .. } = self;
         write!(f, "{arch} {opt_level:?} {strategy:?}")
     }
 }
@@ -81,6 +88,8 @@ pub struct Selection {
     pub strategy: Option<DivergenceStrategy>,
     /// All strategies for each machine and level, instead of one.
     pub every_strategy: bool,
+    /// The compiler does not check what it makes: only what the machine does decides.
+    pub unverified: bool,
 }
 
 /// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
@@ -108,6 +117,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
         machines.push((second, level));
     }
     let mut targets = Vec::new();
+    let verify = !selection.unverified;
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
         let one = STRATEGIES[(turn as usize + at) % STRATEGIES.len()];
         let strategies = match selection {
@@ -116,7 +126,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             _ => vec![one],
         };
         let all = strategies.into_iter();
-        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy }));
+        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy, verify }));
     }
     targets
 }
@@ -226,8 +236,9 @@ fn check_target(
     target: Target,
     machines: &mut Machines,
 ) -> Result<Reached, Wrong> {
-    let Target { arch, opt_level, strategy } = target;
-    let options = CompileOptions { opt_level, divergence: strategy, ..CompileOptions::default() };
+    let Target { arch, opt_level, strategy, verify } = target;
+    let options =
+        CompileOptions { opt_level, divergence: strategy, verify, ..CompileOptions::default() };
     let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, options)))
         .map_err(|panic| (format!("compiling panicked: {}", panic_text(&*panic)), None))?;
     let compiled = match compiled {

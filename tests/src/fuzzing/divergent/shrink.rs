@@ -121,6 +121,7 @@ mod tests {
             arch: ArchId::HARP32,
             opt_level: OptLevel::Speed,
             strategy: DivergenceStrategy::SplitJoin,
+            verify: true,
         };
         let mut machines = Machines::default();
         let failure = check_generated(&generated, &[target], &mut machines).unwrap_err();

@@ -60,6 +60,14 @@ pub struct Trace {
 pub(in super::super) struct Warps {
     pub(in super::super) extents: [u64; 3],
     pub(in super::super) lanes: u64,
+    pub(in super::super) order: Order,
+}
+
+/// The order in which work-items run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Order {
+    Forward,
+    Backward,
 }
 
 /// Work-items that were run.
@@ -76,7 +84,7 @@ pub(in super::super) struct Items {
 /// the value `fill`; the others go on where one traps.
 pub(in super::super) fn interpret_items(
     case: &ModuleCase,
-    Warps { extents, lanes }: Warps,
+    Warps { extents, lanes, order }: Warps,
     buffers: &[&[u8]],
     argument_block: impl FnOnce(&[u64]) -> Vec<u64>,
     (stack_bytes, fill): (u32, u8),
@@ -90,7 +98,9 @@ pub(in super::super) fn interpret_items(
     let block = run.memory.allocate(block);
     let [width, height, depth] = extents;
     let (mut traps, mut trace) = (Vec::new(), Trace::default());
-    for item in 0..width * height * depth {
+    let count = width * height * depth;
+    for turn in 0..count {
+        let item = if order == Order::Forward { turn } else { count - 1 - turn };
         run.id = [item % width, item / width % height, item / (width * height)];
         run.lane = Some(item % lanes);
         run.memory.fill(run.stack_end, fill);

@@ -28,7 +28,7 @@ mod interpret;
 mod tests;
 
 pub use interpret::{Executed, Trace};
-pub(super) use interpret::{Warps, interpret_items};
+pub(super) use interpret::{Order, Warps, interpret_items};
 
 /// Instructions that the machine may take: far more than a call that the interpreter finishes needs.
 const FUEL: u64 = 200_000_000;

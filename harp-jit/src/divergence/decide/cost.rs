@@ -1,0 +1,325 @@
+//! What the ways to execute a region cost: expected instructions of a warp, for each time that it comes to
+//! the region's head.
+//!
+//! Lengths are those of code: of the machine instructions that are selected for each block, and, for
+//! predicated regions, of a trial conversion. So guards, merges and what they save are counted as they
+//! will be, but for the allocator's moves. What is guessed is how often a warp goes which way.
+
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
+use harp_isa::{ArchId, Layout, Opcode as Machine};
+
+use super::def_use::{comparison, depends_on_lane};
+use super::regions::Candidate;
+use super::report::OddsReport;
+use super::{Facts, Prepared};
+use crate::analysis::{Flow, Uniformity};
+use crate::divergence::predicate::{self, Trial};
+use crate::isel::BlockIds;
+use crate::vcode::{MInst, VCode};
+
+/// How warps decide at a branch: parts of its executions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Odds {
+    /// All lanes find the condition true.
+    pub(crate) all_true: f64,
+    /// All lanes find it false.
+    pub(crate) all_false: f64,
+    /// They disagree.
+    pub(crate) divergent: f64,
+}
+
+/// What a region costs under each technique.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Costs {
+    /// As branches, with `split` and `join` where lanes may disagree; regions inside in the cheaper way.
+    pub(crate) branches: f64,
+    /// All of it predicated.
+    pub(crate) predicated: f64,
+}
+
+/// A region with what it costs.
+#[derive(Clone, Debug)]
+pub(super) struct Priced {
+    pub(super) candidate: Candidate,
+    pub(super) costs: Costs,
+}
+
+/// What is known for an estimate.
+pub(super) struct Model<'a> {
+    facts: Facts<'a>,
+    /// Instructions of each block, without those that end it.
+    lengths: SecondaryMap<Block, f64>,
+    /// Jumps at the end of each block that its code does not fall through.
+    jumps: SecondaryMap<Block, Jumps>,
+}
+
+/// Jumps that are executed on the ways out of a block: 0 where the code falls through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jumps {
+    when_true: f64,
+    when_false: f64,
+}
+
+/// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
+const PREDICATED_BRANCH: f64 = 2.0;
+
+/// What a guard in front of a part of a linear region takes: where its lanes are bound for, a split, the
+/// branch and the joins.
+const LINEAR_GUARD: f64 = 5.0;
+
+impl<'a> Model<'a> {
+    /// `vcode` is code for the function without splits, `blocks` says which block is which.
+    pub(super) fn new(facts: Facts<'a>, vcode: &VCode, blocks: &BlockIds) -> Model<'a> {
+        let mut lengths = SecondaryMap::new();
+        let mut jumps = SecondaryMap::new();
+        let layout = Layout::new(facts.arch);
+        for block in facts.prepared.facts.flow().blocks() {
+            let id = blocks.of(block);
+            let data = &vcode.blocks[id.index()];
+            let code = &vcode.insts[data.insts.clone()];
+            lengths[block] = code.iter().map(|inst| length(inst, layout)).sum();
+            let falls = |from: crate::vcode::BlockId, to: crate::vcode::BlockId| {
+                f64::from(u8::from(to.index() != from.index() + 1))
+            };
+            jumps[block] = match code.last() {
+                Some(MInst::Jump { target, .. }) => {
+                    Jumps { when_true: falls(id, *target), when_false: 0.0 }
+                }
+                // The conditional jump is executed in any case.
+                Some(MInst::CondBr { not_taken, .. }) => {
+                    Jumps { when_true: 1.0, when_false: 1.0 + falls(id, *not_taken) }
+                }
+                _ => Jumps { when_true: 1.0, when_false: 0.0 },
+            };
+        }
+        Model { facts, lengths, jumps }
+    }
+
+    fn func(&self) -> &'a Function {
+        &self.facts.prepared.func
+    }
+
+    fn uniformity(&self) -> &'a Uniformity {
+        let Prepared { facts, .. } = self.facts.prepared;
+        facts
+    }
+
+    fn flow(&self) -> &Flow {
+        self.uniformity().flow()
+    }
+
+    /// How warps decide at the end of `block`.
+    pub(super) fn odds(&self, block: Block) -> Odds {
+        let divergent = self.uniformity().branch_divergence(block).is_some();
+        let inst = self.func().layout.last_inst(block);
+        let counts = inst
+            .and_then(|inst| self.facts.branches.id(inst))
+            .and_then(|id| self.facts.profile?.branch(id))
+            .filter(|counts| counts.executed > 0);
+        if let Some(counts) = counts {
+            let part = |count: u64| count as f64 / counts.executed as f64;
+            return Odds {
+                all_true: part(counts.unanimous_true),
+                all_false: part(counts.unanimous_false),
+                divergent: part(counts.divergent),
+            };
+        }
+        match inst.map(|inst| self.func().dfg.insts[inst]) {
+            Some(InstructionData::Brif { arg, .. }) => {
+                guess(self.func(), self.facts.arch, arg, divergent)
+            }
+            _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
+        }
+    }
+
+    /// What it takes to end `block` once.
+    fn ending(&self, block: Block) -> f64 {
+        let Jumps { when_true, when_false } = self.jumps[block];
+        let Odds { all_true, all_false, divergent } = self.odds(block);
+        if self.uniformity().branch_divergence(block).is_none() {
+            return all_true * when_true + all_false * when_false;
+        }
+        // Split, branch, and a join for each side that runs; after the first join the branch again.
+        let both = when_true + when_false;
+        2.0 + divergent + all_true * when_true + all_false * when_false + divergent * both
+    }
+
+    /// How often each block of a region is executed, for each time that the head is.
+    fn weights(&self, region: &Candidate) -> SecondaryMap<Block, f64> {
+        let mut weights = SecondaryMap::new();
+        weights[region.head] = 1.0;
+        let blocks = std::iter::once(region.head).chain(region.blocks.iter().copied());
+        for block in blocks {
+            if block != region.head {
+                // Where all lanes of a dominator come, as many warps come as there.
+                let above = self.flow().immediate_dominator(block).unwrap_or(region.head);
+                let whole: f64 = weights[above];
+                let sum: f64 = weights[block];
+                let meets = self.flow().post_dominators().is_after(above, block);
+                weights[block] = if meets { whole } else { sum.min(whole) };
+            }
+            let here: f64 = weights[block];
+            let Some(inst) = self.func().layout.last_inst(block) else { continue };
+            let dfg = &self.func().dfg;
+            let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+            let targets = calls.iter().map(|call| call.block(&dfg.value_lists));
+            let odds = self.odds(block);
+            let parts = [odds.all_true + odds.divergent, odds.all_false + odds.divergent];
+            for (target, part) in targets.zip(parts).filter(|(target, _)| *target != region.head) {
+                weights[target] += here * part;
+            }
+        }
+        weights
+    }
+
+    /// The cost of each region, of which each comes after those inside of it.
+    pub(super) fn price(
+        &self,
+        candidates: Vec<Candidate>,
+        trial: &mut Trial<'_>,
+        blocks: &BlockIds,
+    ) -> Vec<Priced> {
+        let mut priced: Vec<Priced> = Vec::new();
+        // Of the regions so far, the outermost that each block is a member of.
+        let mut outermost: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
+        for candidate in candidates {
+            let predicated = self.predicated_cost(&candidate, trial, blocks);
+            let branches = self.branches_cost(&candidate, &priced, &outermost);
+            for &block in &candidate.blocks {
+                outermost[block] = Some(priced.len());
+            }
+            priced.push(Priced { candidate, costs: Costs { branches, predicated } });
+        }
+        priced
+    }
+
+    fn predicated_cost(
+        &self,
+        candidate: &Candidate,
+        trial: &mut Trial<'_>,
+        blocks: &BlockIds,
+    ) -> f64 {
+        let layout = Layout::new(self.facts.arch);
+        let code = candidate.end.and_then(|end| {
+            let (head, end) = (blocks.of(candidate.head), blocks.of(end));
+            trial.convert(predicate::Region { head, end })
+        });
+        if let Some(code) = code {
+            return code.iter().map(|inst| length(inst, layout)).sum();
+        }
+        // It has several ends until it is rewritten.
+        let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
+        let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
+        let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
+        blocks + PREDICATED_BRANCH * branches as f64
+    }
+
+    fn branches_cost(
+        &self,
+        candidate: &Candidate,
+        inner: &[Priced],
+        outermost: &SecondaryMap<Block, Option<usize>>,
+    ) -> f64 {
+        let weights = self.weights(candidate);
+        let mut children: Vec<usize> =
+            candidate.blocks.iter().filter_map(|&block| outermost[block]).collect();
+        children.sort_unstable();
+        children.dedup();
+        let mut heads = EntitySet::new();
+        heads.extend(children.iter().map(|&child| inner[child].candidate.head));
+        let own = candidate.blocks.iter().filter(|&&block| outermost[block].is_none());
+        let blocks: f64 = own
+            .map(|&block| {
+                let ending = if heads.contains(block) { 0.0 } else { self.ending(block) };
+                let guard = if candidate.nested { 0.0 } else { LINEAR_GUARD };
+                weights[block] * (self.lengths[block] + ending) + guard
+            })
+            .sum();
+        let regions = children.iter().map(|&child| {
+            let Priced { candidate, costs } = &inner[child];
+            weights[candidate.head] * costs.branches.min(costs.predicated)
+        });
+        self.ending(candidate.head) + blocks + regions.sum::<f64>()
+    }
+}
+
+impl Odds {
+    pub(super) fn report(self, counted: bool) -> OddsReport {
+        let Odds { all_true, all_false, divergent } = self;
+        OddsReport { all_true, all_false, divergent, counted }
+    }
+}
+
+/// How often warps decide in which way, if nobody counted.
+///
+/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone; other
+/// conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
+/// to be independent of each other half of the time, and equal the other half.
+fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
+    let is_true = chance(func, condition);
+    let odds = |divergent: f64| Odds {
+        all_true: (1.0 - divergent) * is_true,
+        all_false: (1.0 - divergent) * (1.0 - is_true),
+        divergent,
+    };
+    if !divergent || arch.lanes() == 1 {
+        return odds(0.0);
+    }
+    if is_bound_check(func, condition) {
+        return Odds { all_true: 0.9, all_false: 0.05, divergent: 0.05 };
+    }
+    if depends_on_lane(func, condition) {
+        return odds(0.9);
+    }
+    let lanes = i32::from(arch.lanes());
+    let independent = 1.0 - is_true.powi(lanes) - (1.0 - is_true).powi(lanes);
+    odds(0.5 * independent)
+}
+
+/// How often a condition is true in a lane.
+fn chance(func: &Function, condition: Value) -> f64 {
+    let Some((_, inst)) = comparison(func, condition) else { return 0.5 };
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { cond: IntCC::Equal, .. }
+        | InstructionData::FloatCompare { cond: FloatCC::Equal, .. } => 0.2,
+        InstructionData::IntCompare { cond: IntCC::NotEqual, .. }
+        | InstructionData::FloatCompare { cond: FloatCC::NotEqual, .. } => 0.8,
+        _ => 0.5,
+    }
+}
+
+/// Whether a condition is that a work-item's position is below a bound that it does not depend on.
+fn is_bound_check(func: &Function, condition: Value) -> bool {
+    let Some((Opcode::Icmp, inst)) = comparison(func, condition) else { return false };
+    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
+        return false;
+    };
+    let (position, bound) = match cond {
+        IntCC::UnsignedLessThan | IntCC::SignedLessThan => (x, y),
+        IntCC::UnsignedGreaterThan | IntCC::SignedGreaterThan => (y, x),
+        _ => return false,
+    };
+    is_position(func, position) && !depends_on_lane(func, bound)
+}
+
+fn is_position(func: &Function, value: Value) -> bool {
+    use crate::intrinsic::Intrinsic;
+    let value = func.dfg.resolve_aliases(value);
+    let inst: Option<Inst> = func.dfg.value_def(value).inst();
+    let intrinsic = inst.and_then(|inst| Intrinsic::of_call(func, inst));
+    matches!(intrinsic, Some(Intrinsic::GlobalId(_)))
+}
+
+/// About how many instructions one of VCode becomes. What ends a block is counted elsewhere.
+fn length(inst: &MInst, layout: Layout) -> f64 {
+    match inst {
+        MInst::Const { value, .. } if !layout.fits(Machine::Ldi, *value) => 3.0,
+        MInst::LaneWord { .. } | MInst::GroupWord { .. } => 3.0,
+        MInst::Address { .. } => 2.0,
+        _ if inst.is_terminator() => 0.0,
+        MInst::Args { .. } => 0.0,
+        _ => 1.0,
+    }
+}

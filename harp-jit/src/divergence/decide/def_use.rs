@@ -1,0 +1,144 @@
+//! What a branch's condition is computed from, as far as definitions can be followed (Gupta 2016,
+//! section 4.3.1, algorithms 5 and 6).
+//!
+//! The source knows the lane's number as an argument of the kernel. Here work-item positions count as
+//! lane numbers, too: they differ from lane to lane in the same manner. It follows definitions in the
+//! order in which it meets them, which the source leaves open, and each once, which it forgets.
+
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+
+use crate::analysis::Flow;
+use crate::intrinsic::{Intrinsic, Variation};
+
+/// What definitions tell about a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanimity {
+    /// Lanes agree: there are warp numbers and constants only (algorithm 6).
+    Unanimous,
+    /// Lanes disagree: it depends on the lane's number (algorithm 5).
+    Nonunanimous,
+    /// Neither: it depends on what is loaded from an address of the lane's own, say.
+    Indeterminate,
+}
+
+/// Classifies the branch `inst`.
+pub(crate) fn classify(func: &Function, flow: &Flow, inst: Inst) -> Unanimity {
+    let InstructionData::Brif { arg, .. } = func.dfg.insts[inst] else {
+        return Unanimity::Indeterminate;
+    };
+    if is_nonunanimous(func, flow, arg) {
+        Unanimity::Nonunanimous
+    } else if is_unanimous(func, arg) {
+        Unanimity::Unanimous
+    } else {
+        Unanimity::Indeterminate
+    }
+}
+
+/// Algorithm 5.
+fn is_nonunanimous(func: &Function, flow: &Flow, condition: Value) -> bool {
+    let mut seen = EntitySet::new();
+    let mut worklist = std::collections::VecDeque::from([condition]);
+    while let Some(value) = worklist.pop_front() {
+        let value = func.dfg.resolve_aliases(value);
+        if !seen.insert(value) {
+            continue;
+        }
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, _) if is_lane_number(func, inst) => return true,
+            ValueDef::Result(inst, _) => {
+                if func.dfg.insts[inst].opcode().can_load() {
+                    let address = func.dfg.inst_args(inst)[0];
+                    if depends_on_lane(func, address) {
+                        return false;
+                    }
+                }
+                worklist.extend(func.dfg.inst_args(inst));
+            }
+            ValueDef::Param(..) => worklist.extend(incoming(func, flow, value)),
+            ValueDef::Union(a, b) => worklist.extend([a, b]),
+        }
+    }
+    false
+}
+
+/// Algorithm 6.
+fn is_unanimous(func: &Function, condition: Value) -> bool {
+    let mut seen = EntitySet::new();
+    let mut worklist = vec![condition];
+    while let Some(value) = worklist.pop() {
+        let value = func.dfg.resolve_aliases(value);
+        if !seen.insert(value) {
+            continue;
+        }
+        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return false };
+        let opcode = func.dfg.insts[inst].opcode();
+        let uniform_call = Intrinsic::of_call(func, inst)
+            .is_some_and(|intrinsic| intrinsic.variation() == Variation::UniformInWarp);
+        if opcode.can_load() || (opcode.is_call() && !uniform_call) {
+            return false;
+        }
+        worklist.extend(func.dfg.inst_args(inst));
+    }
+    true
+}
+
+/// Whether `inst` gives a lane's number or a work-item's position.
+fn is_lane_number(func: &Function, inst: Inst) -> bool {
+    matches!(
+        Intrinsic::of_call(func, inst),
+        Some(
+            Intrinsic::LaneId
+                | Intrinsic::GlobalId(_)
+                | Intrinsic::LocalId(_)
+                | Intrinsic::LocalIndex
+        )
+    )
+}
+
+/// Whether `value` is computed from the lane's number without a load or a block parameter between.
+pub(super) fn depends_on_lane(func: &Function, value: Value) -> bool {
+    let mut seen = EntitySet::new();
+    let mut worklist = vec![value];
+    while let Some(value) = worklist.pop() {
+        let value = func.dfg.resolve_aliases(value);
+        if let ValueDef::Result(inst, _) = func.dfg.value_def(value)
+            && seen.insert(value)
+        {
+            if is_lane_number(func, inst) {
+                return true;
+            }
+            if !func.dfg.insts[inst].opcode().can_load() {
+                worklist.extend(func.dfg.inst_args(inst));
+            }
+        }
+    }
+    false
+}
+
+/// What arrives for a block parameter.
+fn incoming(func: &Function, flow: &Flow, param: Value) -> Vec<Value> {
+    let ValueDef::Param(block, index) = func.dfg.value_def(param) else { return Vec::new() };
+    let dfg = &func.dfg;
+    let mut values = Vec::new();
+    for pred in flow.predecessors(block) {
+        let Some(branch) = func.layout.last_inst(pred) else { continue };
+        let calls = dfg.insts[branch].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+        for call in calls.iter().filter(|call| call.block(&dfg.value_lists) == block) {
+            if let Some(BlockArg::Value(value)) = call.args(&dfg.value_lists).nth(index) {
+                values.push(value);
+            }
+        }
+    }
+    values
+}
+
+/// The comparison that a condition is, if it is one.
+pub(super) fn comparison(func: &Function, condition: Value) -> Option<(Opcode, Inst)> {
+    let ValueDef::Result(inst, _) = func.dfg.value_def(func.dfg.resolve_aliases(condition)) else {
+        return None;
+    };
+    let opcode = func.dfg.insts[inst].opcode();
+    matches!(opcode, Opcode::Icmp | Opcode::Fcmp).then_some((opcode, inst))
+}

@@ -1,0 +1,232 @@
+//! Decides how regions with divergent branches are managed: by split and join, linearized, or
+//! predicated.
+//!
+//! Assumes a legal function in canonical form and facts about it. Regions that nothing is decided about
+//! are split and joined, where that is possible, else linearized.
+
+use cranelift_codegen::ir::{Block, Function, Inst};
+use harp_isa::ArchId;
+
+use super::predicate::Trial;
+use super::profile::{BranchProfile, Branches, ProfileError};
+use super::{Decisions, Prepared, Technique as Managed};
+use crate::isel::BlockIds;
+use crate::source::SourceMap;
+use crate::vcode::VCode;
+
+mod cost;
+mod def_use;
+mod observed;
+mod regions;
+mod report;
+mod strategy;
+
+use cost::{Model, Priced};
+use def_use::{Unanimity, classify};
+use regions::{Candidate, candidates};
+pub use report::{BranchReport, DivergenceReport, OddsReport, RegionReport, Technique};
+pub use strategy::{DivergenceStrategy, ProfileParams};
+
+/// What decisions are made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    /// The name of the function.
+    pub(crate) name: &'a str,
+    pub(crate) arch: ArchId,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) branches: &'a Branches,
+    /// A profile of the function; it has been checked.
+    pub(crate) profile: Option<&'a BranchProfile>,
+}
+
+/// How many divergent branches there are, and how many of them are predicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    pub(crate) divergent: usize,
+    pub(crate) predicated: usize,
+}
+
+/// Decides for all regions. `select` gives code for the function without splits, for which it is asked
+/// only by strategies that compare costs.
+///
+/// # Errors
+///
+/// If the strategy needs a profile that is not there, and those of `select`.
+pub(crate) fn decide<E: From<ProfileError>>(
+    facts: Facts<'_>,
+    strategy: DivergenceStrategy,
+    select: impl FnOnce() -> Result<(VCode, BlockIds), E>,
+) -> Result<Decisions, E> {
+    if facts.prepared.regions.is_empty() {
+        return Ok(Decisions::default());
+    }
+    let wanted: Vec<Candidate> = match strategy {
+        DivergenceStrategy::SplitJoin => Vec::new(),
+        DivergenceStrategy::Predicate => facts.candidates(|_| true),
+        DivergenceStrategy::Static => {
+            facts.candidates(|block| facts.unanimity(block) == Unanimity::Nonunanimous)
+        }
+        DivergenceStrategy::Profile(params) => {
+            let missing = || ProfileError::Missing { function: facts.name.to_owned() };
+            let profile = facts.profile.ok_or_else(missing)?;
+            facts.candidates(|block| facts.disagreed(profile, block, params))
+        }
+        DivergenceStrategy::Adaptive => {
+            let candidates = facts.candidates(|_| true);
+            if candidates.is_empty() {
+                return Ok(Decisions::default());
+            }
+            let (mut vcode, blocks) = select()?;
+            let priced = facts.price(candidates, &mut vcode, &blocks);
+            let cheaper = priced.into_iter().filter(Priced::is_cheaper_predicated);
+            cheaper.map(|priced| priced.candidate).collect()
+        }
+    };
+    let mut decisions = Decisions::default();
+    for candidate in wanted {
+        decisions.choose(candidate.id, Managed::Predicate);
+    }
+    Ok(decisions)
+}
+
+/// Says what was decided and what the alternatives cost. `vcode` is code for the function without
+/// splits.
+pub(crate) fn report(
+    facts: Facts<'_>,
+    decisions: &Decisions,
+    (mut vcode, blocks): (VCode, BlockIds),
+    sources: &SourceMap,
+) -> DivergenceReport {
+    let Prepared { func, facts: uniformity, .. } = facts.prepared;
+    let odds = Model::new(facts, &vcode, &blocks);
+    let priced = facts.price(facts.candidates(|_| true), &mut vcode, &blocks);
+    let mut branches = Vec::new();
+    for block in uniformity.flow().blocks() {
+        let Some(inst) = func.layout.last_inst(block) else { continue };
+        let Some(id) = facts.branches.id(inst) else { continue };
+        let around = priced.iter().find(|priced| priced.candidate.holds_branch(block));
+        let counts = facts.profile.and_then(|profile| profile.branch(id));
+        let divergent = uniformity.branch_divergence(block);
+        branches.push(BranchReport {
+            id,
+            place: sources.place(facts.branches.place(id)).cloned(),
+            block: block.to_string(),
+            divergent: divergent.map(|_| uniformity.explain_branch(func, block)),
+            technique: facts.technique(decisions, block),
+            region: around.map(Priced::report),
+            odds: odds.odds(block).report(counts.is_some_and(|counts| counts.executed > 0)),
+        });
+    }
+    DivergenceReport { function: facts.name.to_owned(), branches }
+}
+
+impl Facts<'_> {
+    fn func(&self) -> &Function {
+        &self.prepared.func
+    }
+
+    /// Counts the branches that `decisions` are about.
+    pub(crate) fn shares(&self, decisions: &Decisions) -> Shares {
+        let mut shares = Shares::default();
+        for block in self.divergent_branches() {
+            shares.divergent += 1;
+            let technique = self.technique(decisions, block);
+            shares.predicated += usize::from(technique == Technique::Predicate);
+        }
+        shares
+    }
+
+    fn divergent_branches(&self) -> impl Iterator<Item = Block> + '_ {
+        let uniformity = &self.prepared.facts;
+        let is_divergent = |&block: &Block| {
+            uniformity.branch_divergence(block).is_some() && self.branch(block).is_some()
+        };
+        uniformity.flow().blocks().filter(is_divergent)
+    }
+
+    /// The branch at the end of `block`.
+    fn branch(&self, block: Block) -> Option<Inst> {
+        let inst = self.func().layout.last_inst(block)?;
+        self.branches.id(inst).map(|_| inst)
+    }
+
+    /// How the branch at the end of `block` is executed.
+    fn technique(&self, decisions: &Decisions, block: Block) -> Technique {
+        let Prepared { facts, regions, .. } = self.prepared;
+        let place = facts.flow().levels().place(block);
+        let region = place.and_then(|(level, node)| regions.innermost(level, node));
+        match region {
+            Some(id) if decisions.predicates(regions, id) => Technique::Predicate,
+            _ if facts.branch_divergence(block).is_none() => Technique::Branch,
+            Some(id) if decisions.technique(regions, id) == Managed::Linear => Technique::Linear,
+            _ => Technique::SplitJoin,
+        }
+    }
+
+    /// The regions that can be predicated and belong to a branch that is wanted: each after those inside
+    /// of it.
+    fn candidates(&self, wanted: impl Fn(Block) -> bool) -> Vec<Candidate> {
+        let Prepared { func, facts, regions } = self.prepared;
+        let mut found = candidates(func, facts, regions);
+        found.retain(|candidate| {
+            let region = regions.get(candidate.id);
+            let levels = facts.flow().levels();
+            let blocks = region
+                .branches
+                .iter()
+                .map(|&node| levels.first_block(levels.level(region.level).nodes[node]));
+            blocks.into_iter().any(&wanted)
+        });
+        found
+    }
+
+    /// What definitions tell about the branch at the end of `block`.
+    fn unanimity(&self, block: Block) -> Unanimity {
+        self.branch(block).map_or(Unanimity::Indeterminate, |inst| {
+            classify(self.func(), self.prepared.facts.flow(), inst)
+        })
+    }
+
+    /// Whether lanes are predicted to disagree at the end of `block`. Of what was never executed nothing
+    /// is known, and it is taken for unanimous.
+    fn disagreed(&self, profile: &BranchProfile, block: Block, params: ProfileParams) -> bool {
+        let id = self.branch(block).and_then(|inst| self.branches.id(inst));
+        let counts = id.and_then(|id| profile.branch(id)).filter(|counts| counts.executed > 0);
+        let in_loop = self.prepared.facts.flow().is_in_loop(block);
+        counts.is_some_and(|counts| !observed::is_unanimous(counts, in_loop, params))
+    }
+
+    fn price(
+        &self,
+        candidates: Vec<Candidate>,
+        vcode: &mut VCode,
+        blocks: &BlockIds,
+    ) -> Vec<Priced> {
+        let model = Model::new(*self, vcode, blocks);
+        model.price(candidates, &mut Trial::new(vcode, self.arch), blocks)
+    }
+}
+
+impl Candidate {
+    /// Whether the branch at the end of `block` belongs to the region.
+    fn holds_branch(&self, block: Block) -> bool {
+        self.head == block || self.blocks.contains(&block)
+    }
+}
+
+impl Priced {
+    fn is_cheaper_predicated(&self) -> bool {
+        self.costs.predicated < self.costs.branches
+    }
+
+    fn report(&self) -> RegionReport {
+        let Candidate { head, blocks, end, .. } = &self.candidate;
+        RegionReport {
+            head: head.to_string(),
+            blocks: blocks.iter().map(Block::to_string).collect(),
+            end: end.map(|end| end.to_string()),
+            branches: self.costs.branches,
+            predicated: self.costs.predicated,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One region after the other: the members' code behind that of the head.
+
+use cranelift_codegen::ir::SourceLoc;
+use harp_isa::{Layout, Opcode};
+use hashbrown::{HashMap, HashSet};
+use smallvec::{SmallVec, smallvec};
+
+use super::functions::Function;
+use super::guards::Guards;
+use super::{Region, needs_guard};
+use crate::vcode::{Access, BlockId, MInst, MOperand, Reg, VCode};
+
+/// An instruction with its place.
+pub(super) type Placed = (MInst, SourceLoc);
+
+/// An edge of a region.
+#[derive(Clone, Debug)]
+pub(super) struct Edge {
+    /// Where it is taken.
+    pub(super) predicate: Function,
+    /// Arguments for the target's parameters.
+    pub(super) args: SmallVec<[Reg; 4]>,
+}
+
+/// Registers that are others under a second name.
+#[derive(Debug, Default)]
+pub(super) struct Aliases(HashMap<Reg, Reg>);
+
+impl Aliases {
+    pub(super) fn resolve(&self, mut reg: Reg) -> Reg {
+        while let Some(&next) = self.0.get(&reg) {
+            reg = next;
+        }
+        reg
+    }
+}
+
+/// Converts the regions of one function.
+pub(super) struct Converter<'a> {
+    pub(super) vcode: &'a mut VCode,
+    pub(super) layout: Layout,
+    /// How often each register is read, arguments included.
+    pub(super) uses: Vec<usize>,
+    /// Registers that nobody looks at.
+    pub(super) undefined: HashSet<Reg>,
+    aliases: Aliases,
+    // The rest is of one region.
+    pub(super) guards: Guards,
+    /// The code; none where an instruction has moved further down.
+    pub(super) code: Vec<Option<Placed>>,
+    /// Where in the code the region's registers are defined.
+    pub(super) homes: HashMap<Reg, usize>,
+    /// The guards of guarded instructions, by their places in the code.
+    pub(super) guarded: HashMap<usize, Function>,
+    /// The place in the source of what is added.
+    place: SourceLoc,
+}
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(vcode: &'a mut VCode, layout: Layout) -> Converter<'a> {
+        let mut uses = vec![0; vcode.num_regs];
+        let mut undefined = HashSet::new();
+        for inst in &vcode.insts {
+            if let MInst::Undef { dst } = inst {
+                undefined.insert(*dst);
+            }
+            inst.for_each_access(|reg, access| {
+                uses[reg.index()] += usize::from(access == Access::Use);
+            });
+        }
+        Converter {
+            vcode,
+            layout,
+            uses,
+            undefined,
+            aliases: Aliases::default(),
+            guards: Guards::new(),
+            code: Vec::new(),
+            homes: HashMap::new(),
+            guarded: HashMap::new(),
+            place: SourceLoc::default(),
+        }
+    }
+
+    /// Goes back to before the last region: `uses` are those of that time.
+    pub(super) fn forget(&mut self, uses: Vec<usize>) {
+        self.uses = uses;
+        self.uses.resize(self.vcode.num_regs, 0);
+        self.aliases.0.clear();
+    }
+
+    /// What parameters became that have but one value.
+    pub(super) fn into_aliases(self) -> Aliases {
+        self.aliases
+    }
+
+    /// The code of a region's head with its `members` behind it, and how many branches it replaces.
+    pub(super) fn region(&mut self, region: Region, members: &[BlockId]) -> (Vec<Placed>, usize) {
+        self.guards = Guards::new();
+        self.homes.clear();
+        self.guarded.clear();
+        let mut edges: HashMap<BlockId, Vec<Edge>> = HashMap::new();
+        let mut branches = 0;
+        for &block in std::iter::once(&region.head).chain(members) {
+            let guard = if block == region.head {
+                Function::TRUE
+            } else {
+                self.enter(block, &edges.remove(&block).unwrap_or_default())
+            };
+            let leaving = self.block(block, guard, block == region.head);
+            branches += usize::from(leaving.len() == 2);
+            for (target, edge) in leaving {
+                edges.entry(target).or_default().push(edge);
+            }
+        }
+        let leaving = edges.remove(&region.end).unwrap_or_default();
+        let args = self.values(&leaving, Function::TRUE);
+        self.push(MInst::Jump { target: region.end, args });
+        (self.code.drain(..).flatten().collect(), branches)
+    }
+
+    /// Defines the parameters of a member and returns its guard.
+    fn enter(&mut self, block: BlockId, edges: &[Edge]) -> Function {
+        let guard =
+            edges.iter().fold(Function::FALSE, |any, edge| self.guards.or(any, edge.predicate));
+        let params = self.vcode.blocks[block.index()].params.clone();
+        for (param, value) in params.into_iter().zip(self.values(edges, guard)) {
+            self.uses[value.index()] += self.uses[param.index()];
+            self.aliases.0.insert(param, value);
+        }
+        guard
+    }
+
+    /// What arrives for each parameter at the end of `edges`, in the lanes where `care` is true.
+    fn values(&mut self, edges: &[Edge], care: Function) -> SmallVec<[Reg; 4]> {
+        let count = edges.first().map_or(0, |edge| edge.args.len());
+        let mut values = SmallVec::new();
+        for index in 0..count {
+            let value = self.merge(edges, index, care);
+            // As long as there are merges to come, the value counts as read.
+            self.uses[value.index()] += 1;
+            values.push(value);
+        }
+        values.iter().for_each(|value: &Reg| self.uses[value.index()] -= 1);
+        values
+    }
+
+    /// Appends the code of a block, and returns where it leads.
+    fn block(
+        &mut self,
+        block: BlockId,
+        guard: Function,
+        is_head: bool,
+    ) -> SmallVec<[(BlockId, Edge); 2]> {
+        let mut leaving = SmallVec::new();
+        for at in self.vcode.blocks[block.index()].insts.clone() {
+            let mut inst = self.vcode.insts[at].clone();
+            inst.for_each_reg(|reg| *reg = self.aliases.resolve(*reg));
+            self.place = self.vcode.srclocs[at];
+            match inst {
+                MInst::Jump { target, args } => {
+                    leaving.push((target, Edge { predicate: guard, args }));
+                }
+                MInst::CondBr { condition, taken, not_taken, .. } => {
+                    let condition = self.guards.condition(condition);
+                    let otherwise = self.guards.not(condition);
+                    for (target, literal) in [(taken, condition), (not_taken, otherwise)] {
+                        let predicate = self.guards.and(guard, literal);
+                        leaving.push((target, Edge { predicate, args: smallvec![] }));
+                    }
+                }
+                MInst::Op { opcode, .. } if !is_head && needs_guard(opcode) => {
+                    self.push_guarded(inst, guard);
+                }
+                _ => self.push(inst),
+            }
+        }
+        leaving
+    }
+
+    /// Appends an instruction that only the lanes of `guard` may execute.
+    fn push_guarded(&mut self, mut inst: MInst, guard: Function) {
+        if guard != Function::TRUE
+            && let MInst::Op { guard: given, .. } = &mut inst
+        {
+            let own = self.register(guard);
+            *given = Some(match *given {
+                None => {
+                    // The instruction comes next.
+                    self.guarded.insert(self.code.len(), guard);
+                    own
+                }
+                Some(given) => self.both(own, given),
+            });
+        }
+        self.push(inst);
+    }
+
+    fn both(&mut self, a: Reg, b: Reg) -> Reg {
+        let both = self.vcode.new_reg(harp_isa::RegClass::Pred);
+        let operands = smallvec![MOperand::Def(both), MOperand::Use(a), MOperand::Use(b)];
+        self.push(MInst::Op { opcode: Opcode::Andp, guard: None, operands });
+        both
+    }
+
+    /// A register with a function of the conditions, which is no constant.
+    pub(super) fn register(&mut self, function: Function) -> Reg {
+        let mut made = Vec::new();
+        let register = self.guards.register(function, self.vcode, |inst| made.push(inst));
+        made.into_iter().for_each(|inst| self.push(inst));
+        register
+    }
+
+    /// Appends an instruction.
+    pub(super) fn push(&mut self, inst: MInst) {
+        let at = self.code.len();
+        inst.for_each_access(|reg, access| {
+            if access == Access::Def {
+                self.homes.insert(reg, at);
+            }
+        });
+        self.code.push(Some((inst, self.place)));
+    }
+}

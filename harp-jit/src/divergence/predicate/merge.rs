@@ -1,0 +1,159 @@
+//! Block parameters as predicated moves.
+//!
+//! Of the values that arrive, one is taken as it is; each other one is moved over it where its edges
+//! are taken. The predicate of a move must be right only in the lanes that reach the block, so that a
+//! condition often serves without the guard around it. A value that is computed for the parameter
+//! alone needs no move: its instruction writes over the old value itself, under the predicate.
+
+use harp_isa::{Opcode, RegClass};
+use smallvec::{SmallVec, smallvec};
+
+use super::convert::{Converter, Edge};
+use super::functions::Function;
+use super::needs_guard;
+use crate::vcode::{MInst, MOperand, Reg};
+
+/// A value that arrives by some of a block's edges.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    value: Reg,
+    /// Where one of them is taken.
+    predicate: Function,
+}
+
+/// How a value gets where others are, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Its instruction, at this place in the code and guarded already, writes over the old value.
+    InPlace(usize),
+    /// Its instruction, at this place, goes down to the merge and is guarded there.
+    Sink(usize),
+    /// By an instruction of its own.
+    Move,
+}
+
+impl Converter<'_> {
+    /// The register with argument `index` of the edge that was taken, where `care` is true.
+    pub(super) fn merge(&mut self, edges: &[Edge], index: usize, care: Function) -> Reg {
+        let mut arrivals = self.arrivals(edges, index);
+        let costs: Vec<_> = arrivals.iter().map(|arrival| self.cost(arrival, care)).collect();
+        // The dearest is not moved; of several the first, whose instruction comes before the others'.
+        let dearest = (0..arrivals.len()).rev().max_by_key(|&at| costs[at]);
+        let first = arrivals.remove(dearest.expect("a member of a region has an entry"));
+        let mut merged = first.value;
+        for arrival in arrivals {
+            merged = self.write_over(merged, &arrival, care);
+        }
+        merged
+    }
+
+    /// The different values of argument `index`.
+    fn arrivals(&mut self, edges: &[Edge], index: usize) -> SmallVec<[Arrival; 4]> {
+        let mut arrivals: SmallVec<[Arrival; 4]> = SmallVec::new();
+        for edge in edges {
+            let value = edge.args[index];
+            self.uses[value.index()] -= 1;
+            match arrivals.iter_mut().find(|arrival| arrival.value == value) {
+                Some(arrival) => {
+                    arrival.predicate = self.guards.or(arrival.predicate, edge.predicate);
+                }
+                None => arrivals.push(Arrival { value, predicate: edge.predicate }),
+            }
+        }
+        // Where nobody looks at the value, any other will do.
+        if arrivals.iter().any(|arrival| !self.undefined.contains(&arrival.value)) {
+            arrivals.retain(|arrival| !self.undefined.contains(&arrival.value));
+        }
+        arrivals
+    }
+
+    /// About how many instructions it takes to write a value over another.
+    fn cost(&mut self, arrival: &Arrival, care: Function) -> usize {
+        let way = self.way(None, arrival, care);
+        let is_predicate_made = matches!(way, Way::InPlace(_))
+            || self.guards.agreeing(arrival.predicate, care).is_some();
+        usize::from(way == Way::Move) + usize::from(!is_predicate_made)
+    }
+
+    /// The best way for a value to be written over `old`, or over one of which nothing is known.
+    fn way(&mut self, old: Option<Reg>, arrival: &Arrival, care: Function) -> Way {
+        let Some(&home) = self.homes.get(&arrival.value) else { return Way::Move };
+        if self.uses[arrival.value.index()] > 0 {
+            return Way::Move;
+        }
+        match &self.code[home] {
+            Some((MInst::Const { value, .. }, _)) if self.layout.fits(Opcode::Ldi, *value) => {
+                Way::Sink(home)
+            }
+            Some((MInst::Op { opcode, guard, operands }, _))
+                if operands.first() == Some(&MOperand::Def(arrival.value)) =>
+            {
+                match guard {
+                    None if !needs_guard(*opcode) => Way::Sink(home),
+                    Some(_) => self.in_place(home, old, arrival, care),
+                    None => Way::Move,
+                }
+            }
+            _ => Way::Move,
+        }
+    }
+
+    /// Whether a guarded instruction can write over `old` where it stands.
+    fn in_place(
+        &mut self,
+        home: usize,
+        old: Option<Reg>,
+        arrival: &Arrival,
+        care: Function,
+    ) -> Way {
+        let Some(&guard) = self.guarded.get(&home) else { return Way::Move };
+        let is_before = |old| self.homes.get(&old).is_none_or(|&defined| defined < home);
+        let fits = old.is_none_or(is_before) && self.guards.agree(guard, arrival.predicate, care);
+        if fits { Way::InPlace(home) } else { Way::Move }
+    }
+
+    /// A register with `arrival`'s value where its edges are taken, and `old` elsewhere.
+    fn write_over(&mut self, old: Reg, arrival: &Arrival, care: Function) -> Reg {
+        let new = self.vcode.new_reg(old.class());
+        self.uses.resize(self.vcode.num_regs, 0);
+        self.uses[old.index()] += 1;
+        let way = self.way(Some(old), arrival, care);
+        let destination = MOperand::Mod { old, new };
+        if let Way::InPlace(home) = way {
+            if let Some((MInst::Op { operands, .. }, _)) = &mut self.code[home] {
+                operands[0] = destination;
+            }
+            self.homes.insert(new, home);
+            return new;
+        }
+        let predicate = match self.guards.agreeing(arrival.predicate, care) {
+            Some(register) => register,
+            None => self.register(arrival.predicate),
+        };
+        let moved = match way {
+            Way::Sink(home) => self.code[home].take(),
+            _ => None,
+        };
+        let (opcode, operands) = match moved {
+            Some((MInst::Op { opcode, mut operands, .. }, _)) => {
+                operands[0] = destination;
+                (opcode, operands)
+            }
+            Some((MInst::Const { value, .. }, _)) => {
+                (Opcode::Ldi, smallvec![destination, MOperand::Imm(value)])
+            }
+            _ => {
+                self.uses[arrival.value.index()] += 1;
+                let source = MOperand::Use(arrival.value);
+                match new.class() {
+                    RegClass::Gpr => {
+                        (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
+                    }
+                    RegClass::Pred => (Opcode::Orp, smallvec![destination, source, source]),
+                }
+            }
+        };
+        self.push(MInst::Op { opcode, guard: Some(predicate), operands });
+        new
+    }
+}

@@ -1,0 +1,115 @@
+//! What the branches of a kernel do in a launch, for [strategies](harp_jit::DivergenceStrategy) that
+//! decide by it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use harp_emu::{Issue, Observer};
+use harp_jit::{
+    BranchCounts, BranchId, BranchProfile, BranchSite, Kernel, ProfileError, WarpCounts,
+};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Why a text is no profile.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProfileTextError {
+    /// It is no JSON, or not of a profile.
+    #[error("not a profile: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is of another version.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// A profile as JSON: an object on one line.
+pub fn profile_to_json(profile: &BranchProfile) -> String {
+    serde_json::to_string(profile).expect("numbers and names are JSON")
+}
+
+/// Reads a profile from JSON. Whether it is of the kernel that it is used for, compilation finds out.
+///
+/// # Errors
+///
+/// If it is none, or of another version.
+pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    // Another version may have other fields, so it is looked at first.
+    let Version { version: given } = serde_json::from_str(text)?;
+    let expected = BranchProfile::VERSION;
+    if given != expected {
+        return Err(ProfileError::Version { given, expected }.into());
+    }
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Counts the branches of a kernel as they are executed.
+pub(crate) struct BranchCounter {
+    /// By offset in the kernel.
+    sites: HashMap<u64, BranchSite>,
+    /// Where the kernel lies.
+    start: u64,
+    /// With where each warp's counts are.
+    counts: BTreeMap<BranchId, (BranchCounts, HashMap<(u16, u8), usize>)>,
+}
+
+impl BranchCounter {
+    /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own
+    /// branches, which are not counted.
+    pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
+        let sites = kernel.entry().branches().collect();
+        BranchCounter { sites, start: 0, counts: BTreeMap::new() }
+    }
+
+    /// What was counted in a launch of `kernel`.
+    pub(crate) fn profile(self, kernel: &Kernel) -> BranchProfile {
+        BranchProfile {
+            version: BranchProfile::VERSION,
+            function: kernel.name().to_owned(),
+            fingerprint: kernel.branch_fingerprint(),
+            branches: self.counts.into_values().map(|(counts, _)| counts).collect(),
+        }
+    }
+
+    /// Sets the address of the kernel.
+    pub(crate) fn set_start(&mut self, start: u64) {
+        self.start = start;
+    }
+}
+
+impl Observer for BranchCounter {
+    fn issue(&mut self, issue: &Issue<'_>) {
+        let Some(offset) = issue.pc.checked_sub(self.start) else { return };
+        let Some(&BranchSite { id, inverted }) = self.sites.get(&offset) else { return };
+        let active = issue.state.active();
+        let taken = if inverted { active & !issue.executing } else { issue.executing };
+        let (counts, places) = self.counts.entry(id).or_insert_with(|| {
+            let [executed, unanimous_true, unanimous_false, divergent] = [0; 4];
+            let warps = Vec::new();
+            let counts =
+                BranchCounts { id, executed, unanimous_true, unanimous_false, divergent, warps };
+            (counts, HashMap::new())
+        });
+        counts.executed += 1;
+        *match taken {
+            _ if taken == active => &mut counts.unanimous_true,
+            0 => &mut counts.unanimous_false,
+            _ => &mut counts.divergent,
+        } += 1;
+        let place = *places.entry((issue.core, issue.warp)).or_insert_with(|| {
+            let lanes = vec![0; issue.arch.lanes().into()];
+            let (core, warp) = (issue.core, issue.warp);
+            counts.warps.push(WarpCounts { core, warp, executed: lanes.clone(), taken: lanes });
+            counts.warps.len() - 1
+        });
+        let warp = &mut counts.warps[place];
+        for (masks, lanes) in [(active, &mut warp.executed), (taken, &mut warp.taken)] {
+            for (lane, count) in lanes.iter_mut().enumerate() {
+                *count += masks >> lane & 1;
+            }
+        }
+    }
+}
