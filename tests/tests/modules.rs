@@ -9,6 +9,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, InstBuilder, types};
 use harp_emu::TrapKind;
 use harp_isa::ArchId;
+use harp_isa::abi::{LaneField, stack_reserve_bytes};
 use harp_jit::{
     CompileError, CompileOptions, DataAccess, DataDescription, Execution, FuncId, KernelBuilder,
     KernelSource, Linkage, Module, ModuleError, OptLevel, ParamType,
@@ -222,7 +223,10 @@ fn recursion_to_the_limit() {
             let frame =
                 again.compile(id, &functions[1], &Default::default()).unwrap().frame_bytes();
             assert!(frame > slot, "{frame}");
-            let room = u64::from(stack_bytes) - (8 + 64 + 1) * u64::from(arch.word().bytes());
+            let room = u64::from(stack_bytes)
+                - u64::from(stack_reserve_bytes(arch.word()))
+                - u64::from(LaneField::block_bytes(arch.word()))
+                - u64::from(arch.word().bytes());
             // A call with 0 takes one frame.
             let last = room / frame - 1;
             let outcome = program.call(&[last], None).unwrap();

@@ -237,8 +237,9 @@ impl Fact {
         }
     }
 
+    /// Nobody may read it, so it is whatever suits: equal in all lanes, too.
     pub(super) fn undefined() -> Fact {
-        Fact { defined: Where::NOWHERE, ..Fact::unknown() }
+        Fact { defined: Where::NOWHERE, ..Fact::uniform() }
     }
 
     pub(super) fn uniform() -> Fact {

@@ -223,10 +223,8 @@ impl Writer<'_> {
             let target = blocks[open.leaves].block(&self.old.dfg.value_lists);
             exits.iter().position(|&exit| exit == target)
         });
-        let first = match by_header {
-            Some(number) => self.b.ins().iconst(ty, number as i64),
-            None => self.undef(ty),
-        };
+        // Each lane sets it when it leaves. That it is a number before makes that easy to check.
+        let first = self.b.ins().iconst(ty, by_header.unwrap_or(0) as i64);
         self.b.def_var(variable, first);
         Some(variable)
     }

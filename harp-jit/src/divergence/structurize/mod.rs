@@ -243,7 +243,11 @@ impl Writer<'_> {
                 self.verbatim -= 1;
                 self.scope().frames.pop();
                 let head = self.node_entry(level, region.head);
-                self.predicated.push((head, after));
+                // Where both edges of a branch lead to one block, values were chosen instead.
+                let last = self.b.func.layout.last_inst(head);
+                if last.is_some_and(|inst| self.b.func.dfg.insts[inst].opcode() == Opcode::Brif) {
+                    self.predicated.push((head, after));
+                }
                 self.start(after);
                 self.jump_to_node(level, end);
             }
