@@ -6,12 +6,13 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use harp_isa::ArchId;
 use harp_isa::abi::KernelEntry;
+use harp_isa::{ArchId, RegClass};
+use hashbrown::HashSet;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::checker::Entry;
+use crate::checker::{Entry, Passes};
 use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
@@ -27,7 +28,7 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{Callee, MInst, VBlock, VCode};
+use crate::vcode::{Callee, MInst, Reg, VBlock, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -632,5 +633,27 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             ..emitted.entry.clone()
         },
         successors: vcode.blocks.iter().map(successors).collect(),
+        passes: passes(vcode),
     }
+}
+
+/// The predicates that each block passes to its successor.
+fn passes(vcode: &VCode) -> Vec<Passes> {
+    let name = |reg: Reg| u32::try_from(reg.index()).expect("registers are numbered with 32 bits");
+    let undefined: HashSet<usize> = (vcode.insts.iter())
+        .filter_map(|inst| match inst {
+            MInst::Undef { dst } => Some(dst.index()),
+            _ => None,
+        })
+        .collect();
+    let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
+        MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))
+            .filter(|(param, _)| param.class() == RegClass::Pred)
+            .map(|(&param, &arg)| {
+                (name(param), (!undefined.contains(&arg.index())).then(|| name(arg)))
+            })
+            .collect(),
+        _ => Passes::new(),
+    };
+    vcode.blocks.iter().map(pass).collect()
 }

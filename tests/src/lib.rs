@@ -6,6 +6,7 @@ pub mod fuzzing;
 pub mod generate;
 pub mod harpbench;
 pub mod kernels;
+pub mod mutate;
 pub mod oracle;
 pub mod quality;
 pub mod workloads;

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::merge::{self, Sides};
 use super::record::Record;
+use super::skeleton::Skeleton;
 use super::state::{Id, Literal, Origin, Places, State};
 use super::structure::{Block, Edge, Structure};
 use super::transfer::Transfer;
@@ -21,13 +22,15 @@ pub(super) fn check(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let transfer = Transfer { code, places: &places, entry: &record.entry };
-    let mut solver = Solver { transfer, structure, ends: vec![None; structure.blocks.len()] };
+    let ends = vec![None; structure.blocks.len()];
+    let skeleton = Skeleton::new(code, record);
+    let mut solver = Solver { transfer, structure, skeleton, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
         for at in block.first..=block.last {
             let mut fault = None;
-            transfer.step(&mut state, at, &mut |found| {
+            solver.step(&mut state, block, at, &mut |found| {
                 fault.get_or_insert(found);
             });
             if let Some(fault) = fault {
@@ -41,6 +44,7 @@ pub(super) fn check(
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
+    skeleton: Skeleton<'a>,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -69,7 +73,7 @@ impl Solver<'_> {
             }
             let Some(mut state) = self.start(number) else { continue };
             for at in block.first..=block.last {
-                self.transfer.step(&mut state, at, &mut |_| {});
+                self.step(&mut state, block, at, &mut |_| {});
             }
             if self.ends[number].as_ref() != Some(&state) {
                 self.ends[number] = Some(state);
@@ -79,6 +83,14 @@ impl Solver<'_> {
         Ok(())
     }
 
+    /// Executes an instruction, and passes what is passed behind it within the block.
+    fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
+        self.transfer.step(state, at, report);
+        if at != block.last {
+            self.skeleton.each_passed(at, None, |passes| state.pass(passes));
+        }
+    }
+
     fn block_number(&self, at: usize) -> Option<usize> {
         self.structure.blocks.iter().position(|block| (block.first..=block.last).contains(&at))
     }
@@ -86,24 +98,22 @@ impl Solver<'_> {
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
-        let mut ways: Vec<(bool, State)> =
-            (block.edges.iter()).filter_map(|edge| Some((edge.side, self.along(edge)?))).collect();
-        if number == 0 {
-            ways.push((false, self.transfer.at_entry()));
-        }
+        let ways = |comes: &dyn Fn(&Edge) -> bool| {
+            let edges = block.edges.iter().filter(|edge| comes(edge));
+            edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
+        };
         match block.joins {
             None => {
-                let ways: Vec<State> = ways.into_iter().map(|(_, way)| way).collect();
+                let mut ways = ways(&|_| true);
+                ways.extend((number == 0).then(|| self.transfer.at_entry()));
                 meet(ways, block.first, Origin::Met)
             }
             Some(branch) => {
-                let (taken, passed): (Vec<_>, Vec<_>) =
-                    ways.into_iter().partition(|&(side, _)| side);
-                let side = |ways: Vec<(bool, State)>, side| {
-                    let ways = ways.into_iter().map(|(_, way)| way).collect();
+                let side = |side: bool| {
+                    let ways = ways(&|edge| edge.sides[usize::from(side)]);
                     meet(ways, block.first, Origin::MetOnSide(side))
                 };
-                match (side(passed, false), side(taken, true)) {
+                match (side(false), side(true)) {
                     (Some(passed), Some(taken)) => self.join(block, branch, [&passed, &taken]),
                     (one, other) => one.or(other),
                 }
@@ -111,15 +121,20 @@ impl Solver<'_> {
         }
     }
 
-    /// What is known on the way along an edge.
+    /// What is known on the way along an edge; none if nobody was seen to take it so far.
     fn along(&self, edge: &Edge) -> Option<State> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
             let id = state.held(Places::pred(reg));
-            state.assume(Literal { id, truth });
+            let taken = Literal::new(id, truth);
+            if state.settled(taken) == Some(false) {
+                return None;
+            }
+            state.assume(taken);
         }
+        self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
         Some(state)
     }
 

@@ -3,21 +3,33 @@
 //! Proves that
 //!
 //! * a split stands right before the branch on its predicate, which nothing else leads to;
-//! * the open splits, and the side of each, are the same on all paths to a block;
+//! * the open splits are the same on all paths to a block; both sides of one may come through the same
+//!   block, one after the other;
 //! * a join closes the innermost open split, always the same one; the other side, if it gets that far,
 //!   stops at the same join;
 //! * no split is open where the function is left.
+//!
+//! Blocks from which no way leads out of the function are where a launch ends by a trap, if it gets there.
+//! Nobody asks what was open before: sides of splits may flow together in them. Their own splits match.
 
 use hashbrown::HashMap;
 
 use super::code::{Code, Flow};
 use super::error::{CodeError, CodeFault};
 
-/// An open split, named by its branch, with the side that control is on.
+/// An open split, named by its branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Open {
     pub(super) branch: usize,
-    pub(super) taken: bool,
+    pub(super) sides: Sides,
+}
+
+/// Which sides of a split come along: the one where the predicate is false, the one where it is true.
+type Sides = [bool; 2];
+
+impl Open {
+    /// Any splits: below it, nothing is known.
+    const ANY: Open = Open { branch: usize::MAX, sides: [false; 2] };
 }
 
 /// A way into a block.
@@ -27,8 +39,8 @@ pub(super) struct Edge {
     pub(super) from: usize,
     /// What the guard of that block's branch is, if it ends in one.
     pub(super) taken: Option<bool>,
-    /// Into a join: the side of the split that ends here.
-    pub(super) side: bool,
+    /// Into a join: the sides of its split that end here.
+    pub(super) sides: Sides,
 }
 
 /// Instructions that are executed one after the other.
@@ -150,7 +162,7 @@ impl Structure {
         for (from, &(_, last)) in ordered.iter().enumerate() {
             for (to, taken) in successors(code, last) {
                 let to = block_of[to].expect("what is reached is in a block");
-                blocks[to].edges.push(Edge { from, taken, side: false });
+                blocks[to].edges.push(Edge { from, taken, sides: [false; 2] });
             }
         }
         Structure { blocks, block_of }
@@ -158,6 +170,8 @@ impl Structure {
 
     /// Gives every block its open splits.
     fn match_splits(&mut self, code: &Code<'_>) -> Result<(), CodeError> {
+        let ends = self.ends(code);
+        let lasts: Vec<usize> = self.blocks.iter().map(|block| block.last).collect();
         let mut known: Vec<Option<Vec<Open>>> = vec![None; self.blocks.len()];
         let mut joined_at: HashMap<usize, usize> = HashMap::new();
         known[0] = Some(Vec::new());
@@ -173,13 +187,10 @@ impl Structure {
             }
             let out: Vec<_> = successors(code, last).collect();
             for (first, taken) in out {
-                let mut open = open.clone();
-                if let Some(taken) = taken.filter(|_| code.is_split_branch(last)) {
-                    open.push(Open { branch: last, taken });
-                }
+                let mut open = along(code, last, taken, &open);
                 let to = self.block_of[first].expect("what is reached is in a block");
                 if code.is_join(first) {
-                    self.join((from, taken), to, &mut open, &mut joined_at)
+                    self.join(to, &mut open, &mut joined_at)
                         .map_err(|mismatch| code.error(first, mismatch.fault(code)))?;
                 }
                 match &known[to] {
@@ -187,12 +198,29 @@ impl Structure {
                         known[to] = Some(open);
                         todo.push(to);
                     }
-                    Some(before) if *before == open => {}
                     Some(before) => {
-                        let (one, other) = (before.len(), open.len());
-                        return Err(code.error(first, CodeFault::OpenSplits { one, other }));
+                        let both = match both_sides(before, &open) {
+                            Some(both) => both,
+                            None if !ends[to] => common(before, &open),
+                            None => {
+                                let (one, other) = (before.len(), open.len());
+                                let fault = CodeFault::OpenSplits { one, other };
+                                return Err(code.error(first, fault));
+                            }
+                        };
+                        if both != *before {
+                            known[to] = Some(both);
+                            todo.push(to);
+                        }
                     }
                 }
+            }
+        }
+        for block in self.blocks.iter_mut().filter(|block| block.joins.is_some()) {
+            for edge in &mut block.edges {
+                let open = known[edge.from].as_deref().unwrap_or_default();
+                let open = along(code, lasts[edge.from], edge.taken, open);
+                edge.sides = open.last().map_or([false; 2], |open| open.sides);
             }
         }
         for (block, open) in self.blocks.iter_mut().zip(known) {
@@ -201,27 +229,62 @@ impl Structure {
         Ok(())
     }
 
+    /// From which blocks a way leads out of the function.
+    fn ends(&self, code: &Code<'_>) -> Vec<bool> {
+        let mut ends = vec![false; self.blocks.len()];
+        let leaves = |&block: &usize| code.insts[self.blocks[block].last].flow == Flow::Leave;
+        let mut todo: Vec<usize> = (0..self.blocks.len()).filter(leaves).collect();
+        while let Some(block) = todo.pop() {
+            if !std::mem::replace(&mut ends[block], true) {
+                todo.extend(self.blocks[block].edges.iter().map(|edge| edge.from));
+            }
+        }
+        ends
+    }
+
     /// Closes the innermost split on the edge into a join.
     fn join(
         &mut self,
-        (from, taken): (usize, Option<bool>),
         to: usize,
         open: &mut Vec<Open>,
         joined_at: &mut HashMap<usize, usize>,
     ) -> Result<(), Mismatch> {
-        let closed = open.pop().ok_or(Mismatch::NothingOpen)?;
+        let closed = open.pop().filter(|&open| open != Open::ANY);
+        let closed = closed.ok_or(Mismatch::NothingOpen)?;
         let block = &mut self.blocks[to];
         let branch = closed.branch;
         let here = *joined_at.entry(branch).or_insert(to) == to;
         if !here || *block.joins.get_or_insert(branch) != branch {
             return Err(Mismatch::OtherJoin { branch });
         }
-        let edges = block.edges.iter_mut();
-        for edge in edges.filter(|edge| edge.from == from && edge.taken == taken) {
-            edge.side = closed.taken;
-        }
         Ok(())
     }
+}
+
+/// What is open behind the end of a block.
+fn along(code: &Code<'_>, last: usize, taken: Option<bool>, open: &[Open]) -> Vec<Open> {
+    let splits = taken.filter(|_| code.is_split_branch(last));
+    let split = splits.map(|taken| Open { branch: last, sides: [!taken, taken] });
+    open.iter().copied().chain(split).collect()
+}
+
+/// The same splits with the sides of both ways; none if other splits are open.
+fn both_sides(one: &[Open], other: &[Open]) -> Option<Vec<Open>> {
+    let same = one.iter().map(|open| open.branch).eq(other.iter().map(|open| open.branch));
+    let both = |(a, b): (&Open, &Open)| {
+        let sides = [a.sides[0] || b.sides[0], a.sides[1] || b.sides[1]];
+        Open { branch: a.branch, sides }
+    };
+    same.then(|| one.iter().zip(other).map(both).collect())
+}
+
+/// What is open on both of two ways, from the innermost on.
+fn common(one: &[Open], other: &[Open]) -> Vec<Open> {
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    let same = pairs.take_while(|(a, b)| a.branch == b.branch).count();
+    let innermost = both_sides(&one[one.len() - same..], &other[other.len() - same..]);
+    let innermost = innermost.unwrap_or_default().into_iter().filter(|&open| open != Open::ANY);
+    std::iter::once(Open::ANY).chain(innermost).collect()
 }
 
 /// Why a join closes no split.

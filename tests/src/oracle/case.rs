@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::{FlatMemory, Grid, ItemTrap, OracleError, Stop, run};
 
 /// Instructions that a launch may take: far more than any kernel here needs.
-const FUEL: u64 = 20_000_000;
+pub(super) const FUEL: u64 = 20_000_000;
 
 /// What a buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

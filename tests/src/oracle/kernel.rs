@@ -144,13 +144,30 @@ impl KernelCase {
         kernel: &Kernel,
         device: &mut Device,
     ) -> Result<(Observed, Option<BranchProfile>), CaseError> {
-        let mut profile = None;
         let observed = launch(device, self.extents, &self.args, |device, config, args| {
-            let (report, counted) = device.launch_profiled(kernel, config, args)?;
-            profile = Some(counted);
-            Ok(report)
+            device.launch(kernel, config.with_branch_profile(), args)
         })?;
+        let profile = match &observed {
+            Observed::Memory(_, report) => report.branches.clone(),
+            Observed::Trap(_) => None,
+        };
         Ok((observed, profile))
+    }
+
+    /// Launches a compiled kernel, which may take so many instructions.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn observed_within(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+        fuel: u64,
+    ) -> Result<Observed, CaseError> {
+        launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config.with_fuel(fuel), args)
+        })
     }
 
     /// How what a launch did differs from what it should have done on a machine with this number

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::SourceLoc;
 use harp_isa::{Layout, Opcode};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::functions::Function;
@@ -41,6 +41,8 @@ pub(super) struct Converter<'a> {
     pub(super) layout: Layout,
     /// How often each register is read, arguments included.
     pub(super) uses: Vec<usize>,
+    /// Registers that nobody looks at.
+    pub(super) undefined: HashSet<Reg>,
     aliases: Aliases,
     // The rest is of one region.
     pub(super) guards: Guards,
@@ -57,7 +59,11 @@ pub(super) struct Converter<'a> {
 impl<'a> Converter<'a> {
     pub(super) fn new(vcode: &'a mut VCode, layout: Layout) -> Converter<'a> {
         let mut uses = vec![0; vcode.num_regs];
+        let mut undefined = HashSet::new();
         for inst in &vcode.insts {
+            if let MInst::Undef { dst } = inst {
+                undefined.insert(*dst);
+            }
             inst.for_each_access(|reg, access| {
                 uses[reg.index()] += usize::from(access == Access::Use);
             });
@@ -66,6 +72,7 @@ impl<'a> Converter<'a> {
             vcode,
             layout,
             uses,
+            undefined,
             aliases: Aliases::default(),
             guards: Guards::new(),
             code: Vec::new(),

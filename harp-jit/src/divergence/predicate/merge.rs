@@ -5,7 +5,7 @@
 //! condition often serves without the guard around it. A value that is computed for the parameter
 //! alone needs no move: its instruction writes over the old value itself, under the predicate.
 
-use harp_isa::Opcode;
+use harp_isa::{Opcode, RegClass};
 use smallvec::{SmallVec, smallvec};
 
 use super::convert::{Converter, Edge};
@@ -17,7 +17,6 @@ use crate::vcode::{MInst, MOperand, Reg};
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     value: Reg,
-    edges: usize,
     /// Where one of them is taken.
     predicate: Function,
 }
@@ -53,17 +52,17 @@ impl Converter<'_> {
         let mut arrivals: SmallVec<[Arrival; 4]> = SmallVec::new();
         for edge in edges {
             let value = edge.args[index];
+            self.uses[value.index()] -= 1;
             match arrivals.iter_mut().find(|arrival| arrival.value == value) {
                 Some(arrival) => {
-                    arrival.edges += 1;
                     arrival.predicate = self.guards.or(arrival.predicate, edge.predicate);
                 }
-                None => arrivals.push(Arrival { value, edges: 1, predicate: edge.predicate }),
+                None => arrivals.push(Arrival { value, predicate: edge.predicate }),
             }
         }
-        // The edges are no more.
-        for arrival in &arrivals {
-            self.uses[arrival.value.index()] -= arrival.edges;
+        // Where nobody looks at the value, any other will do.
+        if arrivals.iter().any(|arrival| !self.undefined.contains(&arrival.value)) {
+            arrivals.retain(|arrival| !self.undefined.contains(&arrival.value));
         }
         arrivals
     }
@@ -146,7 +145,12 @@ impl Converter<'_> {
             _ => {
                 self.uses[arrival.value.index()] += 1;
                 let source = MOperand::Use(arrival.value);
-                (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
+                match new.class() {
+                    RegClass::Gpr => {
+                        (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
+                    }
+                    RegClass::Pred => (Opcode::Orp, smallvec![destination, source, source]),
+                }
             }
         };
         self.push(MInst::Op { opcode, guard: Some(predicate), operands });

@@ -51,6 +51,14 @@ pub const ARCHS: [&str; 24] = [
     "8w8/8/2/2+x",
 ];
 
+/// All strategies that need no profile.
+pub const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
+
 /// A strategy, and whether it is given a profile of the kernel, from a launch of the kernel with splits
 /// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,46 @@
+//! Mutations of finished code are caught: dropped joins and splits, missing and wrong guards, swapped
+//! targets, edits in splits, wrong mask predicates, divergent branches taken as uniform.
+//!
+//! `HARP_SEED=7` breaks the random kernel of one seed, `HARP_SEED=0..10000` many, and prints the table; the example
+//! `mutations` does so with threads.
+
+use std::env;
+
+use harp_tests::mutate::{Kind, Outcome, handwritten, random};
+
+/// Random kernels of an ordinary run.
+const KERNELS: u64 = 300;
+
+/// Mutants of a kernel and kind, of random kernels and of handwritten ones.
+const EACH: (usize, usize) = (3, 8);
+
+#[test]
+fn mutants_that_change_results_are_caught() {
+    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
+    let given = env::var("HARP_SEED").ok();
+    let seeds = match given.as_deref().map(|text| (text, text.split_once(".."))) {
+        None => 0..KERNELS,
+        Some((_, Some((start, end)))) => number(start)..number(end),
+        Some((text, None)) => number(text)..number(text) + 1,
+    };
+    let mut outcome = Outcome::default();
+    for seed in seeds {
+        match random(seed, EACH.0) {
+            Ok(more) => outcome.add(more),
+            Err(error) => panic!("seed {seed} (HARP_SEED={seed} replays it): {error}"),
+        }
+    }
+    if given.is_none() {
+        outcome.add(handwritten(EACH.1).expect("the handwritten kernels run"));
+    }
+    println!("{outcome}");
+    let (changing, caught) = outcome.totals();
+    assert!(caught * 100 >= changing * 99, "{outcome}");
+    if given.is_none() {
+        for kind in Kind::ALL {
+            let tally = outcome.kinds.get(&kind);
+            let changing = tally.map_or(0, |tally| tally.changing);
+            assert!(changing >= 20, "only {changing} mutants with {kind} changed anything");
+        }
+    }
+}
