@@ -621,7 +621,13 @@ fn compiled(
 
 /// What the checker is told besides notes on instructions.
 fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |block: &VBlock| block.succs.iter().map(|id| id.index() as u32).collect();
+    let successors = |last: &MInst| match last {
+        MInst::Jump { target, .. } => smallvec![target.index() as u32],
+        MInst::CondBr { taken, not_taken, .. } => {
+            smallvec![taken.index() as u32, not_taken.index() as u32]
+        }
+        _ => SmallVec::new(),
+    };
     let uniform = match unit.entry {
         EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
         EntryKind::Function => Vec::new(),
