@@ -9,6 +9,7 @@ use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::abi::KernelEntry;
 use harp_isa::{ArchId, RegClass};
 use hashbrown::HashSet;
+use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
