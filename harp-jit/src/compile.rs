@@ -639,7 +639,9 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
             uniform,
             ..emitted.entry.clone()
         },
-        successors: vcode.blocks.iter().map(successors).collect(),
+        successors: (vcode.blocks.iter())
+            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
+            .collect(),
         passes: passes(vcode),
     }
 }
