@@ -9,6 +9,7 @@ use super::state::{Fact, Form, Id, Literal, MOST_NUMBERS, Places, State, Where};
 
 /// A result.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one instruction")]
 pub(super) enum Value {
     /// A value that there is already.
     Copy(Id),
