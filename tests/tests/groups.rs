@@ -476,7 +476,7 @@ fn atomics_count_the_lanes_that_execute_them() {
         assert_eq!(out[0] as usize, items / 2, "group {group}");
         // Tickets of a warp rise with the lanes; which warp comes first is not said.
         let mut tickets: Vec<u32> = out.iter().copied().skip(1).step_by(2).collect();
-        assert!(tickets.chunks(4).all(|warp| warp.is_sorted()), "{tickets:?}");
+        assert!(tickets.chunks(4).all(<[u32]>::is_sorted), "{tickets:?}");
         tickets.sort_unstable();
         assert_eq!(tickets, (0..items as u32 / 2).collect::<Vec<_>>());
         assert!(out.iter().skip(2).step_by(2).all(|&word| word == 99));

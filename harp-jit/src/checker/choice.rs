@@ -46,6 +46,42 @@ pub(super) fn follows(state: &State, op: Op, word: WordSize) -> Option<(Id, BTre
     Some((source, results.collect::<Option<_>>()?))
 }
 
+/// What a value is for each number of `source`; none if it depends on something else.
+fn results_of(
+    state: &State,
+    id: Option<Id>,
+    fact: &Fact,
+    source: Id,
+) -> Option<BTreeMap<u64, u64>> {
+    let numbers = state.fact(source).numbers.clone()?;
+    match (&fact.form, &fact.follows) {
+        (Form::Constant(value), _) => Some(numbers.into_iter().map(|n| (n, *value)).collect()),
+        _ if id == Some(source) => Some(numbers.into_iter().map(|n| (n, n)).collect()),
+        (_, Some((known, results))) if *known == source => Some(results.clone()),
+        _ => None,
+    }
+}
+
+/// As [`follows`], of a value that is `new`, or the value `copied`, where the guard is not zero, and `old`
+/// elsewhere.
+pub(super) fn selected(
+    state: &State,
+    guard: Id,
+    (copied, new): (Option<Id>, &Fact),
+    old: Id,
+) -> Option<(Id, BTreeMap<u64, u64>)> {
+    let guard_fact = state.fact(guard);
+    let source = guard_fact.follows.as_ref().map_or(guard, |(source, _)| *source);
+    let guards = results_of(state, Some(guard), &guard_fact, source)?;
+    let news = results_of(state, copied, new, source)?;
+    let olds = results_of(state, Some(old), &state.fact(old), source)?;
+    let result = |(number, guard): (u64, u64)| {
+        let side = if guard == 0 { &olds } else { &news };
+        Some((number, *side.get(&number)?))
+    };
+    Some((source, guards.into_iter().map(result).collect::<Option<_>>()?))
+}
+
 /// The result of an operation on constants.
 pub(super) fn constant(state: &State, op: Op, word: WordSize) -> Option<u64> {
     let operand = |place: &Place| match state.fact(state.held(*place)).form {

@@ -6,7 +6,8 @@
 //! sides leave the same constant, or among lanes that all come from one side.
 //!
 //! Values that meet get a new name, the same for places that hold the same values on every way. A
-//! value that is the same on all ways keeps its name; at a join, only if it existed before the split.
+//! value that is the same on all ways keeps its name; at a join, only if it existed before the split. What
+//! nobody reads any more is forgotten.
 
 use std::collections::BTreeSet;
 
@@ -14,36 +15,10 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
+use super::conditions::{Conditions, Met, Truths};
+use super::live::Live;
 use super::record::Name;
 use super::state::{Fact, Form, Id, Implied, Literal, MOST_NUMBERS, Origin, State, Where};
-
-/// A number that a value behind the meeting may be, which lanes may be told apart by.
-struct Condition<'a> {
-    value: &'a Met,
-    number: u64,
-}
-
-impl Condition<'_> {
-    /// That the value is the number, or is not, on one of the ways.
-    fn on(&self, way: usize, truth: bool) -> Literal {
-        Literal { id: self.value.parts[way], number: self.number, truth }
-    }
-
-    fn literal(&self, truth: bool) -> Literal {
-        Literal { id: self.value.id, number: self.number, truth }
-    }
-}
-
-/// The names of a value on each way.
-type Parts = SmallVec<[Id; 2]>;
-
-/// A value behind the meeting.
-struct Met {
-    id: Id,
-    parts: Parts,
-    /// Whether it is the value that it was before, on all ways.
-    kept: bool,
-}
 
 /// The ways that lead to a join.
 #[derive(Clone, Copy, Debug)]
@@ -55,25 +30,28 @@ pub(super) struct Sides<'a> {
     pub(super) split: Literal,
 }
 
-/// What is known at the instruction `at`, where `ways` meet that all active lanes came together.
-pub(super) fn meet(ways: &[&State], at: usize, origin: Origin) -> State {
-    let keeps = |id: Id| !(id.origin == origin && id.at as usize == at);
-    let (mut state, met) = names(ways, at, origin, keeps);
-    let conditions = conditions(ways, &met);
+/// Where ways meet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The first instruction behind.
+    pub(super) at: usize,
+    /// What is read there or later.
+    pub(super) live: &'a Live,
+}
+
+/// What is known where `ways` meet that all active lanes came together.
+pub(super) fn meet(ways: &[&State], place: Place<'_>, origin: Origin) -> State {
+    let keeps = |id: Id| !(id.origin == origin && id.at as usize == place.at);
+    let (mut state, met) = names(ways, place, origin, keeps);
+    let conditions = Conditions::new(ways, &met);
     for value in &met {
         let common = common(ways, value, &conditions);
-        let all = |whole: &dyn Fn(&Fact) -> bool| {
-            value.parts.iter().zip(ways).all(|(&part, way)| whole(&way.fact(part)))
-        };
         let among = |pick: fn(&Fact) -> &Where| {
-            if all(&|fact| *pick(fact) == Where::Everywhere) {
-                return Where::Everywhere;
-            }
-            Where::In(literals_where(&conditions, |condition, truth| {
-                (value.parts.iter().enumerate().zip(ways)).all(|((index, &part), way)| {
-                    way.covers(pick(&way.fact(part)), condition.on(index, truth))
-                })
-            }))
+            let ways = value.parts.iter().zip(ways).enumerate();
+            let known = ways.map(|(index, (&part, way))| {
+                conditions.covered(index, pick(&way.fact(part)))
+            });
+            conditions.literals(known.fold(Truths::everywhere(), Truths::and))
         };
         let agrees = |number: &u64| {
             value.parts.iter().zip(ways).all(|(&part, way)| way.agrees(part, *number))
@@ -89,33 +67,36 @@ pub(super) fn meet(ways: &[&State], at: usize, origin: Origin) -> State {
     state
 }
 
-/// What is known at the join `at`, where both sides of a split meet. `inside` tells which values came
-/// to be in the sides.
-pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> State {
+/// What is known at a join, where both sides of a split meet. `inside` tells which values came to be in
+/// the sides.
+pub(super) fn join(sides: Sides<'_>, place: Place<'_>, inside: impl Fn(Id) -> bool) -> State {
     let ways = sides.sides;
-    let (mut state, met) = names(&ways, at, Origin::Met, |id| !inside(id));
-    let conditions = conditions(&ways, &met);
+    let (mut state, met) = names(&ways, place, Origin::Met, |id| !inside(id));
+    let conditions = Conditions::new(&ways, &met);
+    let before = Conditions::new(&[sides.before], &met.iter().map(Met::kept).collect::<Vec<_>>());
+    let together = together(sides, &conditions);
     for value in &met {
         let common = common(&ways, value, &conditions);
         let facts = [ways[0].fact(value.parts[0]), ways[1].fact(value.parts[1])];
-        let before = sides.before.fact(value.id);
-        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch | Form::GroupBlock);
-        let uniform = if constant || (value.kept && before.uniform == Where::Everywhere) {
+        let on = |side: usize| conditions.covered(side, &facts[side].uniform);
+        let equal = matches!(common.form, Form::Constant(_) | Form::Scratch);
+        let uniform = if equal {
             Where::Everywhere
         } else {
-            let known = value.kept.then_some(&before.uniform);
-            Where::In(literals_where(&conditions, |condition, truth| {
-                uniform_where(sides, &facts, known, condition, truth)
-            }))
+            // Lanes of one side only, or lanes that agreed which side to take.
+            let alone = |side: usize, other: usize| on(side).and(conditions.impossible(other));
+            let each = on(0).and(on(1)).and(together.clone());
+            let known = alone(0, 1).or(alone(1, 0)).or(each);
+            let unchanged = match value.kept {
+                true => before.covered(0, &sides.before.fact(value.id).uniform),
+                false => Truths::nowhere(),
+            };
+            // Of what neither side changed, only conditions that no side changed tell.
+            let unchanged = conditions.same_as(&before, unchanged);
+            conditions.literals(known.or(unchanged))
         };
-        let defined = if facts.iter().all(|fact| fact.defined == Where::Everywhere) {
-            Where::Everywhere
-        } else {
-            Where::In(literals_where(&conditions, |condition, truth| {
-                (0..2)
-                    .all(|side| ways[side].covers(&facts[side].defined, condition.on(side, truth)))
-            }))
-        };
+        let defined = (0..2).map(|side| conditions.covered(side, &facts[side].defined));
+        let defined = conditions.literals(defined.fold(Truths::everywhere(), Truths::and));
         // How far away the lanes' own addresses are from each other is known only for what no side
         // changed.
         let form = match common.form {
@@ -127,6 +108,25 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
         state.know(value.id, Fact { uniform, defined, form, agreed, ..common });
     }
     state
+}
+
+/// Where all lanes behind a join come from one side, whichever that is: lanes that agreed at the split.
+fn together(Sides { before, split, .. }: Sides<'_>, conditions: &Conditions<'_>) -> Truths {
+    let inside = |side: usize, among: Literal| {
+        let all = if side == 1 { split } else { !split };
+        match before.implies(all, among) {
+            true => Truths::everywhere(),
+            false => conditions.antecedents(side, among),
+        }
+    };
+    let fact = before.fact(split.id);
+    match &fact.uniform {
+        Where::Everywhere => Truths::everywhere(),
+        Where::In(known) => {
+            let both = known.iter().map(|&among| inside(0, among).and(inside(1, among)));
+            both.fold(Truths::nowhere(), Truths::or)
+        }
+    }
 }
 
 /// Whether all lanes behind a join agree if a value is a number or not.
@@ -157,59 +157,31 @@ fn agreed(
     })
 }
 
-/// Whether a value is uniform among the lanes behind a join in which a condition is `truth`.
-fn uniform_where(
-    Sides { sides, before, split }: Sides<'_>,
-    facts: &[std::rc::Rc<Fact>; 2],
-    known: Option<&Where>,
-    condition: &Condition<'_>,
-    truth: bool,
-) -> bool {
-    let literal = |side: usize| condition.on(side, truth);
-    let none = |side: usize| sides[side].settled(literal(side)) == Some(false);
-    // Lanes of one side only, among which it is.
-    let one_side = |side: usize, other: usize| {
-        none(other) && sides[side].covers(&facts[side].uniform, literal(side))
-    };
-    // Neither side changed anything.
-    let unchanged = || {
-        known.is_some_and(|known| {
-            condition.value.kept && before.covers(known, condition.literal(truth))
-        })
-    };
-    // Lanes that agreed which side to take: all of them come from one side, whichever that is.
-    let together = || {
-        let inside = |side: usize, among: Literal| {
-            let all = if side == 1 { split } else { !split };
-            before.implies(all, among) || sides[side].implies(literal(side), among)
-        };
-        match &before.fact(split.id).uniform {
-            Where::Everywhere => true,
-            Where::In(known) => known.iter().any(|&among| inside(0, among) && inside(1, among)),
-        }
-    };
-    let on_each = || (0..2).all(|side| sides[side].covers(&facts[side].uniform, literal(side)));
-    one_side(0, 1) || one_side(1, 0) || unchanged() || (on_each() && together())
-}
-
 /// Names for the values in all places behind a meeting.
 fn names(
     ways: &[&State],
-    at: usize,
+    place: Place<'_>,
     origin: Origin,
     keeps: impl Fn(Id) -> bool,
 ) -> (State, Vec<Met>) {
-    let mut known: HashMap<Parts, Id> = HashMap::new();
+    let mut known: HashMap<SmallVec<[Id; 2]>, Id> = HashMap::new();
     let mut met = Vec::new();
     let mut held = Vec::new();
-    for place in ways[0].places() {
-        let parts: Parts = ways.iter().map(|way| way.held(place)).collect();
+    let mut dead = Vec::new();
+    for holder in ways[0].places() {
+        if !place.live.is_live(holder) {
+            let id = Id::new(Origin::Dead, 0, holder);
+            dead.push(id);
+            held.push(id);
+            continue;
+        }
+        let parts: SmallVec<[Id; 2]> = ways.iter().map(|way| way.held(holder)).collect();
         let id = match known.entry(parts) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let parts = new.key().clone();
                 let kept = parts.iter().all(|&part| part == parts[0]) && keeps(parts[0]);
-                let id = if kept { parts[0] } else { Id::new(origin, at, place) };
+                let id = if kept { parts[0] } else { Id::new(origin, place.at, holder) };
                 new.insert(id);
                 met.push(Met { id, parts, kept });
                 id
@@ -218,69 +190,28 @@ fn names(
         held.push(id);
     }
     let mut state = State::holding(held);
+    for id in dead {
+        state.know(id, Fact::undefined());
+    }
     state.free = ways[0].free.clone();
     state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
     (state, met)
 }
 
-/// What lanes may be told apart by.
-fn conditions<'a>(ways: &[&State], met: &'a [Met]) -> Vec<Condition<'a>> {
-    let mut conditions = Vec::new();
-    for value in met {
-        let facts = value.parts.iter().zip(ways).map(|(&part, way)| way.fact(part));
-        let facts: SmallVec<[_; 2]> = facts.collect();
-        if facts.iter().any(|fact| fact.defined == Where::NOWHERE) {
-            continue;
-        }
-        let numbers = numbers(facts.iter().map(|fact| &**fact));
-        let fact = Fact { numbers, ..Fact::unknown() };
-        let numbers = fact.told_apart();
-        if fact.numbers.as_ref().is_some_and(|numbers| numbers.len() > 1) {
-            conditions.extend(numbers.map(|number| Condition { value, number }));
-        }
-    }
-    conditions
-}
-
-/// What a value can be that is one of several.
-fn numbers<'a>(facts: impl Iterator<Item = &'a Fact>) -> Option<BTreeSet<u64>> {
-    let mut all = BTreeSet::new();
-    for fact in facts {
-        all.extend(fact.numbers.as_ref()?);
-    }
-    (all.len() <= MOST_NUMBERS).then_some(all)
-}
-
-fn literals_where(
-    conditions: &[Condition<'_>],
-    holds: impl Fn(&Condition<'_>, bool) -> bool,
-) -> BTreeSet<Literal> {
-    let both = conditions.iter().flat_map(|condition| [(condition, false), (condition, true)]);
-    let kept = both.filter(|&(condition, truth)| holds(condition, truth));
-    kept.map(|(condition, truth)| condition.literal(truth)).collect()
-}
-
 /// What is known of a value lane by lane, whatever way a lane came.
-fn common(ways: &[&State], value: &Met, conditions: &[Condition<'_>]) -> Fact {
+fn common(ways: &[&State], value: &Met, conditions: &Conditions<'_>) -> Fact {
     let facts: SmallVec<[_; 2]> =
         value.parts.iter().zip(ways).map(|(&part, way)| way.fact(part)).collect();
     let first = facts[0].form;
     let form = if facts.iter().all(|fact| fact.form == first) { first } else { Form::Unknown };
-    let implied = |literals: [Literal; 2], ways_literal: &dyn Fn(usize) -> Literal| {
-        let implied = |other: &Condition<'_>, truth: bool| {
-            (ways.iter().enumerate())
-                .all(|(index, way)| way.implies(ways_literal(index), other.on(index, truth)))
-        };
-        let mut found = literals_where(conditions, implied);
-        found.retain(|literal| !literals.contains(literal));
-        found
-    };
+    let numbers = numbers(facts.iter().map(|fact| &**fact));
+    let told = Fact { numbers: numbers.clone(), ..Fact::unknown() };
     let mut implies = Implied::new();
-    for own in conditions.iter().filter(|condition| condition.value.id == value.id) {
-        for truth in [false, true] {
-            let both = [own.literal(false), own.literal(true)];
-            let found = implied(both, &|way| own.on(way, truth));
-            implies.insert((own.number, truth), found);
+    if numbers.as_ref().is_some_and(|numbers| numbers.len() > 1) {
+        for (number, truth) in told.told_apart().flat_map(|n| [(n, false), (n, true)]) {
+            let own = |way: usize| Literal { id: value.parts[way], number, truth };
+            let found = conditions.consequences(value.id, &own);
+            implies.insert((number, truth), found);
         }
     }
     let mut names: BTreeSet<Name> = facts.iter().flat_map(|fact| fact.names.clone()).collect();
@@ -288,11 +219,14 @@ fn common(ways: &[&State], value: &Met, conditions: &[Condition<'_>]) -> Fact {
         let mut each = facts.iter().zip(ways);
         each.all(|(fact, way)| fact.names.contains(name) || way.free.contains(name))
     });
-    Fact {
-        form,
-        numbers: numbers(facts.iter().map(|fact| &**fact)),
-        implies,
-        names,
-        ..Fact::unknown()
+    Fact { form, numbers, implies, names, ..Fact::unknown() }
+}
+
+/// What a value can be that is one of several; where it is not meant to be read, it is none of them.
+pub(super) fn numbers<'a>(facts: impl Iterator<Item = &'a Fact>) -> Option<BTreeSet<u64>> {
+    let mut all = BTreeSet::new();
+    for fact in facts.filter(|fact| fact.defined != Where::NOWHERE) {
+        all.extend(fact.numbers.as_ref()?);
     }
+    (all.len() <= MOST_NUMBERS).then_some(all)
 }

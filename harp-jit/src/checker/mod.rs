@@ -24,7 +24,9 @@
 
 mod choice;
 mod code;
+mod conditions;
 mod error;
+mod live;
 mod merge;
 mod record;
 mod skeleton;

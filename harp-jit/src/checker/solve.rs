@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::code::Code;
 use super::error::{CodeError, CodeFault};
-use super::merge::{self, Sides};
+use super::live::{self, Live};
+use super::merge::{self, Place, Sides};
 use super::record::Record;
 use super::skeleton::Skeleton;
 use super::state::{Id, Literal, Origin, Places, State};
@@ -23,8 +24,9 @@ pub(super) fn check(
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let transfer = Transfer { code, places: &places, entry: &record.entry };
     let ends = vec![None; structure.blocks.len()];
+    let live = live::at_blocks(code, structure, &places);
     let skeleton = Skeleton::new(code, record);
-    let mut solver = Solver { transfer, structure, skeleton, ends };
+    let mut solver = Solver { transfer, structure, skeleton, live, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
@@ -45,6 +47,8 @@ struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
     skeleton: Skeleton<'a>,
+    /// What is read in each block or later.
+    live: Vec<Live>,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -98,6 +102,7 @@ impl Solver<'_> {
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
+        let place = Place { at: block.first, live: &self.live[number] };
         let ways = |comes: &dyn Fn(&Edge) -> bool| {
             let edges = block.edges.iter().filter(|edge| comes(edge));
             edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
@@ -106,15 +111,15 @@ impl Solver<'_> {
             None => {
                 let mut ways = ways(&|_| true);
                 ways.extend((number == 0).then(|| self.transfer.at_entry()));
-                meet(ways, block.first, Origin::Met)
+                meet(ways, place, Origin::Met)
             }
             Some(branch) => {
                 let side = |side: bool| {
                     let ways = ways(&|edge| edge.sides[usize::from(side)]);
-                    meet(ways, block.first, Origin::MetOnSide(side))
+                    meet(ways, place, Origin::MetOnSide(side))
                 };
                 match (side(false), side(true)) {
-                    (Some(passed), Some(taken)) => self.join(block, branch, [&passed, &taken]),
+                    (Some(passed), Some(taken)) => self.join(place, branch, [&passed, &taken]),
                     (one, other) => one.or(other),
                 }
             }
@@ -138,24 +143,24 @@ impl Solver<'_> {
         Some(state)
     }
 
-    fn join(&self, block: &Block, branch: usize, sides: [&State; 2]) -> Option<State> {
+    fn join(&self, place: Place<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
         let before = self.ends[self.block_number(branch)?].as_ref()?;
         let inside = |id: Id| {
             let at = id.at as usize;
             let open = |home: &Block| home.open.iter().any(|open| open.branch == branch);
-            id.origin != Origin::Entry
-                && (at == block.first || self.structure.block_of(at).is_some_and(open))
+            !matches!(id.origin, Origin::Entry | Origin::Dead)
+                && (at == place.at || self.structure.block_of(at).is_some_and(open))
         };
         let guard = self.transfer.code.insts[branch].instruction.guard?;
         let split = Literal::new(before.held(Places::pred(guard)), true);
-        Some(merge::join(Sides { sides, before, split }, block.first, inside))
+        Some(merge::join(Sides { sides, before, split }, place, inside))
     }
 }
 
-fn meet(mut ways: Vec<State>, at: usize, origin: Origin) -> Option<State> {
+fn meet(mut ways: Vec<State>, place: Place<'_>, origin: Origin) -> Option<State> {
     match ways.len() {
         0 => None,
         1 => ways.pop(),
-        _ => Some(merge::meet(&ways.iter().collect::<Vec<_>>(), at, origin)),
+        _ => Some(merge::meet(&ways.iter().collect::<Vec<_>>(), place, origin)),
     }
 }

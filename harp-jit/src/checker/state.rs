@@ -79,6 +79,11 @@ impl Places {
         starts.filter_map(|start| self.slot(start))
     }
 
+    /// All words of the frame that are followed.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Place> {
+        (2 * CLASS..self.count() as u32).map(Place)
+    }
+
     /// The words that a call, or a store through a pointer, may change.
     pub(super) fn exposed(&self) -> impl Iterator<Item = Place> {
         let private: u32 = self.slots.iter().filter(|slots| slots.2).map(|slots| slots.1).sum();
@@ -110,6 +115,8 @@ pub(super) struct Id {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Origin {
     Entry,
+    /// Nobody reads it.
+    Dead,
     /// The instruction wrote it.
     Written,
     /// Ways meet.
@@ -237,7 +244,8 @@ impl Fact {
         }
     }
 
-    /// Nobody may read it, so it is whatever suits: equal in all lanes, too.
+    /// Nothing that is meant to be read. It is no number, and as good as uniform: whoever looks at it is
+    /// objected to.
     pub(super) fn undefined() -> Fact {
         Fact { defined: Where::NOWHERE, ..Fact::uniform() }
     }
@@ -249,11 +257,6 @@ impl Fact {
     pub(super) fn constant(value: u64) -> Fact {
         let numbers = Some(BTreeSet::from([value]));
         Fact { form: Form::Constant(value), numbers, ..Fact::uniform() }
-    }
-
-    /// 0 or 1, of which nothing is known.
-    pub(super) fn truth() -> Fact {
-        Fact { numbers: Some(BTreeSet::from([0, 1])), ..Fact::unknown() }
     }
 
     /// Whether it is 0 or 1.
@@ -414,6 +417,9 @@ impl State {
     /// Whether a literal is known to hold, or not to hold, in all lanes.
     pub(super) fn settled(&self, literal: Literal) -> Option<bool> {
         let fact = self.fact(literal.id);
+        if fact.defined == Where::NOWHERE {
+            return Some(!literal.truth);
+        }
         match (fact.form, &fact.numbers) {
             (Form::Constant(value), _) => Some((value == literal.number) == literal.truth),
             (_, Some(numbers)) if !numbers.contains(&literal.number) => Some(!literal.truth),

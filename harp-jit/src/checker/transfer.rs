@@ -83,6 +83,9 @@ impl Transfer<'_> {
             };
             set(Places::gpr(reg), fact);
         }
+        for slot in self.places.slots() {
+            set(slot, Fact::undefined());
+        }
         for reg in roles.callee_saved() {
             set(Places::gpr(reg), Fact::unknown());
         }
@@ -90,7 +93,7 @@ impl Transfer<'_> {
         let stack = Fact { form: Form::Stack(0), ..Fact::unknown() };
         set(Places::gpr(roles.stack_pointer()), stack);
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact { defined: Where::NOWHERE, ..Fact::truth() });
+            set(Places::pred(reg), Fact::undefined());
         }
         state
     }
@@ -256,7 +259,7 @@ impl Transfer<'_> {
         }
         set(Places::gpr(roles.return_address()), Fact::uniform());
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact { defined: Where::NOWHERE, ..Fact::truth() });
+            set(Places::pred(reg), Fact::undefined());
         }
         let stack = Places::gpr(roles.stack_pointer());
         if let Form::Stack(place) = state.fact(state.held(stack)).form
@@ -352,9 +355,8 @@ impl Transfer<'_> {
             }
             (None, Value::New(fact)) => fact,
             (Some(guard), value) => {
-                let new = value.into_fact(state);
                 let old = if step.claims().old_is_dead { None } else { Some(state.held(place)) };
-                value::select(state, guard, new, old)
+                value::select(state, guard, value, old)
             }
         };
         let fact = self.adjusted(value::with_names(state, fact));

@@ -9,6 +9,7 @@ use super::state::{Fact, Form, Id, Literal, MOST_NUMBERS, Places, State, Where};
 
 /// A result.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one instruction")]
 pub(super) enum Value {
     /// A value that there is already.
     Copy(Id),
@@ -235,7 +236,12 @@ fn sum(a: Form, b: Form, word: WordSize) -> Form {
 }
 
 /// `new` where the guard holds, the old value elsewhere; if there is none, nothing that is meant.
-pub(super) fn select(state: &State, guard: Literal, new: Fact, old: Option<Id>) -> Fact {
+pub(super) fn select(state: &State, guard: Literal, new: Value, old: Option<Id>) -> Fact {
+    let copied = match new {
+        Value::Copy(id) => Some(id),
+        Value::New(_) => None,
+    };
+    let new = new.into_fact(state);
     let before = old.map_or_else(Fact::undefined, |old| (*state.fact(old)).clone());
     let guard_fact = state.fact(guard.id);
     let mut candidates: BTreeSet<Literal> = BTreeSet::from([guard, !guard]);
@@ -254,8 +260,11 @@ pub(super) fn select(state: &State, guard: Literal, new: Fact, old: Option<Id>) 
     let equal = new.form == before.form && matches!(new.form, Form::Constant(_));
     let everywhere = |known: [&Where; 2]| known.iter().all(|known| **known == Where::Everywhere);
     let uniform = [&new.uniform, &before.uniform];
+    let varies = uniform.iter().all(|known| **known == Where::NOWHERE);
     let uniform = if equal || agreed && everywhere(uniform) {
         Where::Everywhere
+    } else if varies {
+        Where::NOWHERE
     } else {
         let covered = |l: Literal| agreed && uniform.iter().all(|known| state.covers(known, l));
         let literals = candidates.iter().copied();
@@ -302,7 +311,10 @@ pub(super) fn select(state: &State, guard: Literal, new: Fact, old: Option<Id>) 
         };
         fact.implies.insert((number, truth), implied);
     }
-    fact
+    match old.and_then(|old| choice::selected(state, guard.id, (copied, &new), old)) {
+        Some((source, results)) => choice::with_choice(state, fact, source, results),
+        None => fact,
+    }
 }
 
 /// A value that is true exactly where another one is goes by the other's names, too.

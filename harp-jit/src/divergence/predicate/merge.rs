@@ -21,6 +21,10 @@ struct Arrival {
     predicate: Function,
 }
 
+/// The guard, the value, the old value and the new one of a predicate's predicated move. The last two are
+/// one register, but the allocator wants another for the old value if that lives on.
+const PREDICATES_OF_A_MOVE: usize = 4;
+
 /// How a value gets where others are, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -89,13 +93,27 @@ impl Converter<'_> {
                 if operands.first() == Some(&MOperand::Def(arrival.value)) =>
             {
                 match guard {
-                    None if !needs_guard(*opcode) => Way::Sink(home),
+                    None if needs_guard(*opcode) || self.asks_too_much(operands) => Way::Move,
+                    None => Way::Sink(home),
                     Some(_) => self.in_place(home, old, arrival, care),
-                    None => Way::Move,
                 }
             }
             _ => Way::Move,
         }
+    }
+
+    /// Whether an instruction with these operands and a guard asks for more predicates than there are.
+    fn asks_too_much(&self, operands: &[MOperand]) -> bool {
+        if !matches!(operands.first(), Some(MOperand::Def(reg)) if reg.class() == RegClass::Pred) {
+            // Of predicates, no instruction for general registers reads more than one besides its guard.
+            return false;
+        }
+        let is_predicate = |operand: &&MOperand| match operand {
+            MOperand::Def(reg) | MOperand::Use(reg) => reg.class() == RegClass::Pred,
+            _ => false,
+        };
+        // The guard, and the old value, which may live on.
+        2 + operands.iter().filter(is_predicate).count() > self.predicates
     }
 
     /// Whether a guarded instruction can write over `old` where it stands.
@@ -149,11 +167,22 @@ impl Converter<'_> {
                     RegClass::Gpr => {
                         (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
                     }
+                    RegClass::Pred if self.predicates < PREDICATES_OF_A_MOVE => {
+                        return self.blend(predicate, arrival.value, old);
+                    }
                     RegClass::Pred => (Opcode::Orp, smallvec![destination, source, source]),
                 }
             }
         };
         self.push(MInst::Op { opcode, guard: Some(predicate), operands });
         new
+    }
+
+    /// A predicate with `value` where `predicate` is true and `old` elsewhere, by instructions that ask
+    /// for two predicates each: `old` with the bits in which they differ exchanged.
+    fn blend(&mut self, predicate: Reg, value: Reg, old: Reg) -> Reg {
+        let differ = self.combine(Opcode::Xorp, value, old);
+        let changed = self.combine(Opcode::Andp, differ, predicate);
+        self.combine(Opcode::Xorp, old, changed)
     }
 }

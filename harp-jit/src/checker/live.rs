@@ -1,0 +1,175 @@
+//! Which registers and words of the frame are read again.
+//!
+//! Facts about what nobody reads are of no use to the proof, and where ways meet their number decides what it
+//! costs. A place that is taken to be read although it is not costs time, nothing else; so accesses to the
+//! frame by way of other registers count as reads of all of it.
+
+use harp_isa::abi::RegisterRoles;
+use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access};
+
+use super::code::{Code, Flow};
+use super::record::Role;
+use super::state::{Place, Places};
+use super::structure::Structure;
+
+/// A set of places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Live(Vec<bool>);
+
+impl Live {
+    pub(super) fn is_live(&self, place: Place) -> bool {
+        self.0[place.index()]
+    }
+
+    fn set(&mut self, place: Place, live: bool) {
+        self.0[place.index()] = live;
+    }
+
+    fn add(&mut self, other: &Live) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            *own |= other;
+        }
+    }
+}
+
+/// What is live at the beginning of each block.
+pub(super) fn at_blocks(code: &Code<'_>, structure: &Structure, places: &Places) -> Vec<Live> {
+    let none = Live(vec![false; places.count()]);
+    let heights = heights(code, structure);
+    let mut live = vec![none.clone(); structure.blocks.len()];
+    let mut todo: Vec<usize> = (0..live.len()).collect();
+    let mut successors = vec![Vec::new(); live.len()];
+    for (number, block) in structure.blocks.iter().enumerate() {
+        for edge in &block.edges {
+            successors[edge.from].push(number);
+        }
+    }
+    let liveness = Liveness { code, places, roles: RegisterRoles::new(code.arch) };
+    while let Some(number) = todo.pop() {
+        let block = &structure.blocks[number];
+        let mut here = none.clone();
+        for &successor in &successors[number] {
+            here.add(&live[successor]);
+        }
+        for at in (block.first..=block.last).rev() {
+            liveness.step(&mut here, at, heights[at]);
+        }
+        if here != live[number] {
+            live[number] = here;
+            todo.extend(block.edges.iter().map(|edge| edge.from));
+        }
+    }
+    live
+}
+
+/// How far the stack pointer is from where it was at the entry, before each instruction that is
+/// reached; none if that is not known.
+fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
+    let stack = RegisterRoles::new(code.arch).stack_pointer();
+    let mut heights = vec![None; code.insts.len()];
+    let mut ends: Vec<Option<i64>> = vec![None; structure.blocks.len()];
+    for (number, block) in structure.blocks.iter().enumerate() {
+        // In reverse post-order, some way was seen before; all of them agree where it matters.
+        let mut height = match number {
+            0 => Some(0),
+            _ => block.edges.iter().find_map(|edge| ends[edge.from]),
+        };
+        for at in block.first..=block.last {
+            heights[at] = height;
+            let writes = |op: Op| {
+                let mut writes = false;
+                Instruction::new(op).for_each_register(|operand, _, access| {
+                    writes |= operand == Operand::Gpr(stack) && access != Access::Use;
+                });
+                writes
+            };
+            let popped = match code.insts[at].note.map(|note| &note.role) {
+                Some(Role::Call { popped, .. }) => *popped,
+                _ => 0,
+            };
+            height = match code.insts[at].instruction.op {
+                Op::Addi { dst, src, imm } if dst == stack && src == stack => {
+                    height.map(|height| height + imm)
+                }
+                op if writes(op) => None,
+                _ => height.map(|height| height + popped),
+            };
+        }
+        ends[number] = height;
+    }
+    heights
+}
+
+struct Liveness<'a> {
+    code: &'a Code<'a>,
+    places: &'a Places,
+    roles: RegisterRoles,
+}
+
+impl Liveness<'_> {
+    /// What is live before an instruction, from what is live behind it.
+    fn step(&self, live: &mut Live, at: usize, height: Option<i64>) {
+        let placed = &self.code.insts[at];
+        let Instruction { guard, op } = placed.instruction;
+        let role = placed.note.map(|note| &note.role);
+        let old_is_dead = matches!(role, Some(Role::Selected(s)) if s.claims.old_is_dead);
+        if placed.flow == Flow::Call {
+            self.caller_saved().for_each(|place| live.set(place, false));
+        }
+        let mut reads = Vec::new();
+        Instruction::new(op).for_each_register(|operand, _, access| {
+            let place = match operand {
+                Operand::Gpr(reg) => Places::gpr(reg),
+                Operand::Pred(reg) => Places::pred(reg),
+                Operand::Imm(_) => return,
+            };
+            if access != Access::Use && (guard.is_none() || old_is_dead) {
+                live.set(place, false);
+            }
+            if access != Access::Def {
+                reads.push(place);
+            }
+        });
+        self.frame(live, op, guard, height);
+        reads.extend(guard.map(Places::pred));
+        if let Some(Role::Call { hands, .. } | Role::Leave { hands }) = role {
+            reads.extend(hands.iter().copied().map(Places::gpr));
+        }
+        if placed.flow == Flow::Leave {
+            reads.extend(self.roles.callee_saved().map(Places::gpr));
+        }
+        reads.extend([self.roles.stack_pointer(), self.roles.return_address()].map(Places::gpr));
+        reads.into_iter().for_each(|place| live.set(place, true));
+    }
+
+    fn caller_saved(&self) -> impl Iterator<Item = Place> {
+        let preds = (0..self.code.arch.preds()).map(Pred::new).map(Places::pred);
+        self.roles.caller_saved().map(Places::gpr).chain(preds)
+    }
+
+    /// Loads and stores of words of the frame.
+    fn frame(&self, live: &mut Live, op: Op, guard: Option<Pred>, height: Option<i64>) {
+        let stack = self.roles.stack_pointer();
+        let slot = |base: Gpr, offset: i64| {
+            let at = height.filter(|_| base == stack)? + offset;
+            self.places.slot(at)
+        };
+        match op {
+            Op::Ld { base, offset, .. } if base == stack && height.is_some() => {
+                if let Some(slot) = slot(base, offset) {
+                    live.set(slot, true);
+                }
+            }
+            Op::St { base, offset, .. } => {
+                if let Some(slot) = slot(base, offset).filter(|_| guard.is_none()) {
+                    live.set(slot, false);
+                }
+            }
+            // Large frames are accessed by way of the scratch register.
+            Op::Ld { base, .. } if base == self.roles.return_address() || base == stack => {
+                self.places.slots().for_each(|slot| live.set(slot, true));
+            }
+            _ => {}
+        }
+    }
+}
