@@ -63,7 +63,7 @@ struct Jumps {
 }
 
 /// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
-const PREDICATED_BRANCH: f64 = 2.0;
+const PREDICATED_BRANCH: f64 = 3.0;
 
 /// What it takes to note that a lane is not live.
 const NOT_LIVE: f64 = 2.0;
@@ -129,11 +129,28 @@ impl<'a> Model<'a> {
                 divergent: part(counts.divergent),
             };
         }
-        match inst.map(|inst| self.func().dfg.insts[inst]) {
-            Some(InstructionData::Brif { arg, .. }) => {
-                guess(self.func(), self.facts.arch, arg, divergent)
-            }
-            _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
+        let Some(InstructionData::Brif { arg, .. }) = inst.map(|inst| self.func().dfg.insts[inst])
+        else {
+            return Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 };
+        };
+        match self.leaving_side(block) {
+            Some(side) => loop_odds(side, divergent && self.facts.arch.lanes() > 1),
+            None => guess(self.func(), self.facts.arch, arg, divergent),
+        }
+    }
+
+    /// Which side of the branch at the end of `block`, 0 for true, leaves the loop around it; none if not
+    /// exactly one does.
+    fn leaving_side(&self, block: Block) -> Option<usize> {
+        let levels = self.flow().levels();
+        let (id, _) = levels.place(block)?;
+        let exits = levels.exits(levels.level(id).around?);
+        let sides: Vec<bool> =
+            self.func().block_successors(block).map(|to| exits.contains(&to)).collect();
+        match sides.as_slice() {
+            [true, false] => Some(0),
+            [false, true] => Some(1),
+            _ => None,
         }
     }
 
@@ -279,6 +296,15 @@ impl Odds {
         let Odds { all_true, all_false, divergent } = self;
         OddsReport { all_true, all_false, divergent, counted }
     }
+}
+
+/// How often warps leave a loop by one side of a branch, if nobody counted: loops go round several times
+/// (Ball and Larus, "Branch prediction for free", PLDI 1993), and most rounds are ones that no lane leaves.
+fn loop_odds(leaving_side: usize, divergent: bool) -> Odds {
+    let divergent = if divergent { 0.1 } else { 0.0 };
+    let (leave, stay) = (0.1, 0.9 - divergent);
+    let [all_true, all_false] = if leaving_side == 0 { [leave, stay] } else { [stay, leave] };
+    Odds { all_true, all_false, divergent }
 }
 
 /// How often warps decide in which way, if nobody counted.
