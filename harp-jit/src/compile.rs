@@ -6,30 +6,27 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use harp_isa::abi::KernelEntry;
-use harp_isa::{ArchId, RegClass};
-use hashbrown::HashSet;
-use smallvec::{SmallVec, smallvec};
+use harp_isa::ArchId;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::checker::{Entry, Passes};
 use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::{self, CompiledFunction, Linked, Skeleton};
+use crate::function::{self, CompiledFunction, Linked};
 use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
 use crate::legalize::FloatCode;
 use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
+use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::vcode::{Callee, MInst, Reg, VBlock, VCode};
+use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
 
 /// Whether the mid-end rewrites the kernel before code is generated.
@@ -618,51 +615,4 @@ fn compiled(
         branch_fingerprint: 0,
         skeleton,
     }
-}
-
-/// What the checker is told besides notes on instructions.
-fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |last: &MInst| match last {
-        MInst::Jump { target, .. } => smallvec![target.index() as u32],
-        MInst::CondBr { taken, not_taken, .. } => {
-            smallvec![taken.index() as u32, not_taken.index() as u32]
-        }
-        _ => SmallVec::new(),
-    };
-    let uniform = match unit.entry {
-        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
-        EntryKind::Function => Vec::new(),
-    };
-    Skeleton {
-        entry: Entry {
-            single_lane: unit.options.execution == Execution::SingleLane,
-            uniform,
-            ..emitted.entry.clone()
-        },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
-        passes: passes(vcode),
-    }
-}
-
-/// The predicates that each block passes to its successor.
-fn passes(vcode: &VCode) -> Vec<Passes> {
-    let name = |reg: Reg| u32::try_from(reg.index()).expect("registers are numbered with 32 bits");
-    let undefined: HashSet<usize> = (vcode.insts.iter())
-        .filter_map(|inst| match inst {
-            MInst::Undef { dst } => Some(dst.index()),
-            _ => None,
-        })
-        .collect();
-    let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
-        MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))
-            .filter(|(param, _)| param.class() == RegClass::Pred)
-            .map(|(&param, &arg)| {
-                (name(param), (!undefined.contains(&arg.index())).then(|| name(arg)))
-            })
-            .collect(),
-        _ => Passes::new(),
-    };
-    vcode.blocks.iter().map(pass).collect()
 }

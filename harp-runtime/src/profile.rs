@@ -10,7 +10,6 @@ use harp_jit::{
 use serde::Deserialize;
 use thiserror::Error;
 
-
 /// Why a text is no profile.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -54,8 +53,11 @@ pub(crate) struct BranchCounter {
     /// Where the kernel lies.
     start: u64,
     /// With where each warp's counts are.
-    counts: BTreeMap<BranchId, (BranchCounts, HashMap<(u16, u8), usize>)>,
+    counts: BTreeMap<BranchId, (BranchCounts, WarpPlaces)>,
 }
+
+/// The index in [`BranchCounts::warps`] of each core's warps.
+type WarpPlaces = HashMap<(u16, u8), usize>;
 
 impl BranchCounter {
     /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own

@@ -256,6 +256,41 @@ fn break_continue_and_return() {
     });
 }
 
+/// Lanes that might have left a loop in its middle, and did not, leave it by its header later.
+#[test]
+fn exits_that_were_not_taken() {
+    let body = "
+            v2 = iconst.word 3
+            v3 = band v1, v2
+            v4 = iconst.word 1
+            v5 = iconst.word 4
+            v6 = band v1, v5
+            v7 = iconst.word 8
+            v8 = band v1, v7
+            jump block1(v3)
+        block1(v10: word):
+            brif v10, block2, block8
+        block2:
+            brif v6, block3, block5
+        block3:
+            brif v8, block7, block4
+        block4:
+            jump block5
+        block5:
+            v11 = isub v10, v4
+            jump block1(v11)
+        block7:
+            put v4
+            return
+        block8:
+            put v1
+            return";
+    check(body, |i, host| {
+        let out = i & 3 != 0 && i & 4 != 0 && i & 8 != 0;
+        host.put(if out { 1 } else { i });
+    });
+}
+
 /// A switch whose cases fall through and share code.
 #[test]
 fn switches() {

@@ -96,7 +96,7 @@ impl Run {
 
     fn options(&self, divergence: DivergenceStrategy) -> CompileOptions {
         let opt_level = if self.seed % 3 == 0 { OptLevel::None } else { OptLevel::Speed };
-        CompileOptions { opt_level, divergence, verify: std::env::var("HARP_NV").is_err(), ..CompileOptions::default() }
+        CompileOptions { opt_level, divergence, verify: true, ..CompileOptions::default() }
     }
 
     fn all(&mut self, outcomes: &mut [Outcome]) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use harp_isa::{Gpr, Op, Pred, WordSize};
 use smallvec::{SmallVec, smallvec};
 
-use super::state::{Fact, Form, Id, Literal, Place, Places, State};
+use super::state::{Fact, Form, Id, Literal, Place, Places, State, Where};
 
 /// A value that is one of a few numbers, and what the result is for each; none if the result depends on more
 /// than that or the operation is not one of those that comparisons are made of.
@@ -46,6 +46,16 @@ pub(super) fn follows(state: &State, op: Op, word: WordSize) -> Option<(Id, BTre
     Some((source, results.collect::<Option<_>>()?))
 }
 
+/// The result of an operation on constants.
+pub(super) fn constant(state: &State, op: Op, word: WordSize) -> Option<u64> {
+    let operand = |place: &Place| match state.fact(state.held(*place)).form {
+        Form::Constant(value) => Some(value),
+        _ => None,
+    };
+    let operands: SmallVec<[u64; 2]> = sources(op)?.iter().map(operand).collect::<Option<_>>()?;
+    compute(op, &operands, word)
+}
+
 /// The operands of an operation that [`compute`] knows.
 fn sources(op: Op) -> Option<SmallVec<[Place; 2]>> {
     let gpr = |reg: Gpr| Places::gpr(reg);
@@ -61,6 +71,9 @@ fn sources(op: Op) -> Option<SmallVec<[Place; 2]>> {
         | Op::Iszero { src, .. }
         | Op::Isneg { src, .. } => smallvec![gpr(src)],
         Op::Notp { src, .. } => smallvec![pred(src)],
+        Op::Andp { a, b, .. } | Op::Orp { a, b, .. } | Op::Xorp { a, b, .. } => {
+            smallvec![pred(a), pred(b)]
+        }
         Op::Add { a, b, .. }
         | Op::Sub { a, b, .. }
         | Op::And { a, b, .. }
@@ -89,9 +102,9 @@ fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
         Op::Isneg { .. } => u64::from(a & top != 0),
         Op::Add { .. } => a.wrapping_add(b),
         Op::Sub { .. } => a.wrapping_sub(b),
-        Op::And { .. } => a & b,
-        Op::Or { .. } => a | b,
-        Op::Xor { .. } => a ^ b,
+        Op::And { .. } | Op::Andp { .. } => a & b,
+        Op::Or { .. } | Op::Orp { .. } => a | b,
+        Op::Xor { .. } | Op::Xorp { .. } => a ^ b,
         Op::Eqp { .. } => u64::from(a == b),
         Op::Ltup { .. } => u64::from(a < b),
         _ => return None,
@@ -100,7 +113,12 @@ fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
 }
 
 /// A value that is these results for the numbers that `source` can be.
-pub(super) fn with_choice(fact: Fact, source: Id, results: BTreeMap<u64, u64>) -> Fact {
+pub(super) fn with_choice(
+    state: &State,
+    fact: Fact,
+    source: Id,
+    results: BTreeMap<u64, u64>,
+) -> Fact {
     let mut fact = fact;
     let numbers: BTreeSet<u64> = results.values().copied().collect();
     for &result in &numbers {
@@ -109,6 +127,9 @@ pub(super) fn with_choice(fact: Fact, source: Id, results: BTreeMap<u64, u64>) -
             let left: Vec<u64> =
                 results.iter().filter(fitting).map(|(&number, _)| number).collect();
             let implied = fact.implies.entry((result, truth)).or_default();
+            if left.iter().all(|&number| state.agrees(source, number)) {
+                fact.agreed.insert(result);
+            }
             if let [number] = left[..] {
                 implied.insert(Literal { id: source, number, truth: true });
             }
@@ -118,7 +139,10 @@ pub(super) fn with_choice(fact: Fact, source: Id, results: BTreeMap<u64, u64>) -
     }
     if let Some(&only) = numbers.first().filter(|_| numbers.len() == 1) {
         fact.form = Form::Constant(only);
-        fact.uniform = super::state::Where::Everywhere;
+        fact.uniform = Where::Everywhere;
+    }
+    if fact.agreed.is_superset(&numbers) {
+        fact.uniform = Where::Everywhere;
     }
     fact.numbers = Some(numbers);
     fact.follows = Some((source, results));

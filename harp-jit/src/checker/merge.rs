@@ -51,6 +51,8 @@ pub(super) struct Sides<'a> {
     pub(super) sides: [&'a State; 2],
     /// At the split.
     pub(super) before: &'a State,
+    /// What holds there in the lanes that take the side where its predicate is true.
+    pub(super) split: Literal,
 }
 
 /// What is known at the instruction `at`, where `ways` meet that all active lanes came together.
@@ -73,9 +75,13 @@ pub(super) fn meet(ways: &[&State], at: usize, origin: Origin) -> State {
                 })
             }))
         };
+        let agrees = |number: &u64| {
+            value.parts.iter().zip(ways).all(|(&part, way)| way.agrees(part, *number))
+        };
         let fact = Fact {
             uniform: among(|fact| &fact.uniform),
             defined: among(|fact| &fact.defined),
+            agreed: common.told_apart().filter(agrees).collect(),
             ..common
         };
         state.know(value.id, fact);
@@ -93,7 +99,7 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
         let common = common(&ways, value, &conditions);
         let facts = [ways[0].fact(value.parts[0]), ways[1].fact(value.parts[1])];
         let before = sides.before.fact(value.id);
-        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch);
+        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch | Form::GroupBlock);
         let uniform = if constant || (value.kept && before.uniform == Where::Everywhere) {
             Where::Everywhere
         } else {
@@ -116,14 +122,44 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
             Form::OnStack if !value.kept => Form::Unknown,
             form => form,
         };
-        state.know(value.id, Fact { uniform, defined, form, ..common });
+        let agrees = |number: &u64| agreed(sides, value, *number, &inside);
+        let agreed = common.told_apart().filter(agrees).collect();
+        state.know(value.id, Fact { uniform, defined, form, agreed, ..common });
     }
     state
 }
 
+/// Whether all lanes behind a join agree if a value is a number or not.
+fn agreed(
+    Sides { sides, before, split }: Sides<'_>,
+    value: &Met,
+    number: u64,
+    inside: &impl Fn(Id) -> bool,
+) -> bool {
+    let literal = |id: Id| Literal { id, number, truth: true };
+    let settled = |side: usize| sides[side].settled(literal(value.parts[side]));
+    if value.kept && before.agrees(value.id, number) {
+        return true;
+    }
+    if settled(0).is_some() && settled(0) == settled(1) {
+        return true;
+    }
+    // One side keeps a value on which all agreed, and the lanes of the other side, for which it was the same,
+    // come to the same.
+    [(0, 1), (1, 0)].into_iter().any(|(keeps, other)| {
+        let kept = value.parts[keeps];
+        let others = if other == 1 { split } else { !split };
+        settled(other).is_some_and(|truth| {
+            !inside(kept)
+                && before.agrees(kept, number)
+                && before.implies(others, Literal { truth, ..literal(kept) })
+        })
+    })
+}
+
 /// Whether a value is uniform among the lanes behind a join in which a condition is `truth`.
 fn uniform_where(
-    Sides { sides, before }: Sides<'_>,
+    Sides { sides, before, split }: Sides<'_>,
     facts: &[std::rc::Rc<Fact>; 2],
     known: Option<&Where>,
     condition: &Condition<'_>,
@@ -141,7 +177,19 @@ fn uniform_where(
             condition.value.kept && before.covers(known, condition.literal(truth))
         })
     };
-    one_side(0, 1) || one_side(1, 0) || unchanged()
+    // Lanes that agreed which side to take: all of them come from one side, whichever that is.
+    let together = || {
+        let inside = |side: usize, among: Literal| {
+            let all = if side == 1 { split } else { !split };
+            before.implies(all, among) || sides[side].implies(literal(side), among)
+        };
+        match &before.fact(split.id).uniform {
+            Where::Everywhere => true,
+            Where::In(known) => known.iter().any(|&among| inside(0, among) && inside(1, among)),
+        }
+    };
+    let on_each = || (0..2).all(|side| sides[side].covers(&facts[side].uniform, literal(side)));
+    one_side(0, 1) || one_side(1, 0) || unchanged() || (on_each() && together())
 }
 
 /// Names for the values in all places behind a meeting.

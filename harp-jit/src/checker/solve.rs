@@ -146,7 +146,9 @@ impl Solver<'_> {
             id.origin != Origin::Entry
                 && (at == block.first || self.structure.block_of(at).is_some_and(open))
         };
-        Some(merge::join(Sides { sides, before }, block.first, inside))
+        let guard = self.transfer.code.insts[branch].instruction.guard?;
+        let split = Literal::new(before.held(Places::pred(guard)), true);
+        Some(merge::join(Sides { sides, before, split }, block.first, inside))
     }
 }
 

@@ -187,6 +187,8 @@ pub(super) enum Form {
     Code,
     /// The address of the warp's scratch word.
     Scratch,
+    /// The address of the warp's group control block, which nobody writes meanwhile.
+    GroupBlock,
     /// A stack address without the bits below the size of a stack.
     StackNumber,
     /// The address of the lane control block plus this.
@@ -207,6 +209,8 @@ pub(super) struct Fact {
     pub(super) form: Form,
     /// The numbers that it can be, if they are few.
     pub(super) numbers: Option<BTreeSet<u64>>,
+    /// Of which of them all lanes agree whether it is that number, even if it varies.
+    pub(super) agreed: BTreeSet<u64>,
     /// What it is for each of the few numbers that another value can be, if it depends on that alone.
     pub(super) follows: Option<(Id, BTreeMap<u64, u64>)>,
     /// Among which lanes it is equal.
@@ -224,6 +228,7 @@ impl Fact {
         Fact {
             form: Form::Unknown,
             numbers: None,
+            agreed: BTreeSet::new(),
             follows: None,
             uniform: Where::NOWHERE,
             defined: Where::Everywhere,
@@ -407,10 +412,20 @@ impl State {
 
     /// Whether a literal is known to hold, or not to hold, in all lanes.
     pub(super) fn settled(&self, literal: Literal) -> Option<bool> {
-        match self.fact(literal.id).form {
-            Form::Constant(value) => Some((value == literal.number) == literal.truth),
+        let fact = self.fact(literal.id);
+        match (fact.form, &fact.numbers) {
+            (Form::Constant(value), _) => Some((value == literal.number) == literal.truth),
+            (_, Some(numbers)) if !numbers.contains(&literal.number) => Some(!literal.truth),
             _ => None,
         }
+    }
+
+    /// Whether all lanes agree if a value is a number or not.
+    pub(super) fn agrees(&self, id: Id, number: u64) -> bool {
+        let fact = self.fact(id);
+        fact.uniform == Where::Everywhere
+            || fact.agreed.contains(&number)
+            || self.settled(Literal { id, number, truth: true }).is_some()
     }
 
     /// The literal that is asked for: of 0 and 1, whether it is 0.

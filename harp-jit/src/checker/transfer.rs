@@ -313,6 +313,10 @@ impl Transfer<'_> {
                 fact.uniform = Where::Everywhere;
                 return;
             }
+            Form::GroupBlock => {
+                fact.uniform = Where::Everywhere;
+                return;
+            }
             Form::Code => return,
             Form::LaneBlock(start) => {
                 let at =
@@ -322,7 +326,13 @@ impl Transfer<'_> {
             _ => None,
         };
         match field {
-            Some(LaneField::Warp | LaneField::Core) => fact.uniform = Where::Everywhere,
+            Some(LaneField::Warp | LaneField::Core | LaneField::Lanes) => {
+                fact.uniform = Where::Everywhere;
+            }
+            Some(LaneField::Group) => {
+                fact.uniform = Where::Everywhere;
+                fact.form = Form::GroupBlock;
+            }
             Some(LaneField::ScratchAddress) => {
                 fact.uniform = Where::Everywhere;
                 fact.form = Form::Scratch;

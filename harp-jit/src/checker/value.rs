@@ -9,6 +9,7 @@ use super::state::{Fact, Form, Id, Literal, MOST_NUMBERS, Places, State, Where};
 
 /// A result.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one instruction")]
 pub(super) enum Value {
     /// A value that there is already.
     Copy(Id),
@@ -35,13 +36,18 @@ impl Value {
 
 /// The value that `op` computes from registers. Of loads only that they depend on the address.
 pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
-    let value = computed(state, op, word, lane_stack_log2);
-    match (value, choice::follows(state, op, word)) {
-        (Value::New(fact), Some((source, results))) => {
-            Value::New(choice::with_choice(fact, source, results))
-        }
-        (value, _) => value,
+    let fact = match computed(state, op, word, lane_stack_log2) {
+        Value::New(fact) => fact,
+        copy => return copy,
+    };
+    if let Some(result) = choice::constant(state, op, word) {
+        let Fact { form, numbers, uniform, .. } = Fact::constant(result);
+        return Value::New(Fact { form, numbers, uniform, ..fact });
     }
+    Value::New(match choice::follows(state, op, word) {
+        Some((source, results)) => choice::with_choice(state, fact, source, results),
+        None => fact,
+    })
 }
 
 fn computed(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
@@ -66,6 +72,7 @@ fn computed(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Valu
         Op::Iszero { src, .. } => truth(inverse(gpr(src))),
         Op::Notp { src, .. } => truth(inverse(pred(src))),
         Op::Xori { src, imm: 1, .. } if is_truth(gpr(src)) => truth(inverse(gpr(src))),
+        Op::Xorp { a, b, .. } if a == b => Value::New(Fact::constant(0)),
         Op::Andp { a, b, .. } => Value::New(and(state, fact, pred(a), pred(b))),
         Op::Orp { a, b, .. } => Value::New(or(state, fact, pred(a), pred(b))),
         Op::And { a, b, .. } if is_truth(gpr(a)) && is_truth(gpr(b)) => {

@@ -9,7 +9,7 @@ use harp_jit::Kernel;
 
 use crate::args::{self, Arg};
 use crate::device::Device;
-use crate::heap::ALIGNMENT;
+use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
@@ -157,7 +157,7 @@ impl Device {
             kernel: image.kernel().start,
             stacks: stacks.address(),
             stack_bytes,
-            group_space: group_space.as_ref().map_or(0, |space| space.address()),
+            group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
         let fuel = config.fuel.or(self.config().fuel);
