@@ -35,7 +35,8 @@ fn line(
     let work = (program.work)(input, Scale::Small, arch);
     let compile = |divergence, profile: Option<&Arc<BranchProfile>>| {
         let profile = profile.cloned();
-        let options = CompileOptions { divergence, profile, ..CompileOptions::default() };
+        let options =
+            CompileOptions { divergence, profile, verify: false, ..CompileOptions::default() };
         (program.source)(arch)?.compile(&options).map_err(Box::<dyn Error>::from)
     };
     let split = compile(DivergenceStrategy::SplitJoin, None)?;

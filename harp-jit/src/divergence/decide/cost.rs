@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 use harp_isa::{ArchId, Layout, Opcode as Machine};
 
 use super::def_use::{comparison, depends_on_lane};
-use super::regions::Candidate;
+use super::regions::{Candidate, Exit};
 use super::report::OddsReport;
 use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity};
@@ -63,7 +63,10 @@ struct Jumps {
 }
 
 /// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
-const PREDICATED_BRANCH: f64 = 2.0;
+const PREDICATED_BRANCH: f64 = 3.0;
+
+/// What it takes to note that a lane is not live.
+const NOT_LIVE: f64 = 2.0;
 
 /// What a guard in front of a part of a linear region takes: where its lanes are bound for, a split, the
 /// branch and the joins.
@@ -126,11 +129,28 @@ impl<'a> Model<'a> {
                 divergent: part(counts.divergent),
             };
         }
-        match inst.map(|inst| self.func().dfg.insts[inst]) {
-            Some(InstructionData::Brif { arg, .. }) => {
-                guess(self.func(), self.facts.arch, arg, divergent)
-            }
-            _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
+        let Some(InstructionData::Brif { arg, .. }) = inst.map(|inst| self.func().dfg.insts[inst])
+        else {
+            return Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 };
+        };
+        match self.leaving_side(block) {
+            Some(side) => loop_odds(side, divergent && self.facts.arch.lanes() > 1),
+            None => guess(self.func(), self.facts.arch, arg, divergent),
+        }
+    }
+
+    /// Which side of the branch at the end of `block`, 0 for true, leaves the loop around it; none if not
+    /// exactly one does.
+    fn leaving_side(&self, block: Block) -> Option<usize> {
+        let levels = self.flow().levels();
+        let (id, _) = levels.place(block)?;
+        let exits = levels.exits(levels.level(id).around?);
+        let sides: Vec<bool> =
+            self.func().block_successors(block).map(|to| exits.contains(&to)).collect();
+        match sides.as_slice() {
+            [true, false] => Some(0),
+            [false, true] => Some(1),
+            _ => None,
         }
     }
 
@@ -213,7 +233,28 @@ impl<'a> Model<'a> {
         let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
         let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
         let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
-        blocks + PREDICATED_BRANCH * branches as f64
+        let exits: f64 = candidate.exits.iter().map(|&exit| self.leaving(exit)).sum();
+        blocks + exits + PREDICATED_BRANCH * branches as f64
+    }
+
+    /// What a lane does on its way out of a loop: it notes that it is not live any more, where it is bound
+    /// for, and what it passes.
+    fn leaving(&self, Exit { to, several, .. }: Exit) -> f64 {
+        let passed = self.func().dfg.block_params(to).len();
+        NOT_LIVE + f64::from(u8::from(several)) + passed as f64
+    }
+
+    /// The part of the executions of `from` in which a lane goes on to `to`.
+    fn part(&self, from: Block, to: Block) -> f64 {
+        let dfg = &self.func().dfg;
+        let Some(inst) = self.func().layout.last_inst(from) else { return 0.0 };
+        let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+        let Odds { all_true, all_false, divergent } = self.odds(from);
+        match calls.iter().position(|call| call.block(&dfg.value_lists) == to) {
+            Some(0) => all_true + divergent,
+            Some(_) => all_false + divergent,
+            None => 0.0,
+        }
     }
 
     fn branches_cost(
@@ -241,7 +282,12 @@ impl<'a> Model<'a> {
             let Priced { candidate, costs } = &inner[child];
             weights[candidate.head] * costs.branches.min(costs.predicated)
         });
-        self.ending(candidate.head) + blocks + regions.sum::<f64>()
+        let own_exits = candidate.exits.iter().filter(|exit| outermost[exit.from].is_none());
+        let exits: f64 = own_exits
+            .filter(|exit| !heads.contains(exit.from))
+            .map(|&exit| weights[exit.from] * self.part(exit.from, exit.to) * self.leaving(exit))
+            .sum();
+        self.ending(candidate.head) + blocks + exits + regions.sum::<f64>()
     }
 }
 
@@ -250,6 +296,15 @@ impl Odds {
         let Odds { all_true, all_false, divergent } = self;
         OddsReport { all_true, all_false, divergent, counted }
     }
+}
+
+/// How often warps leave a loop by one side of a branch, if nobody counted: loops go round several times
+/// (Ball and Larus, "Branch prediction for free", PLDI 1993), and most rounds are ones that no lane leaves.
+fn loop_odds(leaving_side: usize, divergent: bool) -> Odds {
+    let divergent = if divergent { 0.1 } else { 0.0 };
+    let (leave, stay) = (0.1, 0.9 - divergent);
+    let [all_true, all_false] = if leaving_side == 0 { [leave, stay] } else { [stay, leave] };
+    Odds { all_true, all_false, divergent }
 }
 
 /// How often warps decide in which way, if nobody counted.

@@ -16,8 +16,19 @@ pub(crate) struct Candidate {
     pub(crate) blocks: Vec<Block>,
     /// Where all ways lead; none if that is the end of a loop's round, by several edges.
     pub(crate) end: Option<Block>,
+    /// The ways out of a loop whose lanes wait for each other, from head or blocks.
+    pub(crate) exits: Vec<Exit>,
     /// Whether split and join suffice where it is not predicated.
     pub(crate) nested: bool,
+}
+
+/// An edge out of a loop that runs until all of its lanes have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    pub(crate) from: Block,
+    pub(crate) to: Block,
+    /// Whether it must be kept which of several ways out a lane has taken.
+    pub(crate) several: bool,
 }
 
 /// The regions that can be predicated, each after those inside of it.
@@ -59,7 +70,18 @@ fn candidate(
         return None;
     }
     let end = (region.end < level.end()).then(|| end_block(level, facts, region.end));
-    Some(Candidate { id, head, blocks, end, nested: region.nested })
+    let exits = all().flat_map(|from| exits(facts, regions, level, from)).collect();
+    Some(Candidate { id, head, blocks, end, exits, nested: region.nested })
+}
+
+/// The ways from a block out of the loop that `level` is of.
+fn exits(facts: &Uniformity, regions: &Regions, level: &Level, from: Block) -> Vec<Exit> {
+    let Some(around) = level.around.filter(|&around| regions.is_masked(around)) else {
+        return Vec::new();
+    };
+    let exits = facts.flow().levels().exits(around);
+    let out = facts.flow().successors(from).filter(|to| exits.contains(to));
+    out.map(|to| Exit { from, to, several: exits.len() > 1 }).collect()
 }
 
 fn end_block(level: &Level, facts: &Uniformity, end: usize) -> Block {
