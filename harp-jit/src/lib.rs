@@ -94,8 +94,8 @@ pub use compile::{
     explain_function,
 };
 pub use divergence::decide::{
-    BranchReport, DivergenceReport, DivergenceStrategy, OddsReport, ProfileParams, RegionReport,
-    Technique,
+    Assignment, BranchReport, CostReport, DivergenceReport, DivergenceStrategy, OddsReport,
+    ProfileParams, RegionReport, Technique,
 };
 pub use divergence::profile::{
     BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,

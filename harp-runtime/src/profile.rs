@@ -67,20 +67,16 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<(Report, BranchProfile), LaunchError> {
-        let mut counter = BranchCounter {
-            sites: kernel.entry().branches().collect(),
-            start: 0,
-            counts: BTreeMap::new(),
-        };
-        let report = self.launch_counted(kernel, config, args, Some(&mut counter))?;
-        let profile = BranchProfile {
-            version: BranchProfile::VERSION,
-            function: kernel.name().to_owned(),
-            fingerprint: kernel.branch_fingerprint(),
-            branches: counter.counts.into_values().map(|(counts, _)| counts).collect(),
-        };
-        Ok((report, profile))
+        let mut counter = BranchCounter::new(kernel);
+        let report = self.launch_observed(kernel, config, args, Some(&mut counter))?;
+        Ok((report, counter.into_profile(kernel)))
     }
+}
+
+/// Who looks on at a launch.
+pub(crate) trait LaunchObserver: Observer {
+    /// The kernel lies at `start`; the machine is about to run.
+    fn set_start(&mut self, start: u64);
 }
 
 /// Counts the branches of a kernel as they are executed.
@@ -94,8 +90,25 @@ pub(crate) struct BranchCounter {
 }
 
 impl BranchCounter {
-    /// Sets the address of the kernel.
-    pub(crate) fn set_start(&mut self, start: u64) {
+    /// Has counted nothing.
+    pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
+        let sites = kernel.entry().branches().collect();
+        BranchCounter { sites, start: 0, counts: BTreeMap::new() }
+    }
+
+    /// What was counted of `kernel`.
+    pub(crate) fn into_profile(self, kernel: &Kernel) -> BranchProfile {
+        BranchProfile {
+            version: BranchProfile::VERSION,
+            function: kernel.name().to_owned(),
+            fingerprint: kernel.branch_fingerprint(),
+            branches: self.counts.into_values().map(|(counts, _)| counts).collect(),
+        }
+    }
+}
+
+impl LaunchObserver for BranchCounter {
+    fn set_start(&mut self, start: u64) {
         self.start = start;
     }
 }

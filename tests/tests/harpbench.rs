@@ -13,7 +13,7 @@ fn check(program: &Program, input: Input, scale: Scale, arch: ArchId, opt: OptLe
     let config = DeviceConfig { fuel: Some(1 << 26), ..DeviceConfig::new(arch) };
     let mut device = Device::new(config).unwrap();
     let work = (program.work)(input, scale, arch);
-    let outcome = (program.run)(&mut device, &kernel, &work).unwrap();
+    let outcome = program.run(&mut device, &kernel, &work).unwrap();
     let (expected, name) = ((program.on_host)(&work), program.name);
     let wrong = outcome.result.iter().zip(&expected).position(|(a, b)| a != b);
     assert_eq!(wrong, None, "{name}, {input:?}, {arch}, {opt:?}");

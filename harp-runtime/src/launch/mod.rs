@@ -13,7 +13,7 @@ use crate::heap::ALIGNMENT;
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
-use crate::profile::BranchCounter;
+use crate::profile::LaunchObserver;
 use crate::report::Report;
 
 mod error;
@@ -90,20 +90,20 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        self.launch_counted(kernel, config, args, None)
+        self.launch_observed(kernel, config, args, None)
     }
 
-    /// [`launch`](Self::launch), under the eyes of `counter` if there is one.
-    pub(crate) fn launch_counted(
+    /// [`launch`](Self::launch), under the eyes of `observer` if there is one.
+    pub(crate) fn launch_observed(
         &mut self,
         kernel: &Kernel,
         config: LaunchConfig,
         args: &[Arg<'_>],
-        counter: Option<&mut BranchCounter>,
+        observer: Option<&mut dyn LaunchObserver>,
     ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, counter)
+        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
     }
 
     /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
@@ -125,7 +125,7 @@ impl Device {
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg<'_>],
-        counter: Option<&mut BranchCounter>,
+        observer: Option<&mut dyn LaunchObserver>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
@@ -158,10 +158,10 @@ impl Device {
         let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
-        let run = match counter {
-            Some(counter) => {
-                counter.set_start(image.kernel().start);
-                machine.run_observed(counter)
+        let run = match observer {
+            Some(observer) => {
+                observer.set_start(image.kernel().start);
+                machine.run_observed(observer)
             }
             None => machine.run(),
         };

@@ -114,6 +114,30 @@ impl BranchProfile {
     /// The version of the format.
     pub const VERSION: u32 = 1;
 
+    /// Adds the counts of another run of the same function.
+    ///
+    /// # Errors
+    ///
+    /// If it is of another one, or of another version of the format; nothing has changed then.
+    pub fn merge(&mut self, other: &BranchProfile) -> Result<(), ProfileError> {
+        check_version(other.version)?;
+        if self.function != other.function {
+            let (given, expected) = (other.function.clone(), self.function.clone());
+            return Err(ProfileError::Function { given, expected });
+        }
+        if self.fingerprint != other.fingerprint {
+            let (given, expected) = (other.fingerprint, self.fingerprint);
+            return Err(ProfileError::Stale { function: self.function.clone(), given, expected });
+        }
+        for counts in &other.branches {
+            match self.branches.iter_mut().find(|mine| mine.id == counts.id) {
+                Some(mine) => mine.merge(counts),
+                None => self.branches.push(counts.clone()),
+            }
+        }
+        Ok(())
+    }
+
     /// The counts of a branch; none if it was never executed.
     pub fn branch(&self, id: BranchId) -> Option<&BranchCounts> {
         self.branches.iter().find(|counts| counts.id == id)
@@ -142,6 +166,20 @@ impl BranchProfile {
 }
 
 impl BranchCounts {
+    fn merge(&mut self, other: &BranchCounts) {
+        add(&mut self.executed, other.executed);
+        add(&mut self.unanimous_true, other.unanimous_true);
+        add(&mut self.unanimous_false, other.unanimous_false);
+        add(&mut self.divergent, other.divergent);
+        for warp in &other.warps {
+            let is_it = |mine: &&mut WarpCounts| (mine.core, mine.warp) == (warp.core, warp.warp);
+            match self.warps.iter_mut().find(is_it) {
+                Some(mine) => mine.merge(warp),
+                None => self.warps.push(warp.clone()),
+            }
+        }
+    }
+
     fn contradiction(&self, branches: &Branches) -> Option<&'static str> {
         let ways = [self.unanimous_true, self.unanimous_false, self.divergent];
         let sum = ways.iter().try_fold(0_u64, |sum, &way| sum.checked_add(way));
@@ -159,6 +197,21 @@ impl BranchCounts {
             None
         }
     }
+}
+
+impl WarpCounts {
+    fn merge(&mut self, other: &WarpCounts) {
+        let pairs = [(&mut self.executed, &other.executed), (&mut self.taken, &other.taken)];
+        for (mine, other) in pairs {
+            mine.resize(mine.len().max(other.len()), 0);
+            mine.iter_mut().zip(other).for_each(|(mine, &other)| add(mine, other));
+        }
+    }
+}
+
+/// Counts stay where they cannot grow.
+fn add(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
 }
 
 fn check_version(given: u32) -> Result<(), ProfileError> {
