@@ -7,25 +7,23 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
-use harp_isa::abi::KernelEntry;
-use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::checker::Entry;
 use crate::divergence::decide::{self, Assignment, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::{self, CompiledFunction, Linked, Skeleton};
+use crate::function::{self, CompiledFunction, Linked};
 use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
 use crate::legalize::FloatCode;
 use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
+use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 use crate::vcode::{Callee, MInst, VCode};
@@ -620,30 +618,5 @@ fn compiled(
         stats,
         branch_fingerprint: 0,
         skeleton,
-    }
-}
-
-/// What the checker is told besides notes on instructions.
-fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |last: &MInst| match last {
-        MInst::Jump { target, .. } => smallvec![target.index() as u32],
-        MInst::CondBr { taken, not_taken, .. } => {
-            smallvec![taken.index() as u32, not_taken.index() as u32]
-        }
-        _ => SmallVec::new(),
-    };
-    let uniform = match unit.entry {
-        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
-        EntryKind::Function => Vec::new(),
-    };
-    Skeleton {
-        entry: Entry {
-            single_lane: unit.options.execution == Execution::SingleLane,
-            uniform,
-            ..emitted.entry.clone()
-        },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
     }
 }

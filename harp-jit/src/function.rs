@@ -6,7 +6,7 @@ use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::checker::{self, Bytes, CodeError, Entry, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
@@ -40,6 +40,8 @@ pub(crate) struct Skeleton {
     pub(crate) entry: Entry,
     /// The successors of each block.
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes on.
+    pub(crate) passes: Vec<Passes>,
 }
 
 impl CompiledFunction {
@@ -95,9 +97,10 @@ impl CompiledFunction {
             traps: placed.traps,
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
-            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+            record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
                 entry,
                 successors,
+                passes,
                 notes: placed.notes,
             }),
             uses_groups: self.uses_groups,

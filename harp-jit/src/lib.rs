@@ -78,6 +78,7 @@ mod library;
 mod module;
 mod precheck;
 mod regalloc;
+mod skeleton;
 mod source;
 mod symbols;
 #[cfg(feature = "text")]
@@ -94,7 +95,7 @@ pub use compile::{
     explain_function,
 };
 pub use divergence::decide::{
-    Assignment, BranchReport, CostReport, DivergenceReport, DivergenceStrategy, OddsReport,
+    Assignment, BlockReport, BranchReport, CostReport, DivergenceReport, DivergenceStrategy, OddsReport,
     ProfileParams, RegionReport, Technique,
 };
 pub use divergence::profile::{

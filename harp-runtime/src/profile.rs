@@ -10,11 +10,6 @@ use harp_jit::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::args::Arg;
-use crate::device::Device;
-use crate::launch::{LaunchConfig, LaunchError};
-use crate::report::Report;
-
 /// Why a text is no profile.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -51,28 +46,6 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
     Ok(serde_json::from_str(text)?)
 }
 
-impl Device {
-    /// Runs `kernel` as [`launch`](Self::launch) does, on one host thread and slowly, and counts what
-    /// its branches do. The functions that it calls have their own branches, which are not counted.
-    ///
-    /// Branches that were predicated are not there to be counted, so the kernel is to be compiled with
-    /// [`DivergenceStrategy::SplitJoin`](harp_jit::DivergenceStrategy::SplitJoin).
-    ///
-    /// # Errors
-    ///
-    /// As [`launch`](Self::launch).
-    pub fn launch_profiled(
-        &mut self,
-        kernel: &Kernel,
-        config: LaunchConfig,
-        args: &[Arg<'_>],
-    ) -> Result<(Report, BranchProfile), LaunchError> {
-        let mut counter = BranchCounter::new(kernel);
-        let report = self.launch_observed(kernel, config, args, Some(&mut counter))?;
-        Ok((report, counter.into_profile(kernel)))
-    }
-}
-
 /// Who looks on at a launch.
 pub(crate) trait LaunchObserver: Observer {
     /// The kernel lies at `start`; the machine is about to run.
@@ -86,18 +59,22 @@ pub(crate) struct BranchCounter {
     /// Where the kernel lies.
     start: u64,
     /// With where each warp's counts are.
-    counts: BTreeMap<BranchId, (BranchCounts, HashMap<(u16, u8), usize>)>,
+    counts: BTreeMap<BranchId, (BranchCounts, WarpPlaces)>,
 }
 
+/// The index in [`BranchCounts::warps`] of each core's warps.
+type WarpPlaces = HashMap<(u16, u8), usize>;
+
 impl BranchCounter {
-    /// Has counted nothing.
+    /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own
+    /// branches, which are not counted.
     pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
         let sites = kernel.entry().branches().collect();
         BranchCounter { sites, start: 0, counts: BTreeMap::new() }
     }
 
-    /// What was counted of `kernel`.
-    pub(crate) fn into_profile(self, kernel: &Kernel) -> BranchProfile {
+    /// What was counted in a launch of `kernel`.
+    pub(crate) fn profile(self, kernel: &Kernel) -> BranchProfile {
         BranchProfile {
             version: BranchProfile::VERSION,
             function: kernel.name().to_owned(),

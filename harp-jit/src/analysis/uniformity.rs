@@ -34,15 +34,7 @@ pub(crate) struct Uniformity {
     flow: Flow,
     values: SecondaryMap<Value, Option<Cause>>,
     branches: SecondaryMap<Block, Option<Cause>>,
-    calls: Vec<DivergentCall>,
-}
-
-/// An indirect call on whose target lanes may disagree.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DivergentCall {
-    pub(crate) inst: Inst,
-    pub(crate) block: Block,
-    pub(crate) cause: Cause,
+    calls: Vec<Inst>,
 }
 
 /// What is known about the parameters of a function.
@@ -75,7 +67,7 @@ impl Uniformity {
     }
 
     /// The indirect calls on whose targets lanes may disagree.
-    pub(crate) fn divergent_calls(&self) -> &[DivergentCall] {
+    pub(crate) fn divergent_calls(&self) -> &[Inst] {
         &self.calls
     }
 
@@ -99,11 +91,6 @@ impl Uniformity {
     /// The chain of causes from the end of `block` to a source of divergence, for messages.
     pub(crate) fn explain_branch(&self, func: &Function, block: Block) -> String {
         format!("{block}{}", self.explain_cause(func, self.branches[block]))
-    }
-
-    /// The chain of causes of an indirect call, for messages.
-    pub(crate) fn explain_call(&self, func: &Function, call: &DivergentCall) -> String {
-        format!("{}{}", call.inst, self.explain_cause(func, Some(call.cause)))
     }
 
     fn explain_cause(&self, func: &Function, mut next: Option<Cause>) -> String {
@@ -280,7 +267,7 @@ impl Solver<'_> {
         Some(Cause::Iteration { value, branch })
     }
 
-    fn divergent_calls(&self) -> Vec<DivergentCall> {
+    fn divergent_calls(&self) -> Vec<Inst> {
         let mut calls = Vec::new();
         for block in self.flow.blocks() {
             for inst in self.func.layout.block_insts(block) {
@@ -288,8 +275,8 @@ impl Solver<'_> {
                     continue;
                 };
                 let target = self.func.dfg.inst_args(inst)[0];
-                if let Some(cause) = self.use_cause(target, block) {
-                    calls.push(DivergentCall { inst, block, cause });
+                if self.use_cause(target, block).is_some() {
+                    calls.push(inst);
                 }
             }
         }

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::files::{Input, Output};
 use crate::harpbench::{BestError, HarpbenchError};
+use crate::profile::ProfileTextError;
 use crate::program::ProgramError;
 
 /// The exit code of wrong inputs.
@@ -51,6 +52,8 @@ pub(super) enum CliError {
     Harpbench(#[from] HarpbenchError),
     #[error("{file} does not hold what `harp bench best` found")]
     Best { file: Input, source: BestError },
+    #[error("{file} holds no profile")]
+    Profile { file: Input, source: Box<ProfileTextError> },
     #[error("cannot start threads")]
     Threads { source: rayon::ThreadPoolBuildError },
     #[error("cannot write the table")]

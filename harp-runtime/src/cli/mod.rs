@@ -14,6 +14,7 @@ mod compile;
 mod disasm;
 mod emu;
 mod error;
+mod explain;
 mod files;
 mod filetest;
 mod ld;
@@ -57,6 +58,7 @@ enum Command {
     Ld(ld::Ld),
     Disasm(disasm::Disasm),
     Compile(compile::Compile),
+    Explain(explain::Explain),
     #[command(name = "filetest")]
     FileTest(filetest::FileTest),
     Emu(emu::Emu),
@@ -110,6 +112,7 @@ impl Command {
             Command::Ld(ld) => ld.run(),
             Command::Disasm(disasm) => disasm.run(),
             Command::Compile(compile) => compile.run(),
+            Command::Explain(explain) => explain.run(),
             Command::FileTest(filetest) => filetest.run(),
             Command::Emu(emu) => emu.run(),
             Command::Bench(bench) => bench.run(),

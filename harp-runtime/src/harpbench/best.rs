@@ -16,6 +16,7 @@ use harp_jit::{Assignment, BranchId, CompileOptions, DivergenceStrategy, Techniq
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::measure::options;
 use super::{Bench, HarpbenchError};
 
 /// Up to so many possibilities all are tried.
@@ -116,7 +117,7 @@ impl Best {
 }
 
 fn plain() -> CompileOptions {
-    CompileOptions { divergence: DivergenceStrategy::SplitJoin, ..CompileOptions::default() }
+    options(DivergenceStrategy::SplitJoin)
 }
 
 /// A region, by its first branch.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use harp_isa::ArchId;
 use harp_jit::{Assignment, CompileOptions, DivergenceStrategy, Execution, OptLevel, Technique};
 
+use super::measure::options;
 use super::summary::{geometric_mean, ratio};
 use super::{Bench, HarpbenchError, Input, Program, Row, Scale, Strategy};
 
@@ -77,10 +78,7 @@ pub fn structure_figure(
     let mut groups = Vec::new();
     for program in programs {
         let bench = Bench::new(program, Input::Random, scale, lane)?;
-        let simt = CompileOptions {
-            divergence: DivergenceStrategy::SplitJoin,
-            ..CompileOptions::default()
-        };
+        let simt = options(DivergenceStrategy::SplitJoin);
         let plain = CompileOptions { execution: Execution::SingleLane, ..simt.clone() };
         let regions = bench.explain(&simt)?.regions;
         let branches = regions.iter().flat_map(|region| &region.branches);
@@ -118,14 +116,11 @@ pub fn branch_figure(
     let mut sums = [(0, 0); 3];
     for program in programs {
         let bench = Bench::new(program, Input::Random, Scale::Small, arch)?;
-        let options = CompileOptions {
-            divergence: DivergenceStrategy::Predicate,
-            ..CompileOptions::default()
-        };
-        let report = bench.explain(&options)?;
+        let predicate = options(DivergenceStrategy::Predicate);
+        let report = bench.explain(&predicate)?;
         let convertible = report.regions.iter().filter(|region| region.costs.is_some());
         let convertible: usize = convertible.map(|region| region.branches.len()).sum();
-        let stats = bench.compile(&options)?.stats();
+        let stats = bench.compile(&predicate)?.stats();
         let divergent = stats.predicated_divergent_branches;
         let shares = [
             (stats.predicated_branches, report.branches.len()),

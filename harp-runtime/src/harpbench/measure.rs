@@ -73,14 +73,13 @@ impl Strategy {
         profile: impl FnOnce() -> Result<Arc<BranchProfile>, E>,
         assignment: impl FnOnce() -> Result<Arc<Assignment>, E>,
     ) -> Result<CompileOptions, E> {
-        let mut options = CompileOptions::default();
-        options.divergence = match self {
+        let mut options = options(match self {
             Strategy::SplitJoin | Strategy::Best => DivergenceStrategy::SplitJoin,
             Strategy::Predicate => DivergenceStrategy::Predicate,
             Strategy::Static => DivergenceStrategy::Static,
             Strategy::Profile => DivergenceStrategy::Profile(ProfileParams::default()),
             Strategy::Adaptive | Strategy::AdaptiveProfile => DivergenceStrategy::Adaptive,
-        };
+        });
         match self {
             Strategy::Profile | Strategy::AdaptiveProfile => options.profile = Some(profile()?),
             Strategy::Best => options.assignment = Some(assignment()?),
@@ -90,13 +89,14 @@ impl Strategy {
     }
 }
 
+/// Options for measurements. What is measured is not proved: the tests prove the same kernels.
+pub(super) fn options(divergence: DivergenceStrategy) -> CompileOptions {
+    CompileOptions { divergence, verify: false, ..CompileOptions::default() }
+}
+
 /// Options for [`DivergenceStrategy::Adaptive`] with this profile.
 pub fn adaptive(profile: Arc<BranchProfile>) -> CompileOptions {
-    CompileOptions {
-        divergence: DivergenceStrategy::Adaptive,
-        profile: Some(profile),
-        ..CompileOptions::default()
-    }
+    CompileOptions { profile: Some(profile), ..options(DivergenceStrategy::Adaptive) }
 }
 
 /// A program with an input, for one machine.
@@ -223,7 +223,7 @@ impl Bench {
         Ok(Run {
             correct: outcome.result == self.expected,
             outcome,
-            profile: branches.into_profile(&kernel),
+            profile: branches.profile(&kernel),
             splits_and_joins,
         })
     }
@@ -234,10 +234,7 @@ impl Bench {
     ///
     /// As [`run`](Self::run).
     pub fn profile(&self) -> Result<Arc<BranchProfile>, HarpbenchError> {
-        let options = CompileOptions {
-            divergence: DivergenceStrategy::SplitJoin,
-            ..CompileOptions::default()
-        };
+        let options = options(DivergenceStrategy::SplitJoin);
         Ok(Arc::new(self.run(&options)?.profile))
     }
 

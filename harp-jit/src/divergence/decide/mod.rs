@@ -28,7 +28,7 @@ use cost::{Model, Priced};
 use def_use::{Unanimity, classify};
 use regions::{Candidate, candidates};
 pub use report::{
-    BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport, Technique,
+    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport, Technique,
 };
 pub use strategy::{DivergenceStrategy, ProfileParams};
 
@@ -134,6 +134,12 @@ pub(crate) fn report(
     DivergenceReport {
         function: facts.name.to_owned(),
         fingerprint: facts.branches.fingerprint(),
+        blocks: (uniformity.flow().blocks())
+            .map(|block| BlockReport {
+                name: block.to_string(),
+                successors: func.block_successors(block).map(|to| to.to_string()).collect(),
+            })
+            .collect(),
         branches,
         regions: regions.iter().map(region).collect(),
     }

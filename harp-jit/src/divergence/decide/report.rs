@@ -15,10 +15,22 @@ pub struct DivergenceReport {
     pub function: String,
     /// [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) of what would be compiled.
     pub fingerprint: u64,
+    /// The blocks of its control-flow graph, in reverse post-order.
+    pub blocks: Vec<BlockReport>,
     /// Its branches, in reverse post-order.
     pub branches: Vec<BranchReport>,
     /// The regions in which divergence is managed.
     pub regions: Vec<RegionReport>,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockReport {
+    /// Its name, as in the legal CLIF.
+    pub name: String,
+    /// Where it leads; of a branch first where it leads if the condition is true.
+    pub successors: Vec<String>,
 }
 
 /// One branch.

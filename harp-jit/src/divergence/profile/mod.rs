@@ -114,24 +114,24 @@ impl BranchProfile {
     /// The version of the format.
     pub const VERSION: u32 = 1;
 
-    /// Adds the counts of another run of the same function.
+    /// Adds what was counted in another run of the same code.
     ///
     /// # Errors
     ///
-    /// If it is of another one, or of another version of the format; nothing has changed then.
+    /// If it is of another version or function, or of other code for it. Nothing is added then.
     pub fn merge(&mut self, other: &BranchProfile) -> Result<(), ProfileError> {
         check_version(other.version)?;
-        if self.function != other.function {
+        if other.function != self.function {
             let (given, expected) = (other.function.clone(), self.function.clone());
             return Err(ProfileError::Function { given, expected });
         }
-        if self.fingerprint != other.fingerprint {
-            let (given, expected) = (other.fingerprint, self.fingerprint);
-            return Err(ProfileError::Stale { function: self.function.clone(), given, expected });
+        if other.fingerprint != self.fingerprint {
+            let (function, given) = (self.function.clone(), other.fingerprint);
+            return Err(ProfileError::Stale { function, given, expected: self.fingerprint });
         }
         for counts in &other.branches {
-            match self.branches.iter_mut().find(|mine| mine.id == counts.id) {
-                Some(mine) => mine.merge(counts),
+            match self.branches.iter_mut().find(|known| known.id == counts.id) {
+                Some(known) => known.add(counts),
                 None => self.branches.push(counts.clone()),
             }
         }
@@ -166,16 +166,22 @@ impl BranchProfile {
 }
 
 impl BranchCounts {
-    fn merge(&mut self, other: &BranchCounts) {
-        add(&mut self.executed, other.executed);
-        add(&mut self.unanimous_true, other.unanimous_true);
-        add(&mut self.unanimous_false, other.unanimous_false);
-        add(&mut self.divergent, other.divergent);
-        for warp in &other.warps {
-            let is_it = |mine: &&mut WarpCounts| (mine.core, mine.warp) == (warp.core, warp.warp);
-            match self.warps.iter_mut().find(is_it) {
-                Some(mine) => mine.merge(warp),
-                None => self.warps.push(warp.clone()),
+    fn add(&mut self, other: &BranchCounts) {
+        self.executed += other.executed;
+        self.unanimous_true += other.unanimous_true;
+        self.unanimous_false += other.unanimous_false;
+        self.divergent += other.divergent;
+        for counts in &other.warps {
+            let same =
+                |warp: &&mut WarpCounts| (warp.core, warp.warp) == (counts.core, counts.warp);
+            let Some(warp) = self.warps.iter_mut().find(same) else {
+                self.warps.push(counts.clone());
+                continue;
+            };
+            let pairs = [(&mut warp.executed, &counts.executed), (&mut warp.taken, &counts.taken)];
+            for (sums, added) in pairs {
+                sums.resize(sums.len().max(added.len()), 0);
+                sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
             }
         }
     }
@@ -197,21 +203,6 @@ impl BranchCounts {
             None
         }
     }
-}
-
-impl WarpCounts {
-    fn merge(&mut self, other: &WarpCounts) {
-        let pairs = [(&mut self.executed, &other.executed), (&mut self.taken, &other.taken)];
-        for (mine, other) in pairs {
-            mine.resize(mine.len().max(other.len()), 0);
-            mine.iter_mut().zip(other).for_each(|(mine, &other)| add(mine, other));
-        }
-    }
-}
-
-/// Counts stay where they cannot grow.
-fn add(count: &mut u64, more: u64) {
-    *count = count.saturating_add(more);
 }
 
 fn check_version(given: u32) -> Result<(), ProfileError> {
