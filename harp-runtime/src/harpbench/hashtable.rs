@@ -10,8 +10,8 @@ use harp_jit::ir::condcodes::IntCC;
 use harp_jit::ir::{Block, InstBuilder, Value};
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
-use super::{Input, Scale, Work, word};
 use super::data::Generator;
+use super::{Input, Scale, Work, word};
 
 /// Slots of a table, a power of two.
 const SLOTS: usize = 16;

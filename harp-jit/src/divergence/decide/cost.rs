@@ -16,6 +16,7 @@ use super::report::OddsReport;
 use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity};
 use crate::divergence::predicate::{self, Trial};
+use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
 use crate::vcode::{MInst, VCode};
 
@@ -209,11 +210,40 @@ impl<'a> Model<'a> {
         if let Some(code) = code {
             return code.iter().map(|inst| length(inst, layout)).sum();
         }
-        // It has several ends until it is rewritten.
+        // It has several ends until it is rewritten; afterwards lanes take what all ways say.
         let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
         let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
         let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
-        blocks + PREDICATED_BRANCH * branches as f64
+        let all = std::iter::once(&candidate.head).chain(&candidate.blocks);
+        let ways: f64 =
+            all.map(|&block| self.ways_out(candidate, block).map(|_| 1.0).sum::<f64>()).sum();
+        blocks + PREDICATED_BRANCH * branches as f64 + ways * self.round_values(candidate)
+    }
+
+    /// How many values each way out of a region sets if that is the end of a loop's round: whether the
+    /// lane goes on, by which exit it left if there are several, and what the loop carries. All are
+    /// moves of a predicated region; of branches a warp executes those of the ways that it takes.
+    fn round_values(&self, region: &Candidate) -> f64 {
+        let Prepared { facts, regions, .. } = self.facts.prepared;
+        let levels = facts.flow().levels();
+        let level = levels.level(regions.get(region.id).level);
+        let Some(around) = level.around.filter(|_| region.end.is_none()) else { return 0.0 };
+        let exits = usize::from(levels.exits(around).len() > 1);
+        let header = levels.first_block(level.nodes[0]);
+        (1 + exits + self.func().dfg.block_params(header).len()) as f64
+    }
+
+    /// The ways from `block` out of a region: how often each is taken, for each time that the block is
+    /// executed.
+    fn ways_out(&self, region: &Candidate, block: Block) -> impl Iterator<Item = f64> {
+        let dfg = &self.func().dfg;
+        let targets = self.func().layout.last_inst(block).map_or(&[] as &[_], |inst| {
+            dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
+        });
+        let odds = self.odds(block);
+        let parts = [odds.all_true + odds.divergent, odds.all_false + odds.divergent];
+        let ways = targets.iter().map(|call| call.block(&dfg.value_lists)).zip(parts);
+        ways.filter(|(target, _)| !region.blocks.contains(target)).map(|(_, part)| part)
     }
 
     fn branches_cost(
@@ -230,9 +260,14 @@ impl<'a> Model<'a> {
         let mut heads = EntitySet::new();
         heads.extend(children.iter().map(|&child| inner[child].candidate.head));
         let own = candidate.blocks.iter().filter(|&&block| outermost[block].is_none());
+        let values = self.round_values(candidate);
+        // What it takes to end a block, and to set values on the ways out.
+        let ending = |block: Block| {
+            self.ending(block) + values * self.ways_out(candidate, block).sum::<f64>()
+        };
         let blocks: f64 = own
             .map(|&block| {
-                let ending = if heads.contains(block) { 0.0 } else { self.ending(block) };
+                let ending = if heads.contains(block) { 0.0 } else { ending(block) };
                 let guard = if candidate.nested { 0.0 } else { LINEAR_GUARD };
                 weights[block] * (self.lengths[block] + ending) + guard
             })
@@ -241,7 +276,7 @@ impl<'a> Model<'a> {
             let Priced { candidate, costs } = &inner[child];
             weights[candidate.head] * costs.branches.min(costs.predicated)
         });
-        self.ending(candidate.head) + blocks + regions.sum::<f64>()
+        ending(candidate.head) + blocks + regions.sum::<f64>()
     }
 }
 
@@ -254,8 +289,9 @@ impl Odds {
 
 /// How often warps decide in which way, if nobody counted.
 ///
-/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone; other
-/// conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
+/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone. Positions of
+/// consecutive lanes are consecutive, so to compare them with any other value that all lanes have parts at
+/// most one warp of a group, too. Other conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
 /// to be independent of each other half of the time, and equal the other half.
 fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
     let is_true = chance(func, condition);
@@ -269,6 +305,9 @@ fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Od
     }
     if is_bound_check(func, condition) {
         return Odds { all_true: 0.9, all_false: 0.05, divergent: 0.05 };
+    }
+    if let Some(odds) = compared_position(func, condition) {
+        return odds;
     }
     if depends_on_lane(func, condition) {
         return odds(0.9);
@@ -304,8 +343,48 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
     is_position(func, position) && !depends_on_lane(func, bound)
 }
 
+/// The odds if a condition compares a work-item's position, moved by what all lanes have, with what all
+/// lanes have.
+fn compared_position(func: &Function, condition: Value) -> Option<Odds> {
+    let (_, inst) = comparison(func, condition)?;
+    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let compares =
+        |position, bound| is_moved_position(func, position) && !depends_on_lane(func, bound);
+    if !compares(x, y) && !compares(y, x) {
+        return None;
+    }
+    let [all_true, all_false] = match cond {
+        IntCC::Equal => [0.0, 0.9],
+        IntCC::NotEqual => [0.9, 0.0],
+        _ => [0.45, 0.45],
+    };
+    Some(Odds { all_true, all_false, divergent: 0.1 })
+}
+
+fn is_moved_position(func: &Function, value: Value) -> bool {
+    let value = func.dfg.resolve_aliases(value);
+    let Some(inst) = func.dfg.value_def(value).inst() else { return false };
+    if let Some(intrinsic) = Intrinsic::of_call(func, inst) {
+        return matches!(
+            intrinsic,
+            Intrinsic::GlobalId(_) | Intrinsic::LocalId(_) | Intrinsic::LocalIndex
+        );
+    }
+    match func.dfg.insts[inst] {
+        InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } => {
+            is_moved_position(func, x) && !depends_on_lane(func, y)
+                || is_moved_position(func, y) && !depends_on_lane(func, x)
+        }
+        InstructionData::Binary { opcode: Opcode::Isub, args: [x, y] } => {
+            is_moved_position(func, x) && !depends_on_lane(func, y)
+        }
+        _ => false,
+    }
+}
+
 fn is_position(func: &Function, value: Value) -> bool {
-    use crate::intrinsic::Intrinsic;
     let value = func.dfg.resolve_aliases(value);
     let inst: Option<Inst> = func.dfg.value_def(value).inst();
     let intrinsic = inst.and_then(|inst| Intrinsic::of_call(func, inst));

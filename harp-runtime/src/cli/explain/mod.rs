@@ -116,8 +116,9 @@ impl Explain {
         let profile = match &self.profile {
             Some(file) => {
                 let text = file.read_text()?;
-                let profile = profile_from_json(&text).map_err(|source| {
-                    CliError::Profile { file: file.clone(), source: Box::new(source) }
+                let profile = profile_from_json(&text).map_err(|source| CliError::Profile {
+                    file: file.clone(),
+                    source: Box::new(source),
                 })?;
                 Some(Arc::new(profile))
             }
@@ -160,9 +161,9 @@ fn branch_json(function: &str, branch: &BranchReport) -> Value {
 
 fn region_json(function: &str, number: usize, region: &RegionReport) -> Value {
     let otherwise = if region.nested { "split-join" } else { "linear" };
-    let costs = region.costs.map(|costs| {
-        json!({ otherwise: costs.branches, "predicate": costs.predicated })
-    });
+    let costs = region
+        .costs
+        .map(|costs| json!({ otherwise: costs.branches, "predicate": costs.predicated }));
     json!({
         "function": function,
         "region": number,
