@@ -162,7 +162,7 @@ impl Found {
         let mut search = Search { bench, regions, costs: HashMap::new() };
         let mut best = match search.possibilities() {
             Some(choices) => search.cheapest(choices)?,
-            None => search.from_starts()?,
+            None => search.descend()?,
         };
         best = search.improve(best, &[Technique::Linear, Technique::Predicate])?;
         let techniques =
@@ -233,7 +233,7 @@ impl Search<'_> {
     }
 
     /// The best that comes of nothing predicated, and of everything.
-    fn from_starts(&mut self) -> Result<Choice, HarpbenchError> {
+    fn descend(&mut self) -> Result<Choice, HarpbenchError> {
         let predicable = self.regions.iter().filter(|region| region.predicable);
         let all = predicable.map(|region| (region.branch, Technique::Predicate)).collect();
         let mut ends = Vec::new();

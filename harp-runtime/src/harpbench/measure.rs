@@ -10,7 +10,7 @@ use harp_jit::{
 };
 use serde::Serialize;
 
-use super::{HarpbenchError, Input, Outcome, Program, Scale, Work};
+use super::{Best, Found, HarpbenchError, Input, Outcome, Program, Scale, Work};
 use crate::profile::{BranchCounter, LaunchObserver};
 use crate::{Device, DeviceConfig};
 
@@ -95,7 +95,7 @@ pub(super) fn options(divergence: DivergenceStrategy) -> CompileOptions {
 }
 
 /// Options for [`DivergenceStrategy::Adaptive`] with this profile.
-pub fn adaptive(profile: Arc<BranchProfile>) -> CompileOptions {
+fn adaptive(profile: Arc<BranchProfile>) -> CompileOptions {
     CompileOptions { profile: Some(profile), ..options(DivergenceStrategy::Adaptive) }
 }
 
@@ -254,6 +254,46 @@ impl Bench {
             divergent_executions: counts().map(|counts| counts.divergent).sum(),
             correct: run.correct,
         }
+    }
+
+    /// The program under some strategies, and the profile of its input. What `best` does not know is
+    /// searched for.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn rows(
+        &self,
+        strategies: &[Strategy],
+        best: &Best,
+    ) -> Result<(Vec<Row>, Arc<BranchProfile>), HarpbenchError> {
+        let profile = self.profile()?;
+        let mut rows = Vec::new();
+        for &strategy in strategies {
+            let assignment = || -> Result<_, HarpbenchError> {
+                Ok(match best.of(self)? {
+                    Some(found) => found.assignment(),
+                    None => Found::search(self)?.assignment(),
+                })
+            };
+            let options = strategy.options(|| Ok(Arc::clone(&profile)), assignment)?;
+            rows.push(self.row(strategy, &self.run(&options)?));
+        }
+        Ok((rows, profile))
+    }
+
+    /// The program under [`Strategy::AdaptiveProfile`] with the profile of another input.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn crossed(
+        &self,
+        trained_on: Input,
+        profile: Arc<BranchProfile>,
+    ) -> Result<Row, HarpbenchError> {
+        let row = self.row(Strategy::AdaptiveProfile, &self.run(&adaptive(profile))?);
+        Ok(Row { trained_on: Some(trained_on.name()), ..row })
     }
 
     fn device(&self) -> Result<Device, HarpbenchError> {

@@ -19,7 +19,7 @@ use array::{Array, int};
 pub use best::{Best, BestError, Chosen, Found};
 pub use data::{Generator, index_type};
 pub use figures::{Figure, FigureKind, branch_figure, run_figures, structure_figure};
-pub use measure::{Bench, Row, Run, Strategy, adaptive};
+pub use measure::{Bench, Row, Run, Strategy};
 pub use summary::{Ratio, Summary};
 
 pub mod array;

@@ -1,9 +1,8 @@
 //! `harp bench`: the programs of harpbench under every way to manage divergence.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use harp_isa::ArchId;
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 use super::error::CliError;
 use super::files::{Input as InputFile, Output};
 use crate::harpbench::{
-    self, Bench as Case, Best, Figure, Found, GUPTA, HarpbenchError, Input, PROGRAMS, Program, Row,
+    Bench as Case, Best, Figure, Found, GUPTA, HarpbenchError, Input, PROGRAMS, Program, Row,
     Scale, Strategy, Summary, branch_figure, run_figures, structure_figure,
 };
 
@@ -276,58 +275,25 @@ impl Harpbench {
             None => Best::default(),
         };
         let cases = self.cases.all()?;
-        let profiles = Mutex::new(BTreeMap::new());
-        let rows = self.cases.each(&cases, title, |case| {
-            let (rows, profile) = self.rows_of(case, &best)?;
-            let key = (case.program.name, case.input.name());
-            profiles.lock().unwrap_or_else(|error| error.into_inner()).insert(key, profile);
-            Ok(rows)
-        })?;
+        let strategies = self.strategies();
+        let all = self.cases.each(&cases, title, |case| case.rows(&strategies, &best))?;
+        let (rows, profiles): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let mut rows: Vec<Row> = rows.into_iter().flatten().collect();
         if self.cross {
-            let profiles = profiles.into_inner().unwrap_or_else(|error| error.into_inner());
-            let crossed =
-                self.cases.each(&cases, title, |case| harpbench_cross(case, &profiles))?;
+            let crossed = self.cases.each(&cases, title, |case| {
+                let profiles = cases.iter().zip(&profiles);
+                let others = profiles.filter(|(other, _)| {
+                    other.program.name == case.program.name && other.input != case.input
+                });
+                let row = |(other, profile): (&Case, &Arc<BranchProfile>)| {
+                    case.crossed(other.input, Arc::clone(profile))
+                };
+                others.map(row).collect::<Result<Vec<_>, _>>()
+            })?;
             rows.extend(crossed.into_iter().flatten());
         }
         Ok(rows)
     }
-
-    /// A case under every strategy, and its profile.
-    fn rows_of(
-        &self,
-        case: &Case,
-        best: &Best,
-    ) -> Result<(Vec<Row>, Arc<BranchProfile>), HarpbenchError> {
-        let profile = case.profile()?;
-        let mut rows = Vec::new();
-        for strategy in self.strategies() {
-            let assignment = || -> Result<_, HarpbenchError> {
-                Ok(match best.of(case)? {
-                    Some(found) => found.assignment(),
-                    None => Found::search(case)?.assignment(),
-                })
-            };
-            let options = strategy.options(|| Ok(Arc::clone(&profile)), assignment)?;
-            rows.push(case.row(strategy, &case.run(&options)?));
-        }
-        Ok((rows, profile))
-    }
-}
-
-/// A case with the profiles of the program's other inputs.
-fn harpbench_cross(
-    case: &Case,
-    profiles: &BTreeMap<(&'static str, &'static str), Arc<BranchProfile>>,
-) -> Result<Vec<Row>, HarpbenchError> {
-    let (program, input) = (case.program.name, case.input.name());
-    let others = profiles.iter().filter(|((of, on), _)| *of == program && *on != input);
-    let row = |(&(_, trained_on), profile): (&(&str, &'static str), &Arc<BranchProfile>)| {
-        let options = harpbench::adaptive(Arc::clone(profile));
-        let row = case.row(Strategy::AdaptiveProfile, &case.run(&options)?);
-        Ok(Row { trained_on: Some(trained_on), ..row })
-    };
-    others.map(row).collect()
 }
 
 /// Writes a plot of each figure.
