@@ -10,7 +10,7 @@ use harp_isa::ArchId;
 
 use crate::analysis::Params;
 use crate::builder::{KernelSource, word_int};
-use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
+use crate::divergence::decide::{self, Assignment, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
@@ -71,6 +71,8 @@ pub struct CompileOptions {
     /// What the branches did in a run of the same kernel or function, compiled with the same options
     /// but for the strategy. It is checked under every strategy.
     pub profile: Option<Arc<BranchProfile>>,
+    /// Techniques for branches that the strategy does not decide about.
+    pub assignment: Option<Arc<Assignment>>,
     /// How many lanes run the code together.
     pub execution: Execution,
     /// The size of the stacks, lane control block included, of kernels that call functions, and of
@@ -89,6 +91,7 @@ impl Default for CompileOptions {
             opt_level: OptLevel::default(),
             divergence: DivergenceStrategy::default(),
             profile: None,
+            assignment: None,
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
@@ -415,7 +418,8 @@ fn facts<'a>(
     let Unit { name, arch, options, .. } = unit;
     let profile = options.profile.as_deref();
     profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
-    Ok(decide::Facts { name, arch, prepared, branches, profile })
+    let assignment = options.assignment.as_deref();
+    Ok(decide::Facts { name, arch, prepared, branches, profile, assignment })
 }
 
 fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {

@@ -95,8 +95,8 @@ pub use compile::{
     explain_function,
 };
 pub use divergence::decide::{
-    BranchReport, DivergenceReport, DivergenceStrategy, OddsReport, ProfileParams, RegionReport,
-    Technique,
+    Assignment, BlockReport, BranchReport, CostReport, DivergenceReport, DivergenceStrategy,
+    OddsReport, ProfileParams, RegionReport, Technique,
 };
 pub use divergence::profile::{
     BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,

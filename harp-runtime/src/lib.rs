@@ -98,6 +98,8 @@ pub mod cli;
 mod device;
 #[cfg(feature = "text")]
 pub mod filetest;
+#[cfg(feature = "harpbench")]
+pub mod harpbench;
 mod heap;
 mod image;
 mod kernel;

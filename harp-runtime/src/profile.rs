@@ -46,6 +46,12 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
     Ok(serde_json::from_str(text)?)
 }
 
+/// Who looks on at a launch.
+pub(crate) trait LaunchObserver: Observer {
+    /// The kernel lies at `start`; the machine is about to run.
+    fn set_start(&mut self, start: u64);
+}
+
 /// Counts the branches of a kernel as they are executed.
 pub(crate) struct BranchCounter {
     /// By offset in the kernel.
@@ -76,9 +82,10 @@ impl BranchCounter {
             branches: self.counts.into_values().map(|(counts, _)| counts).collect(),
         }
     }
+}
 
-    /// Sets the address of the kernel.
-    pub(crate) fn set_start(&mut self, start: u64) {
+impl LaunchObserver for BranchCounter {
+    fn set_start(&mut self, start: u64) {
         self.start = start;
     }
 }

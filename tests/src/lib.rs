@@ -4,12 +4,13 @@ pub mod base_forms;
 pub mod functions;
 pub mod fuzzing;
 pub mod generate;
-pub mod harpbench;
 pub mod kernels;
 pub mod mutate;
 pub mod oracle;
 pub mod quality;
 pub mod workloads;
+
+pub use harp_runtime::harpbench;
 
 /// The README's examples, compiled and run.
 #[cfg(doctest)]

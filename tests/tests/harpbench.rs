@@ -1,10 +1,14 @@
 //! harpbench's programs on several machines, against the host.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
+use std::sync::Arc;
+
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
-use harp_tests::harpbench::{GUPTA, Input, Outcome, PROGRAMS, Program, Scale};
+use harp_tests::harpbench::{
+    Bench, Best, GUPTA, Input, Outcome, PROGRAMS, Program, Scale, Strategy, Summary,
+};
 
 /// Every strategy that needs no profile.
 const STRATEGIES: [DivergenceStrategy; 4] = [
@@ -20,7 +24,7 @@ fn check(program: &Program, input: Input, arch: ArchId, options: &CompileOptions
     let config = DeviceConfig { fuel: Some(1 << 26), ..DeviceConfig::new(arch) };
     let mut device = Device::new(config).unwrap();
     let work = (program.work)(input, Scale::Small, arch);
-    let outcome = (program.run)(&mut device, &kernel, &work).unwrap();
+    let outcome = program.run(&mut device, &kernel, &work).unwrap();
     let (expected, name) = ((program.on_host)(&work), program.name);
     let wrong = outcome.result.iter().zip(&expected).position(|(a, b)| a != b);
     assert_eq!(wrong, None, "{name}, {input:?}, {arch}, {options:?}");
@@ -58,6 +62,39 @@ fn programs_are_right_on_other_machines() {
             check(program, Input::Worst, arch, &options);
         }
     }
+}
+
+/// How much the adaptive strategy may cost: with a profile of the same input, compared with the best
+/// assignment of techniques that was found; with those of other inputs, in the mean; without one, in the mean,
+/// compared with the better of the pure strategies.
+#[test]
+fn the_adaptive_strategy_keeps_its_bounds() {
+    let best = Best::parse(include_str!("../../docs/harpbench/best-small.jsonl")).unwrap();
+    let mut rows = Vec::new();
+    for program in &PROGRAMS {
+        let cases =
+            Input::ALL.map(|input| Bench::new(program, input, Scale::Small, GUPTA).unwrap());
+        let mut profiles = Vec::new();
+        for case in &cases {
+            let (of_case, profile) = case.rows(&Strategy::ALL, &best).unwrap();
+            rows.extend(of_case);
+            profiles.push((case.input, profile));
+        }
+        for case in &cases {
+            let others = profiles.iter().filter(|(input, _)| *input != case.input);
+            rows.extend(
+                others.map(|(input, profile)| case.crossed(*input, Arc::clone(profile)).unwrap()),
+            );
+        }
+    }
+    assert_eq!(rows.len(), PROGRAMS.len() * Input::ALL.len() * (Strategy::ALL.len() + 3));
+    assert!(rows.iter().all(|row| row.correct));
+    let summary = Summary::new(&rows);
+    println!("{summary}");
+    assert!(summary.profile_worst.unwrap().ratio <= 1.05);
+    assert!(summary.cross_mean.unwrap() <= 1.1);
+    let pure = summary.means[&Strategy::Predicate].min(1.0);
+    assert!(summary.means[&Strategy::Adaptive] <= pure);
 }
 
 #[test]

@@ -111,9 +111,8 @@ impl<'a> Conditions<'a> {
             impossible: Vec::new(),
         };
         let impossible = (0..ways.len()).map(|way| {
-            conditions.each(|condition, truth| {
-                ways[way].settled(condition.on(way, truth)) == Some(false)
-            })
+            conditions
+                .each(|condition, truth| ways[way].settled(condition.on(way, truth)) == Some(false))
         });
         conditions.impossible = impossible.collect();
         conditions
@@ -134,9 +133,8 @@ impl<'a> Conditions<'a> {
         if let Some(known) = self.antecedents.borrow().get(&(way, literal)) {
             return known.clone();
         }
-        let found = self.each(|condition, truth| {
-            self.ways[way].implies(condition.on(way, truth), literal)
-        });
+        let found =
+            self.each(|condition, truth| self.ways[way].implies(condition.on(way, truth), literal));
         self.antecedents.borrow_mut().insert((way, literal), found.clone());
         found
     }

@@ -48,9 +48,8 @@ pub(super) fn meet(ways: &[&State], place: Place<'_>, origin: Origin) -> State {
         let common = common(ways, value, &conditions);
         let among = |pick: fn(&Fact) -> &Where| {
             let ways = value.parts.iter().zip(ways).enumerate();
-            let known = ways.map(|(index, (&part, way))| {
-                conditions.covered(index, pick(&way.fact(part)))
-            });
+            let known =
+                ways.map(|(index, (&part, way))| conditions.covered(index, pick(&way.fact(part))));
             conditions.literals(known.fold(Truths::everywhere(), Truths::and))
         };
         let agrees = |number: &u64| {

@@ -19,6 +19,13 @@ use crate::analysis::{Flow, Level, LevelId, Node, ROOT, Uniformity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RegionId(pub(super) usize);
 
+impl RegionId {
+    /// Its place among all regions.
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// One region, by the numbers of its level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {

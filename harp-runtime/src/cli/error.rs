@@ -13,6 +13,8 @@ use harp_jit::text::CallError;
 use thiserror::Error;
 
 use super::files::{Input, Output};
+use crate::harpbench::{BestError, HarpbenchError};
+use crate::profile::ProfileTextError;
 use crate::program::ProgramError;
 
 /// The exit code of wrong inputs.
@@ -46,6 +48,18 @@ pub(super) enum CliError {
     Program { source: ProgramError },
     #[error("{folder} holds no files `*.clif`")]
     NoFileTests { folder: Input },
+    #[error(transparent)]
+    Harpbench(#[from] HarpbenchError),
+    #[error("{file} does not hold what `harp bench best` found")]
+    Best { file: Input, source: BestError },
+    #[error("{file} holds no profile")]
+    Profile { file: Input, source: Box<ProfileTextError> },
+    #[error("cannot start threads")]
+    Threads { source: rayon::ThreadPoolBuildError },
+    #[error("cannot write the table")]
+    Csv { source: csv::Error },
+    #[error("cannot plot {figure}: {message}")]
+    Plot { figure: &'static str, message: String },
     /// What failed was told.
     #[error("file tests failed")]
     TestsFailed,

@@ -1,4 +1,4 @@
-//! The command `harp`: assembler, linker, disassembler, compiler, file tests and emulator for the shell.
+//! The command `harp`: assembler, linker, disassembler, compiler, file tests, benchmarks and emulator for the shell.
 //!
 //! [`main`] is the whole command and the only thing public, so that a binary is one line. The
 //! subcommands have a file each: their options as clap reads them, and a `run` that does the work
@@ -9,10 +9,12 @@
 //! `head`, ends the command without an error.
 
 mod asm;
+mod bench;
 mod compile;
 mod disasm;
 mod emu;
 mod error;
+mod explain;
 mod files;
 mod filetest;
 mod ld;
@@ -56,9 +58,11 @@ enum Command {
     Ld(ld::Ld),
     Disasm(disasm::Disasm),
     Compile(compile::Compile),
+    Explain(explain::Explain),
     #[command(name = "filetest")]
     FileTest(filetest::FileTest),
     Emu(emu::Emu),
+    Bench(bench::Bench),
     Completions(Completions),
 }
 
@@ -108,8 +112,10 @@ impl Command {
             Command::Ld(ld) => ld.run(),
             Command::Disasm(disasm) => disasm.run(),
             Command::Compile(compile) => compile.run(),
+            Command::Explain(explain) => explain.run(),
             Command::FileTest(filetest) => filetest.run(),
             Command::Emu(emu) => emu.run(),
+            Command::Bench(bench) => bench.run(),
             Command::Completions(Completions { shell }) => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Cli::command(), "harp", &mut script);

@@ -13,7 +13,7 @@ use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
-use crate::profile::BranchCounter;
+use crate::profile::{BranchCounter, LaunchObserver};
 use crate::report::Report;
 
 mod error;
@@ -101,15 +101,25 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        let origin_of =
-            |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        let parts = KernelParts::new(kernel, &origin_of);
         if !config.branch_profile {
-            return self.launch_parts(parts, config, args, None);
+            return self.launch_observed(kernel, config, args, None);
         }
         let mut counter = BranchCounter::new(kernel);
-        let report = self.launch_parts(parts, config, args, Some(&mut counter))?;
+        let report = self.launch_observed(kernel, config, args, Some(&mut counter))?;
         Ok(Report { branches: Some(counter.profile(kernel)), ..report })
+    }
+
+    /// [`launch`](Self::launch), under the eyes of `observer` if there is one.
+    pub(crate) fn launch_observed(
+        &mut self,
+        kernel: &Kernel,
+        config: LaunchConfig,
+        args: &[Arg<'_>],
+        observer: Option<&mut dyn LaunchObserver>,
+    ) -> Result<Report, LaunchError> {
+        let origin_of =
+            |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
+        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
     }
 
     /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
@@ -131,7 +141,7 @@ impl Device {
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg<'_>],
-        counter: Option<&mut BranchCounter>,
+        observer: Option<&mut dyn LaunchObserver>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
@@ -164,10 +174,10 @@ impl Device {
         let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
-        let run = match counter {
-            Some(counter) => {
-                counter.set_start(image.kernel().start);
-                machine.run_observed(counter)
+        let run = match observer {
+            Some(observer) => {
+                observer.set_start(image.kernel().start);
+                machine.run_observed(observer)
             }
             None => machine.run(),
         };

@@ -11,11 +11,12 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 use harp_isa::{ArchId, Layout, Opcode as Machine};
 
 use super::def_use::{comparison, depends_on_lane};
-use super::regions::{Candidate, Exit};
+use super::regions::Candidate;
 use super::report::OddsReport;
 use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity};
 use crate::divergence::predicate::{self, Trial};
+use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
 use crate::vcode::{MInst, VCode};
 
@@ -63,10 +64,7 @@ struct Jumps {
 }
 
 /// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
-const PREDICATED_BRANCH: f64 = 3.0;
-
-/// What it takes to note that a lane is not live.
-const NOT_LIVE: f64 = 2.0;
+const PREDICATED_BRANCH: f64 = 2.0;
 
 /// What a guard in front of a part of a linear region takes: where its lanes are bound for, a split, the
 /// branch and the joins.
@@ -129,28 +127,11 @@ impl<'a> Model<'a> {
                 divergent: part(counts.divergent),
             };
         }
-        let Some(InstructionData::Brif { arg, .. }) = inst.map(|inst| self.func().dfg.insts[inst])
-        else {
-            return Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 };
-        };
-        match self.leaving_side(block) {
-            Some(side) => loop_odds(side, divergent && self.facts.arch.lanes() > 1),
-            None => guess(self.func(), self.facts.arch, arg, divergent),
-        }
-    }
-
-    /// Which side of the branch at the end of `block`, 0 for true, leaves the loop around it; none if not
-    /// exactly one does.
-    fn leaving_side(&self, block: Block) -> Option<usize> {
-        let levels = self.flow().levels();
-        let (id, _) = levels.place(block)?;
-        let exits = levels.exits(levels.level(id).around?);
-        let sides: Vec<bool> =
-            self.func().block_successors(block).map(|to| exits.contains(&to)).collect();
-        match sides.as_slice() {
-            [true, false] => Some(0),
-            [false, true] => Some(1),
-            _ => None,
+        match inst.map(|inst| self.func().dfg.insts[inst]) {
+            Some(InstructionData::Brif { arg, .. }) => {
+                guess(self.func(), self.facts.arch, arg, divergent)
+            }
+            _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
         }
     }
 
@@ -229,32 +210,40 @@ impl<'a> Model<'a> {
         if let Some(code) = code {
             return code.iter().map(|inst| length(inst, layout)).sum();
         }
-        // It has several ends until it is rewritten.
+        // It has several ends until it is rewritten; afterwards lanes take what all ways say.
         let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
         let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
         let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
-        let exits: f64 = candidate.exits.iter().map(|&exit| self.leaving(exit)).sum();
-        blocks + exits + PREDICATED_BRANCH * branches as f64
+        let all = std::iter::once(&candidate.head).chain(&candidate.blocks);
+        let ways: f64 =
+            all.map(|&block| self.ways_out(candidate, block).map(|_| 1.0).sum::<f64>()).sum();
+        blocks + PREDICATED_BRANCH * branches as f64 + ways * self.round_values(candidate)
     }
 
-    /// What a lane does on its way out of a loop: it notes that it is not live any more, where it is bound
-    /// for, and what it passes.
-    fn leaving(&self, Exit { to, several, .. }: Exit) -> f64 {
-        let passed = self.func().dfg.block_params(to).len();
-        NOT_LIVE + f64::from(u8::from(several)) + passed as f64
+    /// How many values each way out of a region sets if that is the end of a loop's round: whether the
+    /// lane goes on, by which exit it left if there are several, and what the loop carries. All are
+    /// moves of a predicated region; of branches a warp executes those of the ways that it takes.
+    fn round_values(&self, region: &Candidate) -> f64 {
+        let Prepared { facts, regions, .. } = self.facts.prepared;
+        let levels = facts.flow().levels();
+        let level = levels.level(regions.get(region.id).level);
+        let Some(around) = level.around.filter(|_| region.end.is_none()) else { return 0.0 };
+        let exits = usize::from(levels.exits(around).len() > 1);
+        let header = levels.first_block(level.nodes[0]);
+        (1 + exits + self.func().dfg.block_params(header).len()) as f64
     }
 
-    /// The part of the executions of `from` in which a lane goes on to `to`.
-    fn part(&self, from: Block, to: Block) -> f64 {
+    /// The ways from `block` out of a region: how often each is taken, for each time that the block is
+    /// executed.
+    fn ways_out(&self, region: &Candidate, block: Block) -> impl Iterator<Item = f64> {
         let dfg = &self.func().dfg;
-        let Some(inst) = self.func().layout.last_inst(from) else { return 0.0 };
-        let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-        let Odds { all_true, all_false, divergent } = self.odds(from);
-        match calls.iter().position(|call| call.block(&dfg.value_lists) == to) {
-            Some(0) => all_true + divergent,
-            Some(_) => all_false + divergent,
-            None => 0.0,
-        }
+        let targets = self.func().layout.last_inst(block).map_or(&[] as &[_], |inst| {
+            dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
+        });
+        let odds = self.odds(block);
+        let parts = [odds.all_true + odds.divergent, odds.all_false + odds.divergent];
+        let ways = targets.iter().map(|call| call.block(&dfg.value_lists)).zip(parts);
+        ways.filter(|(target, _)| !region.blocks.contains(target)).map(|(_, part)| part)
     }
 
     fn branches_cost(
@@ -271,9 +260,14 @@ impl<'a> Model<'a> {
         let mut heads = EntitySet::new();
         heads.extend(children.iter().map(|&child| inner[child].candidate.head));
         let own = candidate.blocks.iter().filter(|&&block| outermost[block].is_none());
+        let values = self.round_values(candidate);
+        // What it takes to end a block, and to set values on the ways out.
+        let ending = |block: Block| {
+            self.ending(block) + values * self.ways_out(candidate, block).sum::<f64>()
+        };
         let blocks: f64 = own
             .map(|&block| {
-                let ending = if heads.contains(block) { 0.0 } else { self.ending(block) };
+                let ending = if heads.contains(block) { 0.0 } else { ending(block) };
                 let guard = if candidate.nested { 0.0 } else { LINEAR_GUARD };
                 weights[block] * (self.lengths[block] + ending) + guard
             })
@@ -282,12 +276,7 @@ impl<'a> Model<'a> {
             let Priced { candidate, costs } = &inner[child];
             weights[candidate.head] * costs.branches.min(costs.predicated)
         });
-        let own_exits = candidate.exits.iter().filter(|exit| outermost[exit.from].is_none());
-        let exits: f64 = own_exits
-            .filter(|exit| !heads.contains(exit.from))
-            .map(|&exit| weights[exit.from] * self.part(exit.from, exit.to) * self.leaving(exit))
-            .sum();
-        self.ending(candidate.head) + blocks + exits + regions.sum::<f64>()
+        ending(candidate.head) + blocks + regions.sum::<f64>()
     }
 }
 
@@ -298,19 +287,11 @@ impl Odds {
     }
 }
 
-/// How often warps leave a loop by one side of a branch, if nobody counted: loops go round several times
-/// (Ball and Larus, "Branch prediction for free", PLDI 1993), and most rounds are ones that no lane leaves.
-fn loop_odds(leaving_side: usize, divergent: bool) -> Odds {
-    let divergent = if divergent { 0.1 } else { 0.0 };
-    let (leave, stay) = (0.1, 0.9 - divergent);
-    let [all_true, all_false] = if leaving_side == 0 { [leave, stay] } else { [stay, leave] };
-    Odds { all_true, all_false, divergent }
-}
-
 /// How often warps decide in which way, if nobody counted.
 ///
-/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone; other
-/// conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
+/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone. Positions of
+/// consecutive lanes are consecutive, so to compare them with any other value that all lanes have parts at
+/// most one warp of a group, too. Other conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
 /// to be independent of each other half of the time, and equal the other half.
 fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
     let is_true = chance(func, condition);
@@ -324,6 +305,9 @@ fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Od
     }
     if is_bound_check(func, condition) {
         return Odds { all_true: 0.9, all_false: 0.05, divergent: 0.05 };
+    }
+    if let Some(odds) = compared_position(func, condition) {
+        return odds;
     }
     if depends_on_lane(func, condition) {
         return odds(0.9);
@@ -359,8 +343,48 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
     is_position(func, position) && !depends_on_lane(func, bound)
 }
 
+/// The odds if a condition compares a work-item's position, moved by what all lanes have, with what all
+/// lanes have.
+fn compared_position(func: &Function, condition: Value) -> Option<Odds> {
+    let (_, inst) = comparison(func, condition)?;
+    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let compares =
+        |position, bound| is_moved_position(func, position) && !depends_on_lane(func, bound);
+    if !compares(x, y) && !compares(y, x) {
+        return None;
+    }
+    let [all_true, all_false] = match cond {
+        IntCC::Equal => [0.0, 0.9],
+        IntCC::NotEqual => [0.9, 0.0],
+        _ => [0.45, 0.45],
+    };
+    Some(Odds { all_true, all_false, divergent: 0.1 })
+}
+
+fn is_moved_position(func: &Function, value: Value) -> bool {
+    let value = func.dfg.resolve_aliases(value);
+    let Some(inst) = func.dfg.value_def(value).inst() else { return false };
+    if let Some(intrinsic) = Intrinsic::of_call(func, inst) {
+        return matches!(
+            intrinsic,
+            Intrinsic::GlobalId(_) | Intrinsic::LocalId(_) | Intrinsic::LocalIndex
+        );
+    }
+    match func.dfg.insts[inst] {
+        InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } => {
+            is_moved_position(func, x) && !depends_on_lane(func, y)
+                || is_moved_position(func, y) && !depends_on_lane(func, x)
+        }
+        InstructionData::Binary { opcode: Opcode::Isub, args: [x, y] } => {
+            is_moved_position(func, x) && !depends_on_lane(func, y)
+        }
+        _ => false,
+    }
+}
+
 fn is_position(func: &Function, value: Value) -> bool {
-    use crate::intrinsic::Intrinsic;
     let value = func.dfg.resolve_aliases(value);
     let inst: Option<Inst> = func.dfg.value_def(value).inst();
     let intrinsic = inst.and_then(|inst| Intrinsic::of_call(func, inst));

@@ -8,12 +8,14 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
 
 use super::predicate::Trial;
-use super::profile::{BranchProfile, Branches, ProfileError};
-use super::{Decisions, Prepared, Technique as Managed};
+use super::profile::{BranchId, BranchProfile, Branches, ProfileError};
+use super::{Decisions, Prepared, RegionId, Technique as Managed};
+use crate::analysis::Node;
 use crate::isel::BlockIds;
 use crate::source::SourceMap;
 use crate::vcode::VCode;
 
+mod assignment;
 mod cost;
 mod def_use;
 mod observed;
@@ -21,10 +23,13 @@ mod regions;
 mod report;
 mod strategy;
 
+pub use assignment::Assignment;
 use cost::{Model, Priced};
 use def_use::{Unanimity, classify};
 use regions::{Candidate, candidates};
-pub use report::{BranchReport, DivergenceReport, OddsReport, RegionReport, Technique};
+pub use report::{
+    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport, Technique,
+};
 pub use strategy::{DivergenceStrategy, ProfileParams};
 
 /// What decisions are made from.
@@ -37,6 +42,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) branches: &'a Branches,
     /// A profile of the function; it has been checked.
     pub(crate) profile: Option<&'a BranchProfile>,
+    /// Techniques that were chosen for branches of the function.
+    pub(crate) assignment: Option<&'a Assignment>,
 }
 
 /// How many divergent branches there are, and how many of them are predicated.
@@ -74,17 +81,21 @@ pub(crate) fn decide<E: From<ProfileError>>(
         DivergenceStrategy::Adaptive => {
             let candidates = facts.candidates(|_| true);
             if candidates.is_empty() {
-                return Ok(Decisions::default());
+                candidates
+            } else {
+                let (mut vcode, blocks) = select()?;
+                let priced = facts.price(candidates, &mut vcode, &blocks);
+                let cheaper = priced.into_iter().filter(Priced::is_cheaper_predicated);
+                cheaper.map(|priced| priced.candidate).collect()
             }
-            let (mut vcode, blocks) = select()?;
-            let priced = facts.price(candidates, &mut vcode, &blocks);
-            let cheaper = priced.into_iter().filter(Priced::is_cheaper_predicated);
-            cheaper.map(|priced| priced.candidate).collect()
         }
     };
     let mut decisions = Decisions::default();
     for candidate in wanted {
         decisions.choose(candidate.id, Managed::Predicate);
+    }
+    if let Some(assignment) = facts.assignment {
+        facts.assign(assignment, &mut decisions);
     }
     Ok(decisions)
 }
@@ -97,14 +108,13 @@ pub(crate) fn report(
     (mut vcode, blocks): (VCode, BlockIds),
     sources: &SourceMap,
 ) -> DivergenceReport {
-    let Prepared { func, facts: uniformity, .. } = facts.prepared;
+    let Prepared { func, facts: uniformity, regions } = facts.prepared;
     let odds = Model::new(facts, &vcode, &blocks);
     let priced = facts.price(facts.candidates(|_| true), &mut vcode, &blocks);
     let mut branches = Vec::new();
     for block in uniformity.flow().blocks() {
         let Some(inst) = func.layout.last_inst(block) else { continue };
         let Some(id) = facts.branches.id(inst) else { continue };
-        let around = priced.iter().find(|priced| priced.candidate.holds_branch(block));
         let counts = facts.profile.and_then(|profile| profile.branch(id));
         let divergent = uniformity.branch_divergence(block);
         branches.push(BranchReport {
@@ -113,11 +123,26 @@ pub(crate) fn report(
             block: block.to_string(),
             divergent: divergent.map(|_| uniformity.explain_branch(func, block)),
             technique: facts.technique(decisions, block),
-            region: around.map(Priced::report),
+            region: facts.region_of(block).map(RegionId::index),
             odds: odds.odds(block).report(counts.is_some_and(|counts| counts.executed > 0)),
         });
     }
-    DivergenceReport { function: facts.name.to_owned(), branches }
+    let region = |(id, _): (RegionId, _)| {
+        let costs = priced.iter().find(|priced| priced.candidate.id == id);
+        facts.region_report(decisions, id, costs)
+    };
+    DivergenceReport {
+        function: facts.name.to_owned(),
+        fingerprint: facts.branches.fingerprint(),
+        blocks: (uniformity.flow().blocks())
+            .map(|block| BlockReport {
+                name: block.to_string(),
+                successors: func.block_successors(block).map(|to| to.to_string()).collect(),
+            })
+            .collect(),
+        branches,
+        regions: regions.iter().map(region).collect(),
+    }
 }
 
 impl Facts<'_> {
@@ -153,13 +178,80 @@ impl Facts<'_> {
     /// How the branch at the end of `block` is executed.
     fn technique(&self, decisions: &Decisions, block: Block) -> Technique {
         let Prepared { facts, regions, .. } = self.prepared;
-        let place = facts.flow().levels().place(block);
-        let region = place.and_then(|(level, node)| regions.innermost(level, node));
-        match region {
+        match self.region_of(block) {
             Some(id) if decisions.predicates(regions, id) => Technique::Predicate,
             _ if facts.branch_divergence(block).is_none() => Technique::Branch,
             Some(id) if decisions.technique(regions, id) == Managed::Linear => Technique::Linear,
             _ => Technique::SplitJoin,
+        }
+    }
+
+    /// The smallest region around `block`.
+    fn region_of(&self, block: Block) -> Option<RegionId> {
+        let Prepared { facts, regions, .. } = self.prepared;
+        let (level, node) = facts.flow().levels().place(block)?;
+        regions.innermost(level, node)
+    }
+
+    /// The divergent branches that belong to a region and to no smaller one.
+    fn own_branches(&self, id: RegionId) -> impl Iterator<Item = BranchId> + '_ {
+        let Prepared { func, facts, regions } = self.prepared;
+        let region = regions.get(id);
+        let level = facts.flow().levels().level(region.level);
+        let block = |&node: &usize| match level.nodes[node] {
+            Node::Block(block) => func.layout.last_inst(block),
+            Node::Loop(_) => None,
+        };
+        region.branches.iter().filter_map(block).filter_map(|inst| self.branches.id(inst))
+    }
+
+    /// Does what `assignment` says, as far as that is possible.
+    fn assign(&self, assignment: &Assignment, decisions: &mut Decisions) {
+        let candidates = self.candidates(|_| true);
+        for (id, _) in self.prepared.regions.iter() {
+            let chosen = self.own_branches(id).find_map(|branch| assignment.get(branch));
+            let technique = match chosen {
+                Some(Technique::Predicate) if candidates.iter().any(|found| found.id == id) => {
+                    Managed::Predicate
+                }
+                Some(Technique::Linear) => Managed::Linear,
+                Some(_) => Managed::SplitJoin,
+                None => continue,
+            };
+            decisions.choose(id, technique);
+        }
+    }
+
+    /// What is to be said about a region. `priced` is there if it can be predicated.
+    fn region_report(
+        &self,
+        decisions: &Decisions,
+        id: RegionId,
+        priced: Option<&Priced>,
+    ) -> RegionReport {
+        let Prepared { facts, regions, .. } = self.prepared;
+        let region = regions.get(id);
+        let level = facts.flow().levels().level(region.level);
+        let block = |node: usize| facts.flow().levels().first_block(level.nodes[node]).to_string();
+        let technique = match decisions.technique(regions, id) {
+            _ if decisions.predicates(regions, id) => Technique::Predicate,
+            Managed::Linear => Technique::Linear,
+            _ => Technique::SplitJoin,
+        };
+        RegionReport {
+            head: block(region.head),
+            blocks: (regions.blocks(facts.flow(), id).iter().skip(1))
+                .map(Block::to_string)
+                .collect(),
+            end: (region.end < level.end()).then(|| block(region.end)),
+            parent: region.parent.map(RegionId::index),
+            branches: self.own_branches(id).collect(),
+            nested: region.nested,
+            technique,
+            costs: priced.map(|priced| CostReport {
+                branches: priced.costs.branches,
+                predicated: priced.costs.predicated,
+            }),
         }
     }
 
@@ -207,26 +299,8 @@ impl Facts<'_> {
     }
 }
 
-impl Candidate {
-    /// Whether the branch at the end of `block` belongs to the region.
-    fn holds_branch(&self, block: Block) -> bool {
-        self.head == block || self.blocks.contains(&block)
-    }
-}
-
 impl Priced {
     fn is_cheaper_predicated(&self) -> bool {
         self.costs.predicated < self.costs.branches
-    }
-
-    fn report(&self) -> RegionReport {
-        let Candidate { head, blocks, end, .. } = &self.candidate;
-        RegionReport {
-            head: head.to_string(),
-            blocks: blocks.iter().map(Block::to_string).collect(),
-            end: end.map(|end| end.to_string()),
-            branches: self.costs.branches,
-            predicated: self.costs.predicated,
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::divergence::profile::BranchId;
 use crate::source::SourcePlace;
@@ -13,8 +13,24 @@ use crate::source::SourcePlace;
 pub struct DivergenceReport {
     /// The kernel's or function's name.
     pub function: String,
+    /// [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) of what would be compiled.
+    pub fingerprint: u64,
+    /// The blocks of its control-flow graph, in reverse post-order.
+    pub blocks: Vec<BlockReport>,
     /// Its branches, in reverse post-order.
     pub branches: Vec<BranchReport>,
+    /// The regions in which divergence is managed.
+    pub regions: Vec<RegionReport>,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockReport {
+    /// Its name, as in the legal CLIF.
+    pub name: String,
+    /// Where it leads; of a branch first where it leads if the condition is true.
+    pub successors: Vec<String>,
 }
 
 /// One branch.
@@ -31,14 +47,14 @@ pub struct BranchReport {
     pub divergent: Option<String>,
     /// How it is executed.
     pub technique: Technique,
-    /// The smallest region around it that can be predicated, if there is one.
-    pub region: Option<RegionReport>,
+    /// The smallest region around it, if there is one: an index of [`DivergenceReport::regions`].
+    pub region: Option<usize>,
     /// How warps are expected to decide.
     pub odds: OddsReport,
 }
 
 /// How a branch is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Technique {
@@ -52,8 +68,8 @@ pub enum Technique {
     Predicate,
 }
 
-/// A region that can be predicated, and what it costs: expected instructions of a warp, each time that it
-/// comes to the head.
+/// A region in which divergence is managed: entered at its head alone, left to its end alone. Either
+/// of two regions lies in the other, or they are apart.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RegionReport {
@@ -61,8 +77,24 @@ pub struct RegionReport {
     pub head: String,
     /// The blocks between head and end.
     pub blocks: Vec<String>,
-    /// Where all ways lead; none if that is the end of a loop's round.
+    /// Where all ways lead; none if that is the end of a loop's round, or of the function.
     pub end: Option<String>,
+    /// The smallest region around it: an index of [`DivergenceReport::regions`].
+    pub parent: Option<usize>,
+    /// The divergent branches that belong to no smaller region.
+    pub branches: Vec<BranchId>,
+    /// Whether split and join suffice where it is not predicated; if not it is linearized.
+    pub nested: bool,
+    /// What was decided, for it or for a region around it.
+    pub technique: Technique,
+    /// What the alternatives cost; none if it cannot be predicated.
+    pub costs: Option<CostReport>,
+}
+
+/// What a region costs: expected instructions of a warp, each time that it comes to the head.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CostReport {
     /// As branches that split, or linearized; regions inside in the cheaper way.
     pub branches: f64,
     /// Predicated as a whole.
@@ -97,14 +129,19 @@ impl Technique {
 
 impl fmt::Display for DivergenceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "`{}`, {} branches", self.function, self.branches.len())?;
-        self.branches.iter().try_for_each(|branch| write!(f, "{branch}"))
+        let DivergenceReport { function, branches, regions, .. } = self;
+        writeln!(f, "`{function}`: {} branches, {} regions", branches.len(), regions.len())?;
+        branches.iter().try_for_each(|branch| write!(f, "{branch}"))?;
+        for (number, region) in regions.iter().enumerate() {
+            write!(f, "region {number}: {region}")?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for BranchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {}", self.id, self.block)?;
+        write!(f, "branch {} in {}", self.id, self.block)?;
         if let Some(place) = &self.place {
             write!(f, " ({place})")?;
         }
@@ -114,18 +151,28 @@ impl fmt::Display for BranchReport {
         }
         let OddsReport { all_true, all_false, divergent, counted } = self.odds;
         let how = if counted { "counted" } else { "guessed" };
-        writeln!(f, "    true {all_true:.2}, false {all_false:.2}, both {divergent:.2}, {how}")?;
-        match &self.region {
-            Some(RegionReport { head, blocks, end, branches, predicated }) => {
-                let end = end.as_deref().unwrap_or("the end of the round");
-                let count = blocks.len();
-                writeln!(
-                    f,
-                    "    {head} to {end}, {count} blocks: {branches:.1} as branches, \
-                     {predicated:.1} predicated"
-                )
+        let parts = format!("true {all_true:.2}, false {all_false:.2}, both {divergent:.2}");
+        match self.region {
+            Some(region) => writeln!(f, "    {parts}, {how}; region {region}"),
+            None => writeln!(f, "    {parts}, {how}"),
+        }
+    }
+}
+
+impl fmt::Display for RegionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RegionReport { head, end, technique, .. } = self;
+        let end = end.as_deref().unwrap_or("the end of the round");
+        let blocks = self.blocks.len();
+        let inside = self.parent.map(|parent| format!(", inside region {parent}"));
+        let inside = inside.unwrap_or_default();
+        let otherwise = if self.nested { "split-join" } else { "linear" };
+        writeln!(f, "{head} to {end}, {blocks} blocks between{inside}: {}", technique.name())?;
+        match self.costs {
+            Some(CostReport { branches, predicated }) => {
+                writeln!(f, "    costs: {otherwise} {branches:.1}, predicate {predicated:.1}")
             }
-            None => writeln!(f, "    no region around it can be predicated"),
+            None => writeln!(f, "    only {otherwise} is possible"),
         }
     }
 }

@@ -4,14 +4,14 @@
 //! How far a lane probes, and whether it finds the key or a free slot, depends on its keys. Tables are
 //! private: without atomic operations lanes cannot share one.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::condcodes::IntCC;
+use harp_jit::ir::{Block, InstBuilder, Value};
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::LaunchConfig;
 
+use super::data::Generator;
 use super::{Input, Scale, Work, word};
-use crate::kernels::Generator;
 
 /// Slots of a table, a power of two.
 const SLOTS: usize = 16;

@@ -2,14 +2,14 @@
 //!
 //! Lanes leave the loop as the data has it.
 
-use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
+use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::LaunchConfig;
 
+use super::data::{Generator, index_type};
 use super::{Input, Scale, Work, word};
-use crate::kernels::{Generator, index_type};
 
 /// Elements of a row.
 const ROW: usize = 48;

@@ -5,14 +5,14 @@
 //! element, whether that counts, which goes by its place in a period, and whether there is one so far to its
 //! left.
 
-use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
+use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::LaunchConfig;
 
+use super::data::{Generator, index_type};
 use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
-use crate::kernels::{Generator, index_type};
 
 /// Parameters: the vector, the sums, the vector's length, the period, and how many elements of it count.
 pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {

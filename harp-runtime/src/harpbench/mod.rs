@@ -10,20 +10,30 @@
 //! Each program has four [inputs](Input), at two [scales](Scale). Inputs, sizes and results on the host
 //! are fixed: numbers of one version can be compared with those of another.
 
-use std::error::Error;
-
 use harp_isa::ArchId;
-use harp_jit::{BuildError, Kernel, KernelSource};
-use harp_runtime::{Device, LaunchConfig, Report};
+use harp_jit::{BuildError, CompileError, Kernel, KernelSource, ProfileError};
+use thiserror::Error;
 
-use crate::kernels::array::{Array, int};
+use crate::{Arg, BufferError, Device, DeviceError, LaunchConfig, LaunchError, Report};
+use array::{Array, int};
+pub use best::{Best, BestError, Chosen, Found};
+pub use data::{Generator, index_type};
+pub use figures::{Figure, FigureKind, branch_figure, run_figures, structure_figure};
+pub use measure::{Bench, Row, Run, Strategy};
+pub use summary::{Ratio, Summary};
 
+pub mod array;
+mod best;
 mod bfs;
 mod binary_search;
+mod data;
+mod figures;
 mod hashtable;
+mod measure;
 mod prefix_sum;
 mod scan;
 mod scan_par;
+mod summary;
 mod vector_sum;
 
 /// The machine of Gupta's evaluation: `harp32`, 16 warps of 16 lanes.
@@ -113,8 +123,37 @@ impl Outcome {
     }
 }
 
-/// Runs a kernel as often as the work takes.
-pub type Run = fn(&mut Device, &Kernel, &Work) -> Result<Outcome, Box<dyn Error>>;
+/// A way to launch a kernel.
+pub type Launch<'a> = &'a mut dyn FnMut(
+    &mut Device,
+    &Kernel,
+    LaunchConfig,
+    &[Arg<'_>],
+) -> Result<Report, LaunchError>;
+
+/// Why a program was not measured.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HarpbenchError {
+    /// Its kernel was not built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// Its kernel was not compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// There is no such machine.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Its data does not fit the machine.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// It did not come to its end.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Its profile does not fit.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
 
 /// One of the programs.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +164,8 @@ pub struct Program {
     pub source: fn(ArchId) -> Result<KernelSource, BuildError>,
     /// What it works on; on a machine that does not hold Gupta's groups these are smaller.
     pub work: fn(Input, Scale, ArchId) -> Work,
-    /// Runs the kernel as often as the work takes.
-    pub run: Run,
+    /// Launches the kernel as often as the work takes, in a given way.
+    pub run_by: fn(&mut Device, &Kernel, &Work, Launch<'_>) -> Result<Outcome, HarpbenchError>,
     /// What comes out, computed on the host.
     pub on_host: fn(&Work) -> Vec<u32>,
 }
@@ -137,49 +176,49 @@ pub const PROGRAMS: [Program; 7] = [
         name: "vecsum",
         source: vector_sum::source,
         work: vector_sum::work,
-        run: once,
+        run_by: once,
         on_host: vector_sum::on_host,
     },
     Program {
         name: "psum",
         source: prefix_sum::source,
         work: prefix_sum::work,
-        run: once,
+        run_by: once,
         on_host: prefix_sum::on_host,
     },
     Program {
         name: "scan",
         source: scan::source,
         work: scan::work,
-        run: once,
+        run_by: once,
         on_host: scan::on_host,
     },
     Program {
         name: "scan-par",
         source: scan_par::source,
         work: scan_par::work,
-        run: once,
+        run_by: once,
         on_host: scan_par::on_host,
     },
     Program {
         name: "binsearch",
         source: binary_search::source,
         work: binary_search::work,
-        run: once,
+        run_by: once,
         on_host: binary_search::on_host,
     },
     Program {
         name: "hashtable",
         source: hashtable::source,
         work: hashtable::work,
-        run: once,
+        run_by: once,
         on_host: hashtable::on_host,
     },
     Program {
         name: "bfs",
         source: bfs::source,
         work: bfs::work,
-        run: bfs::run,
+        run_by: bfs::run,
         on_host: bfs::on_host,
     },
 ];
@@ -189,20 +228,41 @@ impl Program {
     pub fn by_name(name: &str) -> Option<&'static Program> {
         PROGRAMS.iter().find(|program| program.name == name)
     }
+
+    /// Runs the kernel as often as the work takes.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit the device, or a launch fails.
+    pub fn run(
+        &self,
+        device: &mut Device,
+        kernel: &Kernel,
+        work: &Work,
+    ) -> Result<Outcome, HarpbenchError> {
+        (self.run_by)(device, kernel, work, &mut |device, kernel, config, args| {
+            device.launch(kernel, config, args)
+        })
+    }
 }
 
 /// One launch.
-fn once(device: &mut Device, kernel: &Kernel, work: &Work) -> Result<Outcome, Box<dyn Error>> {
+fn once(
+    device: &mut Device,
+    kernel: &Kernel,
+    work: &Work,
+    launch: Launch<'_>,
+) -> Result<Outcome, HarpbenchError> {
     let arrays = buffers(device, work)?;
     let mut args: Vec<_> = arrays.iter().map(Array::arg).collect();
     args.extend(work.params.iter().map(|&param| int(device, param)));
-    let report = device.launch(kernel, work.config, &args)?;
+    let report = launch(device, kernel, work.config, &args)?;
     Ok(Outcome { result: arrays[work.result].words(device)?, reports: vec![report] })
 }
 
-fn buffers(device: &Device, work: &Work) -> Result<Vec<Array>, Box<dyn Error>> {
+fn buffers(device: &Device, work: &Work) -> Result<Vec<Array>, BufferError> {
     let buffer = |array: &Vec<i32>| Array::of_ints(device, array);
-    Ok(work.arrays.iter().map(buffer).collect::<Result<_, _>>()?)
+    work.arrays.iter().map(buffer).collect()
 }
 
 /// Work-items of a group: as many as a core has lanes, up to [`MAX_GROUP`].

@@ -4,14 +4,14 @@
 //! The branches depend on the numbers of work-items alone: whether an element counts goes by its place
 //! in a period, and in each step of the tree half of the work-items are left.
 
-use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
+use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::LaunchConfig;
 
+use super::data::{Generator, index_type};
 use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
-use crate::kernels::{Generator, index_type};
 
 /// Elements that a work-item takes.
 const SHARE: usize = 8;

@@ -2,14 +2,14 @@
 //!
 //! Which half goes on, and when a lane is done, depends on its key.
 
-use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
+use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::LaunchConfig;
 
+use super::data::{Generator, index_type};
 use super::{Input, Scale, Work, word};
-use crate::kernels::{Generator, index_type};
 
 /// Elements of the sorted array: each is twice its index.
 const LENGTH: usize = 4095;

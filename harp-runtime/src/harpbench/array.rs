@@ -1,7 +1,7 @@
 //! Arrays of numbers that a machine's word holds: 32-bit inputs become elements of one word each.
 
+use crate::{Arg, Buffer, BufferError, Device};
 use harp_isa::WordSize;
-use harp_runtime::{Arg, Buffer, BufferError, Device};
 
 /// A buffer of words or of the machine's native floats.
 #[derive(Debug)]

@@ -4,17 +4,16 @@
 //! the data; that a level has anything to do at all, on the work-item's number in it.
 
 use std::collections::VecDeque;
-use std::error::Error;
 
-use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
+use crate::{Device, LaunchConfig};
 use harp_isa::ArchId;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::{Device, LaunchConfig};
 
-use super::{Input, Outcome, Scale, Work, buffers, word};
-use crate::kernels::array::{Array, int};
-use crate::kernels::{Generator, index_type};
+use super::array::{Array, int};
+use super::data::{Generator, index_type};
+use super::{HarpbenchError, Input, Launch, Outcome, Scale, Work, buffers, word};
 
 /// Parameters: the starts of the rows, the ends of the edges, distances (negative: not reached), a word
 /// that is set if a vertex was reached, and the level. Several lanes may reach a vertex at the same time:
@@ -91,14 +90,15 @@ pub(super) fn run(
     device: &mut Device,
     kernel: &Kernel,
     work: &Work,
-) -> Result<Outcome, Box<dyn Error>> {
+    launch: Launch<'_>,
+) -> Result<Outcome, HarpbenchError> {
     let arrays = buffers(device, work)?;
     let mut reports = Vec::new();
     for level in 0.. {
         let changed = Array::of_ints(device, &[0])?;
         let mut args: Vec<_> = arrays.iter().take(3).map(Array::arg).collect();
         args.extend([changed.arg(), int(device, level)]);
-        reports.push(device.launch(kernel, work.config, &args)?);
+        reports.push(launch(device, kernel, work.config, &args)?);
         if changed.words(device)? == [0] {
             break;
         }

@@ -1,0 +1,177 @@
+//! `harp explain`: how the divergence of branches is managed, why, and what the alternatives cost.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use harp_isa::asm::Colors;
+use harp_jit::text::{TextError, TextFile};
+use harp_jit::{
+    BranchReport, CompileOptions, DivergenceReport, DivergenceStrategy, Execution, ModuleError,
+    ProfileParams, RegionReport, explain_function,
+};
+use serde_json::{Value, json};
+
+use super::Target;
+use super::compile::Opt;
+use super::error::CliError;
+use super::files::{Input, Output};
+use crate::profile::profile_from_json;
+
+mod dot;
+
+/// Explain how the divergence of branches is managed
+///
+/// For every branch: whether lanes may disagree and why, how it is executed, how warps are expected to
+/// decide. For every region in which divergence is managed: the technique, and what each alternative is
+/// expected to cost, in instructions of a warp for each time that it comes there. Functions are
+/// compiled for all lanes of a warp; their parameters may differ from lane to lane.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  harp explain -a harp32 gcd.clif
+  harp explain -a harp32 --strategy split-join --format json gcd.clif
+  harp explain -a harp32 --dot gcd.dot gcd.clif && dot -Tsvg gcd.dot -o gcd.svg")]
+pub(super) struct Explain {
+    /// The CLIF text; `-` is standard input
+    #[arg(value_name = "FILE.clif")]
+    source: Input,
+    #[command(flatten)]
+    target: Target,
+    /// Who decides
+    #[arg(long, value_name = "NAME", default_value = "adaptive")]
+    strategy: Strategy,
+    /// A profile of the one function of the file, as JSON
+    #[arg(long, value_name = "FILE", required_if_eq("strategy", "profile"))]
+    profile: Option<Input>,
+    /// How much to optimize
+    #[arg(long, value_name = "LEVEL", default_value = "speed")]
+    opt: Opt,
+    /// The form of the answer
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// Where to write the control-flow graphs, divergence coloured, in Graphviz's language
+    #[arg(long, value_name = "FILE")]
+    dot: Option<Output>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Strategy {
+    /// Split and join everywhere
+    SplitJoin,
+    /// Predication wherever it is possible
+    Predicate,
+    /// By what conditions are computed from
+    Static,
+    /// By what lanes did in a run
+    Profile,
+    /// By expected costs
+    Adaptive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// An object a line: a branch or a region of a function
+    Json,
+}
+
+impl From<Strategy> for DivergenceStrategy {
+    fn from(strategy: Strategy) -> DivergenceStrategy {
+        match strategy {
+            Strategy::SplitJoin => DivergenceStrategy::SplitJoin,
+            Strategy::Predicate => DivergenceStrategy::Predicate,
+            Strategy::Static => DivergenceStrategy::Static,
+            Strategy::Profile => DivergenceStrategy::Profile(ProfileParams::default()),
+            Strategy::Adaptive => DivergenceStrategy::Adaptive,
+        }
+    }
+}
+
+impl Explain {
+    pub(super) fn run(self) -> Result<(), CliError> {
+        let text = self.source.read_text()?;
+        let rendered =
+            |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
+        let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
+        let options = self.options()?;
+        let (mut answer, mut graphs) = (String::new(), String::new());
+        for function in file.functions() {
+            file.verify(function).map_err(rendered)?;
+            let report =
+                explain_function(&function.func, self.target.arch, &options, file.sources())
+                    .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })?;
+            answer += &match self.format {
+                Format::Text => report.to_string(),
+                Format::Json => json_lines(&report),
+            };
+            graphs += &dot::graph(&report);
+        }
+        if let Some(output) = &self.dot {
+            output.write(graphs.as_bytes())?;
+        }
+        Output::Stdout.write(answer.as_bytes())
+    }
+
+    fn options(&self) -> Result<CompileOptions, CliError> {
+        let profile = match &self.profile {
+            Some(file) => {
+                let text = file.read_text()?;
+                let profile = profile_from_json(&text).map_err(|source| CliError::Profile {
+                    file: file.clone(),
+                    source: Box::new(source),
+                })?;
+                Some(Arc::new(profile))
+            }
+            None => None,
+        };
+        Ok(CompileOptions {
+            opt_level: self.opt.into(),
+            divergence: self.strategy.into(),
+            execution: Execution::Simt,
+            profile,
+            ..CompileOptions::default()
+        })
+    }
+}
+
+/// Branches, then regions.
+fn json_lines(report: &DivergenceReport) -> String {
+    let branches = report.branches.iter().map(|branch| branch_json(&report.function, branch));
+    let regions = report.regions.iter().enumerate();
+    let regions = regions.map(|(number, region)| region_json(&report.function, number, region));
+    branches.chain(regions).map(|object| format!("{object}\n")).collect()
+}
+
+fn branch_json(function: &str, branch: &BranchReport) -> Value {
+    json!({
+        "function": function,
+        "branch": branch.id.to_string(),
+        "block": branch.block,
+        "place": branch.place.as_ref().map(ToString::to_string),
+        "divergent": branch.divergent.is_some(),
+        "cause": branch.divergent,
+        "technique": branch.technique,
+        "region": branch.region,
+        "all_true": branch.odds.all_true,
+        "all_false": branch.odds.all_false,
+        "both": branch.odds.divergent,
+        "counted": branch.odds.counted,
+    })
+}
+
+fn region_json(function: &str, number: usize, region: &RegionReport) -> Value {
+    let otherwise = if region.nested { "split-join" } else { "linear" };
+    let costs = region
+        .costs
+        .map(|costs| json!({ otherwise: costs.branches, "predicate": costs.predicated }));
+    json!({
+        "function": function,
+        "region": number,
+        "head": region.head,
+        "blocks": region.blocks,
+        "end": region.end,
+        "inside": region.parent,
+        "technique": region.technique,
+        "costs": costs,
+    })
+}
