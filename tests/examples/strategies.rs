@@ -53,7 +53,7 @@ fn line(
     ];
     print!("{:10} {:10}", program.name, input.name());
     for kernel in &kernels {
-        let outcome = (program.run)(device, kernel, &work)?;
+        let outcome = program.run(device, kernel, &work)?;
         let mark = if outcome.result == (program.on_host)(&work) { ' ' } else { '!' };
         print!("{mark}{:>9}", outcome.warp_instructions());
     }
@@ -69,7 +69,7 @@ fn profile(
     work: &Work,
 ) -> Result<BranchProfile, Box<dyn Error>> {
     let work = Work { config: work.config.with_branch_profile(), ..work.clone() };
-    let outcome = (program.run)(device, kernel, &work)?;
+    let outcome = program.run(device, kernel, &work)?;
     let mut profiles = outcome.reports.into_iter().filter_map(|report| report.branches);
     let mut all = profiles.next().ok_or("nothing was launched")?;
     profiles.try_for_each(|profile| all.merge(&profile))?;
