@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::Function;
+use cranelift_codegen::ir::{Function, Signature};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 use harp_isa::abi::KernelEntry;
 use smallvec::{SmallVec, smallvec};
 
-use crate::analysis::Params;
+use crate::abi::{CallLayout, WordPlace};
+use crate::analysis::{Known, Params, Uniformity, Width, prove_convergence};
 use crate::builder::{KernelSource, word_int};
 use crate::checker::Entry;
 use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
@@ -27,7 +28,7 @@ use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::source::SourceMap;
-use crate::symbols::{PlainNames, Symbols};
+use crate::symbols::{Called, PlainNames, Symbols};
 use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
 
@@ -83,6 +84,9 @@ pub struct CompileOptions {
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
+    /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
+    /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
+    pub convergence: bool,
 }
 
 impl Default for CompileOptions {
@@ -94,6 +98,7 @@ impl Default for CompileOptions {
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
+            convergence: false,
         }
     }
 }
@@ -127,6 +132,15 @@ pub(crate) struct Unit<'a> {
 impl Unit<'_> {
     fn float_code(&self) -> FloatCode {
         if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
+
+    /// What is known about its parameters.
+    fn params(&self) -> Params<'_> {
+        match (self.entry, self.symbols.facts(self.name)) {
+            (EntryKind::Kernel, _) => Params::Uniform,
+            (EntryKind::Function, Some(facts)) => Params::Widths(&facts.params),
+            (EntryKind::Function, None) => Params::Divergent,
+        }
     }
 }
 
@@ -301,7 +315,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
-        ..compiled(unit, vcode, emitted, stats)
+        ..compiled(unit, &func.signature, vcode, emitted, stats)
     };
     if options.verify {
         check_code(&compiled)?;
@@ -334,11 +348,7 @@ struct Selected {
 /// The road's first half: up to machine instructions over virtual registers.
 fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
-    check_options(options)?;
-    let mut func = optimize(func.clone(), unit)?;
-    legalize::legalize(&mut func);
-    branches::simplify_conditions(&mut func);
-    verify(&func, name, options, "legalization")?;
+    let func = legal(func, unit)?;
     let Managed { func, plan, branches, shares } = match options.execution {
         Execution::Simt => manage_divergence(func, unit)?,
         Execution::SingleLane => {
@@ -353,6 +363,22 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     log::debug!("VCode of `{name}`:\n{vcode}");
     let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
     Ok(Selected { func, vcode, predicated, branches, shares })
+}
+
+/// The function in legal CLIF.
+fn legal(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    check_options(unit.options)?;
+    let mut func = optimize(func.clone(), unit)?;
+    legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
+    verify(&func, unit.name, unit.options, "legalization")?;
+    Ok(func)
+}
+
+/// The function in the form in which divergence is decided upon.
+pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    let (prepared, _) = prepare(legal(func, unit)?, unit)?;
+    Ok(prepared.func)
 }
 
 fn target(unit: Unit<'_>) -> isel::Target<'_> {
@@ -396,16 +422,42 @@ fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<Managed, CompileE
 
 /// Brings a legal function to the form in which divergence is decided upon, and names its branches.
 fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
-    let Unit { name, options, .. } = unit;
-    let params = match unit.entry {
-        EntryKind::Kernel => Params::Uniform,
-        EntryKind::Function => Params::Divergent,
-    };
-    let prepared = divergence::prepare(func, params);
+    let Unit { name, arch, options, symbols, .. } = unit;
+    let callees = Called { symbols, arch };
+    let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
+    check_arguments(&prepared.func, &prepared.facts, unit)?;
     verify(&prepared.func, name, options, "canonical control flow")?;
     log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
     let branches = Branches::new(&prepared.func, prepared.facts.flow());
     Ok((prepared, branches))
+}
+
+/// Functions of which it is known what all callers pass must get that.
+fn check_arguments(
+    func: &Function,
+    facts: &Uniformity,
+    unit: Unit<'_>,
+) -> Result<(), CompileError> {
+    let invalid = |callee: &str, what: &str| CompileError::Invalid {
+        kernel: unit.name.to_owned(),
+        message: format!("{what} `{callee}`, which was analysed without this caller"),
+    };
+    let named = |callee| unit.symbols.name(func, &func.dfg.ext_funcs[callee].name);
+    for call in &facts.linkages().calls {
+        let name = named(call.callee);
+        let Some(known) = unit.symbols.facts(&name) else { continue };
+        if call.args.iter().zip(&known.params).any(|(given, wanted)| given < wanted) {
+            return Err(invalid(&name, "passes an argument that is less uniform than known to"));
+        }
+    }
+    for &callee in &facts.linkages().addresses {
+        let name = named(callee);
+        let known = unit.symbols.facts(&name).map_or(&[][..], |known| &known.params);
+        if known.iter().any(|&width| width > Width::Thread) {
+            return Err(invalid(&name, "takes the address of"));
+        }
+    }
+    Ok(())
 }
 
 /// What decisions are made from.
@@ -432,12 +484,7 @@ fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), Compile
 
 /// Says how divergence is managed in a function, and what the alternatives cost.
 fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
-    check_options(unit.options)?;
-    let mut func = optimize(func.clone(), unit)?;
-    legalize::legalize(&mut func);
-    branches::simplify_conditions(&mut func);
-    verify(&func, unit.name, unit.options, "legalization")?;
-    let (prepared, branches) = prepare(func, unit)?;
+    let (prepared, branches) = prepare(legal(func, unit)?, unit)?;
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let code = unsplit(&prepared.func, unit)?;
@@ -597,14 +644,18 @@ fn statistics(
 /// Puts the function together.
 fn compiled(
     unit: Unit<'_>,
+    signature: &Signature,
     vcode: VCode,
     emitted: Emitted,
     stats: CompileStats,
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
-    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
+    let skeleton = unit.options.verify.then(|| skeleton(unit, signature, &vcode, &emitted));
+    let kernel = unit.entry == EntryKind::Kernel;
+    let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
     CompiledFunction {
+        proofs: proofs.unwrap_or_default(),
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
@@ -620,7 +671,7 @@ fn compiled(
 }
 
 /// What the checker is told besides notes on instructions.
-fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+fn skeleton(unit: Unit<'_>, signature: &Signature, vcode: &VCode, emitted: &Emitted) -> Skeleton {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
         MInst::CondBr { taken, not_taken, .. } => {
@@ -628,9 +679,19 @@ fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
         }
         _ => SmallVec::new(),
     };
-    let uniform = match unit.entry {
-        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
-        EntryKind::Function => Vec::new(),
+    let uniform = match unit.params() {
+        Params::Uniform => vec![KernelEntry::ARGUMENTS],
+        Params::Divergent => Vec::new(),
+        Params::Widths(widths) => {
+            let layout = CallLayout::new(signature, unit.arch);
+            let params = layout.params().iter().zip(widths);
+            params
+                .filter_map(|(&place, &width)| match place {
+                    WordPlace::Register(register) if width > Width::Thread => Some(register),
+                    _ => None,
+                })
+                .collect()
+        }
     };
     Skeleton {
         entry: Entry {
