@@ -75,8 +75,7 @@ fn a_barrier_proves_that_lanes_are_together() {
     let kernel = compiled(|b| {
         let (x, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
         let i = b.global_id(0);
-        let odd = b.load_elem(types::I32, x, i);
-        b.if_then(odd, |b| {
+        b.if_then(n, |b| {
             b.barrier();
             let product = b.ins().imul(n, i);
             b.store_elem(product, x, i);

@@ -427,3 +427,16 @@ fn lanes_that_leave_the_kernel_early_do_not_count_for_the_others() {
     assert_eq!(divergent(&func, &[3, 4, 5, 6, 8, 9]), [8]);
     assert_eq!(branches(&func), [0]);
 }
+
+#[test]
+fn a_block_that_is_a_loop_passes_on_what_it_gets_from_itself() {
+    let func = kernel(
+        "   jump block1(v2)
+        block1(v3: i32): v4 = iadd v3, v2
+            v5 = iadd v4, v1
+            v6 = icmp ult v4, v0
+            brif v2, block2, block1(v5)
+        block2: return",
+    );
+    assert_eq!(divergent(&func, &[3, 4, 5, 6]), [3, 4, 5, 6]);
+}
