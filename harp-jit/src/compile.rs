@@ -7,26 +7,23 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
-use harp_isa::abi::KernelEntry;
-use smallvec::{SmallVec, smallvec};
 
-use crate::abi::{CallLayout, WordPlace};
-use crate::analysis::{Known, Params, Uniformity, Width, prove_convergence};
+use crate::analysis::{Known, Params, prove_convergence};
 use crate::builder::{KernelSource, word_int};
-use crate::checker::Entry;
 use crate::divergence::decide::{self, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{BranchProfile, Branches};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::{self, CompiledFunction, Linked, Skeleton};
+use crate::function::{self, CompiledFunction, Linked};
 use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
 use crate::legalize::FloatCode;
 use crate::library::Library;
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
+use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{Called, PlainNames, Symbols};
 use crate::vcode::{Callee, MInst, VCode};
@@ -135,7 +132,7 @@ impl Unit<'_> {
     }
 
     /// What is known about its parameters.
-    fn params(&self) -> Params<'_> {
+    pub(crate) fn params(&self) -> Params<'_> {
         match (self.entry, self.symbols.facts(self.name)) {
             (EntryKind::Kernel, _) => Params::Uniform,
             (EntryKind::Function, Some(facts)) => Params::Widths(&facts.params),
@@ -425,39 +422,13 @@ fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), Compi
     let Unit { name, arch, options, symbols, .. } = unit;
     let callees = Called { symbols, arch };
     let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
-    check_arguments(&prepared.func, &prepared.facts, unit)?;
+    callees
+        .check(&prepared.func, &prepared.facts)
+        .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
     verify(&prepared.func, name, options, "canonical control flow")?;
     log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
     let branches = Branches::new(&prepared.func, prepared.facts.flow());
     Ok((prepared, branches))
-}
-
-/// Functions of which it is known what all callers pass must get that.
-fn check_arguments(
-    func: &Function,
-    facts: &Uniformity,
-    unit: Unit<'_>,
-) -> Result<(), CompileError> {
-    let invalid = |callee: &str, what: &str| CompileError::Invalid {
-        kernel: unit.name.to_owned(),
-        message: format!("{what} `{callee}`, which was analysed without this caller"),
-    };
-    let named = |callee| unit.symbols.name(func, &func.dfg.ext_funcs[callee].name);
-    for call in &facts.linkages().calls {
-        let name = named(call.callee);
-        let Some(known) = unit.symbols.facts(&name) else { continue };
-        if call.args.iter().zip(&known.params).any(|(given, wanted)| given < wanted) {
-            return Err(invalid(&name, "passes an argument that is less uniform than known to"));
-        }
-    }
-    for &callee in &facts.linkages().addresses {
-        let name = named(callee);
-        let known = unit.symbols.facts(&name).map_or(&[][..], |known| &known.params);
-        if known.iter().any(|&width| width > Width::Thread) {
-            return Err(invalid(&name, "takes the address of"));
-        }
-    }
-    Ok(())
 }
 
 /// What decisions are made from.
@@ -667,40 +638,5 @@ fn compiled(
         stats,
         branch_fingerprint: 0,
         skeleton,
-    }
-}
-
-/// What the checker is told besides notes on instructions.
-fn skeleton(unit: Unit<'_>, signature: &Signature, vcode: &VCode, emitted: &Emitted) -> Skeleton {
-    let successors = |last: &MInst| match last {
-        MInst::Jump { target, .. } => smallvec![target.index() as u32],
-        MInst::CondBr { taken, not_taken, .. } => {
-            smallvec![taken.index() as u32, not_taken.index() as u32]
-        }
-        _ => SmallVec::new(),
-    };
-    let uniform = match unit.params() {
-        Params::Uniform => vec![KernelEntry::ARGUMENTS],
-        Params::Divergent => Vec::new(),
-        Params::Widths(widths) => {
-            let layout = CallLayout::new(signature, unit.arch);
-            let params = layout.params().iter().zip(widths);
-            params
-                .filter_map(|(&place, &width)| match place {
-                    WordPlace::Register(register) if width > Width::Thread => Some(register),
-                    _ => None,
-                })
-                .collect()
-        }
-    };
-    Skeleton {
-        entry: Entry {
-            single_lane: unit.options.execution == Execution::SingleLane,
-            uniform,
-            ..emitted.entry.clone()
-        },
-        successors: (vcode.blocks.iter())
-            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
-            .collect(),
     }
 }

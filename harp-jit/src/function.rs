@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::analysis::{BlockConvergence, ConvergenceProof};
-use crate::checker::{self, Bytes, CodeError, Entry, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
@@ -43,6 +43,8 @@ pub(crate) struct Skeleton {
     pub(crate) entry: Entry,
     /// The successors of each block.
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes on.
+    pub(crate) passes: Vec<Passes>,
 }
 
 impl CompiledFunction {
@@ -99,9 +101,10 @@ impl CompiledFunction {
             traps: placed.traps,
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
-            record: self.skeleton.clone().map(|Skeleton { entry, successors }| Record {
+            record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
                 entry,
                 successors,
+                passes,
                 notes: placed.notes,
             }),
             uses_groups: self.uses_groups,

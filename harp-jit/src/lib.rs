@@ -78,6 +78,7 @@ mod library;
 mod module;
 mod precheck;
 mod regalloc;
+mod skeleton;
 mod source;
 mod symbols;
 #[cfg(feature = "text")]

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{ExternalName, FuncRef, Function};
 use harp_isa::ArchId;
 
 use crate::abi::{CallLayout, WordPlace};
-use crate::analysis::{Callees, FunctionFacts, ResultFact};
+use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity, Width};
 use crate::library;
 
 /// The surroundings of a function that is compiled.
@@ -44,6 +44,35 @@ impl Symbols for PlainNames {
 pub(crate) struct Called<'a> {
     pub(crate) symbols: &'a dyn Symbols,
     pub(crate) arch: ArchId,
+}
+
+impl Called<'_> {
+    /// Whether `func`, of which `facts` are known, passes to functions what is known of their arguments.
+    ///
+    /// # Errors
+    ///
+    /// What it does that was not known.
+    pub(crate) fn check(&self, func: &Function, facts: &Uniformity) -> Result<(), String> {
+        let name = |callee| self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
+        let contradiction = |what: &str, callee: &str| {
+            Err(format!("{what} `{callee}`, which was analysed without this caller"))
+        };
+        for call in &facts.linkages().calls {
+            let callee = name(call.callee);
+            let known = self.symbols.facts(&callee).map_or(&[][..], |known| &known.params);
+            if call.args.iter().zip(known).any(|(given, wanted)| given < wanted) {
+                return contradiction("passes an argument that lanes disagree on to", &callee);
+            }
+        }
+        for &callee in &facts.linkages().addresses {
+            let callee = name(callee);
+            let known = self.symbols.facts(&callee).map_or(&[][..], |known| &known.params);
+            if known.iter().any(|&width| width > Width::Thread) {
+                return contradiction("takes the address of", &callee);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Callees for Called<'_> {

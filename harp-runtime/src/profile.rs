@@ -10,11 +10,6 @@ use harp_jit::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::args::Arg;
-use crate::device::Device;
-use crate::launch::{LaunchConfig, LaunchError};
-use crate::report::Report;
-
 /// Why a text is no profile.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -51,38 +46,6 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
     Ok(serde_json::from_str(text)?)
 }
 
-impl Device {
-    /// Runs `kernel` as [`launch`](Self::launch) does, on one host thread and slowly, and counts what
-    /// its branches do. The functions that it calls have their own branches, which are not counted.
-    ///
-    /// Branches that were predicated are not there to be counted, so the kernel is to be compiled with
-    /// [`DivergenceStrategy::SplitJoin`](harp_jit::DivergenceStrategy::SplitJoin).
-    ///
-    /// # Errors
-    ///
-    /// As [`launch`](Self::launch).
-    pub fn launch_profiled(
-        &mut self,
-        kernel: &Kernel,
-        config: LaunchConfig,
-        args: &[Arg<'_>],
-    ) -> Result<(Report, BranchProfile), LaunchError> {
-        let mut counter = BranchCounter {
-            sites: kernel.entry().branches().collect(),
-            start: 0,
-            counts: BTreeMap::new(),
-        };
-        let report = self.launch_counted(kernel, config, args, Some(&mut counter))?;
-        let profile = BranchProfile {
-            version: BranchProfile::VERSION,
-            function: kernel.name().to_owned(),
-            fingerprint: kernel.branch_fingerprint(),
-            branches: counter.counts.into_values().map(|(counts, _)| counts).collect(),
-        };
-        Ok((report, profile))
-    }
-}
-
 /// Counts the branches of a kernel as they are executed.
 pub(crate) struct BranchCounter {
     /// By offset in the kernel.
@@ -90,10 +53,30 @@ pub(crate) struct BranchCounter {
     /// Where the kernel lies.
     start: u64,
     /// With where each warp's counts are.
-    counts: BTreeMap<BranchId, (BranchCounts, HashMap<(u16, u8), usize>)>,
+    counts: BTreeMap<BranchId, (BranchCounts, WarpPlaces)>,
 }
 
+/// The index in [`BranchCounts::warps`] of each core's warps.
+type WarpPlaces = HashMap<(u16, u8), usize>;
+
 impl BranchCounter {
+    /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own
+    /// branches, which are not counted.
+    pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
+        let sites = kernel.entry().branches().collect();
+        BranchCounter { sites, start: 0, counts: BTreeMap::new() }
+    }
+
+    /// What was counted in a launch of `kernel`.
+    pub(crate) fn profile(self, kernel: &Kernel) -> BranchProfile {
+        BranchProfile {
+            version: BranchProfile::VERSION,
+            function: kernel.name().to_owned(),
+            fingerprint: kernel.branch_fingerprint(),
+            branches: self.counts.into_values().map(|(counts, _)| counts).collect(),
+        }
+    }
+
     /// Sets the address of the kernel.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.start = start;

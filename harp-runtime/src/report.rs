@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use harp_emu::Stats;
 use harp_isa::ArchId;
+use harp_jit::BranchProfile;
 
 /// What a launch did and cost: plain data, with a table as its text form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Report {
     pub image_time: Duration,
     /// Wall time of the run.
     pub run_time: Duration,
+    /// What the kernel's branches did, if [that was asked for](crate::LaunchConfig::branch_profile).
+    pub branches: Option<BranchProfile>,
 }
 
 impl Report {
@@ -114,6 +117,7 @@ mod tests {
                 cores: 1,
                 grid,
                 group: None,
+                branches: None,
                 stats,
                 image_time: time,
                 run_time: time,

@@ -18,9 +18,8 @@ use std::{error, fs, thread};
 use clap::Parser;
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
-use harp_jit::DivergenceStrategy;
 use harp_tests::fuzzing::divergent::{
-    CONSTRUCTS, Reached, STRATEGIES, Selection, bytes_of, run, shrink, targets_of,
+    CONSTRUCTS, Reached, Selection, WAYS, Way, bytes_of, run, shrink, targets_of,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -45,9 +44,9 @@ struct Options {
     /// Only this machine, with what its family has.
     #[arg(long)]
     arch: Option<ArchId>,
-    /// Only this strategy, by its name in harp-jit.
-    #[arg(long, value_parser = strategy)]
-    strategy: Option<DivergenceStrategy>,
+    /// Only this strategy: split-join, predicate, static, profile, adaptive, or adaptive-profile.
+    #[arg(long, value_parser = way)]
+    strategy: Option<Way>,
     /// All strategies on each machine, instead of one.
     #[arg(long)]
     every_strategy: bool,
@@ -68,9 +67,9 @@ struct Options {
     print: bool,
 }
 
-fn strategy(name: &str) -> Result<DivergenceStrategy, String> {
-    let known = STRATEGIES.into_iter().find(|strategy| format!("{strategy:?}") == name);
-    known.ok_or_else(|| format!("one of {STRATEGIES:?}"))
+fn way(name: &str) -> Result<Way, String> {
+    let known = WAYS.into_iter().find(|way| way.name == name);
+    known.ok_or_else(|| format!("one of {:?}", WAYS.map(|way| way.name)))
 }
 
 fn main() -> Result<ExitCode, Box<dyn error::Error>> {
@@ -86,7 +85,7 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         every_failure,
         print,
     } = Options::parse();
-    let selection = Selection { arch, strategy, every_strategy, unverified };
+    let selection = Selection { arch, way: strategy, every_way: every_strategy, unverified };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);
@@ -155,6 +154,7 @@ fn print_counts(reached: &Reached) -> bool {
         ("constructs", &reached.constructs),
         ("machines", &reached.machines),
         ("strategies", &reached.strategies),
+        ("divergent branches that became predicates", &reached.predicated_branches),
         ("endings", &reached.endings),
         ("refused", &reached.refused),
     ];
@@ -186,6 +186,8 @@ fn as_json(reached: &Reached) -> serde_json::Value {
         "constructs": reached.constructs,
         "machines": reached.machines,
         "strategies": reached.strategies,
+        "predicated divergent branches": reached.predicated_branches,
+        "launches without a profile": reached.unprofiled,
         "endings": reached.endings,
         "refused": reached.refused,
     })

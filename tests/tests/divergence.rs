@@ -2,6 +2,7 @@
 //! code written for the host.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
+use harp_isa::abi::ArgumentBlock;
 use harp_jit::{ArchId, CompileOptions, KernelSource, OptLevel, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, Report};
 use harp_tests::kernels::array::Array;
@@ -38,7 +39,7 @@ fn source(arch: ArchId, body: &str) -> KernelSource {
             store notrap aligned v94, v93
             {body}
         }}",
-        3 * bytes
+        ArgumentBlock::argument(0, arch.word())
     );
     let mut expanded = String::new();
     let mut number = 1000;
@@ -255,6 +256,41 @@ fn break_continue_and_return() {
     });
 }
 
+/// Lanes that might have left a loop in its middle, and did not, leave it by its header later.
+#[test]
+fn exits_that_were_not_taken() {
+    let body = "
+            v2 = iconst.word 3
+            v3 = band v1, v2
+            v4 = iconst.word 1
+            v5 = iconst.word 4
+            v6 = band v1, v5
+            v7 = iconst.word 8
+            v8 = band v1, v7
+            jump block1(v3)
+        block1(v10: word):
+            brif v10, block2, block8
+        block2:
+            brif v6, block3, block5
+        block3:
+            brif v8, block7, block4
+        block4:
+            jump block5
+        block5:
+            v11 = isub v10, v4
+            jump block1(v11)
+        block7:
+            put v4
+            return
+        block8:
+            put v1
+            return";
+    check(body, |i, host| {
+        let out = i & 3 != 0 && i & 4 != 0 && i & 8 != 0;
+        host.put(if out { 1 } else { i });
+    });
+}
+
 /// A switch whose cases fall through and share code.
 #[test]
 fn switches() {
@@ -355,14 +391,18 @@ fn cycles_with_two_entries() {
     });
 }
 
-/// What divergence costs: a round of each loop, and the diamond of two conditions. The figures are here to
-/// be seen when they change.
+/// What divergence costs: loops of up to eight rounds, and a diamond of two conditions. The figures may
+/// only become smaller.
 #[test]
 fn warp_instructions() {
-    for arch in ["harp32", "harp64+x"] {
-        for (name, body) in [("while", WHILE), ("do while", DO_WHILE), ("either", EITHER)] {
+    let wanted = [("harp32", [1900, 2100, 850]), ("harp64+x", [1300, 1500, 850])];
+    for (arch, most) in wanted {
+        let programs = [("while", WHILE), ("do while", DO_WHILE), ("either", EITHER)];
+        for ((name, body), most) in programs.into_iter().zip(most) {
             let (_, report) = launch(arch.parse().unwrap(), body, OptLevel::Speed);
-            println!("{arch} {name}: {:?}", report.warp_instructions());
+            let issued = report.warp_instructions();
+            assert!(issued <= most, "{name} on {arch}: {issued}");
+            println!("{name} on {arch}: {issued}");
         }
     }
 }

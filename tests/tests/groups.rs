@@ -4,8 +4,8 @@
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, Value, condcodes::IntCC, types};
 use harp_emu::TrapKind;
 use harp_jit::{
-    ArchId, BuildErrorKind, CompileError, CompileOptions, Kernel, KernelBuilder, KernelSource,
-    Linkage, Module, OptLevel, ParamType,
+    ArchId, BuildErrorKind, CompileError, CompileOptions, DivergenceStrategy, Kernel,
+    KernelBuilder, KernelSource, Linkage, Module, OptLevel, ParamType,
 };
 use harp_runtime::{
     Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap, Program, ProgramError,
@@ -41,6 +41,25 @@ fn build(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> KernelSou
 
 fn compile(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Kernel {
     build(arch, kernel).compile(&CompileOptions::default()).unwrap()
+}
+
+/// The same kernel under every strategy that needs no profile, with and without the mid-end.
+fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec<Kernel> {
+    let source = build(arch, kernel);
+    let strategies = [
+        DivergenceStrategy::SplitJoin,
+        DivergenceStrategy::Predicate,
+        DivergenceStrategy::Static,
+        DivergenceStrategy::Adaptive,
+    ];
+    let options = strategies.into_iter().flat_map(|divergence| {
+        [OptLevel::None, OptLevel::Speed].map(|opt_level| CompileOptions {
+            divergence,
+            opt_level,
+            ..CompileOptions::default()
+        })
+    });
+    options.map(|options| source.compile(&options).unwrap()).collect()
 }
 
 /// Launches a kernel whose parameter is an array of words; the array afterwards, of 32 bits each.
@@ -279,64 +298,62 @@ fn surplus_lanes_have_no_part_in_barriers() {
 fn votes_and_shuffles_are_among_the_lanes_that_execute_them() {
     for id in ["4w8/8/8/2", "8b32/16/8/2", "4w8/2/8/1+x", "harp64+x", "4w64/64/8/4"] {
         let arch: ArchId = id.parse().unwrap();
-        for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let source = build(arch, |b| {
-                let data = b.param(ParamType::Pointer);
-                let (i, word) = (b.global_id(0), b.word_int());
-                let size = b.global_size(0);
-                let value = b.load_elem(word, data, i);
-                let store = |b: &mut KernelBuilder<'_>, row: i64, value: Value| {
-                    let start = b.ins().imul_imm_s(size, row);
-                    let index = b.ins().iadd(start, i);
-                    b.store_elem(value, data, index);
-                };
-                let store_truth = |b: &mut KernelBuilder<'_>, row: i64, truth: Value| {
-                    let value = b.ins().uextend(word, truth);
-                    store(b, row, value);
-                };
-                // All lanes: 3 comes before 4, 21 is the largest.
-                let small = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, value, 4);
-                let any = b.any(small);
-                store_truth(b, 1, any);
-                let all = b.all(small);
-                store_truth(b, 2, all);
-                let next = b.ins().iadd_imm_s(i, 1);
-                let shuffled = b.shuffle(value, next);
-                store(b, 3, shuffled);
-                // Lanes 0 to 2 and the others.
-                let low = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, i, 3);
-                b.if_else(
-                    low,
-                    |b| {
-                        let large = b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 6);
-                        let any = b.any(large);
-                        store_truth(b, 4, any);
-                        let all = b.all(low);
-                        store_truth(b, 5, all);
-                        let shuffled = b.shuffle(value, next);
-                        store(b, 6, shuffled);
-                    },
-                    |b| {
-                        let large = b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 20);
-                        let any = b.any(large);
-                        store_truth(b, 4, any);
-                        let all = b.all(large);
-                        store_truth(b, 5, all);
-                        let four = b.ins().iconst(word, 4);
-                        let shuffled = b.shuffle(value, four);
-                        store(b, 6, shuffled);
-                    },
-                );
-                // Together again, and a number that no lane has.
-                let minus = b.ins().iconst(word, -1);
-                let shuffled = b.shuffle(value, minus);
-                store(b, 7, shuffled);
-            });
-            let options = CompileOptions { opt_level, ..CompileOptions::default() };
-            let kernel = source.compile(&options).unwrap();
+        let kernels = compile_all(arch, |b| {
+            let data = b.param(ParamType::Pointer);
+            let (i, word) = (b.global_id(0), b.word_int());
+            let size = b.global_size(0);
+            let value = b.load_elem(word, data, i);
+            let store = |b: &mut KernelBuilder<'_>, row: i64, value: Value| {
+                let start = b.ins().imul_imm_s(size, row);
+                let index = b.ins().iadd(start, i);
+                b.store_elem(value, data, index);
+            };
+            let store_truth = |b: &mut KernelBuilder<'_>, row: i64, truth: Value| {
+                let value = b.ins().uextend(word, truth);
+                store(b, row, value);
+            };
+            // All lanes: 3 comes before 4, 21 is the largest.
+            let small = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, value, 4);
+            let any = b.any(small);
+            store_truth(b, 1, any);
+            let all = b.all(small);
+            store_truth(b, 2, all);
+            let next = b.ins().iadd_imm_s(i, 1);
+            let shuffled = b.shuffle(value, next);
+            store(b, 3, shuffled);
+            // Lanes 0 to 2 and the others.
+            let low = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, i, 3);
+            b.if_else(
+                low,
+                |b| {
+                    let large = b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 6);
+                    let any = b.any(large);
+                    store_truth(b, 4, any);
+                    let all = b.all(low);
+                    store_truth(b, 5, all);
+                    let shuffled = b.shuffle(value, next);
+                    store(b, 6, shuffled);
+                },
+                |b| {
+                    let large = b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 20);
+                    let any = b.any(large);
+                    store_truth(b, 4, any);
+                    let all = b.all(large);
+                    store_truth(b, 5, all);
+                    let four = b.ins().iconst(word, 4);
+                    let shuffled = b.shuffle(value, four);
+                    store(b, 6, shuffled);
+                },
+            );
+            // Together again, and a number that no lane has.
+            let minus = b.ins().iconst(word, -1);
+            let shuffled = b.shuffle(value, minus);
+            store(b, 7, shuffled);
+        });
+        for kernel in &kernels {
             let mut words: Vec<i32> = (0..8).map(|i| i * 3).collect();
             words.resize(8 * 8, -1);
-            let out = run(&mut device(arch, 1), &kernel, LaunchConfig::grid_1d(8), &words);
+            let out = run(&mut device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
             let expected: [[u32; 8]; 7] = [
                 [1; 8],
                 [0; 8],
@@ -348,7 +365,7 @@ fn votes_and_shuffles_are_among_the_lanes_that_execute_them() {
             ];
             for (row, expected) in expected.iter().enumerate() {
                 let found = &out[(row + 1) * 8..][..8];
-                assert_eq!(found, expected, "{id}, {opt_level:?}, row {}", row + 1);
+                assert_eq!(found, expected, "{id}, row {}\n{}", row + 1, kernel.disassembly());
             }
         }
     }
@@ -433,7 +450,7 @@ fn ballots_have_a_bit_for_each_lane() {
 #[test]
 fn atomics_count_the_lanes_that_execute_them() {
     let arch: ArchId = "4w16/8/8/4+x".parse().unwrap();
-    let kernel = compile(arch, |b| {
+    let kernels = compile_all(arch, |b| {
         let data = b.param(ParamType::Pointer);
         let (global, local, word) = (b.global_id(0), b.local_index(), b.word_int());
         let counter = b.group_array(word, 1);
@@ -452,13 +469,14 @@ fn atomics_count_the_lanes_that_execute_them() {
         b.if_then(is_first, |b| b.store_elem(total, data, global));
     });
     let config = LaunchConfig::grid_1d(40).with_groups_1d(16);
-    let out = run(&mut device(arch, 1), &kernel, config, &[99; 40]);
-    for (group, out) in out.chunks(16).enumerate() {
+    let outs = kernels.iter().map(|kernel| run(&mut device(arch, 1), kernel, config, &[99; 40]));
+    let outs: Vec<_> = outs.collect();
+    for (group, out) in outs.iter().flat_map(|out| out.chunks(16).enumerate()) {
         let items = out.len();
         assert_eq!(out[0] as usize, items / 2, "group {group}");
         // Tickets of a warp rise with the lanes; which warp comes first is not said.
         let mut tickets: Vec<u32> = out.iter().copied().skip(1).step_by(2).collect();
-        assert!(tickets.chunks(4).all(|warp| warp.is_sorted()), "{tickets:?}");
+        assert!(tickets.chunks(4).all(<[u32]>::is_sorted), "{tickets:?}");
         tickets.sort_unstable();
         assert_eq!(tickets, (0..items as u32 / 2).collect::<Vec<_>>());
         assert!(out.iter().skip(2).step_by(2).all(|&word| word == 99));
@@ -469,7 +487,7 @@ fn atomics_count_the_lanes_that_execute_them() {
 #[test]
 fn locks_are_taken_by_one_lane_after_the_other() {
     let arch: ArchId = "4w32/16/8/4+x".parse().unwrap();
-    let kernel = compile(arch, |b| {
+    let kernels = compile_all(arch, |b| {
         let data = b.param(ParamType::Pointer);
         let (i, word) = (b.global_id(0), b.word_int());
         let [zero, one] = [0, 1].map(|value| b.ins().iconst(word, value));
@@ -485,8 +503,10 @@ fn locks_are_taken_by_one_lane_after_the_other() {
             });
         });
     });
-    let out = run(&mut device(arch, 1), &kernel, LaunchConfig::grid_1d(100), &[0; 2]);
-    assert_eq!(out, [0, 66]);
+    for kernel in &kernels {
+        let out = run(&mut device(arch, 1), kernel, LaunchConfig::grid_1d(100), &[0; 2]);
+        assert_eq!(out, [0, 66]);
+    }
 }
 
 /// Lanes take turns in the order of their numbers, by base instructions, too.

@@ -2,21 +2,28 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, OptLevel};
+use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 use harp_tests::harpbench::{GUPTA, Input, Outcome, PROGRAMS, Program, Scale};
 
+/// Every strategy that needs no profile.
+const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
+
 /// Runs a program on one core and compares its result with the host's.
-fn check(program: &Program, input: Input, scale: Scale, arch: ArchId, opt: OptLevel) -> Outcome {
-    let options = CompileOptions { opt_level: opt, ..CompileOptions::default() };
-    let kernel = (program.source)(arch).unwrap().compile(&options).unwrap();
+fn check(program: &Program, input: Input, arch: ArchId, options: &CompileOptions) -> Outcome {
+    let kernel = (program.source)(arch).unwrap().compile(options).unwrap();
     let config = DeviceConfig { fuel: Some(1 << 26), ..DeviceConfig::new(arch) };
     let mut device = Device::new(config).unwrap();
-    let work = (program.work)(input, scale, arch);
+    let work = (program.work)(input, Scale::Small, arch);
     let outcome = (program.run)(&mut device, &kernel, &work).unwrap();
     let (expected, name) = ((program.on_host)(&work), program.name);
     let wrong = outcome.result.iter().zip(&expected).position(|(a, b)| a != b);
-    assert_eq!(wrong, None, "{name}, {input:?}, {arch}, {opt:?}");
+    assert_eq!(wrong, None, "{name}, {input:?}, {arch}, {options:?}");
     assert_eq!(outcome.result.len(), expected.len(), "{name}, {input:?}");
     outcome
 }
@@ -24,24 +31,31 @@ fn check(program: &Program, input: Input, scale: Scale, arch: ArchId, opt: OptLe
 #[test]
 fn programs_are_right_on_guptas_machine() {
     for program in &PROGRAMS {
-        let costs = Input::ALL
-            .map(|input| check(program, input, Scale::Small, GUPTA, OptLevel::Speed))
-            .map(|outcome| outcome.warp_instructions());
-        // Inputs that cost the same would not be worth having.
-        let mut different = costs.to_vec();
-        different.sort_unstable();
-        different.dedup();
-        assert!(different.len() >= 3, "{}: {costs:?}", program.name);
+        for divergence in STRATEGIES {
+            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let costs =
+                Input::ALL.map(|input| check(program, input, GUPTA, &options).warp_instructions());
+            // Inputs that cost the same would not be worth having; predicated code need not care.
+            let mut different = costs.to_vec();
+            different.sort_unstable();
+            different.dedup();
+            let split = divergence == DivergenceStrategy::SplitJoin;
+            assert!(!split || different.len() >= 3, "{}: {costs:?}", program.name);
+        }
     }
 }
 
 #[test]
 fn programs_are_right_on_other_machines() {
-    for id in ["harp64", "4w32/16/32/8+x", "8b16/16/4/4", "4w9/2/3/5", "8w32/32/64/2+x"] {
+    let machines = ["harp64", "4w32/16/32/8+x", "8b16/16/4/4", "4w9/2/3/5", "8w32/32/64/2+x"];
+    for (id, strategy) in machines.into_iter().zip((0..STRATEGIES.len()).cycle()) {
         let arch: ArchId = id.parse().unwrap();
-        for program in &PROGRAMS {
-            check(program, Input::Random, Scale::Small, arch, OptLevel::Speed);
-            check(program, Input::Worst, Scale::Small, arch, OptLevel::None);
+        for (program, index) in PROGRAMS.iter().zip(strategy..) {
+            let divergence = STRATEGIES[index % STRATEGIES.len()];
+            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            check(program, Input::Random, arch, &options);
+            let options = CompileOptions { opt_level: OptLevel::None, ..options };
+            check(program, Input::Worst, arch, &options);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::thread::available_parallelism;
 use cranelift_codegen::ir::{InstructionData, Opcode};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
-    ARCHS, CONSTRUCTS, Counts, Reached, STRATEGIES, Selection, bytes_of, run, shrink,
+    ARCHS, CONSTRUCTS, Counts, Reached, Selection, WAYS, bytes_of, run, shrink,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -88,11 +88,11 @@ fn assert_not_vacuous(reached: &Reached) {
         let runs = |(name, _): &(&String, &u64)| name.split(' ').next() == Some(&arch);
         assert_eq!(reached.machines.iter().filter(runs).count(), 2, "levels of {arch} that ran");
     }
-    for strategy in STRATEGIES {
-        assert!(
-            reached.strategies.contains_key(&format!("{strategy:?}")),
-            "{strategy:?} never ran"
-        );
+    for way in WAYS {
+        assert!(reached.strategies.contains_key(way.name), "{way:?} never ran");
+    }
+    for name in ["predicate", "adaptive"] {
+        assert!(reached.predicated_branches[name] > 0, "{name} predicates nothing: {reached:#?}");
     }
     for ending in ["results", "bad address", "division by zero", "trap user1"] {
         assert!(reached.endings.contains_key(ending), "no kernel ends by {ending}: {reached:#?}");

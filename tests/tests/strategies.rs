@@ -144,13 +144,15 @@ impl Run {
 
     /// A launch that is counted. There is no profile if it traps.
     fn profiled(&mut self, kernel: &Kernel) -> (Observed, Option<BranchProfile>) {
-        let mut profile = None;
         let observed = self.case.observed_by(&mut self.device, |device, config, args| {
-            let (report, counted) = device.launch_profiled(kernel, config, args)?;
-            profile = Some(counted);
-            Ok(report)
+            device.launch(kernel, config.with_branch_profile(), args)
         });
-        (observed.unwrap(), profile)
+        let observed = observed.unwrap();
+        let profile = match &observed {
+            Observed::Memory(_, report) => report.branches.clone(),
+            Observed::Trap(_) => None,
+        };
+        (observed, profile)
     }
 
     fn check(&self, observed: &Observed, kernel: &Kernel, strategy: DivergenceStrategy) {

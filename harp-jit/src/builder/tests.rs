@@ -90,7 +90,8 @@ fn parameters_lie_behind_the_extent_of_the_grid() {
             .into_iter()
             .filter_map(|inst| func.dfg.insts[inst].load_store_offset())
             .collect();
-        assert_eq!(offsets, [3, 4, 5, 6, 2].map(|word| word * i32::from(arch.word().bytes())));
+        // Before the parameters lie three extents or counts of three dimensions each.
+        assert_eq!(offsets, [9, 10, 11, 12, 2].map(|word| word * i32::from(arch.word().bytes())));
     }
 }
 

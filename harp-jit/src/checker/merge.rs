@@ -14,7 +14,25 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
-use super::state::{Fact, Form, Id, Literal, Origin, State, Where};
+use super::record::Name;
+use super::state::{Fact, Form, Id, Implied, Literal, MOST_NUMBERS, Origin, State, Where};
+
+/// A number that a value behind the meeting may be, which lanes may be told apart by.
+struct Condition<'a> {
+    value: &'a Met,
+    number: u64,
+}
+
+impl Condition<'_> {
+    /// That the value is the number, or is not, on one of the ways.
+    fn on(&self, way: usize, truth: bool) -> Literal {
+        Literal { id: self.value.parts[way], number: self.number, truth }
+    }
+
+    fn literal(&self, truth: bool) -> Literal {
+        Literal { id: self.value.id, number: self.number, truth }
+    }
+}
 
 /// The names of a value on each way.
 type Parts = SmallVec<[Id; 2]>;
@@ -33,6 +51,8 @@ pub(super) struct Sides<'a> {
     pub(super) sides: [&'a State; 2],
     /// At the split.
     pub(super) before: &'a State,
+    /// What holds there in the lanes that take the side where its predicate is true.
+    pub(super) split: Literal,
 }
 
 /// What is known at the instruction `at`, where `ways` meet that all active lanes came together.
@@ -51,14 +71,17 @@ pub(super) fn meet(ways: &[&State], at: usize, origin: Origin) -> State {
             }
             Where::In(literals_where(&conditions, |condition, truth| {
                 (value.parts.iter().enumerate().zip(ways)).all(|((index, &part), way)| {
-                    let literal = Literal { id: condition.parts[index], truth };
-                    way.covers(pick(&way.fact(part)), literal)
+                    way.covers(pick(&way.fact(part)), condition.on(index, truth))
                 })
             }))
+        };
+        let agrees = |number: &u64| {
+            value.parts.iter().zip(ways).all(|(&part, way)| way.agrees(part, *number))
         };
         let fact = Fact {
             uniform: among(|fact| &fact.uniform),
             defined: among(|fact| &fact.defined),
+            agreed: common.told_apart().filter(agrees).collect(),
             ..common
         };
         state.know(value.id, fact);
@@ -76,7 +99,7 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
         let common = common(&ways, value, &conditions);
         let facts = [ways[0].fact(value.parts[0]), ways[1].fact(value.parts[1])];
         let before = sides.before.fact(value.id);
-        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch);
+        let constant = matches!(common.form, Form::Constant(_) | Form::Scratch | Form::GroupBlock);
         let uniform = if constant || (value.kept && before.uniform == Where::Everywhere) {
             Where::Everywhere
         } else {
@@ -89,10 +112,8 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
             Where::Everywhere
         } else {
             Where::In(literals_where(&conditions, |condition, truth| {
-                (0..2).all(|side| {
-                    let literal = Literal { id: condition.parts[side], truth };
-                    ways[side].covers(&facts[side].defined, literal)
-                })
+                (0..2)
+                    .all(|side| ways[side].covers(&facts[side].defined, condition.on(side, truth)))
             }))
         };
         // How far away the lanes' own addresses are from each other is known only for what no side
@@ -101,20 +122,50 @@ pub(super) fn join(sides: Sides<'_>, at: usize, inside: impl Fn(Id) -> bool) -> 
             Form::OnStack if !value.kept => Form::Unknown,
             form => form,
         };
-        state.know(value.id, Fact { uniform, defined, form, ..common });
+        let agrees = |number: &u64| agreed(sides, value, *number, &inside);
+        let agreed = common.told_apart().filter(agrees).collect();
+        state.know(value.id, Fact { uniform, defined, form, agreed, ..common });
     }
     state
 }
 
+/// Whether all lanes behind a join agree if a value is a number or not.
+fn agreed(
+    Sides { sides, before, split }: Sides<'_>,
+    value: &Met,
+    number: u64,
+    inside: &impl Fn(Id) -> bool,
+) -> bool {
+    let literal = |id: Id| Literal { id, number, truth: true };
+    let settled = |side: usize| sides[side].settled(literal(value.parts[side]));
+    if value.kept && before.agrees(value.id, number) {
+        return true;
+    }
+    if settled(0).is_some() && settled(0) == settled(1) {
+        return true;
+    }
+    // One side keeps a value on which all agreed, and the lanes of the other side, for which it was the same,
+    // come to the same.
+    [(0, 1), (1, 0)].into_iter().any(|(keeps, other)| {
+        let kept = value.parts[keeps];
+        let others = if other == 1 { split } else { !split };
+        settled(other).is_some_and(|truth| {
+            !inside(kept)
+                && before.agrees(kept, number)
+                && before.implies(others, Literal { truth, ..literal(kept) })
+        })
+    })
+}
+
 /// Whether a value is uniform among the lanes behind a join in which a condition is `truth`.
 fn uniform_where(
-    Sides { sides, before }: Sides<'_>,
+    Sides { sides, before, split }: Sides<'_>,
     facts: &[std::rc::Rc<Fact>; 2],
     known: Option<&Where>,
-    condition: &Met,
+    condition: &Condition<'_>,
     truth: bool,
 ) -> bool {
-    let literal = |side: usize| Literal { id: condition.parts[side], truth };
+    let literal = |side: usize| condition.on(side, truth);
     let none = |side: usize| sides[side].settled(literal(side)) == Some(false);
     // Lanes of one side only, among which it is.
     let one_side = |side: usize, other: usize| {
@@ -123,10 +174,22 @@ fn uniform_where(
     // Neither side changed anything.
     let unchanged = || {
         known.is_some_and(|known| {
-            condition.kept && before.covers(known, Literal { id: condition.id, truth })
+            condition.value.kept && before.covers(known, condition.literal(truth))
         })
     };
-    one_side(0, 1) || one_side(1, 0) || unchanged()
+    // Lanes that agreed which side to take: all of them come from one side, whichever that is.
+    let together = || {
+        let inside = |side: usize, among: Literal| {
+            let all = if side == 1 { split } else { !split };
+            before.implies(all, among) || sides[side].implies(literal(side), among)
+        };
+        match &before.fact(split.id).uniform {
+            Where::Everywhere => true,
+            Where::In(known) => known.iter().any(|&among| inside(0, among) && inside(1, among)),
+        }
+    };
+    let on_each = || (0..2).all(|side| sides[side].covers(&facts[side].uniform, literal(side)));
+    one_side(0, 1) || one_side(1, 0) || unchanged() || (on_each() && together())
 }
 
 /// Names for the values in all places behind a meeting.
@@ -154,51 +217,82 @@ fn names(
         };
         held.push(id);
     }
-    (State::holding(held), met)
+    let mut state = State::holding(held);
+    state.free = ways[0].free.clone();
+    state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    (state, met)
 }
 
-/// The values whose truth lanes may be told apart by.
-fn conditions<'a>(ways: &[&State], met: &'a [Met]) -> Vec<&'a Met> {
-    let is_condition = |value: &&Met| {
-        value.parts.iter().zip(ways).all(|(&part, way)| {
-            let fact = way.fact(part);
-            fact.is_truth && fact.defined != Where::NOWHERE
-        })
-    };
-    met.iter().filter(is_condition).collect()
+/// What lanes may be told apart by.
+fn conditions<'a>(ways: &[&State], met: &'a [Met]) -> Vec<Condition<'a>> {
+    let mut conditions = Vec::new();
+    for value in met {
+        let facts = value.parts.iter().zip(ways).map(|(&part, way)| way.fact(part));
+        let facts: SmallVec<[_; 2]> = facts.collect();
+        if facts.iter().any(|fact| fact.defined == Where::NOWHERE) {
+            continue;
+        }
+        let numbers = numbers(facts.iter().map(|fact| &**fact));
+        let fact = Fact { numbers, ..Fact::unknown() };
+        let numbers = fact.told_apart();
+        if fact.numbers.as_ref().is_some_and(|numbers| numbers.len() > 1) {
+            conditions.extend(numbers.map(|number| Condition { value, number }));
+        }
+    }
+    conditions
 }
 
-fn literals_where(conditions: &[&Met], holds: impl Fn(&Met, bool) -> bool) -> BTreeSet<Literal> {
-    let literals = conditions.iter().flat_map(|condition| {
-        [false, true].map(|truth| (*condition, Literal { id: condition.id, truth }))
-    });
-    let kept = literals.filter(|(condition, literal)| holds(condition, literal.truth));
-    kept.map(|(_, literal)| literal).collect()
+/// What a value can be that is one of several.
+fn numbers<'a>(facts: impl Iterator<Item = &'a Fact>) -> Option<BTreeSet<u64>> {
+    let mut all = BTreeSet::new();
+    for fact in facts {
+        all.extend(fact.numbers.as_ref()?);
+    }
+    (all.len() <= MOST_NUMBERS).then_some(all)
+}
+
+fn literals_where(
+    conditions: &[Condition<'_>],
+    holds: impl Fn(&Condition<'_>, bool) -> bool,
+) -> BTreeSet<Literal> {
+    let both = conditions.iter().flat_map(|condition| [(condition, false), (condition, true)]);
+    let kept = both.filter(|&(condition, truth)| holds(condition, truth));
+    kept.map(|(condition, truth)| condition.literal(truth)).collect()
 }
 
 /// What is known of a value lane by lane, whatever way a lane came.
-fn common(ways: &[&State], value: &Met, conditions: &[&Met]) -> Fact {
+fn common(ways: &[&State], value: &Met, conditions: &[Condition<'_>]) -> Fact {
     let facts: SmallVec<[_; 2]> =
         value.parts.iter().zip(ways).map(|(&part, way)| way.fact(part)).collect();
     let first = facts[0].form;
     let form = if facts.iter().all(|fact| fact.form == first) { first } else { Form::Unknown };
-    let is_truth = facts.iter().all(|fact| fact.is_truth);
-    let implied = |truth: bool| {
-        let implied = |other: &Met, other_truth: bool| {
-            (ways.iter().enumerate()).all(|(index, way)| {
-                let one = Literal { id: value.parts[index], truth };
-                way.implies(one, Literal { id: other.parts[index], truth: other_truth })
-            })
+    let implied = |literals: [Literal; 2], ways_literal: &dyn Fn(usize) -> Literal| {
+        let implied = |other: &Condition<'_>, truth: bool| {
+            (ways.iter().enumerate())
+                .all(|(index, way)| way.implies(ways_literal(index), other.on(index, truth)))
         };
-        let mut literals = literals_where(conditions, implied);
-        literals.remove(&Literal { id: value.id, truth });
-        literals
+        let mut found = literals_where(conditions, implied);
+        found.retain(|literal| !literals.contains(literal));
+        found
     };
-    let implies = match form {
-        Form::Unknown if is_truth => [implied(false), implied(true)],
-        _ => Default::default(),
-    };
-    let mut names = facts[0].names.clone();
-    names.retain(|name| facts.iter().all(|fact| fact.names.contains(name)));
-    Fact { form, is_truth, implies, names, ..Fact::unknown() }
+    let mut implies = Implied::new();
+    for own in conditions.iter().filter(|condition| condition.value.id == value.id) {
+        for truth in [false, true] {
+            let both = [own.literal(false), own.literal(true)];
+            let found = implied(both, &|way| own.on(way, truth));
+            implies.insert((own.number, truth), found);
+        }
+    }
+    let mut names: BTreeSet<Name> = facts.iter().flat_map(|fact| fact.names.clone()).collect();
+    names.retain(|name| {
+        let mut each = facts.iter().zip(ways);
+        each.all(|(fact, way)| fact.names.contains(name) || way.free.contains(name))
+    });
+    Fact {
+        form,
+        numbers: numbers(facts.iter().map(|fact| &**fact)),
+        implies,
+        names,
+        ..Fact::unknown()
+    }
 }

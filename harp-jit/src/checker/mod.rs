@@ -22,6 +22,7 @@
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
+mod choice;
 mod code;
 mod error;
 mod merge;
@@ -35,7 +36,7 @@ mod value;
 
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
-pub(crate) use record::{Claims, Entry, Name, Named, Note, Record, Regs, Role, Selected};
+pub(crate) use record::{Claims, Entry, Name, Named, Note, Passes, Record, Regs, Role, Selected};
 
 use code::Code;
 use structure::Structure;

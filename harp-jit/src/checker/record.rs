@@ -15,12 +15,17 @@ use smallvec::SmallVec;
 /// A predicate before registers were allocated, by its number.
 pub(crate) type Name = u32;
 
+/// Parameters with their arguments; none where the argument is nothing that anybody looks at.
+pub(crate) type Passes = SmallVec<[(Name, Option<Name>); 1]>;
+
 /// What is said about a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) entry: Entry,
     /// The successors of each block, the side that a true condition takes first. Block 0 is the entry.
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
+    /// The predicates that each block passes to the parameters of its only successor.
+    pub(crate) passes: Vec<Passes>,
     /// Notes on instructions by offset, ascending.
     pub(crate) notes: Vec<(u32, Note)>,
 }

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::code::{Code, Flow};
 use super::error::{CodeError, CodeFault};
-use super::record::Record;
+use super::record::{Passes, Record};
 use super::structure::Structure;
 
 /// Compares the ways through `code` with the blocks of `record`.
@@ -39,7 +39,8 @@ pub(super) fn check(
     Ok(())
 }
 
-struct Skeleton<'a> {
+/// The blocks that were selected, with what is left of them.
+pub(super) struct Skeleton<'a> {
     code: &'a Code<'a>,
     record: &'a Record,
     /// The instructions of each block that are there, jumps excepted, in their order.
@@ -49,7 +50,7 @@ struct Skeleton<'a> {
 }
 
 impl<'a> Skeleton<'a> {
-    fn new(code: &'a Code<'a>, record: &'a Record) -> Skeleton<'a> {
+    pub(super) fn new(code: &'a Code<'a>, record: &'a Record) -> Skeleton<'a> {
         let mut present = vec![Vec::new(); record.successors.len()];
         for (at, inst) in code.insts.iter().enumerate() {
             if let Some(note) = inst.note
@@ -67,6 +68,29 @@ impl<'a> Skeleton<'a> {
         };
         let present = present.into_iter().enumerate().map(in_order).collect();
         Skeleton { code, record, present, place }
+    }
+
+    /// Calls `visit` with what the blocks pass on that end between `at`, whose guard is `taken` if it
+    /// is a branch, and the next instruction.
+    pub(super) fn each_passed(
+        &self,
+        at: usize,
+        taken: Option<bool>,
+        mut visit: impl FnMut(&Passes),
+    ) {
+        let Some(&(mut block, index)) = self.place.get(&at) else { return };
+        if index + 1 < self.present[block].len() {
+            return;
+        }
+        let mut side = usize::from(taken == Some(false));
+        for _ in 0..=self.present.len() {
+            visit(&self.record.passes[block]);
+            let Some(&next) = self.record.successors[block].get(side) else { return };
+            (block, side) = (next as usize, 0);
+            if !self.present[block].is_empty() {
+                return;
+            }
+        }
     }
 
     /// The first instruction of a block, or of the next that has one; none if they only jump in

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::merge::{self, Sides};
 use super::record::Record;
+use super::skeleton::Skeleton;
 use super::state::{Id, Literal, Origin, Places, State};
 use super::structure::{Block, Edge, Structure};
 use super::transfer::Transfer;
@@ -21,30 +22,18 @@ pub(super) fn check(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let transfer = Transfer { code, places: &places, entry: &record.entry };
-    let mut solver = Solver { transfer, structure, ends: vec![None; structure.blocks.len()] };
+    let ends = vec![None; structure.blocks.len()];
+    let skeleton = Skeleton::new(code, record);
+    let mut solver = Solver { transfer, structure, skeleton, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
         for at in block.first..=block.last {
             let mut fault = None;
-            let dump = state.clone();
-            transfer.step(&mut state, at, &mut |found| {
+            solver.step(&mut state, block, at, &mut |found| {
                 fault.get_or_insert(found);
             });
             if let Some(fault) = fault {
-                if std::env::var("DUMP").is_ok() {
-                    let mut ids: Vec<_> = dump.held.clone();
-                    ids.sort();
-                    ids.dedup();
-                    for id in ids {
-                        let places: Vec<_> =
-                            dump.places().filter(|&p| dump.held(p) == id).collect();
-                        eprintln!("{places:?} {id:?} {:?}", dump.fact(id));
-                    }
-                    for inst in &code.insts {
-                        eprintln!("{:x} {}", inst.offset, inst.instruction.display(code.arch));
-                    }
-                }
                 return Err(code.error(at, fault));
             }
         }
@@ -55,6 +44,7 @@ pub(super) fn check(
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
+    skeleton: Skeleton<'a>,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -83,7 +73,7 @@ impl Solver<'_> {
             }
             let Some(mut state) = self.start(number) else { continue };
             for at in block.first..=block.last {
-                self.transfer.step(&mut state, at, &mut |_| {});
+                self.step(&mut state, block, at, &mut |_| {});
             }
             if self.ends[number].as_ref() != Some(&state) {
                 self.ends[number] = Some(state);
@@ -91,6 +81,14 @@ impl Solver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Executes an instruction, and passes what is passed behind it within the block.
+    fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
+        self.transfer.step(state, at, report);
+        if at != block.last {
+            self.skeleton.each_passed(at, None, |passes| state.pass(passes));
+        }
     }
 
     fn block_number(&self, at: usize) -> Option<usize> {
@@ -123,18 +121,20 @@ impl Solver<'_> {
         }
     }
 
-    /// What is known on the way along an edge; none if nothing goes that way.
+    /// What is known on the way along an edge; none if nobody was seen to take it so far.
     fn along(&self, edge: &Edge) -> Option<State> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let literal = Literal { id: state.held(Places::pred(reg)), truth };
-            if state.settled(literal) == Some(false) {
+            let id = state.held(Places::pred(reg));
+            let taken = Literal::new(id, truth);
+            if state.settled(taken) == Some(false) {
                 return None;
             }
-            state.assume(literal);
+            state.assume(taken);
         }
+        self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
         Some(state)
     }
 
@@ -146,7 +146,9 @@ impl Solver<'_> {
             id.origin != Origin::Entry
                 && (at == block.first || self.structure.block_of(at).is_some_and(open))
         };
-        Some(merge::join(Sides { sides, before }, block.first, inside))
+        let guard = self.transfer.code.insts[branch].instruction.guard?;
+        let split = Literal::new(before.held(Places::pred(guard)), true);
+        Some(merge::join(Sides { sides, before, split }, block.first, inside))
     }
 }
 

@@ -5,17 +5,17 @@
 //! copies of one value hold the same name, so facts survive moves and spills. All facts are about the lanes
 //! that are active.
 //!
-//! Many facts hold in some lanes only: those where a *literal* is true. A literal is a value with a truth,
-//! "not zero" or "zero"; predicates and general registers are treated alike, so a predicate that is spilled as
-//! 0 or 1 keeps its meaning.
+//! Many facts hold in some lanes only: those where a *literal* is true, which says of a value that it is, or is
+//! not, some number. Predicates are 0 or 1 and treated like general registers, so one that is spilled keeps
+//! its meaning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use harp_isa::{Gpr, Pred};
 use hashbrown::HashMap;
 
-use super::record::{Entry, Name};
+use super::record::{Entry, Name, Passes};
 
 /// A register or a word of the frame, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -126,11 +126,24 @@ impl Id {
     }
 }
 
-/// Whether a value is not zero, or zero.
+/// Whether a value is a number, or is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Literal {
     pub(super) id: Id,
+    pub(super) number: u64,
     pub(super) truth: bool,
+}
+
+impl Literal {
+    /// The value is not zero, or it is.
+    pub(super) fn new(id: Id, not_zero: bool) -> Literal {
+        Literal { id, number: 0, truth: !not_zero }
+    }
+
+    /// Both that it is zero and that it is not.
+    pub(super) fn both(id: Id) -> [Literal; 2] {
+        [false, true].map(|not_zero| Literal::new(id, not_zero))
+    }
 }
 
 impl std::ops::Not for Literal {
@@ -174,6 +187,8 @@ pub(super) enum Form {
     Code,
     /// The address of the warp's scratch word.
     Scratch,
+    /// The address of the warp's group control block, which nobody writes meanwhile.
+    GroupBlock,
     /// A stack address without the bits below the size of a stack.
     StackNumber,
     /// The address of the lane control block plus this.
@@ -182,18 +197,28 @@ pub(super) enum Form {
     OnStack,
 }
 
+/// No more numbers than these are kept apart.
+pub(super) const MOST_NUMBERS: usize = 16;
+
+/// What holds where a value is a number, or is not.
+pub(super) type Implied = BTreeMap<(u64, bool), BTreeSet<Literal>>;
+
 /// What is known about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) form: Form,
-    /// Whether it is 0 or 1.
-    pub(super) is_truth: bool,
+    /// The numbers that it can be, if they are few.
+    pub(super) numbers: Option<BTreeSet<u64>>,
+    /// Of which of them all lanes agree whether it is that number, even if it varies.
+    pub(super) agreed: BTreeSet<u64>,
+    /// What it is for each of the few numbers that another value can be, if it depends on that alone.
+    pub(super) follows: Option<(Id, BTreeMap<u64, u64>)>,
     /// Among which lanes it is equal.
     pub(super) uniform: Where,
     /// In which lanes it was written, and meant to be read.
     pub(super) defined: Where,
-    /// What else holds where it is zero, and where it is not.
-    pub(super) implies: [BTreeSet<Literal>; 2],
+    /// What else holds where it is, or is not, a number.
+    pub(super) implies: Implied,
     /// Predicates that were selected and are what this value is: true where it is not zero.
     pub(super) names: BTreeSet<Name>,
 }
@@ -202,10 +227,12 @@ impl Fact {
     pub(super) fn unknown() -> Fact {
         Fact {
             form: Form::Unknown,
-            is_truth: false,
+            numbers: None,
+            agreed: BTreeSet::new(),
+            follows: None,
             uniform: Where::NOWHERE,
             defined: Where::Everywhere,
-            implies: [BTreeSet::new(), BTreeSet::new()],
+            implies: BTreeMap::new(),
             names: BTreeSet::new(),
         }
     }
@@ -219,7 +246,30 @@ impl Fact {
     }
 
     pub(super) fn constant(value: u64) -> Fact {
-        Fact { form: Form::Constant(value), is_truth: value < 2, ..Fact::uniform() }
+        let numbers = Some(BTreeSet::from([value]));
+        Fact { form: Form::Constant(value), numbers, ..Fact::uniform() }
+    }
+
+    /// 0 or 1, of which nothing is known.
+    pub(super) fn truth() -> Fact {
+        Fact { numbers: Some(BTreeSet::from([0, 1])), ..Fact::unknown() }
+    }
+
+    /// Whether it is 0 or 1.
+    pub(super) fn is_truth(&self) -> bool {
+        self.numbers.as_ref().is_some_and(|numbers| numbers.iter().all(|&number| number < 2))
+    }
+
+    /// What else holds where it is not zero, or is.
+    pub(super) fn implied(&self, not_zero: bool) -> BTreeSet<Literal> {
+        self.implies.get(&(0, !not_zero)).cloned().unwrap_or_default()
+    }
+
+    /// The numbers that tell lanes apart: of 0 and 1, only 0 is asked for.
+    pub(super) fn told_apart(&self) -> impl Iterator<Item = u64> + '_ {
+        let all = self.numbers.iter().flatten().copied();
+        let is_truth = self.is_truth();
+        all.filter(move |&number| !is_truth || number == 0)
     }
 }
 
@@ -230,6 +280,8 @@ pub(super) struct State {
     pub(super) held: Vec<Id>,
     /// What is known; nothing of values that are missing.
     facts: HashMap<Id, Rc<Fact>>,
+    /// Names of selected predicates that are whatever a place holds: nobody looks at them.
+    pub(super) free: BTreeSet<Name>,
     /// That nothing is known.
     unknown: Rc<Fact>,
 }
@@ -243,7 +295,12 @@ impl State {
 
     /// A state in which places hold these values.
     pub(super) fn holding(held: Vec<Id>) -> State {
-        State { held, facts: HashMap::new(), unknown: Rc::new(Fact::unknown()) }
+        State {
+            held,
+            facts: HashMap::new(),
+            free: BTreeSet::new(),
+            unknown: Rc::new(Fact::unknown()),
+        }
     }
 
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
@@ -290,7 +347,8 @@ impl State {
         let touched: Vec<Id> = (self.facts.iter())
             .filter(|(_, fact)| {
                 let places = [&fact.uniform, &fact.defined];
-                fact.implies.iter().any(mentions)
+                fact.implies.values().any(mentions)
+                    || fact.follows.as_ref().is_some_and(|(source, _)| stale(source))
                     || places.iter().any(|w| w.literals().any(|l| stale(&l.id)))
             })
             .map(|(&key, _)| key)
@@ -309,36 +367,90 @@ impl State {
 
     /// `name` now is the value `id` and no other.
     pub(super) fn rename(&mut self, name: Name, id: Id) {
-        let others: Vec<Id> = (self.facts.iter())
-            .filter(|(key, fact)| **key != id && fact.names.contains(&name))
-            .map(|(&key, _)| key)
-            .collect();
-        for other in others {
-            self.change(other, |fact| {
-                fact.names.remove(&name);
-            });
-        }
+        self.unname(name);
         self.change(id, |fact| {
             fact.names.insert(name);
         });
     }
 
+    /// `name` is no value any more.
+    fn unname(&mut self, name: Name) {
+        self.free.remove(&name);
+        for id in self.named(name) {
+            self.change(id, |fact| {
+                fact.names.remove(&name);
+            });
+        }
+    }
+
+    /// The values that are a selected predicate.
+    fn named(&self, name: Name) -> Vec<Id> {
+        let named = self.facts.iter().filter(|(_, fact)| fact.names.contains(&name));
+        named.map(|(&id, _)| id).collect()
+    }
+
+    /// Parameters become what is passed to them, all at once.
+    pub(super) fn pass(&mut self, passes: &Passes) {
+        let given: Vec<(Name, Vec<Id>, bool)> = (passes.iter())
+            .map(|&(param, arg)| {
+                let free = arg.is_none_or(|arg| self.free.contains(&arg));
+                (param, arg.map(|arg| self.named(arg)).unwrap_or_default(), free)
+            })
+            .collect();
+        for (param, ids, free) in given {
+            self.unname(param);
+            for id in ids {
+                self.change(id, |fact| {
+                    fact.names.insert(param);
+                });
+            }
+            if free {
+                self.free.insert(param);
+            }
+        }
+    }
+
     /// Whether a literal is known to hold, or not to hold, in all lanes.
     pub(super) fn settled(&self, literal: Literal) -> Option<bool> {
-        match self.fact(literal.id).form {
-            Form::Constant(value) => Some((value != 0) == literal.truth),
+        let fact = self.fact(literal.id);
+        match (fact.form, &fact.numbers) {
+            (Form::Constant(value), _) => Some((value == literal.number) == literal.truth),
+            (_, Some(numbers)) if !numbers.contains(&literal.number) => Some(!literal.truth),
             _ => None,
         }
     }
 
+    /// Whether all lanes agree if a value is a number or not.
+    pub(super) fn agrees(&self, id: Id, number: u64) -> bool {
+        let fact = self.fact(id);
+        fact.uniform == Where::Everywhere
+            || fact.agreed.contains(&number)
+            || self.settled(Literal { id, number, truth: true }).is_some()
+    }
+
+    /// The literal that is asked for: of 0 and 1, whether it is 0.
+    fn normal(&self, literal: Literal) -> Literal {
+        if literal.number == 1 && self.fact(literal.id).is_truth() {
+            return Literal { number: 0, truth: !literal.truth, ..literal };
+        }
+        literal
+    }
+
     /// Whether the lanes in which `one` holds are among those in which `other` does.
     pub(super) fn implies(&self, one: Literal, other: Literal) -> bool {
+        let (one, other) = (self.normal(one), self.normal(other));
         if one == other || self.settled(one) == Some(false) || self.settled(other) == Some(true) {
             return true;
         }
+        // What is one number is no other.
+        let differs = one.truth && !other.truth && one.number != other.number;
+        if one.id == other.id && differs {
+            return true;
+        }
         let (fact, contrary) = (self.fact(one.id), self.fact(other.id));
-        let direct = &fact.implies[usize::from(one.truth)];
-        let inverse = &contrary.implies[usize::from(!other.truth)];
+        let none = BTreeSet::new();
+        let direct = fact.implies.get(&(one.number, one.truth)).unwrap_or(&none);
+        let inverse = contrary.implies.get(&(other.number, !other.truth)).unwrap_or(&none);
         direct.contains(&other)
             || inverse.contains(&!one)
             || direct.iter().any(|&step| inverse.contains(&!step))
@@ -378,7 +490,9 @@ impl State {
 
     /// The literals that hold where `literal` does, itself included.
     pub(super) fn consequences(&self, literal: Literal) -> BTreeSet<Literal> {
-        let mut all = self.fact(literal.id).implies[usize::from(literal.truth)].clone();
+        let fact = self.fact(literal.id);
+        let known = fact.implies.get(&(literal.number, literal.truth));
+        let mut all = known.cloned().unwrap_or_default();
         all.insert(literal);
         all
     }
@@ -391,23 +505,24 @@ impl State {
         let mut changes = Vec::new();
         for id in held {
             let fact = self.fact(id);
-            let holds = |truth| self.implies(literal, Literal { id, truth });
-            let settled = if fact.is_truth && holds(true) {
-                Some(1)
-            } else if holds(false) {
-                Some(0)
-            } else {
-                None
+            let numbers = self.numbers_where(literal, id, &fact);
+            let settled = match &numbers {
+                Some(left) if left.len() == 1 => left.first().copied(),
+                _ => None,
             };
             let settled = settled.filter(|_| !matches!(fact.form, Form::Constant(_)));
+            let numbers = numbers.filter(|left| Some(left) != fact.numbers.as_ref());
             let narrow = |known: &Where| *known != Where::Everywhere && self.covers(known, literal);
             let (uniform, defined) = (narrow(&fact.uniform), narrow(&fact.defined));
-            if uniform || defined || settled.is_some() {
-                changes.push((id, settled, uniform, defined));
+            if uniform || defined || settled.is_some() || numbers.is_some() {
+                changes.push((id, settled, numbers, uniform, defined));
             }
         }
-        for (id, settled, uniform, defined) in changes {
+        for (id, settled, numbers, uniform, defined) in changes {
             self.change(id, |fact| {
+                if numbers.is_some() {
+                    fact.numbers = numbers;
+                }
                 if let Some(value) = settled {
                     fact.form = Form::Constant(value);
                     fact.uniform = Where::Everywhere;
@@ -423,9 +538,26 @@ impl State {
     }
 }
 
+impl State {
+    /// The numbers that a value can be where a literal holds, if they are few.
+    fn numbers_where(&self, literal: Literal, id: Id, fact: &Fact) -> Option<BTreeSet<u64>> {
+        let holds = |number, truth| self.implies(literal, Literal { id, number, truth });
+        let Some(numbers) = &fact.numbers else {
+            return holds(0, true).then(|| BTreeSet::from([0]));
+        };
+        let left: BTreeSet<u64> =
+            numbers.iter().copied().filter(|&number| !holds(number, false)).collect();
+        // None is left on ways that nobody goes.
+        if left.is_empty() { fact.numbers.clone() } else { Some(left) }
+    }
+}
+
 /// Removes what is said in terms of stale values.
 fn clean(fact: &mut Fact, stale: &impl Fn(&Id) -> bool) {
-    for literals in &mut fact.implies {
+    if fact.follows.as_ref().is_some_and(|(source, _)| stale(source)) {
+        fact.follows = None;
+    }
+    for literals in fact.implies.values_mut() {
         literals.retain(|literal| !stale(&literal.id));
     }
     for known in [&mut fact.uniform, &mut fact.defined] {

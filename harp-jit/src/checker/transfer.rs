@@ -90,7 +90,7 @@ impl Transfer<'_> {
         let stack = Fact { form: Form::Stack(0), ..Fact::unknown() };
         set(Places::gpr(roles.stack_pointer()), stack);
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact { is_truth: true, ..Fact::undefined() });
+            set(Places::pred(reg), Fact { defined: Where::NOWHERE, ..Fact::truth() });
         }
         state
     }
@@ -109,7 +109,7 @@ impl Transfer<'_> {
     pub(super) fn step(&self, state: &mut State, at: usize, report: &mut dyn FnMut(CodeFault)) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
-        let literal = |reg| Literal { id: state.held(Places::pred(reg)), truth: true };
+        let literal = |reg| Literal::new(state.held(Places::pred(reg)), true);
         let step = Step {
             at,
             instruction,
@@ -267,7 +267,7 @@ impl Transfer<'_> {
         }
         set(Places::gpr(roles.return_address()), Fact::uniform());
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact { is_truth: true, ..Fact::undefined() });
+            set(Places::pred(reg), Fact { defined: Where::NOWHERE, ..Fact::truth() });
         }
         let stack = Places::gpr(roles.stack_pointer());
         if let Form::Stack(place) = state.fact(state.held(stack)).form
@@ -305,7 +305,7 @@ impl Transfer<'_> {
             value = Value::New(fact);
         }
         if let (Value::New(fact), true) = (&mut value, target.is_pred()) {
-            fact.is_truth = true;
+            fact.numbers.get_or_insert_with(|| [0, 1].into());
         }
         self.write(state, step, target, value);
     }
@@ -324,6 +324,10 @@ impl Transfer<'_> {
                 fact.uniform = Where::Everywhere;
                 return;
             }
+            Form::GroupBlock => {
+                fact.uniform = Where::Everywhere;
+                return;
+            }
             Form::Code => return,
             Form::LaneBlock(start) => {
                 let at =
@@ -333,7 +337,13 @@ impl Transfer<'_> {
             _ => None,
         };
         match field {
-            Some(LaneField::Warp | LaneField::Core) => fact.uniform = Where::Everywhere,
+            Some(LaneField::Warp | LaneField::Core | LaneField::Lanes) => {
+                fact.uniform = Where::Everywhere;
+            }
+            Some(LaneField::Group) => {
+                fact.uniform = Where::Everywhere;
+                fact.form = Form::GroupBlock;
+            }
             Some(LaneField::ScratchAddress) => {
                 fact.uniform = Where::Everywhere;
                 fact.form = Form::Scratch;

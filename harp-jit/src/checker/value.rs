@@ -1,13 +1,15 @@
 //! What an operation computes, as far as that is followed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access, WordSize};
 
-use super::state::{Fact, Form, Id, Literal, Places, State, Where};
+use super::choice;
+use super::state::{Fact, Form, Id, Literal, MOST_NUMBERS, Places, State, Where};
 
 /// A result.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one instruction")]
 pub(super) enum Value {
     /// A value that there is already.
     Copy(Id),
@@ -21,8 +23,10 @@ impl Value {
             Value::New(fact) => fact,
             Value::Copy(id) => {
                 let mut fact = (*state.fact(id)).clone();
-                for truth in [false, true] {
-                    fact.implies[usize::from(truth)].insert(Literal { id, truth });
+                let numbers: Vec<u64> = fact.told_apart().chain([0]).collect();
+                for (number, truth) in numbers.into_iter().flat_map(|n| [(n, false), (n, true)]) {
+                    let literal = Literal { id, number, truth };
+                    fact.implies.entry((number, truth)).or_default().insert(literal);
                 }
                 fact
             }
@@ -32,18 +36,31 @@ impl Value {
 
 /// The value that `op` computes from registers. Of loads only that they depend on the address.
 pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
+    let fact = match computed(state, op, word, lane_stack_log2) {
+        Value::New(fact) => fact,
+        copy => return copy,
+    };
+    if let Some(result) = choice::constant(state, op, word) {
+        let Fact { form, numbers, uniform, .. } = Fact::constant(result);
+        return Value::New(Fact { form, numbers, uniform, ..fact });
+    }
+    Value::New(match choice::follows(state, op, word) {
+        Some((source, results)) => choice::with_choice(state, fact, source, results),
+        None => fact,
+    })
+}
+
+fn computed(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
     let gpr = |reg: Gpr| state.held(Places::gpr(reg));
     let pred = |reg: Pred| state.held(Places::pred(reg));
     let fact = operation(state, op);
-    let truth = |implies: [BTreeSet<Literal>; 2]| {
-        Value::New(Fact { is_truth: true, implies, ..fact.clone() })
-    };
-    let same = |id: Id| [false, true].map(|truth| state.consequences(Literal { id, truth }));
+    let truth = |implies: [BTreeSet<Literal>; 2]| Value::New(as_truth(fact.clone(), implies));
+    let same = |id: Id| Literal::both(id).map(|literal| state.consequences(literal));
     let inverse = |id: Id| {
         let [zero, one] = same(id);
         [one, zero]
     };
-    let is_truth = |id: Id| state.fact(id).is_truth;
+    let is_truth = |id: Id| state.fact(id).is_truth();
     match op {
         Op::Ldi { imm, .. } => Value::New(Fact::constant(imm.cast_unsigned() & word.mask())),
         Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Value::Copy(gpr(src)),
@@ -55,6 +72,7 @@ pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) ->
         Op::Iszero { src, .. } => truth(inverse(gpr(src))),
         Op::Notp { src, .. } => truth(inverse(pred(src))),
         Op::Xori { src, imm: 1, .. } if is_truth(gpr(src)) => truth(inverse(gpr(src))),
+        Op::Xorp { a, b, .. } if a == b => Value::New(Fact::constant(0)),
         Op::Andp { a, b, .. } => Value::New(and(state, fact, pred(a), pred(b))),
         Op::Orp { a, b, .. } => Value::New(or(state, fact, pred(a), pred(b))),
         Op::And { a, b, .. } if is_truth(gpr(a)) && is_truth(gpr(b)) => {
@@ -64,14 +82,12 @@ pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) ->
             Value::New(or(state, fact, gpr(a), gpr(b)))
         }
         Op::Anyp { src, .. } => {
-            let implies =
-                [state.consequences(Literal { id: pred(src), truth: false }), BTreeSet::new()];
-            Value::New(Fact { is_truth: true, implies, ..Fact::uniform() })
+            let none = state.consequences(Literal::new(pred(src), false));
+            Value::New(as_truth(Fact::uniform(), [none, BTreeSet::new()]))
         }
         Op::Allp { src, .. } => {
-            let implies =
-                [BTreeSet::new(), state.consequences(Literal { id: pred(src), truth: true })];
-            Value::New(Fact { is_truth: true, implies, ..Fact::uniform() })
+            let all = state.consequences(Literal::new(pred(src), true));
+            Value::New(as_truth(Fact::uniform(), [BTreeSet::new(), all]))
         }
         Op::Jali { .. } => Value::New(Fact { form: Form::Code, ..Fact::uniform() }),
         Op::Ballot { .. } => Value::New(Fact::uniform()),
@@ -84,6 +100,12 @@ pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) ->
         Op::Shfl { .. } => Value::New(Fact::unknown()),
         _ => arithmetic(state, fact, op, word, lane_stack_log2),
     }
+}
+
+/// A value that is 0 or 1, with what holds where it is 0, and where it is 1.
+fn as_truth(fact: Fact, [no, yes]: [BTreeSet<Literal>; 2]) -> Fact {
+    let implies = BTreeMap::from([((0, true), no), ((0, false), yes)]);
+    Fact { numbers: Some(BTreeSet::from([0, 1])), implies, ..fact }
 }
 
 /// The result depends on the sources alone.
@@ -110,20 +132,20 @@ fn operation(state: &State, op: Op) -> Fact {
 
 /// True where both are.
 fn and(state: &State, fact: Fact, a: Id, b: Id) -> Fact {
-    let literal = |id, truth| Literal { id, truth };
+    let literal = Literal::new;
     let defined = defined(state, fact.defined, [literal(a, false), literal(b, false)], [a, b]);
     let yes = &state.consequences(literal(a, true)) | &state.consequences(literal(b, true));
     let no = either(state, [literal(a, false), literal(b, false)]);
-    Fact { is_truth: true, implies: [no, yes], defined, ..fact }
+    as_truth(Fact { defined, ..fact }, [no, yes])
 }
 
 /// True where one of them is.
 fn or(state: &State, fact: Fact, a: Id, b: Id) -> Fact {
-    let literal = |id, truth| Literal { id, truth };
+    let literal = Literal::new;
     let defined = defined(state, fact.defined, [literal(a, true), literal(b, true)], [a, b]);
     let no = &state.consequences(literal(a, false)) | &state.consequences(literal(b, false));
     let yes = either(state, [literal(a, true), literal(b, true)]);
-    Fact { is_truth: true, implies: [no, yes], defined, ..fact }
+    as_truth(Fact { defined, ..fact }, [no, yes])
 }
 
 /// What follows from either literal, of those that can hold.
@@ -223,7 +245,7 @@ pub(super) fn select(state: &State, guard: Literal, new: Fact, old: Option<Id>) 
     }
     let preds = state.places().filter(|place| place.is_pred()).map(|place| state.held(place));
     for id in preds.filter(|&id| state.fact(id).defined == Where::Everywhere) {
-        candidates.extend([false, true].map(|truth| Literal { id, truth }));
+        candidates.extend(Literal::both(id));
     }
     let side = |known: [&Where; 2], l: Literal| {
         state.implies(l, guard) && state.covers(known[0], l)
@@ -250,37 +272,46 @@ pub(super) fn select(state: &State, guard: Literal, new: Fact, old: Option<Id>) 
         let literals = candidates.iter().copied();
         Where::In(literals.filter(|&l| meant(l) && (side(defined, l) || covered(l))).collect())
     };
-    let implied = |truth: bool| {
-        let possible = |form: Form| match form {
-            Form::Constant(value) => (value != 0) == truth,
-            _ => true,
-        };
-        let index = usize::from(truth);
-        let new_side = possible(new.form).then(|| &new.implies[index] | &state.consequences(guard));
-        let old_side = possible(before.form).then(|| {
-            let known = old.map(|id| state.consequences(Literal { id, truth }));
-            &known.unwrap_or_default() | &state.consequences(!guard)
-        });
-        match (new_side, old_side) {
-            (Some(a), Some(b)) => &a & &b,
-            (a, b) => a.or(b).unwrap_or_default(),
-        }
+    let numbers = match (&new.numbers, &before.numbers) {
+        (Some(a), Some(b)) if a.len() + b.len() <= MOST_NUMBERS => Some(a | b),
+        _ => None,
     };
-    Fact {
+    let mut fact = Fact {
         form: if new.form == before.form { new.form } else { Form::Unknown },
-        is_truth: new.is_truth && before.is_truth,
+        numbers,
         uniform,
         defined,
-        implies: [implied(false), implied(true)],
-        names: BTreeSet::new(),
+        ..Fact::unknown()
+    };
+    let asked: Vec<u64> = fact.told_apart().collect();
+    for (number, truth) in asked.into_iter().flat_map(|n| [(n, false), (n, true)]) {
+        let possible = |fact: &Fact| {
+            let numbers = fact.numbers.as_ref();
+            numbers.is_none_or(|numbers| numbers.iter().any(|&n| (n == number) == truth))
+        };
+        let new_side = possible(&new).then(|| {
+            let known = new.implies.get(&(number, truth)).cloned().unwrap_or_default();
+            &known | &state.consequences(guard)
+        });
+        let old_side = possible(&before).then(|| {
+            let known = old.map(|id| state.consequences(Literal { id, number, truth }));
+            &known.unwrap_or_default() | &state.consequences(!guard)
+        });
+        let implied = match (new_side, old_side) {
+            (Some(a), Some(b)) => &a & &b,
+            (a, b) => a.or(b).unwrap_or_default(),
+        };
+        fact.implies.insert((number, truth), implied);
     }
+    fact
 }
 
 /// A value that is true exactly where another one is goes by the other's names, too.
 pub(super) fn with_names(state: &State, mut fact: Fact) -> Fact {
-    let [no, yes] = &fact.implies;
+    let (no, yes) = (fact.implied(false), fact.implied(true));
     for literal in yes {
-        if literal.truth && no.contains(&!*literal) {
+        // It is not zero where the other is not, and zero where the other is.
+        if literal == Literal::new(literal.id, true) && no.contains(&!literal) {
             fact.names.extend(&state.fact(literal.id).names);
         }
     }

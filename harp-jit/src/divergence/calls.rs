@@ -22,7 +22,7 @@ use crate::legalize;
 /// Rewrites the calls that lanes do not make together. Returns whether there were any; what was known of
 /// the function does not hold any more then.
 pub(super) fn make_convergent(func: &mut Function, facts: &Uniformity, regions: &Regions) -> bool {
-    let indirect: Vec<Inst> = facts.divergent_calls().to_vec();
+    let indirect = facts.divergent_calls().to_vec();
     let end = facts.flow().levels().level(LevelId::LIVE).end();
     let apart =
         |region: &super::regions::Region| region.level == LevelId::LIVE && region.end == end;

@@ -95,6 +95,7 @@ impl Plan {
     }
 
     /// The divergent branches with their joins.
+    #[cfg(test)]
     pub(crate) fn splits(&self) -> impl ExactSizeIterator<Item = &Split> {
         self.splits.iter()
     }

@@ -159,11 +159,6 @@ impl Regions {
         self.masked.contains(inner)
     }
 
-    /// Whether lanes may go different ways behind a loop.
-    pub(crate) fn is_parting(&self, inner: Loop) -> bool {
-        self.parting.contains(inner)
-    }
-
     /// The smallest region around a node.
     pub(crate) fn innermost(&self, level: LevelId, node: usize) -> Option<RegionId> {
         self.innermost.get(&(level, node)).copied()

@@ -10,8 +10,8 @@
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode, SourceLoc, Type, Value,
-    ValueDef,
+    Block, BlockArg, BlockCall, Function, Inst, InstructionData, MemFlagsData, Opcode, SourceLoc,
+    Type, Value, ValueDef,
 };
 use harp_isa::abi::LaneField;
 use harp_isa::{ArchId, Layout, RegClass, WordSize};
@@ -440,7 +440,7 @@ impl<'a> Lower<'a> {
     /// Keeps what the flags of an access to memory say.
     fn promise(&mut self, inst: Inst) {
         let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
-        if !flags.is_some_and(|flags| flags.readonly()) {
+        if !flags.is_some_and(MemFlagsData::readonly) {
             return;
         }
         for inst in &self.inst_code {

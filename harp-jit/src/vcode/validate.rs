@@ -34,6 +34,9 @@ pub(crate) enum Invalid {
     Class { reg: Reg, block: BlockId },
 }
 
+/// Where a register is defined: the block, and the instruction unless it is a parameter.
+type Definition = (BlockId, Option<usize>);
+
 impl VCode {
     /// Checks every invariant that does not depend on the machine.
     ///
@@ -143,8 +146,8 @@ impl VCode {
         Ok(())
     }
 
-    /// Where each register is defined: the block, and the instruction unless it is a parameter.
-    fn definitions(&self) -> Result<Vec<Option<(BlockId, Option<usize>)>>, Invalid> {
+    /// Where each register is defined.
+    fn definitions(&self) -> Result<Vec<Option<Definition>>, Invalid> {
         let mut homes = vec![None; self.num_regs];
         for (block, data) in self.blocks() {
             let mut twice = None;
@@ -291,7 +294,8 @@ mod tests {
     #[test]
     fn every_broken_invariant_is_found() {
         let id = BlockId::new;
-        let cases: [(Invalid, &dyn Fn(&mut VCode, [Reg; 5])); 11] = [
+        type Break<'a> = &'a dyn Fn(&mut VCode, [Reg; 5]);
+        let cases: [(Invalid, Break<'_>); 11] = [
             (Invalid::Layout { block: id(1) }, &|v, _| v.blocks[1].insts.start += 1),
             (Invalid::Layout { block: id(3) }, &|v, _| {
                 v.srclocs.pop();

@@ -9,7 +9,7 @@ use harp_jit::Kernel;
 
 use crate::args::{self, Arg};
 use crate::device::Device;
-use crate::heap::ALIGNMENT;
+use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
@@ -36,6 +36,11 @@ pub struct LaunchConfig {
     pub group: Option<[u64; 3]>,
     /// The most instructions that each core may issue; `None`: the device's limit.
     pub fuel: Option<u64>,
+    /// Whether what the kernel's branches do is counted, for [`Report::branches`]. Such a launch takes one
+    /// host thread, and longer.
+    ///
+    /// Branches that were predicated or linearized are not there to be counted.
+    pub branch_profile: bool,
 }
 
 impl LaunchConfig {
@@ -51,7 +56,8 @@ impl LaunchConfig {
 
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
-        LaunchConfig { grid: [x, y, z].map(|extent| extent as u64), group: None, fuel: None }
+        let grid = [x, y, z].map(|extent| extent as u64);
+        LaunchConfig { grid, group: None, fuel: None, branch_profile: false }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.
@@ -63,6 +69,11 @@ impl LaunchConfig {
     /// altogether than a core has lanes, those of all its warps counted.
     pub fn with_groups(self, extents: [usize; 3]) -> LaunchConfig {
         LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
+    }
+
+    /// The same grid with the kernel's branches counted.
+    pub fn with_branch_profile(self) -> LaunchConfig {
+        LaunchConfig { branch_profile: true, ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -90,20 +101,15 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        self.launch_counted(kernel, config, args, None)
-    }
-
-    /// [`launch`](Self::launch), under the eyes of `counter` if there is one.
-    pub(crate) fn launch_counted(
-        &mut self,
-        kernel: &Kernel,
-        config: LaunchConfig,
-        args: &[Arg<'_>],
-        counter: Option<&mut BranchCounter>,
-    ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, counter)
+        let parts = KernelParts::new(kernel, &origin_of);
+        if !config.branch_profile {
+            return self.launch_parts(parts, config, args, None);
+        }
+        let mut counter = BranchCounter::new(kernel);
+        let report = self.launch_parts(parts, config, args, Some(&mut counter))?;
+        Ok(Report { branches: Some(counter.profile(kernel)), ..report })
     }
 
     /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
@@ -151,7 +157,7 @@ impl Device {
             kernel: image.kernel().start,
             stacks: stacks.address(),
             stack_bytes,
-            group_space: group_space.as_ref().map_or(0, |space| space.address()),
+            group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
         let fuel = config.fuel.or(self.config().fuel);
@@ -228,6 +234,7 @@ impl Device {
             stats,
             image_time,
             run_time,
+            branches: None,
         }
     }
 }

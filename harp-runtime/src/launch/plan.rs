@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn config(grid: [u64; 3]) -> LaunchConfig {
-        LaunchConfig { grid, group: None, fuel: None }
+        LaunchConfig { grid, group: None, fuel: None, branch_profile: false }
     }
 
     fn grouped(grid: [u64; 3], group: [u64; 3], arch: ArchId, cores: u16) -> Plan {

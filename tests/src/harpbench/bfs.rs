@@ -59,7 +59,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     for vertex in 0..vertices {
         let degree = match input {
             Input::Random => next() % 16,
-            Input::Skewed if vertex % 61 == 0 => 96,
+            Input::Skewed if vertex.is_multiple_of(61) => 96,
             Input::Skewed => 2,
             Input::Unanimous => 8,
             Input::Worst => 1 + 31 * (vertex % 2),

@@ -72,11 +72,11 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     // Odd keys are not there: the search takes all 12 steps.
     let key = |item: usize| match input {
         Input::Random => next() % (2 * LENGTH),
-        Input::Skewed if next() % 16 == 0 => next() % (2 * LENGTH),
+        Input::Skewed if next().is_multiple_of(16) => next() % (2 * LENGTH),
         Input::Skewed => next() % 8 + LENGTH,
         Input::Unanimous => LENGTH / 3 * 2 + 1,
         // The middle, and then anything that takes longest.
-        Input::Worst if item % 2 == 0 => LENGTH / 2 * 2,
+        Input::Worst if item.is_multiple_of(2) => LENGTH / 2 * 2,
         Input::Worst => 2 * (next() % LENGTH) + 1,
     };
     let keys = (0..items).map(key).map(|key| key as i32).collect();

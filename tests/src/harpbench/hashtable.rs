@@ -122,7 +122,7 @@ fn probe(b: &mut KernelBuilder<'_>, key: Value, slots: Value, table: Value) -> P
 
 /// The slot at which the search for a key starts.
 fn hash(key: usize) -> usize {
-    (key * FACTOR >> SHIFT) % SLOTS
+    ((key * FACTOR) >> SHIFT) % SLOTS
 }
 
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
@@ -135,10 +135,10 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
         (0..SLOTS).filter_map(|slot| (1..1 << 15).find(|&key| hash(key) == slot)).collect();
     let mut key = |item: usize, number: usize| match input {
         Input::Random => next() % 24 + 1,
-        Input::Skewed if next() % 8 == 0 => next() % 24 + 1,
+        Input::Skewed if next().is_multiple_of(8) => next() % 24 + 1,
         Input::Skewed => 5,
         Input::Unanimous => number % 7 + 1,
-        Input::Worst if item % 2 == 0 => colliding[number],
+        Input::Worst if item.is_multiple_of(2) => colliding[number],
         Input::Worst => spread[number],
     };
     let mut keys = Vec::with_capacity(items * KEYS);

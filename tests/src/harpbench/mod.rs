@@ -113,6 +113,9 @@ impl Outcome {
     }
 }
 
+/// Runs a kernel as often as the work takes.
+pub type Run = fn(&mut Device, &Kernel, &Work) -> Result<Outcome, Box<dyn Error>>;
+
 /// One of the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
@@ -123,7 +126,7 @@ pub struct Program {
     /// What it works on; on a machine that does not hold Gupta's groups these are smaller.
     pub work: fn(Input, Scale, ArchId) -> Work,
     /// Runs the kernel as often as the work takes.
-    pub run: fn(&mut Device, &Kernel, &Work) -> Result<Outcome, Box<dyn Error>>,
+    pub run: Run,
     /// What comes out, computed on the host.
     pub on_host: fn(&Work) -> Vec<u32>,
 }

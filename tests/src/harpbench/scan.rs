@@ -65,10 +65,10 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
         // Where the value is; behind the row's end it is nowhere.
         let place = match input {
             Input::Random => next() % (ROW + 8),
-            Input::Skewed if next() % 32 == 0 => ROW,
+            Input::Skewed if next().is_multiple_of(32) => ROW,
             Input::Skewed => next() % 4,
             Input::Unanimous => ROW / 2,
-            Input::Worst if item % 2 == 0 => ROW,
+            Input::Worst if item.is_multiple_of(2) => ROW,
             Input::Worst => item / 2 % 4,
         };
         // Numbers but for the value.

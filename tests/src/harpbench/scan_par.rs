@@ -100,8 +100,8 @@ pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
         // Whether the value is at a place, which is work-item `at % group`'s.
         rows.extend((0..ROW).map(|at| {
             let is_there = match input {
-                Input::Random => next() % 12 == 0,
-                Input::Skewed => at % 8 == skewed && next() % 16 == 0,
+                Input::Random => next().is_multiple_of(12),
+                Input::Skewed => at % 8 == skewed && next().is_multiple_of(16),
                 Input::Unanimous => false,
                 Input::Worst => at % group % 2 == 1,
             };

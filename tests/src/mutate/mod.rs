@@ -126,7 +126,11 @@ pub fn random(seed: u64, each: usize) -> Result<Outcome, MutationError> {
     let arch: ArchId = ARCHS[turn % ARCHS.len()].parse().expect("the list holds machines");
     let case = kernel(&bytes_of(seed), Family::of(arch)).case;
     let options = CompileOptions {
-        opt_level: if turn / ARCHS.len() % 4 == 0 { OptLevel::None } else { OptLevel::Speed },
+        opt_level: if (turn / ARCHS.len()).is_multiple_of(4) {
+            OptLevel::None
+        } else {
+            OptLevel::Speed
+        },
         divergence: STRATEGIES[turn / 2 % STRATEGIES.len()],
         ..CompileOptions::default()
     };

@@ -6,7 +6,8 @@ use std::fmt;
 
 use harp_isa::ArchId;
 use harp_jit::{
-    CompileError, CompileOptions, CompileStats, Kernel, KernelSource, ModuleError, ParamType,
+    BranchProfile, CompileError, CompileOptions, CompileStats, DivergenceStrategy, Kernel,
+    KernelSource, ModuleError, ParamType,
 };
 use harp_runtime::Device;
 
@@ -92,7 +93,8 @@ impl KernelCase {
         Ok((expected, items.trace))
     }
 
-    /// Compiles kernel and functions.
+    /// Compiles kernel and functions. A profile is the kernel's alone: with one, functions are compiled
+    /// without, for the same strategy, or `Static` instead of `Profile`.
     ///
     /// # Errors
     ///
@@ -103,7 +105,15 @@ impl KernelCase {
         options: CompileOptions,
     ) -> Result<CompiledKernel, ModuleError> {
         let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
-        let (module, functions) = self.module.build(arch, options, 1)?;
+        let of_functions = options.profile.is_some().then(|| CompileOptions {
+            profile: None,
+            divergence: match options.divergence {
+                DivergenceStrategy::Profile(_) => DivergenceStrategy::Static,
+                other => other,
+            },
+            ..options.clone()
+        });
+        let (module, functions) = self.module.build(arch, options, 1, of_functions)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();
         let source =
@@ -122,6 +132,26 @@ impl KernelCase {
         launch(device, self.extents, &self.args, |device, config, args| {
             device.launch(kernel, config, args)
         })
+    }
+
+    /// The same with what the kernel's branches did, unless it traps.
+    ///
+    /// # Errors
+    ///
+    /// As [`observed`](Self::observed).
+    pub fn profiled(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+    ) -> Result<(Observed, Option<BranchProfile>), CaseError> {
+        let observed = launch(device, self.extents, &self.args, |device, config, args| {
+            device.launch(kernel, config.with_branch_profile(), args)
+        })?;
+        let profile = match &observed {
+            Observed::Memory(_, report) => report.branches.clone(),
+            Observed::Trap(_) => None,
+        };
+        Ok((observed, profile))
     }
 
     /// Launches a compiled kernel, which may take so many instructions.

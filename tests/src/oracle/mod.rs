@@ -15,7 +15,7 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
-    ExternalName, Function, Inst, InstructionData, Opcode, TrapCode, Type, types,
+    ExternalName, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode, Type, types,
 };
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::state::State;
@@ -332,14 +332,15 @@ impl<'a> Item<'a> {
     /// An access that is said to be aligned is that to its size; a large one to the word.
     fn check_alignment(&self, inst: Inst, address: u64) -> Result<(), OracleError> {
         let data = self.func.dfg.insts[inst];
-        let aligned = data.memflags_data(&self.func.dfg).is_some_and(|flags| flags.aligned());
+        let aligned = data.memflags_data(&self.func.dfg).is_some_and(MemFlagsData::aligned);
         let size = match data.opcode() {
             Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
             Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
             Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
             _ => self.func.dfg.ctrl_typevar(inst).bytes(),
         };
-        if aligned && address % u64::from(size.min(self.word.bytes().into())) != 0 {
+        let natural = u64::from(size.min(self.word.bytes().into()));
+        if aligned && !address.is_multiple_of(natural) {
             return Err(OracleError::Misaligned { inst: self.text(inst) });
         }
         Ok(())

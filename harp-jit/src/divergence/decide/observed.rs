@@ -75,7 +75,8 @@ mod tests {
         assert!(unanimous(&[&[(100, 9), (100, 0)]]));
         assert!(!unanimous(&[&[(100, 90), (100, 99)]]));
         assert!(!unanimous(&[&[(100, 91), (100, 9)]]));
-        let (agree, differ): (&[(u64, u64)], &[(u64, u64)]) = (&[(10, 10)], &[(10, 5)]);
+        let agree: &[(u64, u64)] = &[(10, 10)];
+        let differ: &[(u64, u64)] = &[(10, 5)];
         assert!(!unanimous(&[agree, differ]));
         let mut warps = vec![agree; 19];
         warps.push(differ);

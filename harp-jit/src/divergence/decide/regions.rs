@@ -45,6 +45,10 @@ fn candidate(
     }
     let mut blocks = regions.blocks(flow, id);
     let head = blocks.remove(0);
+    // Only values are chosen, which takes no branch however it is managed.
+    if blocks.is_empty() {
+        return None;
+    }
     // Ways to traps are on another level.
     let live = |block: Block| flow.post_dominators().reaches_return(block);
     let all = || std::iter::once(head).chain(blocks.iter().copied());

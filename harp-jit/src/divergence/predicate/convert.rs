@@ -1,8 +1,8 @@
 //! One region after the other: the members' code behind that of the head.
 
 use cranelift_codegen::ir::SourceLoc;
-use harp_isa::{Layout, Opcode};
-use hashbrown::HashMap;
+use harp_isa::{ArchId, Layout, Opcode, RegClass};
+use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::functions::Function;
@@ -39,8 +39,12 @@ impl Aliases {
 pub(super) struct Converter<'a> {
     pub(super) vcode: &'a mut VCode,
     pub(super) layout: Layout,
+    /// How many predicates the machine has: an instruction must not ask for more.
+    pub(super) predicates: usize,
     /// How often each register is read, arguments included.
     pub(super) uses: Vec<usize>,
+    /// Registers that nobody looks at.
+    pub(super) undefined: HashSet<Reg>,
     aliases: Aliases,
     // The rest is of one region.
     pub(super) guards: Guards,
@@ -55,17 +59,23 @@ pub(super) struct Converter<'a> {
 }
 
 impl<'a> Converter<'a> {
-    pub(super) fn new(vcode: &'a mut VCode, layout: Layout) -> Converter<'a> {
+    pub(super) fn new(vcode: &'a mut VCode, arch: ArchId) -> Converter<'a> {
         let mut uses = vec![0; vcode.num_regs];
+        let mut undefined = HashSet::new();
         for inst in &vcode.insts {
+            if let MInst::Undef { dst } = inst {
+                undefined.insert(*dst);
+            }
             inst.for_each_access(|reg, access| {
                 uses[reg.index()] += usize::from(access == Access::Use);
             });
         }
         Converter {
             vcode,
-            layout,
+            layout: Layout::new(arch),
+            predicates: arch.preds().into(),
             uses,
+            undefined,
             aliases: Aliases::default(),
             guards: Guards::new(),
             code: Vec::new(),
@@ -183,17 +193,19 @@ impl<'a> Converter<'a> {
                     self.guarded.insert(self.code.len(), guard);
                     own
                 }
-                Some(given) => self.both(own, given),
+                Some(given) => self.combine(Opcode::Andp, own, given),
             });
         }
         self.push(inst);
     }
 
-    fn both(&mut self, a: Reg, b: Reg) -> Reg {
-        let both = self.vcode.new_reg(harp_isa::RegClass::Pred);
-        let operands = smallvec![MOperand::Def(both), MOperand::Use(a), MOperand::Use(b)];
-        self.push(MInst::Op { opcode: Opcode::Andp, guard: None, operands });
-        both
+    /// A new predicate, computed from two others.
+    pub(super) fn combine(&mut self, opcode: Opcode, a: Reg, b: Reg) -> Reg {
+        let result = self.vcode.new_reg(RegClass::Pred);
+        self.uses.resize(self.vcode.num_regs, 0);
+        let operands = smallvec![MOperand::Def(result), MOperand::Use(a), MOperand::Use(b)];
+        self.push(MInst::Op { opcode, guard: None, operands });
+        result
     }
 
     /// A register with a function of the conditions, which is no constant.

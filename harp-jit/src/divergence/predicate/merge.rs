@@ -5,7 +5,7 @@
 //! condition often serves without the guard around it. A value that is computed for the parameter
 //! alone needs no move: its instruction writes over the old value itself, under the predicate.
 
-use harp_isa::Opcode;
+use harp_isa::{Opcode, RegClass};
 use smallvec::{SmallVec, smallvec};
 
 use super::convert::{Converter, Edge};
@@ -17,10 +17,13 @@ use crate::vcode::{MInst, MOperand, Reg};
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     value: Reg,
-    edges: usize,
     /// Where one of them is taken.
     predicate: Function,
 }
+
+/// The guard, the value, the old value and the new one of a predicate's predicated move. The last two are
+/// one register, but the allocator wants another for the old value if that lives on.
+const PREDICATES_OF_A_MOVE: usize = 4;
 
 /// How a value gets where others are, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +56,17 @@ impl Converter<'_> {
         let mut arrivals: SmallVec<[Arrival; 4]> = SmallVec::new();
         for edge in edges {
             let value = edge.args[index];
+            self.uses[value.index()] -= 1;
             match arrivals.iter_mut().find(|arrival| arrival.value == value) {
                 Some(arrival) => {
-                    arrival.edges += 1;
                     arrival.predicate = self.guards.or(arrival.predicate, edge.predicate);
                 }
-                None => arrivals.push(Arrival { value, edges: 1, predicate: edge.predicate }),
+                None => arrivals.push(Arrival { value, predicate: edge.predicate }),
             }
         }
-        // The edges are no more.
-        for arrival in &arrivals {
-            self.uses[arrival.value.index()] -= arrival.edges;
+        // Where nobody looks at the value, any other will do.
+        if arrivals.iter().any(|arrival| !self.undefined.contains(&arrival.value)) {
+            arrivals.retain(|arrival| !self.undefined.contains(&arrival.value));
         }
         arrivals
     }
@@ -90,13 +93,27 @@ impl Converter<'_> {
                 if operands.first() == Some(&MOperand::Def(arrival.value)) =>
             {
                 match guard {
-                    None if !needs_guard(*opcode) => Way::Sink(home),
+                    None if needs_guard(*opcode) || self.asks_too_much(operands) => Way::Move,
+                    None => Way::Sink(home),
                     Some(_) => self.in_place(home, old, arrival, care),
-                    None => Way::Move,
                 }
             }
             _ => Way::Move,
         }
+    }
+
+    /// Whether an instruction with these operands and a guard asks for more predicates than there are.
+    fn asks_too_much(&self, operands: &[MOperand]) -> bool {
+        if !matches!(operands.first(), Some(MOperand::Def(reg)) if reg.class() == RegClass::Pred) {
+            // Of predicates, no instruction for general registers reads more than one besides its guard.
+            return false;
+        }
+        let is_predicate = |operand: &&MOperand| match operand {
+            MOperand::Def(reg) | MOperand::Use(reg) => reg.class() == RegClass::Pred,
+            _ => false,
+        };
+        // The guard, and the old value, which may live on.
+        2 + operands.iter().filter(is_predicate).count() > self.predicates
     }
 
     /// Whether a guarded instruction can write over `old` where it stands.
@@ -146,10 +163,26 @@ impl Converter<'_> {
             _ => {
                 self.uses[arrival.value.index()] += 1;
                 let source = MOperand::Use(arrival.value);
-                (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
+                match new.class() {
+                    RegClass::Gpr => {
+                        (Opcode::Ori, smallvec![destination, source, MOperand::Imm(0)])
+                    }
+                    RegClass::Pred if self.predicates < PREDICATES_OF_A_MOVE => {
+                        return self.blend(predicate, arrival.value, old);
+                    }
+                    RegClass::Pred => (Opcode::Orp, smallvec![destination, source, source]),
+                }
             }
         };
         self.push(MInst::Op { opcode, guard: Some(predicate), operands });
         new
+    }
+
+    /// A predicate with `value` where `predicate` is true and `old` elsewhere, by instructions that ask
+    /// for two predicates each: `old` with the bits in which they differ exchanged.
+    fn blend(&mut self, predicate: Reg, value: Reg, old: Reg) -> Reg {
+        let differ = self.combine(Opcode::Xorp, value, old);
+        let changed = self.combine(Opcode::Andp, differ, predicate);
+        self.combine(Opcode::Xorp, old, changed)
     }
 }

@@ -20,7 +20,7 @@
 //! nothing in it may depend on which these are: calls, traps, votes, barriers, splits and joins are
 //! refused, before anything is changed.
 
-use harp_isa::{ArchId, Layout, Opcode, OpcodeFlags};
+use harp_isa::{ArchId, Opcode, OpcodeFlags};
 use smallvec::smallvec;
 use thiserror::Error;
 
@@ -86,7 +86,7 @@ pub(crate) fn predicate(
     let mut result = Predicated::default();
     let mut rewrite =
         Rewrite { code: vec![None; vcode.blocks.len()], removed: vec![false; vcode.blocks.len()] };
-    let mut converter = Converter::new(vcode, Layout::new(arch));
+    let mut converter = Converter::new(vcode, arch);
     for (&region, members) in regions.iter().zip(&members) {
         let (code, branches) = converter.region(region, members);
         rewrite.code[region.head.index()] = Some(code);
@@ -112,7 +112,7 @@ pub(crate) struct Trial<'a> {
 impl<'a> Trial<'a> {
     /// `vcode` keeps its code, but gets registers that nothing uses.
     pub(crate) fn new(vcode: &'a mut VCode, arch: ArchId) -> Trial<'a> {
-        Trial { converter: Converter::new(vcode, Layout::new(arch)) }
+        Trial { converter: Converter::new(vcode, arch) }
     }
 
     /// What stands behind the head's own code after conversion, but for the jump to the end; none if

@@ -114,6 +114,30 @@ impl BranchProfile {
     /// The version of the format.
     pub const VERSION: u32 = 1;
 
+    /// Adds what was counted in another run of the same code.
+    ///
+    /// # Errors
+    ///
+    /// If it is of another version or function, or of other code for it. Nothing is added then.
+    pub fn merge(&mut self, other: &BranchProfile) -> Result<(), ProfileError> {
+        check_version(other.version)?;
+        if other.function != self.function {
+            let (given, expected) = (other.function.clone(), self.function.clone());
+            return Err(ProfileError::Function { given, expected });
+        }
+        if other.fingerprint != self.fingerprint {
+            let (function, given) = (self.function.clone(), other.fingerprint);
+            return Err(ProfileError::Stale { function, given, expected: self.fingerprint });
+        }
+        for counts in &other.branches {
+            match self.branches.iter_mut().find(|known| known.id == counts.id) {
+                Some(known) => known.add(counts),
+                None => self.branches.push(counts.clone()),
+            }
+        }
+        Ok(())
+    }
+
     /// The counts of a branch; none if it was never executed.
     pub fn branch(&self, id: BranchId) -> Option<&BranchCounts> {
         self.branches.iter().find(|counts| counts.id == id)
@@ -142,6 +166,26 @@ impl BranchProfile {
 }
 
 impl BranchCounts {
+    fn add(&mut self, other: &BranchCounts) {
+        self.executed += other.executed;
+        self.unanimous_true += other.unanimous_true;
+        self.unanimous_false += other.unanimous_false;
+        self.divergent += other.divergent;
+        for counts in &other.warps {
+            let same =
+                |warp: &&mut WarpCounts| (warp.core, warp.warp) == (counts.core, counts.warp);
+            let Some(warp) = self.warps.iter_mut().find(same) else {
+                self.warps.push(counts.clone());
+                continue;
+            };
+            let pairs = [(&mut warp.executed, &counts.executed), (&mut warp.taken, &counts.taken)];
+            for (sums, added) in pairs {
+                sums.resize(sums.len().max(added.len()), 0);
+                sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
+            }
+        }
+    }
+
     fn contradiction(&self, branches: &Branches) -> Option<&'static str> {
         let ways = [self.unanimous_true, self.unanimous_false, self.divergent];
         let sum = ways.iter().try_fold(0_u64, |sum, &way| sum.checked_add(way));

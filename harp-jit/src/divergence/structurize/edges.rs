@@ -220,6 +220,7 @@ impl Writer<'_> {
         });
         let parts = node.is_some_and(|(level, node)| self.parts(level, node));
         let truth = self.truth_for(condition, &sides);
+        let condition = truth.unwrap_or(condition);
         let inst = self.b.ins().brif(condition, sides[0].2, &[], sides[1].2, &[]);
         if parts && self.verbatim == 0 {
             self.split(inst, join);

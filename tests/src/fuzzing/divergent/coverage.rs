@@ -36,6 +36,10 @@ pub struct Reached {
     pub machines: Counts,
     /// See `machines`.
     pub strategies: Counts,
+    /// Divergent branches that became predicates, by strategy.
+    pub predicated_branches: Counts,
+    /// Launches that ended in a trap, so that there is no profile for the strategy that wants one.
+    pub unprofiled: u64,
     /// Kernels by how they end.
     pub endings: Counts,
     /// What was not compiled, and how often.
@@ -50,10 +54,12 @@ impl AddAssign for Reached {
         self.issued += other.issued;
         self.branches += other.branches;
         self.divergent_branches += other.divergent_branches;
+        self.unprofiled += other.unprofiled;
         let all = [
             (&mut self.constructs, other.constructs),
             (&mut self.machines, other.machines),
             (&mut self.strategies, other.strategies),
+            (&mut self.predicated_branches, other.predicated_branches),
             (&mut self.endings, other.endings),
             (&mut self.refused, other.refused),
         ];
@@ -93,14 +99,18 @@ impl Reached {
         compiled: &CompiledKernel,
         observed: &Observed,
     ) -> Reached {
-        let Target { arch, opt_level, strategy, .. } = target;
+        let Target { arch, opt_level, way, .. } = target;
         let stats = &compiled.stats;
         let mut reached = Reached {
             launches: 1,
             branches: stats.iter().map(|stats| stats.branches as u64).sum(),
             divergent_branches: stats.iter().map(|stats| stats.divergent_branches as u64).sum(),
             machines: Counts::from([(format!("{arch} {opt_level:?}"), 1)]),
-            strategies: Counts::from([(format!("{strategy:?}"), 1)]),
+            strategies: Counts::from([(way.name.to_owned(), 1)]),
+            predicated_branches: Counts::from([(
+                way.name.to_owned(),
+                stats.iter().map(|stats| stats.predicated_divergent_branches as u64).sum(),
+            )]),
             ..Reached::default()
         };
         if let Observed::Memory(_, report) = observed {

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use harp_isa::{ArchId, WordSize};
-use harp_jit::{CompileError, CompileOptions, DivergenceStrategy, ModuleError, OptLevel};
+use harp_jit::{
+    CompileError, CompileOptions, DivergenceStrategy, ModuleError, OptLevel, ProfileParams,
+};
 use harp_runtime::{Device, DeviceConfig};
 
 use super::{in_threads, panic_text, random_bytes};
 use crate::generate::Family;
 use crate::generate::divergent::{Generated, kernel};
-use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase, Observed};
+use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase};
 
 mod coverage;
 mod shrink;
@@ -48,8 +51,45 @@ pub const ARCHS: [&str; 24] = [
     "8w8/8/2/2+x",
 ];
 
-/// All strategies.
-pub const STRATEGIES: [DivergenceStrategy; 1] = [DivergenceStrategy::SplitJoin];
+/// All strategies that need no profile.
+pub const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
+
+/// A strategy, and whether it is given a profile of the kernel, from a launch of the kernel with splits
+/// alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its name.
+    pub name: &'static str,
+    /// The strategy.
+    pub strategy: DivergenceStrategy,
+    /// Whether there is a profile.
+    pub profile: bool,
+}
+
+impl Way {
+    const fn new(name: &'static str, strategy: DivergenceStrategy) -> Way {
+        Way { name, strategy, profile: false }
+    }
+}
+
+/// All strategies, one of them with a profile and without.
+pub const WAYS: [Way; 6] = [
+    Way::new("split-join", DivergenceStrategy::SplitJoin),
+    Way::new("predicate", DivergenceStrategy::Predicate),
+    Way::new("static", DivergenceStrategy::Static),
+    Way { name: "profile", strategy: PROFILE, profile: true },
+    Way::new("adaptive", DivergenceStrategy::Adaptive),
+    Way { name: "adaptive-profile", strategy: DivergenceStrategy::Adaptive, profile: true },
+];
+
+/// The parameters of [`ProfileParams::default`].
+const PROFILE: DivergenceStrategy =
+    DivergenceStrategy::Profile(ProfileParams { loop_high: 900, loop_low: 100, unanimous: 900 });
 
 /// Bytes that a seed gives: enough for the largest kernel.
 const BYTES: usize = 6000;
@@ -61,16 +101,16 @@ pub struct Target {
     pub arch: ArchId,
     /// The level.
     pub opt_level: OptLevel,
-    /// The strategy.
-    pub strategy: DivergenceStrategy,
+    /// How divergence is managed.
+    pub way: Way,
     /// Whether the compiler checks what it makes.
     pub verify: bool,
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, strategy, .. } = self;
-        write!(f, "{arch} {opt_level:?} {strategy:?}")
+        let Target { arch, opt_level, way, .. } = self;
+        write!(f, "{arch} {opt_level:?} {}", way.name)
     }
 }
 
@@ -79,10 +119,10 @@ impl fmt::Display for Target {
 pub struct Selection {
     /// Only this machine.
     pub arch: Option<ArchId>,
-    /// Only this strategy.
-    pub strategy: Option<DivergenceStrategy>,
-    /// All strategies for each machine and level, instead of one.
-    pub every_strategy: bool,
+    /// Only this way to manage divergence.
+    pub way: Option<Way>,
+    /// All ways for each machine and level, instead of one.
+    pub every_way: bool,
     /// The compiler does not check what it makes: only what the machine does decides.
     pub unverified: bool,
 }
@@ -114,14 +154,13 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
     let mut targets = Vec::new();
     let verify = !selection.unverified;
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
-        let one = STRATEGIES[(turn as usize + at) % STRATEGIES.len()];
-        let strategies = match selection {
-            Selection { strategy: Some(strategy), .. } => vec![strategy],
-            Selection { every_strategy: true, .. } => STRATEGIES.to_vec(),
+        let one = WAYS[(turn as usize + turn as usize / WAYS.len() + at) % WAYS.len()];
+        let ways = match selection {
+            Selection { way: Some(way), .. } => vec![way],
+            Selection { every_way: true, .. } => WAYS.to_vec(),
             _ => vec![one],
         };
-        let all = strategies.into_iter();
-        targets.extend(all.map(|strategy| Target { arch, opt_level, strategy, verify }));
+        targets.extend(ways.into_iter().map(|way| Target { arch, opt_level, way, verify }));
     }
     targets
 }
@@ -131,23 +170,22 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
 pub struct Machines(HashMap<ArchId, Device>);
 
 impl Machines {
-    /// Launches a kernel.
-    fn observed(
+    /// Runs something on a machine.
+    fn on<T>(
         &mut self,
-        case: &KernelCase,
-        compiled: &CompiledKernel,
-    ) -> Result<Observed, CaseError> {
-        let arch = compiled.kernel.arch();
+        arch: ArchId,
+        run: impl FnOnce(&mut Device) -> Result<T, CaseError>,
+    ) -> Result<T, CaseError> {
         let mut device = match self.0.remove(&arch) {
             Some(device) => device,
             None => {
                 Device::new(DeviceConfig { memory_bytes: 16 << 20, ..DeviceConfig::new(arch) })?
             }
         };
-        let observed = case.observed(&compiled.kernel, &mut device);
+        let result = run(&mut device);
         // After a panic there is a new one.
         self.0.insert(arch, device);
-        observed
+        result
     }
 }
 
@@ -231,26 +269,60 @@ fn check_target(
     target: Target,
     machines: &mut Machines,
 ) -> Result<Reached, Wrong> {
-    let Target { arch, opt_level, strategy, verify } = target;
-    let options =
-        CompileOptions { opt_level, divergence: strategy, verify, ..CompileOptions::default() };
-    let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, options)))
-        .map_err(|panic| (format!("compiling panicked: {}", panic_text(&*panic)), None))?;
-    let compiled = match compiled {
+    let Target { arch, opt_level, way, verify } = target;
+    let mut options = CompileOptions { opt_level, verify, ..CompileOptions::default() };
+    if way.profile {
+        options.divergence = DivergenceStrategy::SplitJoin;
+        let compiled = match compile(case, arch, options.clone())? {
+            Ok(compiled) => compiled,
+            Err(refused) => return Ok(refused),
+        };
+        let run = |device: &mut Device| case.profiled(&compiled.kernel, device);
+        let (_, profile) = launched(&compiled, || machines.on(arch, run))?;
+        let Some(profile) = profile else {
+            return Ok(Reached { unprofiled: 1, ..Reached::default() });
+        };
+        options.profile = Some(Arc::new(profile));
+    }
+    options.divergence = way.strategy;
+    let compiled = match compile(case, arch, options)? {
         Ok(compiled) => compiled,
-        Err(ModuleError::Compile(CompileError::Unsupported { what, .. })) => {
-            return Ok(Reached::refused(&what));
-        }
-        Err(error) => return Err((error.to_string(), None)),
+        Err(refused) => return Ok(refused),
     };
-    let wrong = |message: String| (message, Some(code(&compiled)));
-    let observed = catch_unwind(AssertUnwindSafe(|| machines.observed(case, &compiled)))
-        .map_err(|panic| wrong(format!("the machine panicked: {}", panic_text(&*panic))))?
-        .map_err(|error| wrong(error.to_string()))?;
+    let run = |device: &mut Device| case.observed(&compiled.kernel, device);
+    let observed = launched(&compiled, || machines.on(arch, run))?;
     match case.difference(expected, &observed, arch.lanes().into()) {
-        Some(difference) => Err(wrong(difference)),
+        Some(difference) => Err((difference, Some(code(&compiled)))),
         None => Ok(Reached::agreed(target, &compiled, &observed)),
     }
+}
+
+/// The compiled kernel, or what is counted if the compiler refuses it.
+fn compile(
+    case: &KernelCase,
+    arch: ArchId,
+    options: CompileOptions,
+) -> Result<Result<CompiledKernel, Reached>, Wrong> {
+    let compiled = catch_unwind(AssertUnwindSafe(|| case.compile(arch, options)))
+        .map_err(|panic| (format!("compiling panicked: {}", panic_text(&*panic)), None))?;
+    match compiled {
+        Ok(compiled) => Ok(Ok(compiled)),
+        Err(ModuleError::Compile(CompileError::Unsupported { what, .. })) => {
+            Ok(Err(Reached::refused(&what)))
+        }
+        Err(error) => Err((error.to_string(), None)),
+    }
+}
+
+/// What a launch of `compiled` gives.
+fn launched<T>(
+    compiled: &CompiledKernel,
+    launch: impl FnOnce() -> Result<T, CaseError>,
+) -> Result<T, Wrong> {
+    let wrong = |message: String| (message, Some(code(compiled)));
+    catch_unwind(AssertUnwindSafe(launch))
+        .map_err(|panic| wrong(format!("the machine panicked: {}", panic_text(&*panic))))?
+        .map_err(|error| wrong(error.to_string()))
 }
 
 fn code(compiled: &CompiledKernel) -> String {

@@ -76,9 +76,9 @@ fn kind(message: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use harp_isa::{ArchId, WordSize};
-    use harp_jit::{DivergenceStrategy, OptLevel};
+    use harp_jit::OptLevel;
 
-    use super::super::{Target, check_generated};
+    use super::super::{Target, WAYS, check_generated};
     use super::*;
     use crate::oracle::ModuleCase;
 
@@ -117,12 +117,8 @@ mod tests {
         let module = ModuleCase { word: WordSize::Four, functions, data, args };
         let case = KernelCase { module, extents: [5, 1, 1], args: Vec::new() };
         let generated = Generated { case, marks: Vec::new(), asks_for_lane: false };
-        let target = Target {
-            arch: ArchId::HARP32,
-            opt_level: OptLevel::Speed,
-            strategy: DivergenceStrategy::SplitJoin,
-            verify: true,
-        };
+        let target =
+            Target { arch: ArchId::HARP32, opt_level: OptLevel::Speed, way: WAYS[0], verify: true };
         let mut machines = Machines::default();
         let failure = check_generated(&generated, &[target], &mut machines).unwrap_err();
         assert!(failure.message.contains("the oracle does not know"), "{failure}");

@@ -121,7 +121,9 @@ impl Body<'_, '_> {
             self.need_fuel(b, &dry);
             let go_on = b.current_block().expect("there always is one");
             b.switch_to_block(dry.block);
+            let values = self.pool.len();
             self.end(b);
+            self.pool.truncate(values);
             b.switch_to_block(go_on);
         } else {
             self.begin(b, &header);

@@ -168,27 +168,27 @@ impl ModuleCase {
             verify: true,
             ..CompileOptions::default()
         };
-        let (module, stats) = self.build(arch, options, 0)?;
+        let (module, stats) = self.build(arch, options, 0, None)?;
         Ok(CompiledCase { module: module.finish()?, stats })
     }
 
-    /// The data and all functions from the one with index `first` on, compiled; and what compiling each of
-    /// them came to.
+    /// The data and all functions from the one with index `first` on, compiled, these with options of their
+    /// own if there are some; and what compiling each of them came to.
     pub(super) fn build(
         &self,
         arch: ArchId,
         options: CompileOptions,
         first: usize,
+        of_functions: Option<CompileOptions>,
     ) -> Result<(Module, Vec<CompileStats>), ModuleError> {
         let mut module = Module::new(arch, options);
-        let functions = self.functions[first..].iter();
-        let functions = functions
-            .map(|func| module.declare_function(&name(func), Linkage::Export, &func.signature))
-            .collect::<Result<Vec<FuncId>, _>>()?;
-        let data = self.data.iter();
-        let data = data
-            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
-            .collect::<Result<Vec<DataId>, _>>()?;
+        let (functions, data) = self.declare(&mut module, first)?;
+        let mut compiler = None;
+        if let Some(options) = of_functions {
+            let mut other = Module::new(arch, options);
+            self.declare(&mut other, first)?;
+            compiler = Some(other);
+        }
         for (datum, &id) in self.data.iter().zip(&data) {
             let mut description = DataDescription::new();
             description.define(datum.bytes.clone().into());
@@ -211,11 +211,29 @@ impl ModuleCase {
         }
         let mut stats = Vec::new();
         for (func, &id) in self.functions[first..].iter().zip(&functions) {
-            let compiled = module.compile(id, func, &SourceMap::new())?;
+            let compiler = compiler.as_ref().unwrap_or(&module);
+            let compiled = compiler.compile(id, func, &SourceMap::new())?;
             stats.push(compiled.stats());
             module.define_compiled(id, compiled)?;
         }
         Ok((module, stats))
+    }
+
+    /// Declares the data and the functions from the one with index `first` on.
+    fn declare(
+        &self,
+        module: &mut Module,
+        first: usize,
+    ) -> Result<(Vec<FuncId>, Vec<DataId>), ModuleError> {
+        let functions = self.functions[first..].iter();
+        let functions = functions
+            .map(|func| module.declare_function(&name(func), Linkage::Export, &func.signature))
+            .collect::<Result<Vec<FuncId>, _>>()?;
+        let data = self.data.iter();
+        let data = data
+            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
+            .collect::<Result<Vec<DataId>, _>>()?;
+        Ok((functions, data))
     }
 
     /// What a machine does.

@@ -1,0 +1,77 @@
+//! What the checker of finished code is told of a function as a whole.
+
+use cranelift_codegen::ir::Signature;
+use harp_isa::RegClass;
+use harp_isa::abi::KernelEntry;
+use hashbrown::HashSet;
+use smallvec::{SmallVec, smallvec};
+
+use crate::abi::{CallLayout, WordPlace};
+use crate::analysis::{Params, Width};
+use crate::checker::{Entry, Passes};
+use crate::compile::{Execution, Unit};
+use crate::emit::Emitted;
+use crate::function::Skeleton;
+use crate::vcode::{MInst, Reg, VBlock, VCode};
+
+/// What the checker is told besides notes on instructions.
+pub(crate) fn skeleton(
+    unit: Unit<'_>,
+    signature: &Signature,
+    vcode: &VCode,
+    emitted: &Emitted,
+) -> Skeleton {
+    let successors = |last: &MInst| match last {
+        MInst::Jump { target, .. } => smallvec![target.index() as u32],
+        MInst::CondBr { taken, not_taken, .. } => {
+            smallvec![taken.index() as u32, not_taken.index() as u32]
+        }
+        _ => SmallVec::new(),
+    };
+    let uniform = match unit.params() {
+        Params::Uniform => vec![KernelEntry::ARGUMENTS],
+        Params::Divergent => Vec::new(),
+        Params::Widths(widths) => {
+            let layout = CallLayout::new(signature, unit.arch);
+            let params = layout.params().iter().zip(widths);
+            params
+                .filter_map(|(&place, &width)| match place {
+                    WordPlace::Register(register) if width > Width::Thread => Some(register),
+                    _ => None,
+                })
+                .collect()
+        }
+    };
+    Skeleton {
+        entry: Entry {
+            single_lane: unit.options.execution == Execution::SingleLane,
+            uniform,
+            ..emitted.entry.clone()
+        },
+        successors: (vcode.blocks.iter())
+            .map(|block| successors(&vcode.insts[block.insts.end - 1]))
+            .collect(),
+        passes: passes(vcode),
+    }
+}
+
+/// The predicates that each block passes to its successor.
+fn passes(vcode: &VCode) -> Vec<Passes> {
+    let name = |reg: Reg| u32::try_from(reg.index()).expect("registers are numbered with 32 bits");
+    let undefined: HashSet<usize> = (vcode.insts.iter())
+        .filter_map(|inst| match inst {
+            MInst::Undef { dst } => Some(dst.index()),
+            _ => None,
+        })
+        .collect();
+    let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
+        MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))
+            .filter(|(param, _)| param.class() == RegClass::Pred)
+            .map(|(&param, &arg)| {
+                (name(param), (!undefined.contains(&arg.index())).then(|| name(arg)))
+            })
+            .collect(),
+        _ => Passes::new(),
+    };
+    vcode.blocks.iter().map(pass).collect()
+}
