@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::Function;
+use cranelift_codegen::ir::{Function, Signature};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 
-use crate::analysis::Params;
+use crate::analysis::{Known, Params, prove_convergence};
 use crate::builder::{KernelSource, word_int};
 use crate::divergence::decide::{self, Assignment, DivergenceReport, DivergenceStrategy, Shares};
 use crate::divergence::predicate::{self, Predicated};
@@ -25,7 +25,7 @@ use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::skeleton::skeleton;
 use crate::source::SourceMap;
-use crate::symbols::{PlainNames, Symbols};
+use crate::symbols::{Called, PlainNames, Symbols};
 use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
 
@@ -83,6 +83,9 @@ pub struct CompileOptions {
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
+    /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
+    /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
+    pub convergence: bool,
 }
 
 impl Default for CompileOptions {
@@ -95,6 +98,7 @@ impl Default for CompileOptions {
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
+            convergence: false,
         }
     }
 }
@@ -128,6 +132,15 @@ pub(crate) struct Unit<'a> {
 impl Unit<'_> {
     fn float_code(&self) -> FloatCode {
         if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
+
+    /// What is known about its parameters.
+    pub(crate) fn params(&self) -> Params<'_> {
+        match (self.entry, self.symbols.facts(self.name)) {
+            (EntryKind::Kernel, _) => Params::Uniform,
+            (EntryKind::Function, Some(facts)) => Params::Widths(&facts.params),
+            (EntryKind::Function, None) => Params::Divergent,
+        }
     }
 }
 
@@ -302,7 +315,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
-        ..compiled(unit, vcode, emitted, stats)
+        ..compiled(unit, &func.signature, vcode, emitted, stats)
     };
     if options.verify {
         check_code(&compiled)?;
@@ -335,11 +348,7 @@ struct Selected {
 /// The road's first half: up to machine instructions over virtual registers.
 fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
-    check_options(options)?;
-    let mut func = optimize(func.clone(), unit)?;
-    legalize::legalize(&mut func);
-    branches::simplify_conditions(&mut func);
-    verify(&func, name, options, "legalization")?;
+    let func = legal(func, unit)?;
     let Managed { func, plan, branches, shares } = match options.execution {
         Execution::Simt => manage_divergence(func, unit)?,
         Execution::SingleLane => {
@@ -354,6 +363,22 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     log::debug!("VCode of `{name}`:\n{vcode}");
     let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
     Ok(Selected { func, vcode, predicated, branches, shares })
+}
+
+/// The function in legal CLIF.
+fn legal(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    check_options(unit.options)?;
+    let mut func = optimize(func.clone(), unit)?;
+    legalize::legalize(&mut func);
+    branches::simplify_conditions(&mut func);
+    verify(&func, unit.name, unit.options, "legalization")?;
+    Ok(func)
+}
+
+/// The function in the form in which divergence is decided upon.
+pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    let (prepared, _) = prepare(legal(func, unit)?, unit)?;
+    Ok(prepared.func)
 }
 
 fn target(unit: Unit<'_>) -> isel::Target<'_> {
@@ -397,12 +422,12 @@ fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<Managed, CompileE
 
 /// Brings a legal function to the form in which divergence is decided upon, and names its branches.
 fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
-    let Unit { name, options, .. } = unit;
-    let params = match unit.entry {
-        EntryKind::Kernel => Params::Uniform,
-        EntryKind::Function => Params::Divergent,
-    };
-    let prepared = divergence::prepare(func, params);
+    let Unit { name, arch, options, symbols, .. } = unit;
+    let callees = Called { symbols, arch };
+    let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
+    callees
+        .check(&prepared.func, &prepared.facts)
+        .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
     verify(&prepared.func, name, options, "canonical control flow")?;
     log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
     let branches = Branches::new(&prepared.func, prepared.facts.flow());
@@ -434,12 +459,7 @@ fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), Compile
 
 /// Says how divergence is managed in a function, and what the alternatives cost.
 fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
-    check_options(unit.options)?;
-    let mut func = optimize(func.clone(), unit)?;
-    legalize::legalize(&mut func);
-    branches::simplify_conditions(&mut func);
-    verify(&func, unit.name, unit.options, "legalization")?;
-    let (prepared, branches) = prepare(func, unit)?;
+    let (prepared, branches) = prepare(legal(func, unit)?, unit)?;
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let code = unsplit(&prepared.func, unit)?;
@@ -599,14 +619,18 @@ fn statistics(
 /// Puts the function together.
 fn compiled(
     unit: Unit<'_>,
+    signature: &Signature,
     vcode: VCode,
     emitted: Emitted,
     stats: CompileStats,
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
-    let skeleton = unit.options.verify.then(|| skeleton(unit, &vcode, &emitted));
+    let skeleton = unit.options.verify.then(|| skeleton(unit, signature, &vcode, &emitted));
+    let kernel = unit.entry == EntryKind::Kernel;
+    let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
     CompiledFunction {
+        proofs: proofs.unwrap_or_default(),
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,

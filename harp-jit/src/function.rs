@@ -6,6 +6,7 @@ use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::analysis::{BlockConvergence, ConvergenceProof};
 use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::divergence::profile::BranchSite;
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
@@ -30,6 +31,8 @@ pub struct CompiledFunction {
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
+    /// Why lanes are together in each block, if that was asked for.
+    pub(crate) proofs: Vec<Option<ConvergenceProof>>,
     /// What the checker is told, if it is to check the function.
     pub(crate) skeleton: Option<Skeleton>,
 }
@@ -91,6 +94,7 @@ impl CompiledFunction {
             name: self.name.clone(),
             arch: self.arch,
             places: placed.places.iter().map(|&(at, from)| (at, place(from))).collect(),
+            convergence: convergence(&placed.blocks, placed.bytes.len(), &self.proofs),
             bytes: placed.bytes,
             literals: placed.literals,
             references: placed.references,
@@ -142,6 +146,7 @@ pub struct FunctionCode {
     traps: Vec<(u32, TrapCode)>,
     branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
+    convergence: Vec<BlockConvergence>,
     /// What the checker is told, if it is to check the code.
     record: Option<Record>,
     uses_groups: bool,
@@ -152,6 +157,14 @@ impl FunctionCode {
     /// warp decides: the `split`, or the conditional jump of a uniform branch.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchSite)> + '_ {
         self.branches.iter().map(|&(offset, id)| (offset.into(), id))
+    }
+
+    /// The blocks of the code in the order in which they lie, each with the proof that all lanes which entered
+    /// the function execute it together. They are numbered by nothing, and empty ones are left out. Nothing
+    /// is said unless the function was compiled with
+    /// [`CompileOptions::convergence`](crate::CompileOptions::convergence).
+    pub fn convergence(&self) -> &[BlockConvergence] {
+        &self.convergence
     }
 
     /// A number that tells the branches of the function, whatever became of them, from those of
@@ -331,6 +344,22 @@ impl FunctionCode {
         });
         chunks.collect()
     }
+}
+
+/// The blocks that begin at these offsets, with their proofs, which are by block.
+fn convergence(
+    blocks: &[(u32, u32)],
+    end: usize,
+    proofs: &[Option<ConvergenceProof>],
+) -> Vec<BlockConvergence> {
+    let ends = blocks.iter().skip(1).map(|&(start, _)| u64::from(start)).chain([end as u64]);
+    let ranges = blocks.iter().zip(ends).filter(|&(&(start, _), end)| u64::from(start) < end);
+    ranges
+        .filter_map(|(&(start, block), end)| {
+            let proof = *proofs.get(block as usize)?;
+            Some(BlockConvergence { start: start.into(), end, proof })
+        })
+        .collect()
 }
 
 /// An object with these chunks.

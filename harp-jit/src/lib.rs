@@ -86,6 +86,7 @@ pub mod text;
 mod vcode;
 
 pub use abi::{CallLayout, WordPlace};
+pub use analysis::{BlockConvergence, ConvergenceProof};
 pub use builder::{
     BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
 };

@@ -19,6 +19,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use harp_isa::ArchId;
 
+use crate::analysis::{Arguments, ResultFact, Width};
 use crate::compile::{CompileOptions, EntryKind, Unit, compile};
 use crate::divergence::decide::DivergenceStrategy;
 use crate::error::CompileError;
@@ -106,6 +107,12 @@ impl Routine {
         at.ins().return_(&[result]);
         func
     }
+}
+
+/// What is known about the result of the routine with this linker's name: it depends on the operands alone.
+pub(crate) fn result_fact(name: &str) -> Option<ResultFact> {
+    let depends = Arguments(u64::MAX);
+    Routine::from_name(name).map(|_| ResultFact { width: Width::Grid, depends })
 }
 
 /// The routines of one machine under one set of options, compiled when they are asked for.

@@ -1,18 +1,26 @@
 //! What the checker of finished code is told of a function as a whole.
 
+use cranelift_codegen::ir::Signature;
 use harp_isa::RegClass;
 use harp_isa::abi::KernelEntry;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
+use crate::abi::{CallLayout, WordPlace};
+use crate::analysis::{Params, Width};
 use crate::checker::{Entry, Passes};
-use crate::compile::{EntryKind, Execution, Unit};
+use crate::compile::{Execution, Unit};
 use crate::emit::Emitted;
 use crate::function::Skeleton;
 use crate::vcode::{MInst, Reg, VBlock, VCode};
 
 /// What the checker is told besides notes on instructions.
-pub(crate) fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skeleton {
+pub(crate) fn skeleton(
+    unit: Unit<'_>,
+    signature: &Signature,
+    vcode: &VCode,
+    emitted: &Emitted,
+) -> Skeleton {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
         MInst::CondBr { taken, not_taken, .. } => {
@@ -20,9 +28,19 @@ pub(crate) fn skeleton(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Skel
         }
         _ => SmallVec::new(),
     };
-    let uniform = match unit.entry {
-        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
-        EntryKind::Function => Vec::new(),
+    let uniform = match unit.params() {
+        Params::Uniform => vec![KernelEntry::ARGUMENTS],
+        Params::Divergent => Vec::new(),
+        Params::Widths(widths) => {
+            let layout = CallLayout::new(signature, unit.arch);
+            let params = layout.params().iter().zip(widths);
+            params
+                .filter_map(|(&place, &width)| match place {
+                    WordPlace::Register(register) if width > Width::Thread => Some(register),
+                    _ => None,
+                })
+                .collect()
+        }
     };
     Skeleton {
         entry: Entry {

@@ -59,6 +59,15 @@ pub(crate) struct Level {
     pub(crate) idom: Vec<usize>,
     /// The immediate post-dominators.
     pub(crate) ipdom: Vec<usize>,
+    /// How many nodes dominate each node.
+    depth: Vec<usize>,
+    /// Of all nodes on ways from a node to its immediate post-dominator, both apart, the least number of
+    /// dominators.
+    shallowest: Vec<usize>,
+    /// The last of the nodes that each node dominates immediately.
+    last_child: Vec<usize>,
+    /// The one before each node of those with the same immediate dominator.
+    sibling: Vec<usize>,
 }
 
 impl Level {
@@ -94,6 +103,26 @@ impl Level {
         a
     }
 
+    /// The nodes where lanes meet that go different ways behind `node`. None unless the nodes between it
+    /// and its immediate post-dominator are entered through it alone, and the latter is on this level.
+    ///
+    /// A node is such a meeting point if two ways lead to it from `node` that share nothing else. So is the
+    /// immediate post-dominator, by its being the immediate one. Between, all is dominated by `node`, and
+    /// what it dominates immediately is what no other node is on all ways to.
+    pub(super) fn meetings(&self, node: usize) -> Option<impl Iterator<Item = usize> + '_> {
+        let after = self.ipdom[node];
+        if after == self.end() || self.shallowest[node] <= self.depth[node] {
+            return None;
+        }
+        let parts = self.succs[node].len() > 1;
+        let first = Some(self.last_child[node]).filter(|&child| parts && child != ROOT);
+        let children = std::iter::successors(first, |&child| {
+            Some(self.sibling[child]).filter(|&next| next != ROOT)
+        });
+        let between = children.filter(move |&child| child < after && self.preds[child] != [node]);
+        Some(between.chain(parts.then_some(after)))
+    }
+
     /// Dominators of an acyclic graph in one pass (after Cooper, Harvey, Kennedy 2001).
     fn compute_dominators(&mut self) {
         let count = self.nodes.len();
@@ -110,6 +139,35 @@ impl Level {
             let succs = self.succs[node].iter().copied();
             let common = succs.reduce(|a, b| self.common_post_dominator(a, b));
             self.ipdom[node] = common.unwrap_or(count);
+        }
+        self.compute_tree();
+    }
+
+    /// What follows from the dominators.
+    fn compute_tree(&mut self) {
+        let count = self.nodes.len();
+        self.depth = vec![0; count];
+        self.last_child = vec![ROOT; count];
+        self.sibling = vec![ROOT; count];
+        for node in 0..count {
+            let above = self.idom[node];
+            if above != ROOT {
+                self.depth[node] = self.depth[above] + 1;
+                self.sibling[node] = self.last_child[above];
+                self.last_child[above] = node;
+            }
+        }
+        self.shallowest = vec![usize::MAX; count];
+        for node in (0..count).rev() {
+            let mut least = usize::MAX;
+            for &succ in &self.succs[node] {
+                let mut next = succ;
+                while next != self.ipdom[node] {
+                    least = least.min(self.depth[next]).min(self.shallowest[next]);
+                    next = self.ipdom[next];
+                }
+            }
+            self.shallowest[node] = least;
         }
     }
 }

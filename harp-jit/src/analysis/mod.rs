@@ -9,17 +9,26 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
+mod calls;
 mod cause;
+mod convergence;
 mod levels;
 mod post_dominators;
+mod solver;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod uniformity;
+mod uses;
+mod width;
 
+pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
+pub(crate) use convergence::prove as prove_convergence;
+pub use convergence::{BlockConvergence, ConvergenceProof};
 pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
 pub(crate) use post_dominators::PostDominators;
-pub(crate) use uniformity::{Params, Uniformity};
+pub(crate) use uniformity::Uniformity;
+pub(crate) use width::Width;
 
 /// The control flow of a function. Only blocks that the entry reaches count.
 pub(crate) struct Flow {
@@ -28,6 +37,8 @@ pub(crate) struct Flow {
     post_dominators: PostDominators,
     loops: LoopAnalysis,
     levels: Levels,
+    /// Blocks from which no return can be reached and that several ways lead to.
+    doomed_meetings: Vec<Block>,
 }
 
 impl Flow {
@@ -38,7 +49,51 @@ impl Flow {
         loops.compute(func, &cfg, &dominators);
         let post_dominators = PostDominators::compute(func, &cfg, &dominators);
         let levels = Levels::compute(&cfg, &dominators, &loops, &post_dominators);
-        Flow { cfg, dominators, post_dominators, loops, levels }
+        let mut flow =
+            Flow { cfg, dominators, post_dominators, loops, levels, doomed_meetings: Vec::new() };
+        let doomed = flow.blocks().filter(|&block| !flow.post_dominators.reaches_return(block));
+        let ways = |&block: &Block| {
+            let forward = flow.predecessors(block).filter(|&pred| !flow.dominates(block, pred));
+            forward.count() > 1
+        };
+        flow.doomed_meetings = doomed.filter(ways).collect();
+        flow
+    }
+
+    /// Blocks from which no return can be reached and that several ways lead to, those back in a loop
+    /// apart.
+    fn doomed_meetings(&self) -> &[Block] {
+        &self.doomed_meetings
+    }
+
+    /// The blocks where lanes meet that part at the end of `block`, doomed ones apart; none if that is not
+    /// as plain as where the region is entered through `block` alone and all lanes come out of it in the
+    /// same round of the loop around it.
+    fn plain_meetings(&self, func: &Function, block: Block) -> Option<Vec<Block>> {
+        let (id, node) = self.levels.place(block)?;
+        let level = self.levels.level(id);
+        let mut sides: Vec<Block> = func.block_successors(block).collect();
+        sides.sort_unstable();
+        if sides.is_sorted_by(|a, b| a < b) {
+            let meetings = level.meetings(node)?;
+            return Some(meetings.map(|node| self.levels.first_block(level.nodes[node])).collect());
+        }
+        None
+    }
+
+    /// Where meeting points are plain, they must be those that paths say, doomed blocks apart.
+    #[cfg(test)]
+    pub(crate) fn check_meetings(&self, func: &Function) {
+        let live = self.blocks().filter(|&block| self.post_dominators.reaches_return(block));
+        for block in live.filter(|&block| func.block_successors(block).count() > 1) {
+            let Some(mut plain) = self.plain_meetings(func, block) else { continue };
+            let end = self.levels.reconvergence(block).end;
+            let mut wanted = sync::meeting_points(func, self, block, &self.region(block, end), end);
+            wanted.retain(|&meeting| self.post_dominators.reaches_return(meeting));
+            plain.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(plain, wanted, "of {block}\n{}", func.display());
+        }
     }
 
     /// The blocks in reverse post-order: each before those that it dominates.

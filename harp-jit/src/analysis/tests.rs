@@ -1,10 +1,11 @@
 //! Post-dominators, meeting points and uniformity of small functions.
 
 use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::{Block, Function, Value};
+use cranelift_codegen::ir::{Block, ExternalName, FuncRef, Function, Value};
 
 use super::cause::Cause;
-use super::{Flow, Params, Uniformity};
+use super::{Flow, Known, Params, Uniformity, Width};
+use crate::symbols::{Called, PlainNames};
 
 fn kernel(body: &str) -> Function {
     let text = format!(
@@ -13,6 +14,8 @@ fn kernel(body: &str) -> Function {
             fn1 = %harp_warp_id() -> i32
             fn2 = %harp_assume_uniform(i32) -> i32
             fn3 = %use(i32)
+            fn4 = %add(i64, i64) -> i64
+            fn5 = %unknown(i64) -> i64
         block0(v0: i32):
             v1 = call fn0()
             v2 = call fn1()
@@ -28,14 +31,14 @@ fn block(number: usize) -> Block {
 
 /// The numbers of the values among `values` that are divergent.
 fn divergent(func: &Function, values: &[usize]) -> Vec<usize> {
-    let facts = Uniformity::compute(func, Params::Uniform);
+    let facts = Uniformity::compute(func, Known::KERNEL);
     let is_divergent = |&number: &usize| facts.divergence(func, Value::new(number)).is_some();
     values.iter().copied().filter(is_divergent).collect()
 }
 
 /// The numbers of the blocks that end in a divergent branch.
 fn branches(func: &Function) -> Vec<u32> {
-    let facts = Uniformity::compute(func, Params::Uniform);
+    let facts = Uniformity::compute(func, Known::KERNEL);
     let all = func.layout.blocks();
     all.filter(|&block| facts.branch_divergence(block).is_some()).map(Block::as_u32).collect()
 }
@@ -145,7 +148,7 @@ fn a_parameter_diverges_where_lanes_meet() {
     };
     assert_eq!(divergent(&body("v1"), &[3, 4]), [3, 4]);
     assert_eq!(divergent(&body("v2"), &[3, 4]), []);
-    let facts = Uniformity::compute(&body("v1"), Params::Uniform);
+    let facts = Uniformity::compute(&body("v1"), Known::KERNEL);
     assert!(matches!(facts.divergence(&body("v1"), Value::new(3)), Some(Cause::Merge(_))));
 }
 
@@ -218,7 +221,7 @@ fn a_divergent_exit_makes_values_diverge_outside_only() {
     );
     assert_eq!(divergent(&func, &[3, 5, 8, 4, 6, 7, 10]), [4, 6, 7]);
     assert_eq!(branches(&func), [1, 3]);
-    let facts = Uniformity::compute(&func, Params::Uniform);
+    let facts = Uniformity::compute(&func, Known::KERNEL);
     assert!(matches!(facts.divergence(&func, Value::new(7)), Some(Cause::Iteration { .. })));
 }
 
@@ -287,7 +290,7 @@ fn irreducible_control_flow_is_divergent() {
         block3: return",
     );
     assert_eq!(divergent(&func, &[0, 2, 9]), [9]);
-    let constant = Uniformity::compute(&func, Params::Uniform).divergence(&func, Value::new(9));
+    let constant = Uniformity::compute(&func, Known::KERNEL).divergence(&func, Value::new(9));
     assert_eq!(constant, Some(Cause::Irreducible));
 }
 
@@ -302,8 +305,138 @@ fn the_chain_of_causes_ends_at_the_source() {
         block3: jump block4
         block4: return",
     );
-    let facts = Uniformity::compute(&func, Params::Uniform);
+    let facts = Uniformity::compute(&func, Known::KERNEL);
     let text = facts.explain_branch(&func, block(2));
     assert_eq!(text, "block2 <- v5 <- v4 <- merge after inst3 <- v3 <- v1 <- %harp_lane_id");
     assert!(facts.dump(&func).contains("v3: divergent, v1\n"));
+}
+
+#[test]
+fn values_are_as_wide_as_the_narrowest_thing_that_they_depend_on() {
+    let text = "function %f(i32) {
+        fn0 = %harp_lane_id() -> i32
+        fn1 = %harp_warp_id() -> i32
+        fn2 = %harp_group_id_x() -> i32
+        fn3 = %harp_lane_count() -> i32
+        fn4 = %harp_local_size_y() -> i32
+        fn5 = %harp_core_id() -> i32
+        fn6 = %harp_assume_uniform(i32) -> i32
+        fn7 = %harp_any(i8) -> i8
+        fn8 = %harp_ballot(i8) -> i32
+        fn9 = %harp_shuffle(i32, i32) -> i32
+        fn10 = %harp_group_memory() -> i32
+    block0(v0: i32):
+        v1 = call fn0()
+        v2 = call fn1()
+        v3 = call fn2()
+        v4 = call fn3()
+        v5 = call fn4()
+        v6 = call fn5()
+        v7 = iconst.i32 1
+        v8 = iadd v0, v7
+        v9 = iadd v3, v8
+        v10 = iadd v2, v9
+        v11 = iadd v1, v10
+        v12 = call fn6(v1)
+        v13 = call fn6(v3)
+        v14 = icmp ult v1, v7
+        v15 = icmp ult v0, v7
+        v16 = call fn7(v14)
+        v17 = call fn7(v15)
+        v18 = call fn8(v15)
+        v19 = call fn9(v7, v7)
+        v20 = call fn10()
+        v21 = load.i32 notrap aligned readonly can_move v20
+        v22 = load.i32 notrap aligned readonly can_move v0
+        return
+    }";
+    let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    let facts = Uniformity::compute(&func, Known::KERNEL);
+    let of_width = |width| {
+        let all = (0..23).filter(|&number| facts.width(&func, Value::new(number)) == width);
+        all.collect::<Vec<usize>>()
+    };
+    assert_eq!(of_width(Width::Thread), [1, 11, 14, 19]);
+    assert_eq!(of_width(Width::Warp), [2, 10, 12, 16, 18]);
+    assert_eq!(of_width(Width::Group), [3, 5, 6, 9, 13, 20, 21]);
+    assert_eq!(of_width(Width::Grid), [0, 4, 7, 8, 15, 17, 22]);
+}
+
+#[test]
+fn what_warps_decide_differs_from_warp_to_warp() {
+    // Warps choose a side at block0, and when to leave the loop.
+    let func = kernel(
+        "   v9 = iconst.i32 1
+            brif v2, block1, block2
+        block1: jump block3(v0)
+        block2: jump block3(v9)
+        block3(v3: i32): jump block4(v9)
+        block4(v4: i32): v5 = iadd v4, v9
+            v6 = icmp ult v5, v2
+            brif v6, block4(v5), block5
+        block5: v7 = iadd v5, v9
+            v8 = iadd v3, v9
+            return",
+    );
+    let facts = Uniformity::compute(&func, Known::KERNEL);
+    let width = |number| facts.width(&func, Value::new(number));
+    assert_eq!(
+        [3, 4, 5, 6, 7, 8].map(width),
+        [Width::Warp, Width::Grid, Width::Grid, Width::Warp, Width::Warp, Width::Warp]
+    );
+    assert!(branches(&func).is_empty());
+    assert_eq!(facts.divergence(&func, Value::new(7)), None);
+    assert!(facts.dump(&func).contains("v7: uniform in warp, v5 of the iteration left by"));
+}
+
+#[test]
+fn routines_of_the_library_are_functions_of_their_operands() {
+    let mut func = kernel(
+        "   v3 = iconst.i64 1
+            v4 = uextend.i64 v1
+            v5 = call fn4(v3, v3)
+            v6 = call fn4(v3, v4)
+            v7 = call fn5(v3)
+            return",
+    );
+    // No name that CLIF text can have.
+    func.dfg.ext_funcs[FuncRef::new(4)].name = ExternalName::testcase("runtime.f64.add");
+    let arch = "harp64".parse().unwrap();
+    let callees = Called { symbols: &PlainNames, arch };
+    let facts = Uniformity::compute(&func, Known { params: Params::Uniform, callees: &callees });
+    let width = |number| facts.width(&func, Value::new(number));
+    assert_eq!([5, 6, 7].map(width), [Width::Grid, Width::Thread, Width::Thread]);
+    assert_eq!(facts.divergence(&func, Value::new(6)), Some(Cause::Operand(Value::new(4))));
+    assert_eq!(facts.divergence(&func, Value::new(7)), Some(Cause::Operation));
+}
+
+#[test]
+fn lanes_that_leave_the_kernel_early_do_not_count_for_the_others() {
+    let func = kernel(
+        "   v9 = iconst.i32 1
+            v8 = icmp ult v1, v0
+            brif v8, block1, block4
+        block1: jump block2(v9)
+        block2(v3: i32): v4 = iadd v3, v9
+            v5 = icmp ult v4, v0
+            brif v5, block2(v4), block3
+        block3: v6 = iadd v4, v9
+            jump block4
+        block4: return",
+    );
+    assert_eq!(divergent(&func, &[3, 4, 5, 6, 8, 9]), [8]);
+    assert_eq!(branches(&func), [0]);
+}
+
+#[test]
+fn a_block_that_is_a_loop_passes_on_what_it_gets_from_itself() {
+    let func = kernel(
+        "   jump block1(v2)
+        block1(v3: i32): v4 = iadd v3, v2
+            v5 = iadd v4, v1
+            v6 = icmp ult v4, v0
+            brif v2, block2, block1(v5)
+        block2: return",
+    );
+    assert_eq!(divergent(&func, &[3, 4, 5, 6]), [3, 4, 5, 6]);
 }

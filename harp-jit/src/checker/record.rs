@@ -67,8 +67,8 @@ pub(crate) enum Role {
     /// An instruction that was selected.
     Selected(Selected),
     /// Calls what takes arguments from `hands` and returns results in `returns`, having taken `popped`
-    /// bytes off the stack.
-    Call { hands: Regs, returns: Regs, popped: i64 },
+    /// bytes off the stack. Those results in `depends` are uniform if what is in the registers beside them is.
+    Call { hands: Regs, returns: Regs, popped: i64, depends: Vec<(Gpr, Regs)> },
     /// Leaves the function: results, or arguments of the function called in its place, are in `hands`.
     Leave { hands: Regs },
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::code::{Code, Flow};
 use super::error::CodeFault;
-use super::record::{Claims, Entry, Name, Named, Role, Selected};
+use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
 use super::state::{Fact, Form, Id, Literal, Origin, Place, Places, State, Where};
 use super::value::{self, Value};
 
@@ -244,17 +244,28 @@ impl Transfer<'_> {
 
     fn call(&self, state: &mut State, step: &Step<'_>) {
         let roles = RegisterRoles::new(self.code.arch);
-        let (returns, popped): (&[Gpr], i64) = match step.role {
-            Some(Role::Call { returns, popped, .. }) => (returns, *popped),
-            _ => (&[], 0),
+        let (returns, popped, depends): (&[Gpr], i64, &[(Gpr, Regs)]) = match step.role {
+            Some(Role::Call { returns, popped, depends, .. }) => (returns, *popped, depends),
+            _ => (&[], 0, &[]),
         };
+        let is_uniform =
+            |&reg: &Gpr| state.fact(state.held(Places::gpr(reg))).uniform == Where::Everywhere;
+        let uniform: Vec<Gpr> = (depends.iter())
+            .filter(|(_, args)| args.iter().all(is_uniform))
+            .map(|&(result, _)| result)
+            .collect();
         let mut set = |place: Place, fact: Fact| {
             let id = Id::new(Origin::Written, step.at, place);
             state.define(id, place, self.adjusted(fact));
         };
         for reg in roles.caller_saved() {
-            let returned = returns.contains(&reg);
-            let fact = if returned { Fact::unknown() } else { Fact::undefined() };
+            let fact = if uniform.contains(&reg) {
+                Fact::uniform()
+            } else if returns.contains(&reg) {
+                Fact::unknown()
+            } else {
+                Fact::undefined()
+            };
             set(Places::gpr(reg), fact);
         }
         set(Places::gpr(roles.return_address()), Fact::uniform());

@@ -23,12 +23,14 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 
-use crate::analysis::{Params, Uniformity};
+use crate::analysis::{Known, Uniformity};
 use profile::{BranchId, Branches};
 
 mod calls;
 mod canonicalize;
 mod check;
+#[cfg(test)]
+mod claims;
 pub(crate) mod decide;
 pub(crate) mod predicate;
 pub(crate) mod profile;
@@ -178,11 +180,11 @@ pub(crate) struct Prepared {
     pub(crate) regions: Regions,
 }
 
-/// Brings a function to the form in which regions are decided upon. Of its parameters `params` is known.
-pub(crate) fn prepare(mut func: Function, params: Params) -> Prepared {
+/// Brings a function, of which `known` is known, to the form in which regions are decided upon.
+pub(crate) fn prepare(mut func: Function, known: Known<'_>) -> Prepared {
     canonicalize(&mut func);
     loop {
-        let facts = Uniformity::compute(&func, params);
+        let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         if calls::make_convergent(&mut func, &facts, &regions) {
             canonicalize(&mut func);

@@ -7,7 +7,7 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode, Value};
 
-use super::Plan;
+use super::{Plan, claims};
 use crate::intrinsic::Intrinsic;
 
 /// What one lane did: its calls of `%emit`, and whether it trapped.
@@ -41,6 +41,11 @@ pub(super) struct Warp<'a> {
     pub(super) traces: Vec<Trace>,
     /// Splits whose lanes disagreed.
     pub(super) parted: usize,
+    pub(super) warp_id: i32,
+    /// Whether what nobody looks at differs from lane to lane.
+    pub(super) undef_differs: bool,
+    /// The values that were claimed to be uniform, in the order in which they were computed.
+    pub(super) claims: Vec<claims::Seen>,
 }
 
 impl<'a> Warp<'a> {
@@ -56,6 +61,9 @@ impl<'a> Warp<'a> {
             stack: Vec::new(),
             traces: vec![Trace::default(); lanes],
             parted: 0,
+            warp_id: 3,
+            undef_differs: true,
+            claims: Vec::new(),
         }
     }
 
@@ -145,8 +153,14 @@ impl<'a> Warp<'a> {
                 let ids = self.ids.clone();
                 match Intrinsic::of_call(func, inst) {
                     Some(Intrinsic::LaneId) => self.set(result.unwrap(), |lane| ids[lane]),
-                    Some(Intrinsic::WarpId) => self.set(result.unwrap(), |_| 3),
-                    Some(Intrinsic::Undef) => self.set(result.unwrap(), |lane| 1000 + ids[lane]),
+                    Some(Intrinsic::WarpId) => {
+                        let id = self.warp_id;
+                        self.set(result.unwrap(), |_| id);
+                    }
+                    Some(Intrinsic::Undef) => {
+                        let by_lane = i32::from(self.undef_differs);
+                        self.set(result.unwrap(), |lane| 1000 + by_lane * ids[lane]);
+                    }
                     Some(Intrinsic::Any) => {
                         let any = self.active.iter().any(|&lane| self.get(lane, args[0]) != 0);
                         self.set(result.unwrap(), |_| i32::from(any));
@@ -155,6 +169,14 @@ impl<'a> Warp<'a> {
                         let last = *self.active.last().expect("a lane is active");
                         let value = self.get(last, args[0]);
                         self.set(result.unwrap(), |_| value);
+                    }
+                    None if let Some(claim) = claims::of_call(func, inst) => {
+                        let value = self.get(self.active[0], args[0]);
+                        for &lane in &self.active {
+                            let given = self.get(lane, args[0]);
+                            assert_eq!(value, given, "{claim:?}\n{}", func.display());
+                        }
+                        self.claims.push(claims::Seen { claim, value });
                     }
                     _ => {
                         for lane in self.active.clone() {

@@ -5,11 +5,15 @@ use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
+use super::claims;
 use super::profile::Branches;
 use super::simulator::{End, Trace, Warp};
-use super::{Decisions, Plan, check, prepare};
-use crate::analysis::Params;
+use super::{Decisions, Plan, Prepared, check, prepare};
+use crate::analysis::Known;
 use crate::legalize::legalize;
+
+/// Blocks that a lane runs at most.
+const FUEL: usize = 2000;
 
 const HEADER: &str = "
     fn0 = %harp_lane_id() -> i32
@@ -32,9 +36,16 @@ fn kernel(body: &str) -> Function {
 }
 
 fn planned(func: &Function) -> (Function, Plan) {
+    managed(func, |_| {})
+}
+
+/// The function with its divergence managed, after `change` in its canonical form.
+fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize(&mut func);
-    let prepared = prepare(func, Params::Uniform);
+    let mut prepared = prepare(func, Known::KERNEL);
+    prepared.facts.flow().check_meetings(&prepared.func);
+    change(&mut prepared);
     verify(&prepared.func);
     let (func, plan) = prepared.manage(&Decisions::default(), &Branches::default());
     verify(&func);
@@ -52,12 +63,26 @@ pub(super) fn runs(func: &Function) -> (Plan, usize) {
     for ids in [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![-3, 5], vec![2, 2, 2]] {
         parted += compare(&reference, &after, &plan, &ids);
     }
+    let (claiming, claiming_plan) = managed(func, claims::insert);
+    claims_hold(&claiming, &claiming_plan);
     (plan, parted)
+}
+
+/// What is claimed to be uniform in a warp or the grid must be so.
+fn claims_hold(func: &Function, plan: &Plan) {
+    let [first, second] = [3, 5].map(|warp_id| {
+        let mut warp = Warp::new(func, Some(plan), (0..8).collect());
+        warp.warp_id = warp_id;
+        // The analysis takes values that nobody looks at for whatever suits it.
+        warp.undef_differs = false;
+        warp.run(7, FUEL);
+        warp.claims
+    });
+    claims::compare(&first, &second);
 }
 
 /// Every lane must do what it does alone.
 fn compare(func: &Function, after: &Function, plan: &Plan, ids: &[i32]) -> usize {
-    const FUEL: usize = 2000;
     let alone: Vec<(End, Trace)> = ids
         .iter()
         .map(|&id| {

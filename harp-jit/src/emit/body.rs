@@ -58,6 +58,8 @@ pub(crate) struct Body {
     pub(super) traps: Vec<(usize, TrapCode)>,
     /// The branches that the items decide, ascending.
     pub(super) branches: Vec<(usize, BranchSite)>,
+    /// At which item each block begins, ascending, with the number of the block.
+    pub(super) blocks: Vec<(usize, u32)>,
     /// A note on each item, if they were taken; none on jumps of islands.
     pub(super) notes: Vec<Option<Note>>,
 }
@@ -215,6 +217,7 @@ impl Islands {
                 *target = place;
             }
         }
+        result.blocks = body.blocks.iter().map(|&(index, id)| (moved[index], id)).collect();
         result.branches = body.branches.iter().map(|&(index, id)| (moved[index], id)).collect();
         result.traps = body.traps.iter().map(|&(index, code)| (moved[index], code)).collect();
         result
@@ -294,6 +297,7 @@ mod tests {
                 items,
                 traps: Vec::new(),
                 branches: Vec::new(),
+                blocks: Vec::new(),
                 notes: Vec::new(),
             };
             let mut after = body.clone();

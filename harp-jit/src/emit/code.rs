@@ -216,6 +216,10 @@ impl CodeBuffer {
         body.traps = traps.map(|&(index, code)| (moved[index], code)).collect();
         let branches = self.branches.iter().filter(|&&(index, _)| !removed[index]);
         body.branches = branches.map(|&(index, id)| (moved[index], id)).collect();
+        // Of blocks that begin at one place now, the last is the one that is left.
+        let mut starts: Vec<(usize, u32)> = self.starts.iter().copied().zip(0..).collect();
+        starts.sort_unstable();
+        body.blocks = starts.into_iter().map(|(start, id)| (moved[start], id)).collect();
         body
     }
 }

@@ -330,6 +330,7 @@ impl Emitter<'_> {
                     hands: fixed(args),
                     returns: fixed(results),
                     popped: i64::from(*popped) * i64::from(self.word.bytes()),
+                    depends: self.promised(results),
                 });
                 match *callee {
                     Callee::Symbol { symbol, far } => self.code.call(symbol, far),
@@ -436,6 +437,13 @@ impl Emitter<'_> {
             predicates: predicates.collect(),
             claims,
         }
+    }
+
+    /// What is known of the results of a call from its arguments.
+    fn promised(&self, results: &Fixed) -> Vec<(Gpr, Regs)> {
+        let returned = &self.vcode.promises.returned;
+        let known = results.iter();
+        known.filter_map(|&(reg, place)| Some((place, returned.get(&reg)?.clone()))).collect()
     }
 
     /// Loads a word of the lane control block, which lies at the base of the lane's stack: the

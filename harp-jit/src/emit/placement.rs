@@ -69,6 +69,8 @@ pub(crate) struct Placed {
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
     pub(crate) branches: Vec<(u32, BranchSite)>,
+    /// At which offset each block begins, ascending, with the number of the block.
+    pub(crate) blocks: Vec<(u32, u32)>,
     /// Notes for the checker by offset, ascending, if they were taken.
     pub(crate) notes: Vec<(u32, Note)>,
 }
@@ -232,6 +234,8 @@ impl Forms {
         out.placed.traps = traps.collect();
         let branches = body.branches.iter().map(|&(index, id)| (offsets[index] as u32, id));
         out.placed.branches = branches.collect();
+        let blocks = body.blocks.iter().map(|&(index, id)| (offsets[index] as u32, id));
+        out.placed.blocks = blocks.collect();
         Ok(out.placed)
     }
 }

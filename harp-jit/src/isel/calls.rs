@@ -10,9 +10,11 @@ use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
 use crate::abi::{CallLayout, WordPlace};
+use crate::analysis::{Callees, Width};
 use crate::compile::EntryKind;
 use crate::emit::reaches_everything;
 use crate::error::Unsupported;
+use crate::symbols::Called;
 use crate::vcode::{Callee, FarCall, Fixed, FrameNeeds, FrameWord, MInst, MOperand, Reg};
 
 /// The largest alignment of a stack slot, as a power of two.
@@ -147,14 +149,18 @@ impl Lower<'_> {
         let mut results = Fixed::new();
         let mut loads = Vec::new();
         let mut defined = Vec::new();
-        for (&result, &place) in func.dfg.inst_results(inst).iter().zip(layout.returns()) {
+        let places = func.dfg.inst_results(inst).iter().zip(layout.returns());
+        for (index, (&result, &place)) in places.enumerate() {
             if self.gprs[result].is_none() && self.preds[result].is_none() {
                 continue;
             }
             let dst = self.vcode.new_reg(RegClass::Gpr);
             defined.push((result, dst));
             match place {
-                WordPlace::Register(register) => results.push((dst, register)),
+                WordPlace::Register(register) => {
+                    results.push((dst, register));
+                    self.promise_returned(inst, index, dst, &layout);
+                }
                 WordPlace::Stack(word) => {
                     let word = FrameWord::Outgoing(word);
                     loads.push(MInst::LoadWord { dst, word });
@@ -182,6 +188,22 @@ impl Lower<'_> {
             self.define_gpr(result, reg);
         }
         Ok(())
+    }
+
+    /// Notes what is known of a result of a call, which is in `reg`.
+    fn promise_returned(&mut self, inst: Inst, index: usize, reg: Reg, layout: &CallLayout) {
+        let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else { return };
+        let called = Called { symbols: self.symbols, arch: self.arch };
+        let Some(fact) = called.result(self.func, func_ref, index) else { return };
+        if fact.width > Width::Thread {
+            let asked = layout.params().iter().enumerate();
+            let asked = asked.filter(|&(arg, _)| fact.depends.contains(arg));
+            let registers = asked.filter_map(|(_, place)| match *place {
+                WordPlace::Register(register) => Some(register),
+                WordPlace::Stack(_) => None,
+            });
+            self.vcode.promises.returned.insert(reg, registers.collect());
+        }
     }
 
     /// A call that ends this function.

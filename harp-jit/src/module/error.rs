@@ -70,6 +70,15 @@ pub enum ModuleError {
         /// The names.
         names: Vec<String>,
     },
+    /// What was found out about a function by [`Module::analyze_calls`](crate::Module::analyze_calls) does
+    /// not hold any more.
+    #[error("`{name}` {what}: its calls were analysed without that")]
+    Analyzed {
+        /// The name of the function.
+        name: String,
+        /// What has changed.
+        what: &'static str,
+    },
     /// A function does not compile.
     #[error(transparent)]
     Compile(#[from] CompileError),

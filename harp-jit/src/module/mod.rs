@@ -28,17 +28,21 @@ use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object, Permissions};
 use hashbrown::HashSet;
 
+use crate::analysis::FunctionFacts;
 use crate::builder::KernelSource;
-use crate::compile::{CompileOptions, EntryKind, Unit, compile, compile_kernel};
+use crate::compile::{CompileOptions, EntryKind, Unit, canonical, compile, compile_kernel};
+use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::kernel::Kernel;
 use crate::library::Library;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 
+mod calls;
 mod data;
 mod error;
 
+use calls::{CallFacts, Member};
 use data::Data;
 pub use error::ModuleError;
 
@@ -65,6 +69,8 @@ pub struct Module {
     declarations: ModuleDeclarations,
     functions: BTreeMap<FuncId, CompiledFunction>,
     data: BTreeMap<DataId, Data>,
+    /// What was found out about functions that call each other.
+    calls: CallFacts,
 }
 
 /// A finished module.
@@ -107,6 +113,7 @@ impl Module {
             declarations: ModuleDeclarations::default(),
             functions: BTreeMap::new(),
             data: BTreeMap::new(),
+            calls: CallFacts::default(),
         }
     }
 
@@ -240,6 +247,62 @@ impl Module {
         data.import_global_value(ModuleRelocTarget::from(id))
     }
 
+    /// Finds out which arguments and results are uniform, of functions that will be defined and kernels that
+    /// will be compiled. All that is not said to depend on the lane is taken to be uniform then, instead of
+    /// to differ: arguments of [local](Linkage::Local) functions whose address nobody takes, if all calls
+    /// that these functions and kernels make pass uniform ones, and results of any of the functions that are
+    /// made of uniform arguments.
+    ///
+    /// It replaces what was found out before, and changes nothing in what is compiled already. A function
+    /// that is defined already may call whatever it likes, so nothing is taken for granted of the arguments
+    /// of those that it refers to.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not compile, as far as it takes to find out.
+    pub fn analyze_calls(
+        &mut self,
+        functions: &[(FuncId, &Function)],
+        kernels: &[&KernelSource],
+    ) -> Result<(), ModuleError> {
+        self.calls = CallFacts::default();
+        let mut referred: HashSet<&str> = HashSet::new();
+        referred.extend(self.functions.values().flat_map(CompiledFunction::references));
+        referred.extend(self.data.values().flat_map(Data::references));
+        let mut members = Vec::new();
+        let no_sources = SourceMap::new();
+        for &(id, func) in functions {
+            let (name, declaration) = self.function_declaration(id)?;
+            let unit = self.unit(&name, EntryKind::Function, &no_sources);
+            members.push(Member {
+                canonical: canonical(func, unit)?,
+                given: func.clone(),
+                private: !is_global(declaration.linkage) && !referred.contains(name.as_str()),
+                name: Some(name),
+            });
+        }
+        for kernel in kernels {
+            let unit = self.unit(kernel.name(), EntryKind::Kernel, kernel.sources());
+            let func = kernel.finished().map_err(CompileError::from)?;
+            let canonical = canonical(func, unit)?;
+            members.push(Member { name: None, given: func.clone(), canonical, private: false });
+        }
+        self.calls = calls::analyse(members, self, self.arch);
+        Ok(())
+    }
+
+    fn unit<'a>(&'a self, name: &'a str, entry: EntryKind, sources: &'a SourceMap) -> Unit<'a> {
+        Unit {
+            name,
+            arch: self.arch,
+            entry,
+            sources,
+            symbols: self,
+            library: Some(&self.library),
+            options: &self.options,
+        }
+    }
+
     /// Compiles a declared function without defining it: for several threads at once.
     ///
     /// `sources` are the places that the function's source locations stand for.
@@ -261,16 +324,10 @@ impl Module {
                 given: func.signature.to_string(),
             });
         }
-        let unit = Unit {
-            name: &name,
-            arch: self.arch,
-            entry: EntryKind::Function,
-            sources,
-            symbols: self,
-            library: Some(&self.library),
-            options: &self.options,
-        };
-        Ok(compile(func, unit)?)
+        if self.calls.contradicts(&name, func) {
+            return Err(ModuleError::Analyzed { name, what: "has another body now" });
+        }
+        Ok(compile(func, self.unit(&name, EntryKind::Function, sources))?)
     }
 
     /// Compiles and defines a declared function.
@@ -318,6 +375,10 @@ impl Module {
             ModuleRelocTarget::User { namespace, index } => self.user_name(namespace, index),
             ref other => other.to_string(),
         })?;
+        if let Some(name) = data.references().find(|name| self.calls.is_closed(name)) {
+            let what = "is referred to by a datum now";
+            return Err(ModuleError::Analyzed { name: name.to_owned(), what });
+        }
         self.data.insert(id, data);
         Ok(())
     }
@@ -502,6 +563,10 @@ impl Symbols for Module {
     fn unchecked_stack(&self, name: &str) -> Option<u64> {
         let Some(FuncOrDataId::Func(id)) = self.definition(name) else { return None };
         self.functions.get(&id)?.unchecked_stack()
+    }
+
+    fn facts(&self, name: &str) -> Option<&FunctionFacts> {
+        self.calls.facts(name)
     }
 }
 

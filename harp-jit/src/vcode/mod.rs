@@ -15,7 +15,7 @@ use std::ops::Range;
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Gpr, Opcode, RegClass};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use crate::divergence::profile::BranchSite;
@@ -304,6 +304,8 @@ pub(crate) struct Promises {
     pub(crate) read_only: HashSet<Reg>,
     /// The user promised that they are uniform.
     pub(crate) uniform: HashSet<Reg>,
+    /// They are returned by calls, and uniform if what is passed in these registers is.
+    pub(crate) returned: HashMap<Reg, SmallVec<[Gpr; 4]>>,
 }
 
 /// What a function's instructions ask of its frame.

@@ -1,0 +1,91 @@
+//! The claims of the analysis, put into the function as calls that the simulated warp looks at.
+//!
+//! What is claimed to be uniform in a warp must be equal in all lanes that execute the call together; what is
+//! claimed of the whole grid, in two warps, too. The latter is compared outside of loops only, where all warps
+//! that come there are in the same round.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, Function, Inst, InstBuilder, InstructionData, Signature,
+    Value, ValueDef,
+};
+use cranelift_codegen::isa::CallConv;
+use hashbrown::HashMap;
+
+use super::Prepared;
+use crate::analysis::Width;
+
+/// What a call claims, told by the name of what it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Claim {
+    value: u32,
+    /// Whether other warps have the same.
+    everywhere: bool,
+}
+
+/// A value that was claimed to be uniform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) claim: Claim,
+    pub(super) value: i32,
+}
+
+/// Puts a call behind the definition of every value that is uniform.
+pub(super) fn insert(prepared: &mut Prepared) {
+    let Prepared { func, facts, .. } = prepared;
+    let values: Vec<Value> = func.dfg.values().collect();
+    for value in values {
+        let width = facts.width(func, value);
+        let home = match func.dfg.value_def(value) {
+            _ if func.dfg.value_is_alias(value) || width == Width::Thread => continue,
+            ValueDef::Result(inst, _) => {
+                func.layout.inst_block(inst).map(|home| (home, Some(inst)))
+            }
+            ValueDef::Param(block, _) => {
+                func.layout.is_block_inserted(block).then_some((block, None))
+            }
+            ValueDef::Union(..) => continue,
+        };
+        let Some((home, inst)) = home else { continue };
+        let everywhere = width == Width::Grid && !facts.flow().is_in_loop(home);
+        let kind = if everywhere { "grid" } else { "warp" };
+        let mut signature = Signature::new(CallConv::Fast);
+        signature.params.push(AbiParam::new(func.dfg.value_type(value)));
+        let signature = func.import_signature(signature);
+        let claim = func.import_function(ExtFuncData {
+            name: ExternalName::testcase(format!("claim_{kind}_{}", value.as_u32())),
+            signature,
+            colocated: true,
+            patchable: false,
+        });
+        let mut at = FuncCursor::new(func);
+        match inst {
+            Some(inst) => at.goto_after_inst(inst),
+            None => at.goto_first_insertion_point(home),
+        }
+        at.ins().call(claim, &[value]);
+    }
+}
+
+/// What a call claims of its argument.
+pub(super) fn of_call(func: &Function, inst: Inst) -> Option<Claim> {
+    let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
+    let ExternalName::TestCase(name) = &func.dfg.ext_funcs[func_ref].name else { return None };
+    let (kind, value) =
+        std::str::from_utf8(name.raw()).ok()?.strip_prefix("claim_")?.split_once('_')?;
+    Some(Claim { value: value.parse().ok()?, everywhere: kind == "grid" })
+}
+
+/// Two warps must have the same wherever that is claimed and both have come to.
+pub(super) fn compare(a: &[Seen], b: &[Seen]) {
+    let everywhere = |seen: &&Seen| seen.claim.everywhere;
+    let first: HashMap<Claim, i32> =
+        a.iter().filter(everywhere).map(|seen| (seen.claim, seen.value)).collect();
+    for seen in b.iter().filter(everywhere) {
+        let other = first.get(&seen.claim);
+        assert!(
+            other.is_none_or(|&other| other == seen.value),
+            "{seen:?}, {other:?} in another warp"
+        );
+    }
+}
