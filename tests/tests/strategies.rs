@@ -95,7 +95,7 @@ impl Run {
     }
 
     fn options(&self, divergence: DivergenceStrategy) -> CompileOptions {
-        let opt_level = if self.seed % 3 == 0 { OptLevel::None } else { OptLevel::Speed };
+        let opt_level = if self.seed.is_multiple_of(3) { OptLevel::None } else { OptLevel::Speed };
         CompileOptions { opt_level, divergence, verify: true, ..CompileOptions::default() }
     }
 

@@ -74,8 +74,9 @@ fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
             0 => Some(0),
             _ => block.edges.iter().find_map(|edge| ends[edge.from]),
         };
-        for at in block.first..=block.last {
-            heights[at] = height;
+        let insts = block.first..=block.last;
+        for (known, inst) in heights[insts.clone()].iter_mut().zip(&code.insts[insts]) {
+            *known = height;
             let writes = |op: Op| {
                 let mut writes = false;
                 Instruction::new(op).for_each_register(|operand, _, access| {
@@ -83,11 +84,11 @@ fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
                 });
                 writes
             };
-            let popped = match code.insts[at].note.map(|note| &note.role) {
+            let popped = match inst.note.map(|note| &note.role) {
                 Some(Role::Call { popped, .. }) => *popped,
                 _ => 0,
             };
-            height = match code.insts[at].instruction.op {
+            height = match inst.instruction.op {
                 Op::Addi { dst, src, imm } if dst == stack && src == stack => {
                     height.map(|height| height + imm)
                 }
