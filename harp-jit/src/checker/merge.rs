@@ -48,9 +48,8 @@ pub(super) fn meet(ways: &[&State], place: Place<'_>, origin: Origin) -> State {
         let common = common(ways, value, &conditions);
         let among = |pick: fn(&Fact) -> &Where| {
             let ways = value.parts.iter().zip(ways).enumerate();
-            let known = ways.map(|(index, (&part, way))| {
-                conditions.covered(index, pick(&way.fact(part)))
-            });
+            let known =
+                ways.map(|(index, (&part, way))| conditions.covered(index, pick(&way.fact(part))));
             conditions.literals(known.fold(Truths::everywhere(), Truths::and))
         };
         let agrees = |number: &u64| {
@@ -209,8 +208,7 @@ fn common(ways: &[&State], value: &Met, conditions: &Conditions<'_>) -> Fact {
     let mut implies = Implied::new();
     if numbers.as_ref().is_some_and(|numbers| numbers.len() > 1) {
         for (number, truth) in told.told_apart().flat_map(|n| [(n, false), (n, true)]) {
-            let own = |way: usize| Literal { id: value.parts[way], number, truth };
-            let found = conditions.consequences(value.id, &own);
+            let found = conditions.consequences(value.id, number, truth);
             implies.insert((number, truth), found);
         }
     }
