@@ -83,6 +83,12 @@ pub struct CompileOptions {
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
+    /// Whether the finished machine code must be proved to keep lanes together: splits and joins match on all
+    /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof
+    /// starts from the code and what the calling convention says, not from the analysis that the code
+    /// was made by. It is not complete: some right code, of large graphs mostly, is refused
+    /// as not proved, and the proof takes much longer than all else. So it is asked for.
+    pub check_code: bool,
     /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
     /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
     pub convergence: bool,
@@ -98,8 +104,16 @@ impl Default for CompileOptions {
             execution: Execution::default(),
             stack_bytes: 16 << 10,
             verify: cfg!(debug_assertions),
+            check_code: false,
             convergence: false,
         }
+    }
+}
+
+impl CompileOptions {
+    /// Whether the code takes along what its checker must be told.
+    fn records(&self) -> bool {
+        self.verify || self.check_code
     }
 }
 
@@ -305,7 +319,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
     let stack = lane_stack(&vcode, unit, &independent);
-    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.verify)
+    let emitted = emit::emit(&vcode, &allocated, arch, stack, &unchecked_stack, options.records())
         .map_err(|e| e.explain(name))?;
 
     let stats = CompileStats {
@@ -317,7 +331,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         branch_fingerprint: branches.fingerprint(),
         ..compiled(unit, &func.signature, vcode, emitted, stats)
     };
-    if options.verify {
+    if options.check_code {
         check_code(&compiled)?;
     }
     Ok(compiled)
@@ -626,7 +640,7 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
-    let skeleton = unit.options.verify.then(|| skeleton(unit, signature, &vcode, &emitted));
+    let skeleton = unit.options.records().then(|| skeleton(unit, signature, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
     let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
     CompiledFunction {

@@ -84,6 +84,32 @@ pub(super) struct Conditions<'a> {
     /// By way and literal, which literals of the conditions imply it there.
     antecedents: RefCell<HashMap<(usize, Literal), Truths>>,
     impossible: Vec<Truths>,
+    /// By way, what the literals of the conditions are known to imply there, from the implied one on.
+    implied: Vec<Index>,
+}
+
+/// Numbers of literals of conditions.
+#[derive(Default)]
+struct Index {
+    by_consequence: HashMap<Literal, SmallVec<[usize; 4]>>,
+    by_value: HashMap<Id, SmallVec<[usize; 4]>>,
+}
+
+impl Index {
+    fn new(way: &State, literals: impl Iterator<Item = Literal>) -> Index {
+        let mut index = Index::default();
+        for (number, literal) in literals.enumerate() {
+            index.by_value.entry(literal.id).or_default().push(number);
+            for consequence in way.consequences(way.normal(literal)) {
+                index.by_consequence.entry(consequence).or_default().push(number);
+            }
+        }
+        index
+    }
+
+    fn of(&self, literal: Literal) -> &[usize] {
+        self.by_consequence.get(&literal).map_or(&[], SmallVec::as_slice)
+    }
 }
 
 impl<'a> Conditions<'a> {
@@ -109,12 +135,17 @@ impl<'a> Conditions<'a> {
             all,
             antecedents: RefCell::default(),
             impossible: Vec::new(),
+            implied: Vec::new(),
         };
         let impossible = (0..ways.len()).map(|way| {
             conditions
                 .each(|condition, truth| ways[way].settled(condition.on(way, truth)) == Some(false))
         });
         conditions.impossible = impossible.collect();
+        let index = |(way, state): (usize, &&State)| {
+            Index::new(state, (0..2 * conditions.all.len()).map(|at| conditions.on(way, at)))
+        };
+        conditions.implied = ways.iter().enumerate().map(index).collect();
         conditions
     }
 
@@ -133,10 +164,42 @@ impl<'a> Conditions<'a> {
         if let Some(known) = self.antecedents.borrow().get(&(way, literal)) {
             return known.clone();
         }
-        let found =
-            self.each(|condition, truth| self.ways[way].implies(condition.on(way, truth), literal));
+        let found = self.find_antecedents(way, literal);
         self.antecedents.borrow_mut().insert((way, literal), found.clone());
         found
+    }
+
+    /// As [`State::implies`], for all literals of the conditions at once.
+    fn find_antecedents(&self, way: usize, literal: Literal) -> Truths {
+        let state = self.ways[way];
+        let literal = state.normal(literal);
+        if state.settled(literal) == Some(true) {
+            return Truths::Everywhere;
+        }
+        let mut found = match &self.impossible[way] {
+            Truths::For(known) => (**known).clone(),
+            _ => vec![false; 2 * self.all.len()],
+        };
+        let index = &self.implied[way];
+        let mut mark = |numbers: &[usize]| numbers.iter().for_each(|&number| found[number] = true);
+        mark(index.of(literal));
+        // What contradicts something that follows from the contrary.
+        for contrary in state.consequences(!literal) {
+            mark(index.of(!contrary));
+        }
+        // What is one number is no other.
+        let same = index.by_value.get(&literal.id).map_or(&[] as &[usize], SmallVec::as_slice);
+        let differs = |&&at: &&usize| {
+            let one = self.on(way, at);
+            !literal.truth && one.truth && one.number != literal.number
+        };
+        mark(&same.iter().filter(differs).copied().collect::<SmallVec<[usize; 4]>>());
+        Truths::For(Rc::new(found))
+    }
+
+    /// The literal with this number, on a way.
+    fn on(&self, way: usize, number: usize) -> Literal {
+        self.all[number / 2].on(way, number % 2 == 1)
     }
 
     /// Among which lanes of a way something is so that is known there.
@@ -174,16 +237,21 @@ impl<'a> Conditions<'a> {
         Where::In(kept.map(|((condition, truth), _)| condition.literal(truth)).collect())
     }
 
-    /// What holds behind the meeting where a literal does, which is `own` on each way and about `id`.
-    pub(super) fn consequences(&self, id: Id, own: &dyn Fn(usize) -> Literal) -> BTreeSet<Literal> {
+    /// What holds behind the meeting where a value is a number, or is not.
+    pub(super) fn consequences(&self, id: Id, number: u64, truth: bool) -> BTreeSet<Literal> {
         let mut found = BTreeSet::new();
-        for condition in self.all.iter().filter(|condition| condition.id != id) {
-            for truth in [false, true] {
-                let implied = |(index, way): (usize, &&State)| {
-                    way.implies(own(index), condition.on(index, truth))
+        let own = self.all.iter().position(|own| own.id == id && own.number == number);
+        let Some(own) = own.map(|own| 2 * own + usize::from(truth)) else { return found };
+        for (at, condition) in self.all.iter().enumerate().filter(|(_, other)| other.id != id) {
+            for other in [false, true] {
+                let at = 2 * at + usize::from(other);
+                let implied = |way: usize| match self.antecedents(way, self.on(way, at)) {
+                    Truths::Everywhere => true,
+                    Truths::For(known) => known[own],
+                    Truths::Nowhere => false,
                 };
-                if self.ways.iter().enumerate().all(implied) {
-                    found.insert(condition.literal(truth));
+                if (0..self.ways.len()).all(implied) {
+                    found.insert(condition.literal(other));
                 }
             }
         }

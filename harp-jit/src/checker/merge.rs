@@ -208,8 +208,7 @@ fn common(ways: &[&State], value: &Met, conditions: &Conditions<'_>) -> Fact {
     let mut implies = Implied::new();
     if numbers.as_ref().is_some_and(|numbers| numbers.len() > 1) {
         for (number, truth) in told.told_apart().flat_map(|n| [(n, false), (n, true)]) {
-            let own = |way: usize| Literal { id: value.parts[way], number, truth };
-            let found = conditions.consequences(value.id, &own);
+            let found = conditions.consequences(value.id, number, truth);
             implies.insert((number, truth), found);
         }
     }

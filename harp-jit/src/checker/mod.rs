@@ -38,7 +38,9 @@ mod value;
 
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
-pub(crate) use record::{Claims, Entry, Name, Named, Note, Passes, Record, Regs, Role, Selected};
+pub(crate) use record::{
+    Claims, Entry, Holder, Name, Named, Note, Passes, Record, Regs, Role, Selected,
+};
 
 use code::Code;
 use structure::Structure;

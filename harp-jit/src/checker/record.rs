@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use harp_isa::{Gpr, Opcode};
+use harp_isa::{Gpr, Opcode, Pred};
 use smallvec::SmallVec;
 
 /// A predicate before registers were allocated, by its number.
@@ -55,7 +55,18 @@ pub(crate) struct Note {
     pub(crate) block: u32,
     /// Its place among the instructions of the block, those left out later included.
     pub(crate) position: u32,
+    /// What holds nothing that is meant, from here on.
+    pub(crate) undefined: SmallVec<[Holder; 1]>,
     pub(crate) role: Role,
+}
+
+/// Where a value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Gpr(Gpr),
+    Pred(Pred),
+    /// The word of the frame so many bytes above the stack pointer at the entry.
+    Frame(i64),
 }
 
 /// What an instruction is there for.

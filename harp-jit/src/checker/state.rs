@@ -15,7 +15,7 @@ use std::rc::Rc;
 use harp_isa::{Gpr, Pred};
 use hashbrown::HashMap;
 
-use super::record::{Entry, Name, Passes};
+use super::record::{Entry, Holder, Name, Passes};
 
 /// A register or a word of the frame, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +50,15 @@ impl Places {
 
     pub(super) fn pred(reg: Pred) -> Place {
         Place(CLASS + u32::from(reg.index()))
+    }
+
+    /// Where a value is kept; none if that is not followed.
+    pub(super) fn of(&self, holder: Holder) -> Option<Place> {
+        match holder {
+            Holder::Gpr(reg) => Some(Places::gpr(reg)),
+            Holder::Pred(reg) => Some(Places::pred(reg)),
+            Holder::Frame(offset) => self.slot(offset),
+        }
     }
 
     /// How many there are.
@@ -277,6 +286,15 @@ impl Fact {
     }
 }
 
+/// What the warp's scratch word holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scratch {
+    Anything,
+    Zero,
+    /// Zero, unless the literal holds in some lane.
+    Vote(Literal),
+}
+
 /// All that is known at one place of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
@@ -286,6 +304,8 @@ pub(super) struct State {
     facts: HashMap<Id, Rc<Fact>>,
     /// Names of selected predicates that are whatever a place holds: nobody looks at them.
     pub(super) free: BTreeSet<Name>,
+    /// What the lanes wrote to the warp's scratch word last.
+    pub(super) scratch: Scratch,
     /// That nothing is known.
     unknown: Rc<Fact>,
 }
@@ -303,6 +323,7 @@ impl State {
             held,
             facts: HashMap::new(),
             free: BTreeSet::new(),
+            scratch: Scratch::Anything,
             unknown: Rc::new(Fact::unknown()),
         }
     }
@@ -346,6 +367,11 @@ impl State {
         }
         let olds: Vec<(Place, Rc<Fact>)> =
             holders.iter().map(|&place| (place, self.fact(self.held(place)))).collect();
+        if let Scratch::Vote(literal) = self.scratch
+            && stale(&literal.id)
+        {
+            self.scratch = Scratch::Anything;
+        }
         self.facts.retain(|key, _| !stale(key));
         let mentions = |literals: &BTreeSet<Literal>| literals.iter().any(|l| stale(&l.id));
         let touched: Vec<Id> = (self.facts.iter())
@@ -436,7 +462,7 @@ impl State {
     }
 
     /// The literal that is asked for: of 0 and 1, whether it is 0.
-    fn normal(&self, literal: Literal) -> Literal {
+    pub(super) fn normal(&self, literal: Literal) -> Literal {
         if literal.number == 1 && self.fact(literal.id).is_truth() {
             return Literal { number: 0, truth: !literal.truth, ..literal };
         }

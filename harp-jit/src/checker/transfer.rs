@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::code::{Code, Flow};
 use super::error::CodeFault;
 use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
-use super::state::{Fact, Form, Id, Literal, Origin, Place, Places, State, Where};
+use super::state::{Fact, Form, Id, Literal, Origin, Place, Places, Scratch, State, Where};
 use super::value::{self, Value};
 
 /// Executes instructions on what is known.
@@ -112,6 +112,11 @@ impl Transfer<'_> {
     pub(super) fn step(&self, state: &mut State, at: usize, report: &mut dyn FnMut(CodeFault)) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
+        for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
+            if let Some(place) = self.places.of(holder) {
+                state.define(Id::new(Origin::Written, at, place), place, Fact::undefined());
+            }
+        }
         let literal = |reg| Literal::new(state.held(Places::pred(reg)), true);
         let step = Step {
             at,
@@ -216,6 +221,12 @@ impl Transfer<'_> {
             let value = state.held(Places::gpr(value));
             return self.write(state, step, slot, Value::Copy(value));
         }
+        if let Op::St { value, base, offset: 0 } = op
+            && state.fact(state.held(Places::gpr(base))).form == Form::Scratch
+        {
+            state.scratch = self.voted(state, step, state.held(Places::gpr(value)));
+            return;
+        }
         let mut base = None;
         let mut offset = 0;
         op.for_each_operand(|operand| match operand {
@@ -232,6 +243,17 @@ impl Transfer<'_> {
             _ => self.places.exposed().collect(),
         };
         self.lose(state, step.at, touched);
+    }
+
+    /// What the scratch word holds once `value` is stored there.
+    fn voted(&self, state: &State, step: &Step<'_>, value: Id) -> Scratch {
+        match (state.fact(value).form, step.guard, state.scratch) {
+            (Form::Constant(0), None, _) => Scratch::Zero,
+            (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
+                Scratch::Vote(guard)
+            }
+            _ => Scratch::Anything,
+        }
     }
 
     /// Nothing is known any more about what these places hold.
@@ -329,6 +351,9 @@ impl Transfer<'_> {
             }
             Form::GroupBlock => {
                 fact.uniform = Where::Everywhere;
+                if let Scratch::Vote(literal) = state.scratch {
+                    fact.implies.insert((0, true), state.consequences(!literal));
+                }
                 return;
             }
             Form::Code => return,

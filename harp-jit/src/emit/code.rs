@@ -5,10 +5,11 @@
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::{Gpr, Instruction, Op, Pred};
+use smallvec::SmallVec;
 
 use super::Label;
 use super::body::{Body, Item};
-use crate::checker::{Name, Note, Role};
+use crate::checker::{Holder, Name, Note, Role};
 use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
@@ -28,6 +29,8 @@ pub(super) struct CodeBuffer {
     block: Label,
     /// What the next item is there for.
     role: Option<Role>,
+    /// What holds nothing that is meant from the next item on.
+    undefined: SmallVec<[Holder; 1]>,
 }
 
 impl CodeBuffer {
@@ -42,7 +45,13 @@ impl CodeBuffer {
             notes: recording.then(Vec::new),
             block: Label::new(0),
             role: None,
+            undefined: SmallVec::new(),
         }
+    }
+
+    /// From the next item on, there is nothing that is meant.
+    pub(super) fn set_undefined(&mut self, holder: Holder) {
+        self.undefined.push(holder);
     }
 
     /// Whether notes are taken for the checker.
@@ -114,7 +123,8 @@ impl CodeBuffer {
             let start = self.starts[self.block.index()];
             let block = u32::try_from(self.block.index()).expect("blocks have numbers of 32 bits");
             let position = u32::try_from(self.items.len() - start).expect("code ends before 2^32");
-            notes.push(Note { block, position, role });
+            let undefined = std::mem::take(&mut self.undefined);
+            notes.push(Note { block, position, undefined, role });
         }
         self.items.push(item);
         self.places.push(self.place);

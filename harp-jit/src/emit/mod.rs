@@ -7,7 +7,7 @@
 use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
-use crate::checker::{Claims, Entry, Name, Named, Regs, Role, Selected};
+use crate::checker::{Claims, Entry, Holder, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
 use crate::regalloc::{Access, Allocated, Location, Step};
 use crate::vcode::{BlockId, Callee, Fixed, MInst, MOperand, Reg, VCode};
@@ -259,7 +259,19 @@ impl Emitter<'_> {
             MInst::Op { opcode, guard, operands } => {
                 self.machine_inst(index, *opcode, guard.is_some(), operands);
             }
-            MInst::Args { .. } | MInst::Undef { .. } => {}
+            MInst::Args { .. } => {}
+            MInst::Undef { .. } => {
+                let holder = match regs.next() {
+                    Some(Location::Gpr(reg)) => Holder::Gpr(reg),
+                    Some(Location::Pred(reg)) => Holder::Pred(reg),
+                    Some(Location::Slot { index }) => {
+                        let bytes = self.frame.bytes().cast_signed();
+                        Holder::Frame(self.frame.spill_offset(index) - bytes)
+                    }
+                    None => unreachable!("it has one operand"),
+                };
+                self.code.set_undefined(holder);
+            }
             MInst::Const { value, .. } => {
                 let dst = gpr();
                 self.constant(dst, *value);

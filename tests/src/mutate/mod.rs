@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use harp_isa::ArchId;
-use harp_jit::{CodeError, CompileError, CompileOptions, Kernel, ModuleError, OptLevel};
+use harp_jit::{CompileError, CompileOptions, Kernel, ModuleError, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 
 use crate::fuzzing::divergent::{ARCHS, STRATEGIES, bytes_of};
@@ -42,8 +42,10 @@ pub struct Tally {
 /// What came of all mutants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Kernels that were broken.
+    /// Kernels that were looked at.
     pub kernels: usize,
+    /// Those that the checker cannot prove as they are. They were not broken.
+    pub unproved: Vec<String>,
     /// By kind.
     pub kinds: BTreeMap<Kind, Tally>,
 }
@@ -60,6 +62,7 @@ impl Outcome {
     /// Adds what came of others.
     pub fn add(&mut self, other: Outcome) {
         self.kernels += other.kernels;
+        self.unproved.extend(other.unproved);
         for (kind, tally) in other.kinds {
             let own = self.kinds.entry(kind).or_default();
             own.mutants += tally.mutants;
@@ -73,7 +76,7 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} kernels", self.kernels)?;
+        writeln!(f, "{} kernels, {} of them not proved", self.kernels, self.unproved.len())?;
         writeln!(
             f,
             "{:28} {:>8} {:>9} {:>8} {:>7} {:>18}",
@@ -96,7 +99,7 @@ impl fmt::Display for Outcome {
                 writeln!(f, "survivor, {kind}: {survivor}")?;
             }
         }
-        Ok(())
+        self.unproved.iter().try_for_each(|kernel| writeln!(f, "not proved: {kernel}"))
     }
 }
 
@@ -110,9 +113,6 @@ pub enum MutationError {
     /// It cannot be run.
     #[error(transparent)]
     Run(#[from] Box<CaseError>),
-    /// The checker objects to the original.
-    #[error("false alarm: {0}")]
-    Original(CodeError),
 }
 
 /// Breaks the random kernel of a seed, for a machine and a level that the seed chooses too; at most so many
@@ -120,7 +120,7 @@ pub enum MutationError {
 ///
 /// # Errors
 ///
-/// If the kernel cannot be compiled or run, or the checker objects to it.
+/// If the kernel cannot be compiled or run.
 pub fn random(seed: u64, each: usize) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
     let arch: ArchId = ARCHS[turn % ARCHS.len()].parse().expect("the list holds machines");
@@ -151,7 +151,7 @@ pub fn random(seed: u64, each: usize) -> Result<Outcome, MutationError> {
 ///
 /// # Errors
 ///
-/// If one cannot be compiled or run, or the checker objects to it.
+/// If one cannot be compiled or run.
 pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
     for arch in handwritten::archs() {
@@ -170,7 +170,7 @@ pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
 ///
 /// # Errors
 ///
-/// If the kernel cannot be run, or the checker objects to it.
+/// If the kernel cannot be run.
 pub fn break_kernel(
     name: &str,
     case: &KernelCase,
@@ -178,7 +178,10 @@ pub fn break_kernel(
     device: &mut Device,
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
-    original.check().map_err(MutationError::Original)?;
+    if let Err(error) = original.check() {
+        let unproved = vec![format!("{name}: {error}")];
+        return Ok(Outcome { kernels: 1, unproved, ..Outcome::default() });
+    }
     let unbroken = case.observed(original, device).map_err(Box::new)?;
     let Observed::Memory(memory, report) = unbroken else {
         return Ok(Outcome::default());
