@@ -7,8 +7,8 @@
 //! * each join closes one split, always the same one, and each split is closed by one join only.
 //!
 //! So the machine's stack is balanced, and both sides of a split stop at the same join. Where no return
-//! can be reached any more, only what is pushed from there on counts: nothing comes after it. That
-//! unsplit branches are uniform is not proved here.
+//! can be reached any more, only what is pushed from there on counts, and there of a split only if the plan
+//! has a join for it: nothing comes after it. That unsplit branches are uniform is not proved here.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, Function, Inst};
@@ -45,7 +45,7 @@ pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
     }
     let returns = returning(func);
     while let Some(block) = todo.pop() {
-        let open = checker.run(func, plan, block)?;
+        let open = checker.run(func, plan, block, returns.contains(block))?;
         for successor in func.block_successors(block) {
             let falls = returns.contains(block) && !returns.contains(successor);
             if checker.enter(successor, if falls { &[] } else { &open })? {
@@ -82,8 +82,14 @@ struct Checker {
 }
 
 impl Checker {
-    /// The open splits at the end of `block`.
-    fn run(&mut self, func: &Function, plan: &Plan, block: Block) -> Result<Vec<Inst>, Imbalance> {
+    /// The open splits at the end of `block`, from which lanes may return or not.
+    fn run(
+        &mut self,
+        func: &Function,
+        plan: &Plan,
+        block: Block,
+        returns: bool,
+    ) -> Result<Vec<Inst>, Imbalance> {
         let mut open = self.stacks[block].clone().unwrap_or_default();
         if plan.is_join(block) {
             let split = open.pop().ok_or(Imbalance::NothingToJoin { block })?;
@@ -96,7 +102,7 @@ impl Checker {
             }
         }
         if let Some(last) = func.layout.last_inst(block) {
-            if plan.is_split(last) {
+            if plan.is_split(last) && (returns || !plan.is_unjoined(last)) {
                 open.push(last);
             }
             if func.dfg.insts[last].opcode().is_return() && !open.is_empty() {

@@ -74,6 +74,7 @@ pub(crate) struct PredicatedRegion {
 pub(crate) struct Plan {
     splits: Vec<Split>,
     branches: EntitySet<Inst>,
+    unjoined: EntitySet<Inst>,
     joins: EntitySet<Block>,
     /// Apart from each other.
     pub(crate) predicated: Vec<PredicatedRegion>,
@@ -87,6 +88,11 @@ impl Plan {
     /// Whether a `split` belongs in front of this branch.
     pub(crate) fn is_split(&self, branch: Inst) -> bool {
         self.branches.contains(branch)
+    }
+
+    /// Whether the lanes that this branch parts are waited for nowhere.
+    fn is_unjoined(&self, branch: Inst) -> bool {
+        self.unjoined.contains(branch)
     }
 
     /// Whether this block begins with a `join`.
@@ -113,6 +119,9 @@ impl Plan {
     fn add(&mut self, split: Split) {
         self.branches.insert(split.branch);
         self.joins.extend(split.join);
+        if split.join.is_none() {
+            self.unjoined.insert(split.branch);
+        }
         self.splits.push(split);
     }
 }

@@ -225,7 +225,7 @@ impl Writer<'_> {
         let open = level == LevelId::DOOMED && end == self.end_of(level);
         match self.decisions.technique(regions, id) {
             // Nobody comes back.
-            Technique::SplitJoin if open => self.node(level, region.head),
+            _ if open => self.node(level, region.head),
             Technique::SplitJoin => {
                 let join = self.b.create_block();
                 self.joins.insert((level, region.head), join);
