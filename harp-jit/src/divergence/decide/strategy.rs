@@ -20,7 +20,6 @@ pub enum DivergenceStrategy {
     Profile(ProfileParams),
     /// Whatever costs fewer instructions of a warp, as far as that can be told: from the code of both
     /// alternatives and from how often lanes disagree, by the profile if there is one.
-    /// Uniform branches are predicated, too, where that is cheaper than a jump.
     Adaptive,
 }
 
