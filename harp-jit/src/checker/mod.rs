@@ -1,7 +1,7 @@
 //! A checker of finished machine code.
 //!
 //! It knows instructions, not how they came about: it shares nothing with the analyses, the planner and the
-//! emission whose work it checks. From the bytes of a function, decoded, and a [record](record) of what
+//! emission whose work it checks. From the bytes of a function, decoded, and a [record] of what
 //! machine code cannot show, it proves for all paths that
 //!
 //! * what is pushed on the divergence stack is popped ([`structure`]);

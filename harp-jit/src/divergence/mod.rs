@@ -7,12 +7,12 @@
 //! and if lanes cannot come back to the branch before they join. Where that is not so, the code is
 //! rearranged until it is:
 //!
-//! 1. [`canonicalize`]: all cycles become natural loops with one back edge;
+//! 1. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
 //! 2. [`Uniformity`]: which branches diverge;
 //! 3. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
 //! 4. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
 //! 5. [`Decisions`]: how each region is managed;
-//! 6. [`structurize`]: the function is written anew.
+//! 6. [`mod@structurize`]: the function is written anew.
 //!
 //! Nothing is refused. The function must be legalized. [`check()`] proves, without the plan's reasons, that
 //! every path joins what it split.

@@ -15,7 +15,7 @@
 //! Uniform branches and loops stay as they are, also within regions.
 //!
 //! The facts about the old function say which branches diverge; nothing is analysed anew. Assumes
-//! canonical control flow ([`canonicalize`](super::canonicalize)). The result has all blocks of the old
+//! canonical control flow ([`canonicalize`](mod@super::canonicalize)). The result has all blocks of the old
 //! function, with their instructions in order, and further blocks around them.
 
 use cranelift_codegen::Context;

@@ -216,7 +216,7 @@ impl fmt::Display for Failure {
 /// # Errors
 ///
 /// The first target that differs or fails. What is not supported is counted, as
-/// [refused](Reached::refused).
+/// refused.
 ///
 /// # Panics
 ///
