@@ -2,9 +2,10 @@
 //! code written for the host.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
+use harp_emu::TrapKind;
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::{ArchId, CompileOptions, KernelSource, OptLevel, ParamType};
-use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, Report};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, Report};
 use harp_tests::kernels::array::Array;
 
 const ARCHS: [&str; 8] = [
@@ -71,13 +72,22 @@ fn source(arch: ArchId, body: &str) -> KernelSource {
 }
 
 fn launch(arch: ArchId, body: &str, opt_level: OptLevel) -> (Vec<u32>, Report) {
+    let (given, report) = try_launch(arch, body, opt_level);
+    (given, report.unwrap())
+}
+
+fn try_launch(
+    arch: ArchId,
+    body: &str,
+    opt_level: OptLevel,
+) -> (Vec<u32>, Result<Report, LaunchError>) {
     let source = source(arch, body);
     let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
     let kernel = source.compile(&options).unwrap_or_else(|error| panic!("{error}"));
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     let out = Array::of_ints(&device, &[0; COUNT]).unwrap();
     let args: [Arg<'_>; 1] = [out.arg()];
-    let report = device.launch(&kernel, LaunchConfig::grid_1d(COUNT), &args).unwrap();
+    let report = device.launch(&kernel, LaunchConfig::grid_1d(COUNT), &args);
     (out.words(&device).unwrap(), report)
 }
 
@@ -289,6 +299,50 @@ fn exits_that_were_not_taken() {
         let out = i & 3 != 0 && i & 4 != 0 && i & 8 != 0;
         host.put(if out { 1 } else { i });
     });
+}
+
+/// A loop that lanes leave by three exits, none of which returns: which one still differs by lane, and each
+/// lane's own trap is what ends the launch.
+#[test]
+fn exits_none_of_which_returns() {
+    let body = "
+            v2 = iconst.word 3
+            v3 = band v1, v2
+            v4 = iconst.word 1
+            v5 = iconst.word 2
+            jump block1(v3)
+        block1(v10: word):
+            brif v10, block2, block5
+        block2:
+            v11 = icmp eq v10, v5
+            put v10
+            brif v11, block6, block3
+        block3:
+            v12 = isub v10, v4
+            v13 = icmp eq v12, v5
+            brif v13, block7, block1(v12)
+        block5:
+            trap user1
+        block6:
+            trap user2
+        block7:
+            trap user3";
+    for arch in ARCHS {
+        for opt_level in [OptLevel::None, OptLevel::Speed] {
+            match try_launch(arch.parse().unwrap(), body, opt_level).1 {
+                Err(LaunchError::Trap(trap)) => {
+                    assert_eq!(
+                        trap.trap.kind,
+                        TrapKind::GuestTrap,
+                        "{arch}, {opt_level:?}: {trap}"
+                    );
+                    let code = trap.trap_code.as_deref().unwrap();
+                    assert!(["user1", "user2", "user3"].contains(&code), "{arch}: {trap}");
+                }
+                other => panic!("{arch}, {opt_level:?}: {other:?}"),
+            }
+        }
+    }
 }
 
 /// A switch whose cases fall through and share code.

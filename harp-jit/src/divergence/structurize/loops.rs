@@ -24,6 +24,7 @@
 //!     merge:  go to `round`
 //! ```
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value};
 use cranelift_codegen::loop_analysis::Loop;
@@ -263,24 +264,17 @@ impl Writer<'_> {
         for landing in landings.into_iter().rev() {
             number -= 1;
             if landing.block == rest.block && chain.is_empty() {
-                let wanted = self.b.ins().iconst(I32, number);
-                let here = self.b.ins().icmp(
-                    cranelift_codegen::ir::condcodes::IntCC::Equal,
-                    left_by,
-                    wanted,
-                );
+                let here = self.b.ins().icmp_imm_u(IntCC::Equal, left_by, number);
                 rest = self.merge(here, &landing, &rest);
             } else {
                 chain.push((number, landing));
             }
         }
         for (number, landing) in chain.into_iter().rev() {
-            let wanted = self.b.ins().iconst(I32, number);
-            let here =
-                self.b.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, left_by, wanted);
+            let here = self.b.ins().icmp_imm_u(IntCC::Equal, left_by, number);
             let next = self.b.create_block();
             let other = Landing { block: next, sets: Vec::new() };
-            self.branch(here, landing, other, None);
+            self.branch(here, landing, other, Some((outer, node)));
             self.start(next);
         }
         self.jump(rest);
