@@ -1,162 +1,30 @@
 //! The pipeline, from CLIF to machine code.
 
-use std::sync::Arc;
-
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
-use cranelift_codegen::settings::{self, Configurable, Flags};
 use harp_isa::ArchId;
 
-use crate::analysis::{Known, Params, prove_convergence};
+use crate::analysis::prove_convergence;
 use crate::builder::{KernelSource, word_int};
-use crate::divergence::decide::{self, Assignment, DivergenceReport, DivergenceStrategy, Shares};
-use crate::divergence::predicate::{self, Predicated};
-use crate::divergence::profile::{BranchProfile, Branches};
-use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
+use crate::divergence::decide::{DivergenceReport, Shares};
+use crate::divergence::predicate::Predicated;
+use crate::divergence::profile::Branches;
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked};
-use crate::isel::BlockIds;
 use crate::kernel::{CompileStats, Kernel};
-use crate::legalize::FloatCode;
 use crate::library::Library;
+use crate::managed::{self, Managed};
+use crate::options::{CompileOptions, Execution, OptLevel};
 use crate::precheck::precheck;
 use crate::regalloc::{self, Allocated, Step};
 use crate::skeleton::skeleton;
 use crate::source::SourceMap;
-use crate::symbols::{Called, PlainNames, Symbols};
+use crate::symbols::{PlainNames, Symbols};
+use crate::unit::{EntryKind, Unit};
 use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
-
-/// Whether the mid-end rewrites the kernel before code is generated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OptLevel {
-    /// Only what code generation needs.
-    None,
-    /// Cranelift's e-graph mid-end: algebraic rules, common subexpressions, loop-invariant code,
-    /// redundant loads.
-    #[default]
-    Speed,
-}
-
-/// How many lanes of a warp run the code together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Execution {
-    /// Any number: kernels, and functions that they call. Branches on which lanes may disagree are
-    /// handled as the [`DivergenceStrategy`] says; a function's parameters may differ from lane to
-    /// lane, unless it passes them through `%harp_assume_uniform`.
-    #[default]
-    Simt,
-    /// One, so there is nothing that lanes could disagree on: any control flow compiles, and nothing
-    /// is split or joined. With more lanes the code is wrong where they do disagree; the machine
-    /// traps then.
-    SingleLane,
-}
-
-/// Options of compilation.
-///
-/// ```
-/// use harp_jit::{CompileOptions, OptLevel};
-///
-/// let options = CompileOptions { opt_level: OptLevel::None, ..CompileOptions::default() };
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CompileOptions {
-    /// Whether the mid-end rewrites the kernel.
-    pub opt_level: OptLevel,
-    /// How divergent branches are handled.
-    pub divergence: DivergenceStrategy,
-    /// What the branches did in a run of the same kernel or function, compiled with the same options
-    /// but for the strategy. It is checked under every strategy.
-    pub profile: Option<Arc<BranchProfile>>,
-    /// Techniques for branches that the strategy does not decide about.
-    pub assignment: Option<Arc<Assignment>>,
-    /// How many lanes run the code together.
-    pub execution: Execution,
-    /// The size of the stacks, lane control block included, of kernels that call functions, and of
-    /// those functions: a power of two. It is a part of the code, by which lanes find the end of their
-    /// stacks, so all that is linked together must agree on it. Kernels without calls get what they
-    /// need.
-    pub stack_bytes: u32,
-    /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
-    /// paths, regalloc2's symbolic checker. On in debug builds.
-    pub verify: bool,
-    /// Whether the finished machine code must be proved to keep lanes together: splits and joins match on all
-    /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof
-    /// starts from the code and what the calling convention says, not from the analysis that the code
-    /// was made by. It is not complete: some right code, of large graphs mostly, is refused
-    /// as not proved, and the proof takes much longer than all else. So it is asked for.
-    pub check_code: bool,
-    /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
-    /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
-    pub convergence: bool,
-}
-
-impl Default for CompileOptions {
-    fn default() -> Self {
-        CompileOptions {
-            opt_level: OptLevel::default(),
-            divergence: DivergenceStrategy::default(),
-            profile: None,
-            assignment: None,
-            execution: Execution::default(),
-            stack_bytes: 16 << 10,
-            verify: cfg!(debug_assertions),
-            check_code: false,
-            convergence: false,
-        }
-    }
-}
-
-impl CompileOptions {
-    /// Whether the code takes along what its checker must be told.
-    fn records(&self) -> bool {
-        self.verify || self.check_code
-    }
-}
-
-/// The largest stack that a lane can be given.
-pub(crate) const MAX_STACK_BYTES: u32 = 1 << 28;
-
-/// What a function is entered by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EntryKind {
-    /// The runtime library.
-    Kernel,
-    /// Other functions.
-    Function,
-}
-
-/// A function's surroundings.
-#[derive(Clone, Copy)]
-pub(crate) struct Unit<'a> {
-    /// The linker's name of the function.
-    pub(crate) name: &'a str,
-    pub(crate) arch: ArchId,
-    pub(crate) entry: EntryKind,
-    pub(crate) sources: &'a SourceMap,
-    pub(crate) symbols: &'a dyn Symbols,
-    /// Where it finds library routines; none for a routine.
-    pub(crate) library: Option<&'a Library>,
-    pub(crate) options: &'a CompileOptions,
-}
-
-impl Unit<'_> {
-    fn float_code(&self) -> FloatCode {
-        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
-    }
-
-    /// What is known about its parameters.
-    pub(crate) fn params(&self) -> Params<'_> {
-        match (self.entry, self.symbols.facts(self.name)) {
-            (EntryKind::Kernel, _) => Params::Uniform,
-            (EntryKind::Function, Some(facts)) => Params::Widths(&facts.params),
-            (EntryKind::Function, None) => Params::Divergent,
-        }
-    }
-}
 
 impl KernelSource {
     /// Compiles the kernel for its machine. Functions that it calls are left to the linker; to get
@@ -173,9 +41,7 @@ impl KernelSource {
         let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
         Kernel::new(self, &entry, &routines, Vec::new())
     }
-}
 
-impl KernelSource {
     /// Says how compilation with `options` would manage the divergence of the kernel's branches, why,
     /// and what the alternatives would cost.
     ///
@@ -183,16 +49,9 @@ impl KernelSource {
     ///
     /// As [`compile`](KernelSource::compile), as far as these stages find out.
     pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
-        let unit = Unit {
-            name: self.name(),
-            arch: self.arch(),
-            entry: EntryKind::Kernel,
-            sources: self.sources(),
-            symbols: &PlainNames,
-            library: Some(&Library::new(self.arch(), options)),
-            options,
-        };
-        explain(self.finished()?, unit)
+        let library = Library::new(self.arch(), options);
+        let unit = Unit::of_kernel(self, &PlainNames, &library, options);
+        managed::explain(legal(self.finished()?, unit)?, unit)
     }
 }
 
@@ -208,17 +67,9 @@ pub fn explain_function(
     options: &CompileOptions,
     sources: &SourceMap,
 ) -> Result<DivergenceReport, CompileError> {
-    let name = func.name.to_string();
-    let unit = Unit {
-        name: name.strip_prefix('%').unwrap_or(&name),
-        arch,
-        entry: EntryKind::Function,
-        sources,
-        symbols: &PlainNames,
-        library: Some(&Library::new(arch, options)),
-        options,
-    };
-    explain(func, unit)
+    let (name, library) = (func.name.to_string(), Library::new(arch, options));
+    let unit = Unit::of_function(&name, sources, &library, options);
+    managed::explain(legal(func, unit)?, unit)
 }
 
 /// A kernel without the functions that it calls.
@@ -228,16 +79,7 @@ pub(crate) fn compile_kernel(
     symbols: &dyn Symbols,
     library: &Library,
 ) -> Result<CompiledFunction, CompileError> {
-    let unit = Unit {
-        name: source.name(),
-        arch: source.arch(),
-        entry: EntryKind::Kernel,
-        sources: source.sources(),
-        symbols,
-        library: Some(library),
-        options,
-    };
-    compile(source.finished()?, unit)
+    compile(source.finished()?, Unit::of_kernel(source, symbols, library, options))
 }
 
 /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
@@ -253,19 +95,8 @@ pub fn compile_function(
     arch: ArchId,
     options: &CompileOptions,
 ) -> Result<CompiledFunction, CompileError> {
-    let name = func.name.to_string();
-    compile(
-        func,
-        Unit {
-            name: name.strip_prefix('%').unwrap_or(&name),
-            arch,
-            entry: EntryKind::Function,
-            sources: &SourceMap::new(),
-            symbols: &PlainNames,
-            library: Some(&Library::new(arch, options)),
-            options,
-        },
-    )
+    let (name, library) = (func.name.to_string(), Library::new(arch, options));
+    compile(func, Unit::of_function(&name, &SourceMap::new(), &library, options))
 }
 
 /// What a function is on its way to machine code, as text.
@@ -289,16 +120,8 @@ pub fn compile_stages(
     options: &CompileOptions,
     sources: &SourceMap,
 ) -> Result<CompileStages, CompileError> {
-    let name = func.name.to_string();
-    let unit = Unit {
-        name: &name,
-        arch,
-        entry: EntryKind::Function,
-        sources,
-        symbols: &PlainNames,
-        library: Some(&Library::new(arch, options)),
-        options,
-    };
+    let (name, library) = (func.name.to_string(), Library::new(arch, options));
+    let unit = Unit::of_function(&name, sources, &library, options);
     let Selected { func, vcode, .. } = select(func, unit)?;
     Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
 }
@@ -364,7 +187,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
     let func = legal(func, unit)?;
     let Managed { func, plan, branches, shares } = match options.execution {
-        Execution::Simt => manage_divergence(func, unit)?,
+        Execution::Simt => managed::manage(func, unit)?,
         Execution::SingleLane => {
             let (plan, branches, shares) = Default::default();
             Managed { func, plan, branches, shares }
@@ -372,137 +195,27 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
-    let (mut vcode, blocks) = isel::select(&func, &plan, target(unit))
+    let (mut vcode, blocks) = isel::select(&func, &plan, unit.target())
         .map_err(|error| error.explain(&func, unit.sources))?;
     log::debug!("VCode of `{name}`:\n{vcode}");
-    let predicated = predicate(&mut vcode, &plan, &blocks, unit)?;
+    let predicated = managed::predicate(&mut vcode, &plan, &blocks, unit)?;
     Ok(Selected { func, vcode, predicated, branches, shares })
 }
 
 /// The function in legal CLIF.
 fn legal(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
-    check_options(unit.options)?;
+    unit.options.check()?;
     let mut func = optimize(func.clone(), unit)?;
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
-    verify(&func, unit.name, unit.options, "legalization")?;
+    unit.verify(&func, "legalization")?;
     Ok(func)
 }
 
 /// The function in the form in which divergence is decided upon.
 pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
-    let (prepared, _) = prepare(legal(func, unit)?, unit)?;
+    let (prepared, _) = managed::prepare(legal(func, unit)?, unit)?;
     Ok(prepared.func)
-}
-
-fn target(unit: Unit<'_>) -> isel::Target<'_> {
-    let Unit { arch, entry, symbols, options, .. } = unit;
-    isel::Target { arch, entry, execution: options.execution, symbols }
-}
-
-fn check_options(options: &CompileOptions) -> Result<(), CompileError> {
-    let given = options.stack_bytes;
-    if given.is_power_of_two() && given <= MAX_STACK_BYTES {
-        return Ok(());
-    }
-    Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
-}
-
-/// A function whose divergence is managed.
-struct Managed {
-    func: Function,
-    plan: Plan,
-    branches: Branches,
-    shares: Shares,
-}
-
-/// Manages divergence: rearranges control flow and decides how each branch is executed.
-fn manage_divergence(func: Function, unit: Unit<'_>) -> Result<Managed, CompileError> {
-    let Unit { name, options, .. } = unit;
-    let (prepared, branches) = prepare(func, unit)?;
-    let facts = facts(&prepared, &branches, unit)?;
-    let decisions = decide(facts, unit)?;
-    let shares = facts.shares(&decisions);
-    let (func, plan) = prepared.manage(&decisions, &branches);
-    verify(&func, name, options, "divergence management")?;
-    if options.verify {
-        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
-            stage: "divergence management",
-            message: format!("`{name}`: {error}"),
-        })?;
-    }
-    Ok(Managed { func, plan, branches, shares })
-}
-
-/// Brings a legal function to the form in which divergence is decided upon, and names its branches.
-fn prepare(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
-    let Unit { name, arch, options, symbols, .. } = unit;
-    let callees = Called { symbols, arch };
-    let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
-    callees
-        .check(&prepared.func, &prepared.facts)
-        .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
-    verify(&prepared.func, name, options, "canonical control flow")?;
-    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
-    let branches = Branches::new(&prepared.func, prepared.facts.flow());
-    Ok((prepared, branches))
-}
-
-/// What decisions are made from.
-fn facts<'a>(
-    prepared: &'a Prepared,
-    branches: &'a Branches,
-    unit: Unit<'a>,
-) -> Result<decide::Facts<'a>, CompileError> {
-    let Unit { name, arch, options, .. } = unit;
-    let profile = options.profile.as_deref();
-    profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
-    let assignment = options.assignment.as_deref();
-    Ok(decide::Facts { name, arch, prepared, branches, profile, assignment })
-}
-
-fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
-    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
-}
-
-/// Code for `func` without splits, to look at.
-fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
-    isel::select(func, &Plan::default(), target(unit))
-        .map_err(|error| error.explain(func, unit.sources))
-}
-
-/// Says how divergence is managed in a function, and what the alternatives cost.
-fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
-    let (prepared, branches) = prepare(legal(func, unit)?, unit)?;
-    let facts = facts(&prepared, &branches, unit)?;
-    let decisions = decide(facts, unit)?;
-    let code = unsplit(&prepared.func, unit)?;
-    Ok(decide::report(facts, &decisions, code, unit.sources))
-}
-
-/// Converts the regions that the plan says.
-fn predicate(
-    vcode: &mut VCode,
-    plan: &Plan,
-    blocks: &BlockIds,
-    unit: Unit<'_>,
-) -> Result<Predicated, CompileError> {
-    let Unit { name, arch, options, .. } = unit;
-    let internal = |message: String| CompileError::Internal { stage: "predication", message };
-    let region = |region: &PredicatedRegion| predicate::Region {
-        head: blocks.of(region.head),
-        end: blocks.of(region.end),
-    };
-    let regions: Vec<_> = plan.predicated.iter().map(region).collect();
-    let predicated = predicate::predicate(vcode, &regions, arch)
-        .map_err(|error| internal(format!("`{name}`: {error}")))?;
-    if !regions.is_empty() {
-        log::debug!("VCode of `{name}`, predicated:\n{vcode}");
-    }
-    if options.verify {
-        vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
-    }
-    Ok(predicated)
 }
 
 /// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
@@ -532,7 +245,7 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
     precheck(&func).map_err(invalid)?;
     let context = Context::for_function(func);
-    context.verify(&flags(options)).map_err(|errors| invalid(errors.to_string()))?;
+    context.verify(&options.flags()).map_err(|errors| invalid(errors.to_string()))?;
     let mut func = context.func;
     legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::check_calls(&func).map_err(|e| e.explain(&func, unit.sources))?;
@@ -542,14 +255,14 @@ fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let mut func = mid_end(func, options)?;
     let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
-    verify(&func, name, options, "fitting values to words")?;
+    unit.verify(&func, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }
 }
 
 /// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
 /// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
-    let flags = flags(options);
+    let flags = options.flags();
     let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
         stage: "mid-end",
         message: error.to_string(),
@@ -569,33 +282,6 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
     }
     Ok(context.func)
-}
-
-fn flags(options: &CompileOptions) -> Flags {
-    let mut builder = settings::builder();
-    let opt_level = match options.opt_level {
-        OptLevel::None => "none",
-        OptLevel::Speed => "speed",
-    };
-    let verifier = if options.verify { "true" } else { "false" };
-    for (name, value) in [("opt_level", opt_level), ("enable_verifier", verifier)] {
-        builder.set(name, value).expect("Cranelift has this setting");
-    }
-    Flags::new(builder)
-}
-
-/// Checks one stage's result, where checks are on.
-fn verify(
-    func: &Function,
-    name: &str,
-    options: &CompileOptions,
-    stage: &'static str,
-) -> Result<(), CompileError> {
-    if !options.verify {
-        return Ok(());
-    }
-    cranelift_codegen::verify_function(func, &flags(options))
-        .map_err(|errors| CompileError::Internal { stage, message: format!("`{name}`: {errors}") })
 }
 
 fn count_insts(func: &Function) -> usize {

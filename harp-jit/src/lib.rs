@@ -75,7 +75,9 @@ mod isel;
 mod kernel;
 mod legalize;
 mod library;
+mod managed;
 mod module;
+mod options;
 mod precheck;
 mod regalloc;
 mod skeleton;
@@ -83,6 +85,7 @@ mod source;
 mod symbols;
 #[cfg(feature = "text")]
 pub mod text;
+mod unit;
 mod vcode;
 
 pub use abi::{CallLayout, WordPlace};
@@ -91,10 +94,7 @@ pub use builder::{
     BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
 };
 pub use checker::{CodeError, CodeFault};
-pub use compile::{
-    CompileOptions, CompileStages, Execution, OptLevel, compile_function, compile_stages,
-    explain_function,
-};
+pub use compile::{CompileStages, compile_function, compile_stages, explain_function};
 pub use divergence::decide::{
     Assignment, BlockReport, BranchReport, CostReport, DivergenceReport, DivergenceStrategy,
     OddsReport, ProfileParams, RegionReport, Technique,
@@ -107,6 +107,7 @@ pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;
 pub use kernel::{CompileStats, Kernel};
 pub use module::{CompiledModule, DataAccess, Module, ModuleError};
+pub use options::{CompileOptions, Execution, OptLevel};
 pub use source::{SourceMap, SourcePlace};
 
 /// What modules share with those of Cranelift.

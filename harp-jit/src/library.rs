@@ -20,12 +20,12 @@ use cranelift_codegen::isa::CallConv;
 use harp_isa::ArchId;
 
 use crate::analysis::{Arguments, ResultFact, Width};
-use crate::compile::{CompileOptions, EntryKind, Unit, compile};
-use crate::divergence::decide::DivergenceStrategy;
+use crate::compile::compile;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
+use crate::options::CompileOptions;
 use crate::source::SourceMap;
-use crate::symbols::PlainNames;
+use crate::unit::Unit;
 
 /// A routine: an operation and the type of its operands and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,13 +125,12 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(arch: ArchId, options: &CompileOptions) -> Library {
-        // A profile is of one function.
-        let divergence = match options.divergence {
-            DivergenceStrategy::Profile(_) => DivergenceStrategy::Static,
-            other => other,
-        };
-        let options = CompileOptions { profile: None, divergence, ..options.clone() };
+        let options = options.without_profile();
         Library { arch, options, compiled: Mutex::default() }
+    }
+
+    pub(crate) fn arch(&self) -> ArchId {
+        self.arch
     }
 
     /// The routines among the functions with these names, each once, in the order of their names.
@@ -157,15 +156,8 @@ impl Library {
         if let Some(known) = compiled.get(name) {
             return Ok(known.clone());
         }
-        let unit = Unit {
-            name,
-            arch: self.arch,
-            entry: EntryKind::Function,
-            sources: &SourceMap::new(),
-            symbols: &PlainNames,
-            library: None,
-            options: &self.options,
-        };
+        let sources = SourceMap::new();
+        let unit = Unit::of_function(name, &sources, self, &self.options).without_library();
         let new = Arc::new(compile(&routine.function(name), unit)?);
         compiled.insert(name, new.clone());
         Ok(new)

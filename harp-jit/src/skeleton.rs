@@ -9,9 +9,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Params, Width};
 use crate::checker::{Entry, Passes};
-use crate::compile::{Execution, Unit};
 use crate::emit::Emitted;
 use crate::function::Skeleton;
+use crate::options::Execution;
+use crate::unit::Unit;
 use crate::vcode::{MInst, Reg, VBlock, VCode};
 
 /// What the checker is told besides notes on instructions.

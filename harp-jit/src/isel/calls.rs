@@ -11,10 +11,10 @@ use harp_isa::{ArchId, RegClass, WordSize};
 use super::{Lower, rules};
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Callees, Width};
-use crate::compile::EntryKind;
 use crate::emit::reaches_everything;
 use crate::error::Unsupported;
 use crate::symbols::Called;
+use crate::unit::EntryKind;
 use crate::vcode::{Callee, FarCall, Fixed, FrameNeeds, FrameWord, MInst, MOperand, Reg};
 
 /// The largest alignment of a stack slot, as a power of two.

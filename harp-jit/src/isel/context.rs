@@ -8,8 +8,8 @@ use smallvec::smallvec;
 use super::rules::*;
 use super::{Lower, fits_register};
 use crate::builder::word_int;
-use crate::compile::Execution;
 use crate::intrinsic::Intrinsic;
+use crate::options::Execution;
 use crate::vcode::{MInst, MOperand};
 
 mod ranges;

@@ -19,12 +19,13 @@ use hashbrown::HashMap;
 use smallvec::smallvec;
 
 use crate::builder::word_int;
-use crate::compile::{EntryKind, Execution};
 use crate::divergence::Plan;
 use crate::divergence::profile::BranchSite;
 use crate::error::Unsupported;
 use crate::intrinsic::{Dimension, Intrinsic};
+use crate::options::Execution;
 use crate::symbols::Symbols;
+use crate::unit::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::{Inst, InstructionData};
 
 use super::Lower;
-use crate::compile::Execution;
+use crate::options::Execution;
 
 impl Lower<'_> {
     /// The reason, or at least what there is no rule for.

@@ -27,8 +27,8 @@ use cranelift_codegen::ir::{
 };
 use harp_isa::{ArchId, WordSize};
 
-use crate::compile::Execution;
 use crate::error::Unsupported;
+use crate::options::Execution;
 
 mod float;
 mod globals;

@@ -30,13 +30,15 @@ use hashbrown::HashSet;
 
 use crate::analysis::FunctionFacts;
 use crate::builder::KernelSource;
-use crate::compile::{CompileOptions, EntryKind, Unit, canonical, compile, compile_kernel};
+use crate::compile::{canonical, compile, compile_kernel};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::kernel::Kernel;
 use crate::library::Library;
+use crate::options::CompileOptions;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
+use crate::unit::{EntryKind, Unit};
 
 mod calls;
 mod data;

@@ -59,9 +59,9 @@ pub use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 /// Run commands in comments.
 pub use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command};
 
-use crate::compile::CompileOptions;
 use crate::function::CompiledFunction;
 use crate::module::{DataAccess, Module, ModuleError};
+use crate::options::CompileOptions;
 use crate::precheck::precheck;
 use crate::source::{SourceMap, SourcePlace};
 use tokens::Tokens;

@@ -6,8 +6,8 @@ use std::fmt;
 
 use harp_isa::ArchId;
 use harp_jit::{
-    BranchProfile, CompileError, CompileOptions, CompileStats, DivergenceStrategy, Kernel,
-    KernelSource, ModuleError, ParamType,
+    BranchProfile, CompileError, CompileOptions, CompileStats, Kernel, KernelSource, ModuleError,
+    ParamType,
 };
 use harp_runtime::Device;
 
@@ -105,14 +105,7 @@ impl KernelCase {
         options: CompileOptions,
     ) -> Result<CompiledKernel, ModuleError> {
         let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
-        let of_functions = options.profile.is_some().then(|| CompileOptions {
-            profile: None,
-            divergence: match options.divergence {
-                DivergenceStrategy::Profile(_) => DivergenceStrategy::Static,
-                other => other,
-            },
-            ..options.clone()
-        });
+        let of_functions = options.profile.is_some().then(|| options.without_profile());
         let (module, functions) = self.module.build(arch, options, 1, of_functions)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();

@@ -15,8 +15,8 @@ use cranelift_codegen::ir::{
 
 use super::Memory;
 use crate::builder::word_int;
-use crate::compile::Execution;
 use crate::error::Unsupported;
+use crate::options::Execution;
 
 /// An atomic access.
 #[derive(Clone, Copy)]

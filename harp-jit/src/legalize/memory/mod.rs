@@ -19,8 +19,8 @@ use cranelift_codegen::ir::{
 };
 use harp_isa::ArchId;
 
-use crate::compile::Execution;
 use crate::error::Unsupported;
+use crate::options::Execution;
 
 mod atomic;
 

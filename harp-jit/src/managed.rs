@@ -1,0 +1,116 @@
+//! The stage of the pipeline that manages divergence: what it takes from the function's surroundings, and
+//! the checks of its results.
+
+use cranelift_codegen::ir::Function;
+
+use crate::analysis::Known;
+use crate::divergence::decide::{self, DivergenceReport, Shares};
+use crate::divergence::predicate::{self, Predicated};
+use crate::divergence::profile::Branches;
+use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
+use crate::error::CompileError;
+use crate::isel::{self, BlockIds};
+use crate::symbols::Called;
+use crate::unit::Unit;
+use crate::vcode::VCode;
+
+/// A function whose divergence is managed.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    pub(crate) func: Function,
+    pub(crate) plan: Plan,
+    pub(crate) branches: Branches,
+    pub(crate) shares: Shares,
+}
+
+/// Manages divergence: rearranges control flow and decides how each branch is executed.
+pub(crate) fn manage(func: Function, unit: Unit<'_>) -> Result<Managed, CompileError> {
+    let Unit { name, options, .. } = unit;
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let shares = facts.shares(&decisions);
+    let (func, plan) = prepared.manage(&decisions, &branches);
+    unit.verify(&func, "divergence management")?;
+    if options.verify {
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
+            message: format!("`{name}`: {error}"),
+        })?;
+    }
+    Ok(Managed { func, plan, branches, shares })
+}
+
+/// Brings a legal function to the form in which divergence is decided upon, and names its branches.
+pub(crate) fn prepare(
+    func: Function,
+    unit: Unit<'_>,
+) -> Result<(Prepared, Branches), CompileError> {
+    let Unit { name, arch, symbols, .. } = unit;
+    let callees = Called { symbols, arch };
+    let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
+    callees
+        .check(&prepared.func, &prepared.facts)
+        .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
+    unit.verify(&prepared.func, "canonical control flow")?;
+    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
+    let branches = Branches::new(&prepared.func, prepared.facts.flow());
+    Ok((prepared, branches))
+}
+
+/// What decisions are made from.
+fn facts<'a>(
+    prepared: &'a Prepared,
+    branches: &'a Branches,
+    unit: Unit<'a>,
+) -> Result<decide::Facts<'a>, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let profile = options.profile.as_deref();
+    profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
+    let assignment = options.assignment.as_deref();
+    Ok(decide::Facts { name, arch, prepared, branches, profile, assignment })
+}
+
+fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
+    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
+}
+
+/// Code for `func` without splits, to look at.
+fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
+    isel::select(func, &Plan::default(), unit.target())
+        .map_err(|error| error.explain(func, unit.sources))
+}
+
+/// Converts the regions that the plan says.
+pub(crate) fn predicate(
+    vcode: &mut VCode,
+    plan: &Plan,
+    blocks: &BlockIds,
+    unit: Unit<'_>,
+) -> Result<Predicated, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let internal = |message: String| CompileError::Internal { stage: "predication", message };
+    let region = |region: &PredicatedRegion| predicate::Region {
+        head: blocks.of(region.head),
+        end: blocks.of(region.end),
+    };
+    let regions: Vec<_> = plan.predicated.iter().map(region).collect();
+    let predicated = predicate::predicate(vcode, &regions, arch)
+        .map_err(|error| internal(format!("`{name}`: {error}")))?;
+    if !regions.is_empty() {
+        log::debug!("VCode of `{name}`, predicated:\n{vcode}");
+    }
+    if options.verify {
+        vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
+    }
+    Ok(predicated)
+}
+
+/// Says how divergence is managed in a legal function, and what the alternatives cost.
+pub(crate) fn explain(func: Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    let (prepared, branches) = prepare(func, unit)?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let code = unsplit(&prepared.func, unit)?;
+    Ok(decide::report(facts, &decisions, code, unit.sources))
+}

@@ -1,0 +1,110 @@
+//! What surrounds a function while it is compiled.
+
+use cranelift_codegen::ir::Function;
+use harp_isa::ArchId;
+
+use crate::analysis::Params;
+use crate::builder::KernelSource;
+use crate::error::CompileError;
+use crate::isel;
+use crate::legalize::FloatCode;
+use crate::library::Library;
+use crate::options::CompileOptions;
+use crate::source::SourceMap;
+use crate::symbols::{PlainNames, Symbols};
+
+/// What a function is entered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    /// The runtime library.
+    Kernel,
+    /// Other functions.
+    Function,
+}
+
+/// A function's surroundings.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'a> {
+    /// The linker's name of the function.
+    pub(crate) name: &'a str,
+    pub(crate) arch: ArchId,
+    pub(crate) entry: EntryKind,
+    pub(crate) sources: &'a SourceMap,
+    pub(crate) symbols: &'a dyn Symbols,
+    /// Where it finds library routines; none for a routine.
+    pub(crate) library: Option<&'a Library>,
+    pub(crate) options: &'a CompileOptions,
+}
+
+impl<'a> Unit<'a> {
+    /// A kernel.
+    pub(crate) fn of_kernel(
+        source: &'a KernelSource,
+        symbols: &'a dyn Symbols,
+        library: &'a Library,
+        options: &'a CompileOptions,
+    ) -> Unit<'a> {
+        Unit {
+            name: source.name(),
+            arch: source.arch(),
+            entry: EntryKind::Kernel,
+            sources: source.sources(),
+            symbols,
+            library: Some(library),
+            options,
+        }
+    }
+
+    /// A function without a module. It may have CLIF's `%` before its name.
+    pub(crate) fn of_function(
+        name: &'a str,
+        sources: &'a SourceMap,
+        library: &'a Library,
+        options: &'a CompileOptions,
+    ) -> Unit<'a> {
+        Unit {
+            name: name.strip_prefix('%').unwrap_or(name),
+            arch: library.arch(),
+            entry: EntryKind::Function,
+            sources,
+            symbols: &PlainNames,
+            library: Some(library),
+            options,
+        }
+    }
+
+    /// The same for a library routine, which makes no use of others.
+    pub(crate) fn without_library(self) -> Unit<'a> {
+        Unit { library: None, ..self }
+    }
+
+    /// What instructions are selected for.
+    pub(crate) fn target(self) -> isel::Target<'a> {
+        let Unit { arch, entry, symbols, options, .. } = self;
+        isel::Target { arch, entry, execution: options.execution, symbols }
+    }
+
+    /// Checks one stage's result, where checks are on.
+    pub(crate) fn verify(self, func: &Function, stage: &'static str) -> Result<(), CompileError> {
+        if !self.options.verify {
+            return Ok(());
+        }
+        cranelift_codegen::verify_function(func, &self.options.flags()).map_err(|errors| {
+            let message = format!("`{}`: {errors}", self.name);
+            CompileError::Internal { stage, message }
+        })
+    }
+
+    pub(crate) fn float_code(&self) -> FloatCode {
+        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    }
+
+    /// What is known about its parameters.
+    pub(crate) fn params(&self) -> Params<'_> {
+        match (self.entry, self.symbols.facts(self.name)) {
+            (EntryKind::Kernel, _) => Params::Uniform,
+            (EntryKind::Function, Some(facts)) => Params::Widths(&facts.params),
+            (EntryKind::Function, None) => Params::Divergent,
+        }
+    }
+}
