@@ -9,7 +9,7 @@ use crate::analysis::prove_convergence;
 use crate::builder::{KernelSource, word_int};
 use crate::divergence::decide::{DivergenceReport, Shares};
 use crate::divergence::predicate::Predicated;
-use crate::divergence::profile::Branches;
+use crate::divergence::profile::{BranchCounters, Branches};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked};
@@ -152,6 +152,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
+        counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
         ..compiled(unit, &func.signature, vcode, emitted, stats)
     };
     if options.check_code {
@@ -341,6 +342,7 @@ fn compiled(
         sources,
         stats,
         branch_fingerprint: 0,
+        counters: None,
         skeleton,
     }
 }

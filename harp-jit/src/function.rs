@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::analysis::{BlockConvergence, ConvergenceProof};
 use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
-use crate::divergence::profile::BranchSite;
+use crate::divergence::profile::{BranchCounters, BranchSite};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
@@ -31,6 +31,8 @@ pub struct CompiledFunction {
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
+    /// How it counts its branches, if it does.
+    pub(crate) counters: Option<BranchCounters>,
     /// Why lanes are together in each block, if that was asked for.
     pub(crate) proofs: Vec<Option<ConvergenceProof>>,
     /// What the checker is told, if it is to check the function.

@@ -6,6 +6,7 @@ use harp_isa::object::{Chunk, Object};
 
 use crate::builder::{KernelSource, ParamType};
 use crate::checker::CodeError;
+use crate::divergence::profile::BranchCounters;
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::source::SourcePlace;
@@ -25,6 +26,7 @@ pub struct Kernel {
     pub(crate) lane_stack_bytes: u32,
     pub(crate) uses_groups: bool,
     pub(crate) group_bytes: u32,
+    pub(crate) counters: Option<BranchCounters>,
     pub(crate) stats: CompileStats,
 }
 
@@ -86,6 +88,7 @@ impl Kernel {
                 || source.group_bytes() > 0
                 || all.iter().any(|function| function.uses_groups),
             group_bytes: source.group_bytes(),
+            counters: entry.counters.clone(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
             functions: functions_code,
@@ -180,6 +183,13 @@ impl Kernel {
     /// [`BranchProfile`](crate::BranchProfile) of it holds.
     pub fn branch_fingerprint(&self) -> u64 {
         self.entry.branch_fingerprint()
+    }
+
+    /// How the kernel counts its branches, if it was
+    /// [compiled to](crate::CompileOptions::count_branches). It takes one more argument then than
+    /// [`params`](Kernel::params) says.
+    pub fn counters(&self) -> Option<&BranchCounters> {
+        self.counters.as_ref()
     }
 
     /// What compiling came to.

@@ -100,7 +100,7 @@ pub use divergence::decide::{
     OddsReport, ProfileParams, RegionReport, Technique,
 };
 pub use divergence::profile::{
-    BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
+    BranchCounters, BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
 };
 pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};

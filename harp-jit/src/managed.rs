@@ -6,7 +6,7 @@ use cranelift_codegen::ir::Function;
 use crate::analysis::Known;
 use crate::divergence::decide::{self, DivergenceReport, Shares};
 use crate::divergence::predicate::{self, Predicated};
-use crate::divergence::profile::Branches;
+use crate::divergence::profile::{self, Branches, CounterLayout};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::error::CompileError;
 use crate::isel::{self, BlockIds};
@@ -41,11 +41,25 @@ pub(crate) fn manage(func: Function, unit: Unit<'_>) -> Result<Managed, CompileE
     Ok(Managed { func, plan, branches, shares })
 }
 
-/// Brings a legal function to the form in which divergence is decided upon, and names its branches.
+/// Brings a legal function to the form in which divergence is decided upon, and names its branches. One
+/// that is to count them does so afterwards.
 pub(crate) fn prepare(
     func: Function,
     unit: Unit<'_>,
 ) -> Result<(Prepared, Branches), CompileError> {
+    let (prepared, branches) = canonical_form(func, unit)?;
+    let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
+    let mut func = prepared.func;
+    profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
+    let (prepared, counted) = canonical_form(func, unit)?;
+    if !counted.ids().eq(branches.ids()) {
+        let message = format!("`{}`: its branches are others with counters", unit.name);
+        return Err(CompileError::Internal { stage: "counting branches", message });
+    }
+    Ok((prepared, counted))
+}
+
+fn canonical_form(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
     let Unit { name, arch, symbols, .. } = unit;
     let callees = Called { symbols, arch };
     let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });

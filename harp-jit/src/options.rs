@@ -53,6 +53,10 @@ pub struct CompileOptions {
     /// What the branches did in a run of the same kernel or function, compiled with the same options
     /// but for the strategy. It is checked under every strategy.
     pub profile: Option<Arc<BranchProfile>>,
+    /// Whether a kernel counts what its branches do, wherever it runs: see
+    /// [`Kernel::counters`](crate::Kernel::counters). What it counts with costs time, and keeps its
+    /// branches from being predicated. Its functions do not count.
+    pub count_branches: bool,
     /// Techniques for branches that the strategy does not decide about.
     pub assignment: Option<Arc<Assignment>>,
     /// How many lanes run the code together.
@@ -82,6 +86,7 @@ impl Default for CompileOptions {
             opt_level: OptLevel::default(),
             divergence: DivergenceStrategy::default(),
             profile: None,
+            count_branches: false,
             assignment: None,
             execution: Execution::default(),
             stack_bytes: 16 << 10,

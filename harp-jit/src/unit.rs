@@ -34,6 +34,8 @@ pub(crate) struct Unit<'a> {
     /// Where it finds library routines; none for a routine.
     pub(crate) library: Option<&'a Library>,
     pub(crate) options: &'a CompileOptions,
+    /// The number of the argument that is the address of its branches' counters, if it counts them.
+    pub(crate) counters: Option<u32>,
 }
 
 impl<'a> Unit<'a> {
@@ -52,6 +54,7 @@ impl<'a> Unit<'a> {
             symbols,
             library: Some(library),
             options,
+            counters: options.count_branches.then_some(source.argument_words()),
         }
     }
 
@@ -70,6 +73,7 @@ impl<'a> Unit<'a> {
             symbols: &PlainNames,
             library: Some(library),
             options,
+            counters: None,
         }
     }
 

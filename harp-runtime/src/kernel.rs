@@ -1,7 +1,7 @@
 //! What a launch needs to know of a kernel.
 
 use harp_isa::Object;
-use harp_jit::{FunctionCode, Kernel, ParamType, SourcePlace};
+use harp_jit::{BranchCounters, FunctionCode, Kernel, ParamType, SourcePlace};
 
 /// A kernel taken apart, so that launches do not depend on how it came to be.
 #[derive(Clone, Copy)]
@@ -12,6 +12,8 @@ pub(crate) struct KernelParts<'a> {
     pub(crate) object: &'a Object,
     /// The types of its arguments.
     pub(crate) params: &'a [ParamType],
+    /// How it counts its branches, if it does: then it takes their address as one more argument.
+    pub(crate) counters: Option<&'a BranchCounters>,
     /// The size of each lane's stack, a power of two that holds the lane control block and more:
     /// the code finds the block by cutting the stack pointer to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
@@ -71,10 +73,16 @@ impl<'a> KernelParts<'a> {
             name: kernel.name(),
             object: kernel.object(),
             params: kernel.params(),
+            counters: kernel.counters(),
             lane_stack_bytes: kernel.lane_stack_bytes(),
             uses_groups: kernel.uses_groups(),
             group_bytes: kernel.group_bytes(),
             origin_of,
         }
+    }
+
+    /// The words of its arguments.
+    pub(crate) fn argument_words(&self) -> usize {
+        self.params.len() + usize::from(self.counters.is_some())
     }
 }

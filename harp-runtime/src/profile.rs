@@ -69,7 +69,8 @@ impl BranchCounter {
     /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own
     /// branches, which are not counted.
     pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
-        let sites = kernel.entry().branches().collect();
+        let exact = |(_, site): &(u64, BranchSite)| site.exact;
+        let sites = kernel.entry().branches().filter(exact).collect();
         BranchCounter { sites, start: 0, counts: BTreeMap::new() }
     }
 
@@ -93,16 +94,11 @@ impl LaunchObserver for BranchCounter {
 impl Observer for BranchCounter {
     fn issue(&mut self, issue: &Issue<'_>) {
         let Some(offset) = issue.pc.checked_sub(self.start) else { return };
-        let Some(&BranchSite { id, inverted }) = self.sites.get(&offset) else { return };
+        let Some(&BranchSite { id, inverted, .. }) = self.sites.get(&offset) else { return };
         let active = issue.state.active();
         let taken = if inverted { active & !issue.executing } else { issue.executing };
-        let (counts, places) = self.counts.entry(id).or_insert_with(|| {
-            let [executed, unanimous_true, unanimous_false, divergent] = [0; 4];
-            let warps = Vec::new();
-            let counts =
-                BranchCounts { id, executed, unanimous_true, unanimous_false, divergent, warps };
-            (counts, HashMap::new())
-        });
+        let (counts, places) =
+            self.counts.entry(id).or_insert_with(|| (BranchCounts::new(id), HashMap::new()));
         counts.executed += 1;
         *match taken {
             _ if taken == active => &mut counts.unanimous_true,

@@ -29,7 +29,8 @@ pub struct Report {
     pub image_time: Duration,
     /// Wall time of the run.
     pub run_time: Duration,
-    /// What the kernel's branches did, if [that was asked for](crate::LaunchConfig::branch_profile).
+    /// What the kernel's branches did, if [that was asked for](crate::LaunchConfig::branch_profile), or the
+    /// kernel [counts](harp_jit::CompileOptions::count_branches).
     pub branches: Option<BranchProfile>,
 }
 

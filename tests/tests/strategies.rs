@@ -12,6 +12,7 @@ use harp_jit::{
     ProfileError, ProfileParams,
 };
 use harp_runtime::{Device, profile_from_json, profile_to_json};
+use harp_tests::fuzzing::divergent::profiles_differ;
 use harp_tests::fuzzing::kernels::ARCHS;
 use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate;
@@ -111,7 +112,7 @@ impl Run {
             let is_first = strategy == DivergenceStrategy::SplitJoin;
             let observed = if is_first {
                 let (observed, counted) = self.profiled(&kernel);
-                profile = counted.map(Arc::new);
+                profile = self.counted_by_itself(counted).map(Arc::new);
                 observed
             } else {
                 self.case.observed(&kernel, &mut self.device).unwrap()
@@ -153,6 +154,23 @@ impl Run {
             Observed::Trap(_) => None,
         };
         (observed, profile)
+    }
+
+    /// The profile that the kernel makes itself. Whoever looks on, as `seen`, must see the same of the branches
+    /// that are executed as branches.
+    fn counted_by_itself(&mut self, seen: Option<BranchProfile>) -> Option<BranchProfile> {
+        let strategy = DivergenceStrategy::SplitJoin;
+        let options = CompileOptions { count_branches: true, ..self.options(strategy) };
+        let kernel = self.compile(&options)?;
+        let observed = self.case.observed(&kernel, &mut self.device).unwrap();
+        self.check(&observed, &kernel, strategy);
+        let Observed::Memory(_, report) = observed else { return None };
+        let counted = report.branches.unwrap();
+        if let Some(difference) = profiles_differ(&seen.unwrap(), &counted) {
+            let Run { seed, arch, case, .. } = self;
+            panic!("seed {seed} on {arch}: {difference}\n{case}");
+        }
+        Some(counted)
     }
 
     fn check(&self, observed: &Observed, kernel: &Kernel, strategy: DivergenceStrategy) {

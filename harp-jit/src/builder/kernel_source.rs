@@ -103,6 +103,11 @@ impl KernelSource {
         self.arch
     }
 
+    /// Words of the argument block that its arguments take.
+    pub(crate) fn argument_words(&self) -> u32 {
+        u32::try_from(self.params.len()).expect("fewer parameters than bytes of an image")
+    }
+
     /// The types of its parameters.
     pub fn params(&self) -> &[ParamType] {
         &self.params

@@ -24,7 +24,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 
 use crate::analysis::{Known, Uniformity};
-use profile::{BranchId, Branches};
+use profile::{BranchSite, Branches};
 
 mod calls;
 mod canonicalize;
@@ -78,10 +78,18 @@ pub(crate) struct Plan {
     joins: EntitySet<Block>,
     /// Apart from each other.
     pub(crate) predicated: Vec<PredicatedRegion>,
-    /// The branches that are the function's own, by their names.
-    ids: HashMap<Inst, BranchId>,
+    /// The branches that are the function's own.
+    sites: HashMap<Inst, BranchSite>,
     /// The branches of the function as it was that these are copies of; none if it is as it was.
-    origins: Option<HashMap<Inst, Inst>>,
+    origins: Option<HashMap<Inst, Origin>>,
+}
+
+/// What a branch is a copy of.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    branch: Inst,
+    /// [`BranchSite::exact`].
+    exact: bool,
 }
 
 impl Plan {
@@ -106,13 +114,13 @@ impl Plan {
         self.splits.iter()
     }
 
-    /// The name of a branch, if it is one of the function's own.
-    pub(crate) fn branch_id(&self, branch: Inst) -> Option<BranchId> {
-        self.ids.get(&branch).copied()
+    /// What a branch is, if it is one of the function's own.
+    pub(crate) fn branch_site(&self, branch: Inst) -> Option<BranchSite> {
+        self.sites.get(&branch).copied()
     }
 
     /// Notes that `branch` is a copy of `origin`.
-    fn copied(&mut self, branch: Inst, origin: Inst) {
+    fn copied(&mut self, branch: Inst, origin: Origin) {
         self.origins.get_or_insert_default().insert(branch, origin);
     }
 
@@ -216,10 +224,11 @@ impl Prepared {
         for inst in insts {
             let origin = match &plan.origins {
                 Some(origins) => origins.get(&inst).copied(),
-                None => Some(inst),
+                None => Some(Origin { branch: inst, exact: true }),
             };
-            if let Some(id) = origin.and_then(|origin| branches.id(origin)) {
-                plan.ids.insert(inst, id);
+            let Some(Origin { branch, exact }) = origin else { continue };
+            if let Some(id) = branches.id(branch) {
+                plan.sites.insert(inst, BranchSite { id, inverted: false, exact });
             }
         }
         (func, plan)

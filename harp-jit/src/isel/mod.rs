@@ -20,7 +20,6 @@ use smallvec::smallvec;
 
 use crate::builder::word_int;
 use crate::divergence::Plan;
-use crate::divergence::profile::BranchSite;
 use crate::error::Unsupported;
 use crate::intrinsic::{Dimension, Intrinsic};
 use crate::options::Execution;
@@ -243,7 +242,7 @@ impl<'a> Lower<'a> {
                 let condition = self.value_pred(arg);
                 let (taken, not_taken) = (order.successor(inst, 0), order.successor(inst, 1));
                 let split = plan.is_split(inst);
-                let site = plan.branch_id(inst).map(|id| BranchSite { id, inverted: false });
+                let site = plan.branch_site(inst);
                 self.inst_code.push(MInst::CondBr { condition, taken, not_taken, split, site });
                 block.succs = smallvec![taken, not_taken];
             }

@@ -302,6 +302,7 @@ impl Module {
             symbols: self,
             library: Some(&self.library),
             options: &self.options,
+            counters: None,
         }
     }
 

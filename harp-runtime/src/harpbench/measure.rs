@@ -1,17 +1,18 @@
 //! Runs a program under one way to manage divergence and counts what that costs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use harp_emu::{Issue, Observer};
 use harp_isa::{ArchId, Opcode};
 use harp_jit::{
     Assignment, BranchProfile, CompileOptions, DivergenceReport, DivergenceStrategy, Kernel,
-    KernelSource, ProfileParams,
+    KernelSource, ProfileError, ProfileParams,
 };
 use serde::Serialize;
 
 use super::{Best, Found, HarpbenchError, Input, Outcome, Program, Scale, Work};
-use crate::profile::{BranchCounter, LaunchObserver};
+use crate::profile::LaunchObserver;
 use crate::{Device, DeviceConfig};
 
 /// The most instructions that a launch may issue: many times what any program needs.
@@ -118,8 +119,10 @@ pub struct Bench {
 pub struct Run {
     /// What came out and what it cost.
     pub outcome: Outcome,
-    /// What the branches did that were executed as branches.
-    pub profile: BranchProfile,
+    /// Times a warp executed one of the kernel's conditional branches that are left.
+    pub branches: u64,
+    /// Of these, how often active lanes disagreed.
+    pub divergent_executions: u64,
     /// `split`s and `join`s that warps issued, the runtime library's included.
     pub splits_and_joins: u64,
     /// Whether the host computes the same.
@@ -210,7 +213,7 @@ impl Bench {
     /// If it cannot be compiled, or does not come to its end.
     pub fn run(&self, options: &CompileOptions) -> Result<Run, HarpbenchError> {
         let kernel = self.compile(options)?;
-        let mut counter = Counter { branches: BranchCounter::new(&kernel), splits_and_joins: 0 };
+        let mut counter = Counter::new(&kernel);
         let outcome = (self.program.run_by)(
             &mut self.device()?,
             &kernel,
@@ -219,28 +222,40 @@ impl Bench {
                 device.launch_observed(kernel, config, args, Some(&mut counter))
             },
         )?;
-        let Counter { branches, splits_and_joins } = counter;
-        Ok(Run {
-            correct: outcome.result == self.expected,
-            outcome,
-            profile: branches.profile(&kernel),
-            splits_and_joins,
-        })
+        let Counter { branches, divergent_executions, splits_and_joins, .. } = counter;
+        let correct = outcome.result == self.expected;
+        Ok(Run { outcome, branches, divergent_executions, splits_and_joins, correct })
     }
 
-    /// What the branches do with this input.
+    /// What the branches do with this input, counted by the kernel itself.
     ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
     pub fn profile(&self) -> Result<Arc<BranchProfile>, HarpbenchError> {
         let options = options(DivergenceStrategy::SplitJoin);
-        Ok(Arc::new(self.run(&options)?.profile))
+        let kernel = self.compile(&CompileOptions { count_branches: true, ..options })?;
+        let mut profile: Option<BranchProfile> = None;
+        (self.program.run_by)(
+            &mut self.device()?,
+            &kernel,
+            &self.work,
+            &mut |device, kernel, config, args| {
+                let report = device.launch(kernel, config, args)?;
+                match (&mut profile, &report.branches) {
+                    (Some(sum), Some(counted)) => sum.merge(counted)?,
+                    (None, Some(counted)) => profile = Some(counted.clone()),
+                    (_, None) => {}
+                }
+                Ok(report)
+            },
+        )?;
+        let nothing = || ProfileError::Missing { function: self.source.name().to_owned() };
+        Ok(Arc::new(profile.ok_or_else(nothing)?))
     }
 
     /// The table's line for a run under `strategy`.
     pub fn row(&self, strategy: Strategy, run: &Run) -> Row {
-        let counts = || run.profile.branches.iter();
         let with_profile = matches!(strategy, Strategy::Profile | Strategy::AdaptiveProfile);
         Row {
             program: self.program.name,
@@ -250,8 +265,8 @@ impl Bench {
             trained_on: with_profile.then_some(self.input.name()),
             warp_instructions: run.outcome.warp_instructions(),
             lane_instructions: run.outcome.lane_instructions(),
-            branches: counts().map(|counts| counts.executed).sum(),
-            divergent_executions: counts().map(|counts| counts.divergent).sum(),
+            branches: run.branches,
+            divergent_executions: run.divergent_executions,
             correct: run.correct,
         }
     }
@@ -304,20 +319,38 @@ impl Bench {
 
 /// Counts branches, splits and joins.
 struct Counter {
-    branches: BranchCounter,
+    /// The kernel's branches, by their offsets.
+    sites: HashSet<u64>,
+    /// Where the kernel lies.
+    start: u64,
+    branches: u64,
+    divergent_executions: u64,
     splits_and_joins: u64,
+}
+
+impl Counter {
+    fn new(kernel: &Kernel) -> Counter {
+        let sites = kernel.entry().branches().map(|(offset, _)| offset).collect();
+        let [start, branches, divergent_executions, splits_and_joins] = [0; 4];
+        Counter { sites, start, branches, divergent_executions, splits_and_joins }
+    }
 }
 
 impl Observer for Counter {
     fn issue(&mut self, issue: &Issue<'_>) {
         let opcode = issue.instruction.op.opcode();
         self.splits_and_joins += u64::from(matches!(opcode, Opcode::Split | Opcode::Join));
-        self.branches.issue(issue);
+        let offset = issue.pc.checked_sub(self.start);
+        if offset.is_some_and(|offset| self.sites.contains(&offset)) {
+            let unanimous = issue.executing == 0 || issue.executing == issue.state.active();
+            self.branches += 1;
+            self.divergent_executions += u64::from(!unanimous);
+        }
     }
 }
 
 impl LaunchObserver for Counter {
     fn set_start(&mut self, start: u64) {
-        self.branches.set_start(start);
+        self.start = start;
     }
 }

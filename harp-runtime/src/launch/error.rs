@@ -4,12 +4,12 @@ use std::fmt;
 
 use harp_emu::{MachineError, Stats, Trap};
 use harp_isa::{ArchId, LinkErrors};
+use harp_jit::{ParamType, ProfileError, SourcePlace};
 use thiserror::Error;
 
 use crate::heap::OutOfMemory;
-use harp_jit::{ParamType, SourcePlace};
 
-/// Why a launch failed. Except for [`Trap`](Self::Trap) nothing has run.
+/// Why a launch failed. Except for [`Trap`](Self::Trap) and [`Profile`](Self::Profile) nothing has run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -99,6 +99,12 @@ pub enum LaunchError {
     /// There is no memory for the stacks of the lanes, or that of the work-groups.
     #[error("no room for the stacks of the lanes and the memory of the work-groups")]
     Stacks(#[from] OutOfMemory),
+    /// There is no memory for the counters of the kernel's branches.
+    #[error("no room for the counters of the kernel's branches")]
+    Counters(#[source] OutOfMemory),
+    /// The kernel ran, but what its branches did could not be counted.
+    #[error("what the kernel's branches did was not counted")]
+    Profile(#[from] ProfileError),
     /// The machine cannot be.
     #[error(transparent)]
     Machine(#[from] MachineError),

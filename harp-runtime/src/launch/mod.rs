@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use harp_emu::{Stats, Trap};
 use harp_isa::{Image, WordSize};
-use harp_jit::Kernel;
+use harp_jit::{BranchCounters, BranchProfile, Kernel, ProfileError};
 
 use crate::args::{self, Arg};
 use crate::device::Device;
@@ -39,7 +39,8 @@ pub struct LaunchConfig {
     /// Whether what the kernel's branches do is counted, for [`Report::branches`]. Such a launch takes one
     /// host thread, and longer.
     ///
-    /// Branches that were predicated or linearized are not there to be counted.
+    /// Branches that were predicated or linearized are not there to be counted. A kernel that
+    /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
     pub branch_profile: bool,
 }
 
@@ -101,7 +102,7 @@ impl Device {
         config: LaunchConfig,
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
-        if !config.branch_profile {
+        if !config.branch_profile || kernel.counters().is_some() {
             return self.launch_observed(kernel, config, args, None);
         }
         let mut counter = BranchCounter::new(kernel);
@@ -145,14 +146,17 @@ impl Device {
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
-        let arguments = args::words(self, kernel.params, args)?;
+        let mut arguments = args::words(self, kernel.params, args)?;
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
         let plan = Plan::new(config, self.arch(), self.config().cores)?;
+        let counted = kernel.counters.map(|counters| self.counted(counters)).transpose()?;
+        arguments.extend(counted.as_ref().map(|counted| counted.memory.address()));
         let Some(plan) = plan else {
             let times = [start.elapsed(), Duration::ZERO];
-            return Ok(self.report(kernel, config, Stats::default(), times));
+            let branches = counted.map(|counted| counted.profile(self)).transpose()?;
+            return Ok(self.report(kernel, config, Stats::default(), times, branches));
         };
         let image = self.linked(kernel, plan.walk())?;
 
@@ -183,12 +187,24 @@ impl Device {
         };
         let times = [prepared, start.elapsed() - prepared];
         match run {
-            Ok(stats) => Ok(self.report(kernel, config, stats, times)),
+            Ok(stats) => {
+                let branches = counted.map(|counted| counted.profile(self)).transpose()?;
+                Ok(self.report(kernel, config, stats, times, branches))
+            }
             Err(trap) => {
                 let stats = machine.stats();
                 Err(LaunchError::Trap(Box::new(located(*trap, kernel, &image, stats))))
             }
         }
+    }
+
+    /// Memory for the counters of a kernel's branches.
+    fn counted<'a>(&self, counters: &'a BranchCounters) -> Result<Counted<'a>, LaunchError> {
+        let bytes = counters.bytes(self.config().cores);
+        let memory = self.heap().allocate(bytes, ALIGNMENT).map_err(LaunchError::Counters)?;
+        let bytes = usize::try_from(bytes).expect("the host holds the device's memory");
+        self.put(memory.address(), &vec![0; bytes]);
+        Ok(Counted { counters, memory, bytes })
     }
 
     fn check_machine(&self, kernel: KernelParts<'_>) -> Result<(), LaunchError> {
@@ -234,6 +250,7 @@ impl Device {
         config: LaunchConfig,
         stats: Stats,
         [image_time, run_time]: [Duration; 2],
+        branches: Option<BranchProfile>,
     ) -> Report {
         Report {
             kernel: kernel.name.to_owned(),
@@ -244,8 +261,23 @@ impl Device {
             stats,
             image_time,
             run_time,
-            branches: None,
+            branches,
         }
+    }
+}
+
+/// The counters of a kernel's branches in a launch.
+struct Counted<'a> {
+    counters: &'a BranchCounters,
+    memory: Allocation,
+    bytes: usize,
+}
+
+impl Counted<'_> {
+    fn profile(&self, device: &Device) -> Result<BranchProfile, ProfileError> {
+        let mut memory = vec![0; self.bytes];
+        device.get(self.memory.address(), &mut memory);
+        self.counters.profile(&memory)
     }
 }
 

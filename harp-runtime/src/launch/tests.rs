@@ -59,6 +59,7 @@ impl TestKernel {
         origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
     ) -> KernelParts<'a> {
         KernelParts {
+            counters: None,
             name: "test",
             object: &self.object,
             params: &self.params,

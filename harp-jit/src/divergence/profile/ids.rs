@@ -38,12 +38,15 @@ pub struct BranchSite {
     /// Whether the machine's condition is the opposite of the branch's: lanes that take the jump found
     /// the branch's condition false.
     pub inverted: bool,
+    /// Whether the lanes that execute it are those that execute the branch. At the top of a loop that lanes
+    /// leave one by one, those that have left may come along.
+    pub exact: bool,
 }
 
 /// The branches of a function, in reverse post-order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Branches {
-    ids: Vec<BranchId>,
+    all: Vec<(BranchId, Inst)>,
     by_inst: HashMap<Inst, BranchId>,
 }
 
@@ -58,7 +61,7 @@ impl Branches {
                 let ordinal = ordinals.entry(place).or_default();
                 let id = BranchId { place, ordinal: *ordinal };
                 *ordinal += 1;
-                result.ids.push(id);
+                result.all.push((id, inst));
                 result.by_inst.insert(inst, id);
             }
         }
@@ -66,8 +69,13 @@ impl Branches {
     }
 
     /// All branches of the function.
-    pub(crate) fn ids(&self) -> &[BranchId] {
-        &self.ids
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BranchId, Inst)> {
+        self.all.iter().copied()
+    }
+
+    /// Their names.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = BranchId> {
+        self.iter().map(|(id, _)| id)
     }
 
     /// The name of a branch.
@@ -83,7 +91,7 @@ impl Branches {
     /// A number that tells the branches of one function from those of another: FNV-1a (Fowler, Noll,
     /// Vo) over the ids.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let numbers = self.ids.iter().flat_map(|id| [id.place, id.ordinal]);
+        let numbers = self.ids().flat_map(|id| [id.place, id.ordinal]);
         numbers.flat_map(u32::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })

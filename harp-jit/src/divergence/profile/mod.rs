@@ -1,18 +1,26 @@
-//! What the branches of a kernel did in a run: counted by whoever runs it, read by the strategies.
+//! What the branches of a kernel did in a run, read by the strategies.
 //!
-//! Counts are exact for branches that are executed as branches. Those that are predicated are not
-//! there to be counted, so what is to be profiled is compiled with
-//! [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin).
+//! There are two ways to count. An emulator looks on, and the code is as it always is: counts are exact for
+//! branches that are executed as branches; those that are predicated are not there to be counted, so what is to be
+//! profiled is compiled with [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin). Or the
+//! [code counts](CompileOptions::count_branches) itself, on any machine: [`BranchCounters`].
+//!
+//! [`CompileOptions::count_branches`]: crate::CompileOptions::count_branches
 //!
 //! Profiles are plain data for serde; which format they are kept in is the user's choice.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+mod counters;
 mod ids;
+mod instrument;
 
+pub use counters::BranchCounters;
+pub(crate) use counters::CounterLayout;
 pub(crate) use ids::Branches;
 pub use ids::{BranchId, BranchSite};
+pub(crate) use instrument::instrument;
 
 /// What the branches of a function did in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -108,6 +116,14 @@ pub enum ProfileError {
         /// What is wrong.
         what: &'static str,
     },
+    /// The code counted its branches, and a counter did not hold more.
+    #[error("`{function}`: a counter of branch {branch} is full")]
+    Full {
+        /// The kernel.
+        function: String,
+        /// The branch.
+        branch: BranchId,
+    },
 }
 
 impl BranchProfile {
@@ -166,6 +182,12 @@ impl BranchProfile {
 }
 
 impl BranchCounts {
+    /// Of a branch that was never executed.
+    pub fn new(id: BranchId) -> BranchCounts {
+        let [executed, unanimous_true, unanimous_false, divergent] = [0; 4];
+        BranchCounts { id, executed, unanimous_true, unanimous_false, divergent, warps: Vec::new() }
+    }
+
     fn add(&mut self, other: &BranchCounts) {
         self.executed += other.executed;
         self.unanimous_true += other.unanimous_true;
@@ -193,7 +215,7 @@ impl BranchCounts {
             warp.executed.len() == warp.taken.len()
                 && warp.executed.iter().zip(&warp.taken).all(|(executed, taken)| taken <= executed)
         };
-        if !branches.ids().contains(&self.id) {
+        if !branches.ids().any(|id| id == self.id) {
             Some("there is no such branch")
         } else if sum != Some(self.executed) {
             Some("the executions are not the sum of the ways")

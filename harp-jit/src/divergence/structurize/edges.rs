@@ -6,10 +6,11 @@
 use std::rc::Rc;
 
 use cranelift_codegen::ir::types::I8;
-use cranelift_codegen::ir::{Block, BlockCall, Inst, InstBuilder, InstructionData, Type, Value};
+use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, InstructionData, Type, Value};
 use cranelift_frontend::Variable;
 use hashbrown::HashMap;
 
+use super::super::Origin;
 use super::{Frame, Writer};
 use crate::analysis::{LevelId, Node};
 
@@ -225,7 +226,7 @@ impl Writer<'_> {
         if parts && self.verbatim == 0 {
             self.split(inst, join);
         }
-        if let Some(origin) = node.and_then(|(level, node)| self.old_branch(level, node)) {
+        if let Some(origin) = node.and_then(|(level, node)| self.origin(level, node)) {
             self.plan.copied(inst, origin);
         }
         for (side, landing, edge) in sides {
@@ -237,12 +238,16 @@ impl Writer<'_> {
         }
     }
 
-    /// The branch at the end of a node that is a block.
-    fn old_branch(&self, level: LevelId, node: usize) -> Option<Inst> {
-        match self.facts.flow().levels().level(level).nodes[node] {
-            Node::Block(block) if self.is_brif(block) => self.old.layout.last_inst(block),
-            _ => None,
-        }
+    /// The branch at the end of a node that is a block. Lanes that have left a masked loop may run its
+    /// header, too.
+    fn origin(&self, level: LevelId, node: usize) -> Option<Origin> {
+        let Node::Block(block) = self.facts.flow().levels().level(level).nodes[node] else {
+            return None;
+        };
+        let branch = self.old.layout.last_inst(block).filter(|_| self.is_brif(block))?;
+        let mask = self.scopes.last().and_then(|scope| scope.mask);
+        let exact = node != 0 || mask.is_none_or(|mask| !mask.open_header);
+        Some(Origin { branch, exact })
     }
 
     /// The condition as a truth value, if it can stand for one that an edge sets.

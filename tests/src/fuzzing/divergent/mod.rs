@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{
-    CompileError, CompileOptions, DivergenceStrategy, ModuleError, OptLevel, ProfileParams,
+    BranchCounts, BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError,
+    OptLevel, ProfileParams,
 };
 use harp_runtime::{Device, DeviceConfig};
 
@@ -278,10 +279,17 @@ fn check_target(
             Err(refused) => return Ok(refused),
         };
         let run = |device: &mut Device| case.profiled(&compiled.kernel, device);
-        let (_, profile) = launched(&compiled, || machines.on(arch, run))?;
-        let Some(profile) = profile else {
+        let (_, seen) = launched(&compiled, || machines.on(arch, run))?;
+        let Some(seen) = seen else {
             return Ok(Reached { unprofiled: 1, ..Reached::default() });
         };
+        let profile = match counted(case, expected, target, options.clone(), machines)? {
+            Ok(profile) => profile,
+            Err(refused) => return Ok(refused),
+        };
+        if let Some(difference) = profiles_differ(&seen, &profile) {
+            return Err((difference, Some(code(&compiled))));
+        }
         options.profile = Some(Arc::new(profile));
     }
     options.divergence = way.strategy;
@@ -294,6 +302,46 @@ fn check_target(
     match case.difference(expected, &observed, arch.lanes().into()) {
         Some(difference) => Err((difference, Some(code(&compiled)))),
         None => Ok(Reached::agreed(target, &compiled, &observed)),
+    }
+}
+
+/// The profile that a kernel makes itself, whose results must be those that are expected.
+fn counted(
+    case: &KernelCase,
+    expected: &Expected,
+    target: Target,
+    options: CompileOptions,
+    machines: &mut Machines,
+) -> Result<Result<BranchProfile, Reached>, Wrong> {
+    let arch = target.arch;
+    let compiled = match compile(case, arch, CompileOptions { count_branches: true, ..options })? {
+        Ok(compiled) => compiled,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let run = |device: &mut Device| case.profiled(&compiled.kernel, device);
+    let (observed, profile) = launched(&compiled, || machines.on(arch, run))?;
+    let difference = case.difference(expected, &observed, arch.lanes().into());
+    match (difference, profile) {
+        (None, Some(profile)) => Ok(Ok(profile)),
+        (difference, _) => {
+            let what = difference.unwrap_or_else(|| "there is no profile".to_owned());
+            Err((format!("counting branches: {what}"), Some(code(&compiled))))
+        }
+    }
+}
+
+/// Whether what was seen of branches is not what the kernel counted of them. Not all branches can be seen.
+pub fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<String> {
+    let same = (seen.fingerprint == counted.fingerprint).then_some(());
+    let difference = |seen: &BranchCounts| {
+        let mut seen = seen.clone();
+        seen.warps.sort_by_key(|warp| (warp.core, warp.warp));
+        let counted = counted.branch(seen.id);
+        (counted != Some(&seen)).then(|| format!("seen {seen:?}, counted {counted:?}"))
+    };
+    match same {
+        Some(()) => seen.branches.iter().find_map(difference),
+        None => Some("the branches are others if they are counted".to_owned()),
     }
 }
 

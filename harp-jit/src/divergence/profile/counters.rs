@@ -1,0 +1,220 @@
+//! Counters of branches that a kernel keeps itself: where they lie, and what they say.
+//!
+//! Every warp has a record for each branch, in the order of the warps' numbers, then the branches':
+//!
+//! | word | counts, for the warp |
+//! |---|---|
+//! | 0 | executions |
+//! | 1 | executions at which all active lanes found the condition true |
+//! | 2 | executions at which all found it false |
+//! | 3 + 2·lane | executions of the lane |
+//! | 4 + 2·lane | how often the lane found it true |
+//!
+//! A word that is full stays as it is.
+
+use harp_isa::{ArchId, WordSize};
+
+use super::{BranchCounts, BranchId, BranchProfile, Branches, ProfileError, WarpCounts};
+
+/// The counters that a kernel compiled with
+/// [`CompileOptions::count_branches`](crate::CompileOptions::count_branches) keeps, on whatever machine it
+/// runs.
+///
+/// They are words in memory, which whoever launches the kernel provides: the argument after the last one is the address of
+/// [`bytes`](BranchCounters::bytes) bytes, zero at first and aligned to words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchCounters {
+    function: String,
+    fingerprint: u64,
+    layout: CounterLayout,
+    branches: Vec<BranchId>,
+}
+
+/// Where counters lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CounterLayout {
+    arch: ArchId,
+    branches: u64,
+}
+
+/// A counter of a warp's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counter {
+    Executed,
+    UnanimousTrue,
+    UnanimousFalse,
+    /// Of a lane: with the offset of its [pair](CounterLayout::pair_bytes).
+    LaneExecuted,
+    LaneTaken,
+}
+
+impl Counter {
+    fn word(self) -> u64 {
+        match self {
+            Counter::Executed => 0,
+            Counter::UnanimousTrue => 1,
+            Counter::UnanimousFalse => 2,
+            Counter::LaneExecuted => 3,
+            Counter::LaneTaken => 4,
+        }
+    }
+}
+
+impl CounterLayout {
+    pub(crate) fn new(arch: ArchId, branches: &Branches) -> CounterLayout {
+        CounterLayout { arch, branches: branches.ids().count() as u64 }
+    }
+
+    pub(crate) fn arch(self) -> ArchId {
+        self.arch
+    }
+
+    fn word_bytes(self) -> u64 {
+        self.arch.word().bytes().into()
+    }
+
+    /// From one lane's counters to the next one's.
+    pub(crate) fn pair_bytes(self) -> u64 {
+        2 * self.word_bytes()
+    }
+
+    fn record_bytes(self) -> u64 {
+        Counter::LaneExecuted.word() * self.word_bytes()
+            + u64::from(self.arch.lanes()) * self.pair_bytes()
+    }
+
+    /// From one warp's records to the next one's.
+    pub(crate) fn warp_bytes(self) -> u64 {
+        self.branches * self.record_bytes()
+    }
+
+    /// The offset of a counter in a warp's records, for lane 0 if it is a lane's.
+    pub(crate) fn offset(self, branch: u64, counter: Counter) -> u64 {
+        branch * self.record_bytes() + counter.word() * self.word_bytes()
+    }
+}
+
+impl BranchCounters {
+    /// The counters of a function with these branches.
+    pub(crate) fn new(function: &str, arch: ArchId, branches: &Branches) -> BranchCounters {
+        BranchCounters {
+            function: function.to_owned(),
+            fingerprint: branches.fingerprint(),
+            layout: CounterLayout::new(arch, branches),
+            branches: branches.ids().collect(),
+        }
+    }
+
+    /// The size of the counters of so many cores, in bytes.
+    pub fn bytes(&self, cores: u16) -> u64 {
+        u64::from(cores) * u64::from(self.layout.arch.warps()) * self.layout.warp_bytes()
+    }
+
+    /// What the counters say, for as many cores as `memory` holds whole records of.
+    ///
+    /// # Errors
+    ///
+    /// If a counter was too small.
+    pub fn profile(&self, memory: &[u8]) -> Result<BranchProfile, ProfileError> {
+        let mut branches = Vec::new();
+        let warp_bytes = usize::try_from(self.layout.warp_bytes()).unwrap_or(usize::MAX).max(1);
+        for (number, &id) in self.branches.iter().enumerate() {
+            let mut counts = BranchCounts::new(id);
+            for (place, records) in memory.chunks_exact(warp_bytes).enumerate() {
+                let record = Record { layout: self.layout, branch: number as u64, records };
+                let full = || ProfileError::Full { function: self.function.clone(), branch: id };
+                record.add_to(&mut counts, place).ok_or_else(full)?;
+            }
+            if counts.executed > 0 {
+                branches.push(counts);
+            }
+        }
+        Ok(BranchProfile {
+            version: BranchProfile::VERSION,
+            function: self.function.clone(),
+            fingerprint: self.fingerprint,
+            branches,
+        })
+    }
+}
+
+/// What one warp counted of one branch.
+struct Record<'a> {
+    layout: CounterLayout,
+    branch: u64,
+    /// All records of the warp.
+    records: &'a [u8],
+}
+
+impl Record<'_> {
+    /// None if a counter is full.
+    fn add_to(&self, counts: &mut BranchCounts, place: usize) -> Option<()> {
+        let executed = self.read(Counter::Executed, 0)?;
+        if executed == 0 {
+            return Some(());
+        }
+        let unanimous_true = self.read(Counter::UnanimousTrue, 0)?;
+        let unanimous_false = self.read(Counter::UnanimousFalse, 0)?;
+        counts.executed += executed;
+        counts.unanimous_true += unanimous_true;
+        counts.unanimous_false += unanimous_false;
+        counts.divergent += executed.saturating_sub(unanimous_true.saturating_add(unanimous_false));
+        let warps = usize::from(self.layout.arch.warps());
+        let lanes = |counter| -> Option<Vec<u64>> {
+            (0..u64::from(self.layout.arch.lanes())).map(|lane| self.read(counter, lane)).collect()
+        };
+        counts.warps.push(WarpCounts {
+            core: u16::try_from(place / warps).ok()?,
+            warp: u8::try_from(place % warps).ok()?,
+            executed: lanes(Counter::LaneExecuted)?,
+            taken: lanes(Counter::LaneTaken)?,
+        });
+        Some(())
+    }
+
+    fn read(&self, counter: Counter, lane: u64) -> Option<u64> {
+        let offset = self.layout.offset(self.branch, counter) + lane * self.layout.pair_bytes();
+        let word: WordSize = self.layout.arch.word();
+        let bytes = self.records.get(usize::try_from(offset).ok()?..)?;
+        let bytes = bytes.get(..word.bytes().into())?;
+        let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+        (value != word.mask()).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_read() {
+        let arch: ArchId = "4w8/2/2/2".parse().unwrap();
+        let ids = [0, 1].map(|ordinal| BranchId { place: 7, ordinal });
+        let counters = BranchCounters {
+            function: "k".to_owned(),
+            fingerprint: 5,
+            layout: CounterLayout { arch, branches: 2 },
+            branches: ids.to_vec(),
+        };
+        // Two warps, two branches: three words for the warp, two for each of two lanes.
+        assert_eq!(counters.bytes(1), 2 * 2 * (3 + 2 * 2) * 4);
+        let mut words = vec![0_u32; 28];
+        // The second warp's second branch.
+        words[21..].copy_from_slice(&[9, 1, 3, 9, 5, 4, 1]);
+        let bytes = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
+        let profile = counters.profile(&bytes(&words)).unwrap();
+        let warp = WarpCounts { core: 0, warp: 1, executed: vec![9, 4], taken: vec![5, 1] };
+        let counts = BranchCounts {
+            executed: 9,
+            unanimous_true: 1,
+            unanimous_false: 3,
+            divergent: 5,
+            warps: vec![warp],
+            ..BranchCounts::new(ids[1])
+        };
+        assert_eq!(profile.branches, [counts]);
+        words[24] = u32::MAX;
+        let full = ProfileError::Full { function: "k".to_owned(), branch: ids[1] };
+        assert_eq!(counters.profile(&bytes(&words)), Err(full));
+    }
+}
