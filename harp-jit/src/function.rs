@@ -6,7 +6,7 @@ use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::analysis::{BlockConvergence, ConvergenceProof};
+use crate::analysis::{BlockConvergence, BlockProof};
 use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
 use crate::divergence::profile::{BranchCounters, BranchSite};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
@@ -34,7 +34,7 @@ pub struct CompiledFunction {
     /// How it counts its branches, if it does.
     pub(crate) counters: Option<BranchCounters>,
     /// Why lanes are together in each block, if that was asked for.
-    pub(crate) proofs: Vec<Option<ConvergenceProof>>,
+    pub(crate) proofs: Vec<BlockProof>,
     /// What the checker is told, if it is to check the function.
     pub(crate) skeleton: Option<Skeleton>,
 }
@@ -349,17 +349,13 @@ impl FunctionCode {
 }
 
 /// The blocks that begin at these offsets, with their proofs, which are by block.
-fn convergence(
-    blocks: &[(u32, u32)],
-    end: usize,
-    proofs: &[Option<ConvergenceProof>],
-) -> Vec<BlockConvergence> {
+fn convergence(blocks: &[(u32, u32)], end: usize, proofs: &[BlockProof]) -> Vec<BlockConvergence> {
     let ends = blocks.iter().skip(1).map(|&(start, _)| u64::from(start)).chain([end as u64]);
     let ranges = blocks.iter().zip(ends).filter(|&(&(start, _), end)| u64::from(start) < end);
     ranges
         .filter_map(|(&(start, block), end)| {
-            let proof = *proofs.get(block as usize)?;
-            Some(BlockConvergence { start: start.into(), end, proof })
+            let &BlockProof { proof, returns } = proofs.get(block as usize)?;
+            Some(BlockConvergence { start: start.into(), end, proof, returns })
         })
         .collect()
 }

@@ -38,10 +38,21 @@ pub struct BlockConvergence {
     /// Why all lanes that entered the function execute it together; the first proof that does. None if
     /// that is not known.
     pub proof: Option<ConvergenceProof>,
+    /// Whether lanes that come here return, and do nothing else before.
+    pub returns: bool,
+}
+
+/// What is known of a block of VCode.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BlockProof {
+    /// [`BlockConvergence::proof`].
+    pub(crate) proof: Option<ConvergenceProof>,
+    /// [`BlockConvergence::returns`].
+    pub(crate) returns: bool,
 }
 
 /// The proof for each block of a function. Only lanes of a `kernel` leave for good when they return.
-pub(crate) fn prove(vcode: &VCode, kernel: bool) -> Vec<Option<ConvergenceProof>> {
+pub(crate) fn prove(vcode: &VCode, kernel: bool) -> Vec<BlockProof> {
     let graph = Graph::new(vcode);
     let splits = |block| matches!(last(vcode, block), MInst::CondBr { split: true, .. });
     let branches = |block| matches!(last(vcode, block), MInst::CondBr { .. });
@@ -49,12 +60,13 @@ pub(crate) fn prove(vcode: &VCode, kernel: bool) -> Vec<Option<ConvergenceProof>
         let succs = &vcode.blocks[block.index()].succs;
         kernel && succs.iter().any(|&side| leads_to_end(vcode, side))
     };
-    let mut proofs = vec![None; vcode.blocks.len()];
+    let proof = |(block, _)| BlockProof { proof: None, returns: leads_to_end(vcode, block) };
+    let mut proofs: Vec<BlockProof> = vcode.blocks().map(proof).collect();
     // The simplest proof that holds is the last to be written down.
     let mut prove = |proof, parts: &dyn Fn(BlockId) -> bool| {
         for (known, divergent) in proofs.iter_mut().zip(graph.divergent(parts)) {
             if !divergent {
-                *known = Some(proof);
+                known.proof = Some(proof);
             }
         }
     };

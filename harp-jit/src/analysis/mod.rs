@@ -23,8 +23,8 @@ mod uses;
 mod width;
 
 pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
-pub(crate) use convergence::prove as prove_convergence;
 pub use convergence::{BlockConvergence, ConvergenceProof};
+pub(crate) use convergence::{BlockProof, prove as prove_convergence};
 pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;

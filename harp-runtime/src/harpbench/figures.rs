@@ -1,4 +1,5 @@
-//! The figures of Gupta 2016 that compare ways to manage divergence, measured here.
+//! The figures of Gupta 2016 that compare ways to manage divergence, measured here, and what all figures
+//! have in common.
 
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use super::{Bench, HarpbenchError, Input, Program, Row, Scale, Strategy};
 pub enum FigureKind {
     /// Gupta's figures 17 and 18.
     Structure,
+    /// Figure 4 of Lee et al. 2013.
+    Convergence,
     /// Gupta's figure 20.
     Convertible,
     /// Gupta's figure 21.
@@ -40,6 +43,7 @@ impl FigureKind {
     pub const fn name(self) -> &'static str {
         match self {
             FigureKind::Structure => "figure-17-18",
+            FigureKind::Convergence => "lee-figure-4",
             FigureKind::Convertible => "figure-20",
             FigureKind::Divergence => "figure-21",
             FigureKind::Lanes => "figure-22-lanes",
@@ -53,6 +57,7 @@ impl FigureKind {
             FigureKind::Structure => {
                 "Instructions of one lane without splits and joins, plain branches = 1"
             }
+            FigureKind::Convergence => "Share of warp instructions that all lanes execute together",
             FigureKind::Convertible => "Share of conditional branches that are predicated",
             FigureKind::Divergence => "Share of branch executions on which lanes disagree",
             FigureKind::Lanes => "Lane instructions, split-join = 1",
@@ -181,7 +186,7 @@ pub fn run_figures(rows: &[Row]) -> Vec<Figure> {
 }
 
 /// The figure with the geometric means of all groups as the last one.
-fn with_means(
+pub(super) fn with_means(
     kind: FigureKind,
     series: Vec<String>,
     mut groups: Vec<(String, Vec<Option<f64>>)>,

@@ -11,7 +11,7 @@ use harp_jit::{
 };
 use serde::Serialize;
 
-use super::{Best, Found, HarpbenchError, Input, Outcome, Program, Scale, Work};
+use super::{Best, Found, HarpbenchError, Input, Launch, Outcome, Program, Scale, Work};
 use crate::profile::LaunchObserver;
 use crate::{Device, DeviceConfig};
 
@@ -214,14 +214,9 @@ impl Bench {
     pub fn run(&self, options: &CompileOptions) -> Result<Run, HarpbenchError> {
         let kernel = self.compile(options)?;
         let mut counter = Counter::new(&kernel);
-        let outcome = (self.program.run_by)(
-            &mut self.device()?,
-            &kernel,
-            &self.work,
-            &mut |device, kernel, config, args| {
-                device.launch_observed(kernel, config, args, Some(&mut counter))
-            },
-        )?;
+        let outcome = self.launches(&kernel, &mut |device, kernel, config, args| {
+            device.launch_observed(kernel, config, args, Some(&mut counter))
+        })?;
         let Counter { branches, divergent_executions, splits_and_joins, .. } = counter;
         let correct = outcome.result == self.expected;
         Ok(Run { outcome, branches, divergent_executions, splits_and_joins, correct })
@@ -236,20 +231,15 @@ impl Bench {
         let options = options(DivergenceStrategy::SplitJoin);
         let kernel = self.compile(&CompileOptions { count_branches: true, ..options })?;
         let mut profile: Option<BranchProfile> = None;
-        (self.program.run_by)(
-            &mut self.device()?,
-            &kernel,
-            &self.work,
-            &mut |device, kernel, config, args| {
-                let report = device.launch(kernel, config, args)?;
-                match (&mut profile, &report.branches) {
-                    (Some(sum), Some(counted)) => sum.merge(counted)?,
-                    (None, Some(counted)) => profile = Some(counted.clone()),
-                    (_, None) => {}
-                }
-                Ok(report)
-            },
-        )?;
+        self.launches(&kernel, &mut |device, kernel, config, args| {
+            let report = device.launch(kernel, config, args)?;
+            match (&mut profile, &report.branches) {
+                (Some(sum), Some(counted)) => sum.merge(counted)?,
+                (None, Some(counted)) => profile = Some(counted.clone()),
+                (_, None) => {}
+            }
+            Ok(report)
+        })?;
         let nothing = || ProfileError::Missing { function: self.source.name().to_owned() };
         Ok(Arc::new(profile.ok_or_else(nothing)?))
     }
@@ -309,6 +299,15 @@ impl Bench {
     ) -> Result<Row, HarpbenchError> {
         let row = self.row(Strategy::AdaptiveProfile, &self.run(&adaptive(profile))?);
         Ok(Row { trained_on: Some(trained_on.name()), ..row })
+    }
+
+    /// Does the program's launches on a new device, each by `launch`.
+    pub(super) fn launches(
+        &self,
+        kernel: &Kernel,
+        launch: Launch<'_>,
+    ) -> Result<Outcome, HarpbenchError> {
+        (self.program.run_by)(&mut self.device()?, kernel, &self.work, launch)
     }
 
     fn device(&self) -> Result<Device, HarpbenchError> {

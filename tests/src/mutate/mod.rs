@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use harp_isa::ArchId;
-use harp_jit::{CompileError, CompileOptions, Kernel, ModuleError, OptLevel};
+use harp_jit::{CompileError, CompileOptions, DivergenceStrategy, Kernel, ModuleError, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 
 use crate::fuzzing::divergent::{ARCHS, STRATEGIES, bytes_of};
@@ -158,7 +158,10 @@ pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
         let config = DeviceConfig { memory_bytes: 4 << 20, ..DeviceConfig::new(arch) };
         let mut device = Device::new(config).map_err(|error| Box::new(CaseError::from(error)))?;
         for (seed, case) in (0..).zip(handwritten::handwritten()) {
-            let compiled = case.compile(arch, CompileOptions::default()).map_err(Box::new)?;
+            // Predicated, they would have few splits and joins to break.
+            let divergence = DivergenceStrategy::SplitJoin;
+            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let compiled = case.compile(arch, options).map_err(Box::new)?;
             let name = format!("{} on {arch}", case.module.functions[0].name);
             outcome.add(break_kernel(&name, &case, &compiled.kernel, &mut device, (seed, each))?);
         }

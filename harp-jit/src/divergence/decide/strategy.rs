@@ -8,7 +8,6 @@
 #[non_exhaustive]
 pub enum DivergenceStrategy {
     /// `split` before the branch, `join` at its immediate post-dominator (Gupta 2016, section 4.1).
-    #[default]
     SplitJoin,
     /// If-conversion (Gupta 2016, section 4.2) wherever it is possible.
     Predicate,
@@ -20,6 +19,7 @@ pub enum DivergenceStrategy {
     Profile(ProfileParams),
     /// Whatever costs fewer instructions of a warp, as far as that can be told: from the code of both
     /// alternatives and from how often lanes disagree, by the profile if there is one.
+    #[default]
     Adaptive,
 }
 

@@ -14,7 +14,7 @@ use super::error::CliError;
 use super::files::{Input as InputFile, Output};
 use crate::harpbench::{
     Bench as Case, Best, Figure, Found, GUPTA, HarpbenchError, Input, PROGRAMS, Program, Row,
-    Scale, Strategy, Summary, branch_figure, run_figures, structure_figure,
+    Scale, Strategy, Summary, branch_figure, convergence_figure, run_figures, structure_figure,
 };
 
 mod plot;
@@ -255,6 +255,9 @@ impl Harpbench {
             branch_figure(&programs, arch)?,
         ];
         figures.extend(run_figures(rows));
+        let cases = self.cases.all()?;
+        let found = self.cases.each(&cases, title, Case::convergence)?;
+        figures.push(convergence_figure(cases.iter().map(title).zip(found)));
         Ok(figures)
     }
 
