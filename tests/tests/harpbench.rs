@@ -97,6 +97,22 @@ fn the_adaptive_strategy_keeps_its_bounds() {
     assert!(summary.means[&Strategy::Adaptive] <= pure);
 }
 
+/// What is proved of a program is seen of it.
+#[test]
+fn what_is_proved_convergent_is() {
+    for program in &PROGRAMS {
+        for input in Input::ALL {
+            let bench = Bench::new(program, input, Scale::Small, GUPTA).unwrap();
+            let found = bench.convergence().unwrap();
+            let proved: u64 = found.proved.values().sum();
+            let name = program.name;
+            assert!(proved <= found.together, "{name}, {input:?}: {found:?}");
+            assert!(found.together <= found.issued, "{name}, {input:?}: {found:?}");
+            assert!(proved > 0, "{name}, {input:?}: {found:?}");
+        }
+    }
+}
+
 #[test]
 fn programs_are_found_by_their_names() {
     for program in &PROGRAMS {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use harp_emu::{Issue, Observer};
+use harp_isa::Opcode;
 use harp_jit::{BlockConvergence, CompileOptions, ConvergenceProof, DivergenceStrategy, Kernel};
 
 use super::HarpbenchError;
@@ -73,6 +74,8 @@ struct Watch {
     /// Where the kernel lies.
     start: u64,
     found: Convergence,
+    /// The `split` at the end of each block that has one, by the block's start.
+    splits: HashMap<u64, u64>,
     /// What each warp did since it entered the kernel.
     calls: HashMap<(u16, u8), Vec<Stretch>>,
 }
@@ -80,7 +83,8 @@ struct Watch {
 impl Watch {
     fn new(kernel: &Kernel) -> Watch {
         let blocks = kernel.entry().convergence().to_vec();
-        Watch { blocks, start: 0, found: Convergence::default(), calls: HashMap::new() }
+        let (splits, calls) = Default::default();
+        Watch { blocks, start: 0, found: Convergence::default(), splits, calls }
     }
 
     fn finish(mut self) -> Convergence {
@@ -99,6 +103,21 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Whether all lanes that execute the block execute the instruction at once. Each side of a split executes
+    /// the branch behind it, and the `join` where both meet again, on its own.
+    fn is_of_block(&mut self, issue: &Issue<'_>, block: BlockConvergence) -> bool {
+        match issue.instruction.op.opcode() {
+            Opcode::Join => return false,
+            Opcode::Split => {
+                self.splits.insert(block.start, issue.pc);
+            }
+            _ => {}
+        }
+        self.splits.get(&block.start).is_none_or(|&split| issue.pc <= split)
+    }
+}
+
 impl Observer for Watch {
     fn issue(&mut self, issue: &Issue<'_>) {
         let warp = (issue.core, issue.warp);
@@ -109,7 +128,7 @@ impl Observer for Watch {
             return;
         };
         self.found.issued += 1;
-        if let Some(proof) = block.proof {
+        if let Some(proof) = block.proof.filter(|_| self.is_of_block(issue, block)) {
             *self.found.proved.entry(proof).or_default() += 1;
         }
         let (lanes, returns) = (issue.state.active(), block.returns);
