@@ -22,6 +22,7 @@ use crate::regalloc::{self, Allocated, Step};
 use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
+use crate::times::{Clock, Stage, StageTimes};
 use crate::unit::{EntryKind, Unit};
 use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
@@ -51,7 +52,7 @@ impl KernelSource {
     pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
         let library = Library::new(self.arch(), options);
         let unit = Unit::of_kernel(self, &PlainNames, &library, options);
-        managed::explain(legal(self.finished()?, unit)?, unit)
+        managed::explain(legal(self.finished()?, unit, &Clock::new())?, unit)
     }
 }
 
@@ -69,7 +70,7 @@ pub fn explain_function(
 ) -> Result<DivergenceReport, CompileError> {
     let (name, library) = (func.name.to_string(), Library::new(arch, options));
     let unit = Unit::of_function(&name, sources, &library, options);
-    managed::explain(legal(func, unit)?, unit)
+    managed::explain(legal(func, unit, &Clock::new())?, unit)
 }
 
 /// A kernel without the functions that it calls.
@@ -122,7 +123,7 @@ pub fn compile_stages(
 ) -> Result<CompileStages, CompileError> {
     let (name, library) = (func.name.to_string(), Library::new(arch, options));
     let unit = Unit::of_function(&name, sources, &library, options);
-    let Selected { func, vcode, .. } = select(func, unit)?;
+    let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
     Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
 }
 
@@ -130,9 +131,12 @@ pub fn compile_stages(
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clif_insts = count_insts(func);
-    let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit)?;
+    let clock = Clock::new();
+    let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
     emit::turn_branches(&mut vcode);
+    clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
+    clock.begin(Stage::Emission);
     let routines = unit.library.map(|library| library.routines(vcode.references()));
     let routines = routines.transpose()?.unwrap_or_default();
     let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
@@ -150,10 +154,12 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(shares, predicated, &vcode, &allocated)
     };
+    let compiled = compiled(unit, &func.signature, vcode, emitted, stats);
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
         counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
-        ..compiled(unit, &func.signature, vcode, emitted, stats)
+        times: clock.times(),
+        ..compiled
     };
     if options.check_code {
         check_code(&compiled)?;
@@ -184,11 +190,12 @@ struct Selected {
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
-fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
+fn select(func: &Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
-    let func = legal(func, unit)?;
+    let func = legal(func, unit, clock)?;
+    clock.begin(Stage::Divergence);
     let Managed { func, plan, branches, shares } = match options.execution {
-        Execution::Simt => managed::manage(func, unit)?,
+        Execution::Simt => managed::manage(func, unit, clock)?,
         Execution::SingleLane => {
             let (plan, branches, shares) = Default::default();
             Managed { func, plan, branches, shares }
@@ -196,6 +203,7 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
+    clock.begin(Stage::Selection);
     let (mut vcode, blocks) = isel::select(&func, &plan, unit.target())
         .map_err(|error| error.explain(&func, unit.sources))?;
     log::debug!("VCode of `{name}`:\n{vcode}");
@@ -204,9 +212,10 @@ fn select(func: &Function, unit: Unit<'_>) -> Result<Selected, CompileError> {
 }
 
 /// The function in legal CLIF.
-fn legal(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+fn legal(func: &Function, unit: Unit<'_>, clock: &Clock) -> Result<Function, CompileError> {
     unit.options.check()?;
     let mut func = optimize(func.clone(), unit)?;
+    clock.begin(Stage::Legalization);
     legalize::legalize(&mut func);
     branches::simplify_conditions(&mut func);
     unit.verify(&func, "legalization")?;
@@ -215,7 +224,8 @@ fn legal(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
 
 /// The function in the form in which divergence is decided upon.
 pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
-    let (prepared, _) = managed::prepare(legal(func, unit)?, unit)?;
+    let clock = Clock::new();
+    let (prepared, _) = managed::prepare(legal(func, unit, &clock)?, unit, &clock)?;
     Ok(prepared.func)
 }
 
@@ -343,6 +353,7 @@ fn compiled(
         stats,
         branch_fingerprint: 0,
         counters: None,
+        times: StageTimes::default(),
         skeleton,
     }
 }

@@ -12,6 +12,7 @@ use crate::divergence::profile::{BranchCounters, BranchSite};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
 use crate::source::SourcePlace;
+use crate::times::StageTimes;
 
 /// A compiled function that does not lie anywhere yet.
 ///
@@ -33,6 +34,7 @@ pub struct CompiledFunction {
     pub(crate) branch_fingerprint: u64,
     /// How it counts its branches, if it does.
     pub(crate) counters: Option<BranchCounters>,
+    pub(crate) times: StageTimes,
     /// Why lanes are together in each block, if that was asked for.
     pub(crate) proofs: Vec<BlockProof>,
     /// What the checker is told, if it is to check the function.
@@ -50,6 +52,11 @@ pub(crate) struct Skeleton {
 }
 
 impl CompiledFunction {
+    /// How long each stage of its compilation took.
+    pub fn stage_times(&self) -> StageTimes {
+        self.times
+    }
+
     /// The linker's name of the function.
     pub fn name(&self) -> &str {
         &self.name

@@ -85,6 +85,7 @@ mod source;
 mod symbols;
 #[cfg(feature = "text")]
 pub mod text;
+mod times;
 mod unit;
 mod vcode;
 
@@ -109,6 +110,7 @@ pub use kernel::{CompileStats, Kernel};
 pub use module::{CompiledModule, DataAccess, Module, ModuleError};
 pub use options::{CompileOptions, Execution, OptLevel};
 pub use source::{SourceMap, SourcePlace};
+pub use times::{Stage, StageTimes};
 
 /// What modules share with those of Cranelift.
 pub use cranelift_module::{DataDescription, DataId, FuncId, Linkage, ModuleRelocTarget};

@@ -11,6 +11,7 @@ use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::error::CompileError;
 use crate::isel::{self, BlockIds};
 use crate::symbols::Called;
+use crate::times::{Clock, Stage};
 use crate::unit::Unit;
 use crate::vcode::VCode;
 
@@ -24,9 +25,14 @@ pub(crate) struct Managed {
 }
 
 /// Manages divergence: rearranges control flow and decides how each branch is executed.
-pub(crate) fn manage(func: Function, unit: Unit<'_>) -> Result<Managed, CompileError> {
+pub(crate) fn manage(
+    func: Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Managed, CompileError> {
     let Unit { name, options, .. } = unit;
-    let (prepared, branches) = prepare(func, unit)?;
+    let (prepared, branches) = prepare(func, unit, clock)?;
+    clock.begin(Stage::Divergence);
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let shares = facts.shares(&decisions);
@@ -46,12 +52,13 @@ pub(crate) fn manage(func: Function, unit: Unit<'_>) -> Result<Managed, CompileE
 pub(crate) fn prepare(
     func: Function,
     unit: Unit<'_>,
+    clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
-    let (prepared, branches) = canonical_form(func, unit)?;
+    let (prepared, branches) = canonical_form(func, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
     let mut func = prepared.func;
     profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
-    let (prepared, counted) = canonical_form(func, unit)?;
+    let (prepared, counted) = canonical_form(func, unit, clock)?;
     if !counted.ids().eq(branches.ids()) {
         let message = format!("`{}`: its branches are others with counters", unit.name);
         return Err(CompileError::Internal { stage: "counting branches", message });
@@ -59,10 +66,15 @@ pub(crate) fn prepare(
     Ok((prepared, counted))
 }
 
-fn canonical_form(func: Function, unit: Unit<'_>) -> Result<(Prepared, Branches), CompileError> {
+fn canonical_form(
+    func: Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<(Prepared, Branches), CompileError> {
     let Unit { name, arch, symbols, .. } = unit;
     let callees = Called { symbols, arch };
-    let prepared = divergence::prepare(func, Known { params: unit.params(), callees: &callees });
+    let known = Known { params: unit.params(), callees: &callees };
+    let prepared = divergence::prepare(func, known, clock);
     callees
         .check(&prepared.func, &prepared.facts)
         .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
@@ -122,7 +134,7 @@ pub(crate) fn predicate(
 
 /// Says how divergence is managed in a legal function, and what the alternatives cost.
 pub(crate) fn explain(func: Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
-    let (prepared, branches) = prepare(func, unit)?;
+    let (prepared, branches) = prepare(func, unit, &Clock::new())?;
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let code = unsplit(&prepared.func, unit)?;

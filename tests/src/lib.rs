@@ -8,6 +8,7 @@ pub mod kernels;
 pub mod mutate;
 pub mod oracle;
 pub mod quality;
+pub mod seeds;
 pub mod workloads;
 
 pub use harp_runtime::harpbench;
@@ -16,3 +17,8 @@ pub use harp_runtime::harpbench;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct ReadmeExamples;
+
+/// Those of the page about divergence.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/divergence.md")]
+struct DivergenceExamples;

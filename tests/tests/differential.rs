@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ops::Range;
 
 use harp_jit::{ArchId, BuildError};
@@ -12,6 +11,7 @@ use harp_tests::fuzzing::kernels::{ARCHS, Machines, OPT_LEVELS, Reached, check, 
 use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate::{Family, conversions, directed, divisions};
 use harp_tests::oracle::{Case, Expected, device};
+use harp_tests::seeds;
 
 /// The seeds of an ordinary run.
 const SEEDS: Range<u64> = 0..160;
@@ -19,21 +19,13 @@ const SEEDS: Range<u64> = 0..160;
 /// Bytes that a seed gives: enough for the largest kernel.
 const BYTES: usize = 3000;
 
-fn seeds() -> (Range<u64>, bool) {
-    let Ok(text) = env::var("HARP_SEED") else { return (SEEDS, true) };
-    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
-    match text.split_once("..") {
-        Some((start, end)) => (number(start)..number(end), false),
-        None => (number(&text)..number(&text) + 1, false),
-    }
-}
-
 #[test]
 fn random_kernels_do_what_the_oracle_says() {
-    let (seeds, whole) = seeds();
+    let given = seeds::from_environment();
+    let whole = given.is_none();
     let mut machines = Machines::new();
     let mut reached = Reached::default();
-    for seed in seeds {
+    for seed in given.unwrap_or(SEEDS) {
         // Short ones too: their kernels are small, and what fails is easy to read.
         let bytes = random_bytes(seed, BYTES >> (seed % 4));
         match check(&bytes, &mut machines) {

@@ -4,7 +4,6 @@
 //! more of them, with progress.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::thread::available_parallelism;
 
 use cranelift_codegen::ir::{InstructionData, Opcode};
@@ -13,6 +12,7 @@ use harp_tests::fuzzing::functions::{
     ARCHS, CONSTRUCTS, Reached, all_operations, bytes_of, run, shrink,
 };
 use harp_tests::generate::functions::module;
+use harp_tests::seeds;
 
 /// Functions of an ordinary run.
 const FUNCTIONS: u64 = 1000;
@@ -20,20 +20,12 @@ const FUNCTIONS: u64 = 1000;
 /// How many smaller modules are tried when one fails.
 const ATTEMPTS: usize = 1500;
 
-/// The seeds, how many functions of theirs, and whether that is an ordinary run.
-fn seeds() -> (std::ops::Range<u64>, u64, bool) {
-    let Ok(text) = env::var("HARP_SEED") else { return (0..u64::MAX, FUNCTIONS, true) };
-    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
-    let range = match text.split_once("..") {
-        Some((start, end)) => number(start)..number(end),
-        None => number(&text)..number(&text) + 1,
-    };
-    (range, u64::MAX, false)
-}
-
 #[test]
 fn random_functions_do_what_the_oracle_says() {
-    let (seeds, functions, ordinary) = seeds();
+    let given = seeds::from_environment();
+    let ordinary = given.is_none();
+    let functions = if ordinary { FUNCTIONS } else { u64::MAX };
+    let seeds = given.unwrap_or(0..u64::MAX);
     let threads = available_parallelism().map_or(1, usize::from);
     let reached = match run(seeds, functions, None, threads, &|_| {}) {
         Ok(reached) => reached,

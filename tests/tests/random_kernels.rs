@@ -4,7 +4,6 @@
 //! `HARP_SEED=7` replays one random kernel, `HARP_SEED=0..10000` runs many; the example `kernels` runs more
 //! of them, with progress.
 
-use std::env;
 use std::thread::available_parallelism;
 
 use cranelift_codegen::ir::{InstructionData, Opcode};
@@ -14,6 +13,7 @@ use harp_tests::fuzzing::divergent::{
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
+use harp_tests::seeds;
 
 /// Kernels of an ordinary run.
 const KERNELS: u64 = 1000;
@@ -21,22 +21,14 @@ const KERNELS: u64 = 1000;
 /// How many smaller kernels are tried when one fails.
 const ATTEMPTS: usize = 1500;
 
-/// The first seed, how many, and whether that is an ordinary run.
-fn seeds() -> (u64, u64, bool) {
-    let Ok(text) = env::var("HARP_SEED") else { return (0, KERNELS, true) };
-    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
-    let (first, end) = match text.split_once("..") {
-        Some((start, end)) => (number(start), number(end)),
-        None => (number(&text), number(&text) + 1),
-    };
-    (first, end.saturating_sub(first), false)
-}
-
 #[test]
 fn random_kernels_do_in_each_lane_what_the_oracle_says() {
-    let (first, count, ordinary) = seeds();
+    let given = seeds::from_environment();
+    let ordinary = given.is_none();
+    let seeds = given.unwrap_or(0..KERNELS);
+    let count = seeds.end.saturating_sub(seeds.start);
     let threads = available_parallelism().map_or(1, usize::from);
-    let reached = match run(first, count, Selection::default(), threads, &|_| {}) {
+    let reached = match run(seeds.start, count, Selection::default(), threads, &|_| {}) {
         Ok(reached) => reached,
         Err((seed, failure)) => {
             let failure = shrink(&bytes_of(seed), failure, ATTEMPTS);

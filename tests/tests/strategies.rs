@@ -3,7 +3,6 @@
 //! `HARP_SEED=7` replays one kernel, `HARP_SEED=0..10000` runs many.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
-use std::env;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use harp_tests::fuzzing::kernels::ARCHS;
 use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate;
 use harp_tests::oracle::{Case, Expected, Observed, device};
+use harp_tests::seeds;
 
 /// The seeds of an ordinary run.
 const SEEDS: Range<u64> = 0..60;
@@ -33,15 +33,6 @@ fn strategies() -> [(DivergenceStrategy, bool); 6] {
     ]
 }
 
-fn seeds() -> (Range<u64>, bool) {
-    let Ok(text) = env::var("HARP_SEED") else { return (SEEDS, true) };
-    let number = |text: &str| text.trim().parse::<u64>().expect("HARP_SEED is a number or a range");
-    match text.split_once("..") {
-        Some((start, end)) => (number(start)..number(end), false),
-        None => (number(&text)..number(&text) + 1, false),
-    }
-}
-
 /// What became of the kernels under one strategy.
 #[derive(Debug, Default)]
 struct Outcome {
@@ -55,9 +46,10 @@ struct Outcome {
 
 #[test]
 fn strategies_agree_with_the_oracle() {
-    let (seeds, whole) = seeds();
+    let given = seeds::from_environment();
+    let whole = given.is_none();
     let mut outcomes = strategies().map(|_| Outcome::default());
-    for seed in seeds {
+    for seed in given.unwrap_or(SEEDS) {
         // Each seed on three of the machines, in turn.
         for turn in 0..3 {
             let arch = ARCHS[(seed as usize + 3 * turn) % ARCHS.len()].parse().unwrap();

@@ -24,6 +24,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 
 use crate::analysis::{Known, Uniformity};
+use crate::times::{Clock, Stage};
 use profile::{BranchSite, Branches};
 
 mod calls;
@@ -198,11 +199,14 @@ pub(crate) struct Prepared {
 }
 
 /// Brings a function, of which `known` is known, to the form in which regions are decided upon.
-pub(crate) fn prepare(mut func: Function, known: Known<'_>) -> Prepared {
+pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Prepared {
+    clock.begin(Stage::Divergence);
     canonicalize(&mut func);
     loop {
+        clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
+        clock.begin(Stage::Divergence);
         if calls::make_convergent(&mut func, &facts, &regions) {
             canonicalize(&mut func);
             continue;

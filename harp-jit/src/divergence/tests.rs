@@ -11,6 +11,7 @@ use super::simulator::{End, Trace, Warp};
 use super::{Decisions, Plan, Prepared, check, prepare};
 use crate::analysis::Known;
 use crate::legalize::legalize;
+use crate::times::Clock;
 
 /// Blocks that a lane runs at most.
 const FUEL: usize = 2000;
@@ -43,7 +44,7 @@ fn planned(func: &Function) -> (Function, Plan) {
 fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize(&mut func);
-    let mut prepared = prepare(func, Known::KERNEL);
+    let mut prepared = prepare(func, Known::KERNEL, &Clock::new());
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
     verify(&prepared.func);

@@ -223,13 +223,13 @@ fn title(case: &Case) -> String {
 impl Harpbench {
     fn run(&self) -> Result<(), CliError> {
         let rows = self.rows()?;
-        let mut text = String::new();
+        let mut parts = Vec::new();
         if !self.figures {
-            text += &match self.format {
+            parts.push(match self.format {
                 Format::Text => table::text(&rows) + "\n" + &Summary::new(&rows).to_string(),
                 Format::Json => table::json(&rows),
                 Format::Csv => table::csv(&rows)?,
-            };
+            });
         }
         let with_figures = self.figures || self.format == Format::Text;
         if with_figures || self.plots.is_some() {
@@ -238,14 +238,15 @@ impl Harpbench {
                 plots(&figures, folder)?;
             }
             if with_figures {
-                text += &match self.format {
-                    Format::Text => figures.iter().map(table::figure_text).collect(),
-                    Format::Json => figures.iter().map(table::figure_json).collect(),
-                    Format::Csv => table::figures_csv(&figures)?,
-                };
+                match self.format {
+                    Format::Text => parts.extend(figures.iter().map(table::figure_text)),
+                    Format::Json => parts.extend(figures.iter().map(table::figure_json)),
+                    Format::Csv => parts.push(table::figures_csv(&figures)?),
+                }
             }
         }
-        Output::Stdout.write(text.as_bytes())
+        let between = if self.format == Format::Text { "\n" } else { "" };
+        Output::Stdout.write(parts.join(between).as_bytes())
     }
 
     fn all_figures(&self, rows: &[Row]) -> Result<Vec<Figure>, CliError> {

@@ -85,7 +85,7 @@ pub(super) fn figure_text(figure: &Figure) -> String {
         row.extend(bars.iter().map(number));
         cells.push(row);
     }
-    format!("\n{}: {}\n{}", figure.kind.name(), figure.kind.title(), aligned(&cells, 1))
+    format!("{}: {}\n{}", figure.kind.name(), figure.kind.title(), aligned(&cells, 1))
 }
 
 /// A figure's bars, an object a line.
