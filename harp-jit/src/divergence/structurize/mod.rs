@@ -1,7 +1,7 @@
 //! Rebuilds a function so that split and join suffice for every divergent branch that is left.
 //!
 //! The function is written anew, block after block, through cranelift-frontend, which repairs SSA form:
-//! every value that lives across blocks is a variable (Braun et al., CC 2013). What is where in the new
+//! every value whose definition need not dominate its uses any more is a variable (Braun et al., CC 2013). What is where in the new
 //! function:
 //!
 //! * a [nested](super::regions::Region::nested) region stays as it is, with a join block where its ways
@@ -57,6 +57,7 @@ pub(crate) fn structurize(
         blocks: SecondaryMap::new(),
         variables: SecondaryMap::new(),
         escapes: SecondaryMap::new(),
+        fixed: SecondaryMap::new(),
         here: HashMap::new(),
         constants: HashMap::new(),
         undefs: Vec::new(),
@@ -146,11 +147,13 @@ struct Writer<'a> {
     b: FunctionBuilder<'a>,
     /// Where edges to an old block lead.
     blocks: SecondaryMap<Block, Option<Block>>,
-    /// For values that are used in other blocks than their own.
+    /// For values that may be something else in other blocks than their own.
     variables: SecondaryMap<Value, Option<Variable>>,
     /// Values that are used outside of the loop of their definition.
     escapes: SecondaryMap<Value, bool>,
-    /// What the values of the current old block have become.
+    /// What values without a variable have become.
+    fixed: SecondaryMap<Value, Option<Value>>,
+    /// What the values of the current old block have become that have a variable.
     here: HashMap<Value, Value>,
     /// Constants of the current new block.
     constants: HashMap<(Block, Value), Value>,

@@ -8,11 +8,14 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::Variable;
 use hashbrown::HashSet;
 
-use super::Writer;
+use super::{Technique, Writer};
 use crate::intrinsic::Intrinsic;
 
 impl Writer<'_> {
-    /// Gives a variable to every value that is used in another block, and to all block parameters.
+    /// Gives a variable to all parameters of blocks but the first, and to every value that is used in another block where not
+    /// all ways from its definition to its use need stay: out of a loop, or in and around linear
+    /// regions. All other values still dominate their uses. (cranelift-frontend keeps a table
+    /// of all blocks for each variable, so few variables matter in large functions.)
     pub(super) fn find_variables(&mut self) {
         let (old, facts) = (self.old, self.facts);
         let mut across = HashSet::new();
@@ -28,18 +31,28 @@ impl Writer<'_> {
                 }
             }
         }
+        let linear = self.linear_blocks();
         let entry = old.layout.entry_block();
         for block in facts.flow().blocks() {
             let params = old.dfg.block_params(block).iter().copied();
-            let params = params.filter(|param| Some(block) != entry || across.contains(param));
+            let params = params.filter(|_| Some(block) != entry);
             let insts = old.layout.block_insts(block);
             let results = insts.flat_map(|inst| old.dfg.inst_results(inst)).copied();
-            let results =
-                results.filter(|&result| across.contains(&result) && !self.is_constant(result));
+            let moved = |result| self.escapes[result] || linear.contains(&block);
+            let results = results.filter(|&result| {
+                across.contains(&result) && !self.is_constant(result) && moved(result)
+            });
             for value in params.chain(results).collect::<Vec<_>>() {
                 self.variables[value] = Some(self.b.declare_var(old.dfg.value_type(value)));
             }
         }
+    }
+
+    /// The blocks of linear regions.
+    fn linear_blocks(&self) -> HashSet<Block> {
+        let linear = |id| self.decisions.technique(self.regions, id) == Technique::Linear;
+        let regions = self.regions.iter().map(|(id, _)| id).filter(|&id| linear(id));
+        regions.flat_map(|id| self.regions.blocks(self.facts.flow(), id)).collect()
     }
 
     /// The block of a value's definition.
@@ -80,7 +93,7 @@ impl Writer<'_> {
         types.extend(variables.iter().map(|&(_, ty)| ty));
         for &param in self.old.dfg.block_params(entry) {
             let new = self.b.append_block_param(here, self.old.dfg.value_type(param));
-            self.here.insert(param, new);
+            self.fixed[param] = Some(new);
         }
         for ty in types {
             if !self.undefs.iter().any(|&(known, _)| known == ty) {
@@ -93,11 +106,6 @@ impl Writer<'_> {
         for (variable, ty) in variables {
             let undef = self.undef(ty);
             self.b.def_var(variable, undef);
-        }
-        for &param in self.old.dfg.block_params(entry) {
-            if let Some(variable) = self.variables[param] {
-                self.b.def_var(variable, self.here[&param]);
-            }
         }
     }
 
@@ -118,9 +126,12 @@ impl Writer<'_> {
         let new = self.build(inst);
         let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
         for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
-            self.here.insert(before, after);
-            if let Some(variable) = self.variables[before] {
-                self.b.def_var(variable, after);
+            match self.variables[before] {
+                Some(variable) => {
+                    self.here.insert(before, after);
+                    self.b.def_var(variable, after);
+                }
+                None => self.fixed[before] = Some(after),
             }
         }
     }
@@ -147,7 +158,7 @@ impl Writer<'_> {
     /// What an old value is where the builder stands.
     pub(super) fn value(&mut self, value: Value) -> Value {
         let value = self.old.dfg.resolve_aliases(value);
-        if let Some(&new) = self.here.get(&value) {
+        if let Some(new) = self.fixed[value].or_else(|| self.here.get(&value).copied()) {
             return new;
         }
         if self.is_constant(value) {
