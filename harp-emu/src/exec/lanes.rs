@@ -2,6 +2,8 @@
 //!
 //! Each loop runs over groups of [`GROUP`] lanes and, within a group, over values that were copied
 //! out of the registers, so that the compiler need not prove that destination and sources differ.
+//! Sources are handed on by reference: small arrays by value are one number to the compiler, which then
+//! forgets what it knows of the parts (see `operand`).
 //! Where all lanes of the machine execute, results are stored as they are, those of lanes that the
 //! machine lacks included; otherwise they are blended with the old values.
 //!
@@ -126,6 +128,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             }
             return NEXT;
         }
+        // Cells, because registers are found once for all groups, and may be the same.
         let regs = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let dst = regs[index(dst)].as_array_of_cells();
         let mut x = [dst; K];
@@ -133,7 +136,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             x[k] = regs[index(src[k])].as_array_of_cells();
         }
         for c in 0..C {
-            let mut x = words_of(&x, c);
+            let mut x = groups_of(&x, c);
             if let (true, Some(last)) = (P::SECOND, x.last_mut()) {
                 *last = self.held[c];
             }
@@ -187,7 +190,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     ) -> Flow {
         let (mut count, width) = (W::from_u64(imm.cast_unsigned()), u64::from(W::BITS));
         if P::FIRST {
-            // No pair has another count (see `step`). Said once more, it needs no test.
+            // Firsts have no other counts (see `step`). Said once more, it needs no test.
             count = count & W::from_u64(width - 1);
         }
         if count.to_u64() < width {
@@ -292,7 +295,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
 
 /// Group number `group` of each register.
 #[inline(always)]
-fn words_of<W: Word, const C: usize, const K: usize>(
+fn groups_of<W: Word, const C: usize, const K: usize>(
     regs: &[&[Cell<[W; GROUP]>; C]; K],
     group: usize,
 ) -> [[W; GROUP]; K] {
