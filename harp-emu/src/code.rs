@@ -8,6 +8,7 @@ use harp_isa::{
     ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
 };
 
+use crate::decoded::Bytes;
 use crate::exec::step::Step;
 use crate::trap::TrapKind;
 use crate::warp::ALWAYS;
@@ -176,7 +177,7 @@ impl Code {
             slot = next;
         }
         self.slots.push(CHAIN_END);
-        find_runs(&mut self.slots[first..]);
+        find_runs(&mut self.slots[first..], self.arch.word().bits());
         self.end = self.end.max(pc.saturating_add(MAX_ENCODED_BYTES as u64));
         self.pages[number] = Some(page);
         Ok(())
@@ -210,14 +211,15 @@ impl Code {
     }
 }
 
-/// Finds out how long the run from each instruction of a chain on is, and what pairs there are.
-fn find_runs(chain: &mut [Slot]) {
+/// Finds out how long the run from each instruction of a chain on is, and what pairs there are on
+/// machines with words of `width` bits.
+fn find_runs(chain: &mut [Slot], width: u8) {
     let mut next = CHAIN_END;
     for slot in chain.iter_mut().rev().skip(1) {
         if slot.guard == ALWAYS && !ends_run(slot.op) && next.guard == ALWAYS {
             slot.run = next.run + 1;
             slot.run_bytes = next.run_bytes + u32::from(slot.size);
-            if let (Some(pair), 2..) = (Step::two(slot.op, next.op), slot.run) {
+            if let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
                 slot.step = pair;
             }
         }
@@ -238,10 +240,7 @@ fn ends_run(op: Op) -> bool {
 /// # Errors
 ///
 /// If `pc` is outside the memory.
-pub(crate) fn bytes_at<C: Cell>(
-    cells: &[C],
-    pc: u64,
-) -> Result<([u8; MAX_ENCODED_BYTES], usize), TrapKind> {
+pub(crate) fn bytes_at<C: Cell>(cells: &[C], pc: u64) -> Result<(Bytes, usize), TrapKind> {
     let width = C::Word::BYTES as u64;
     let size = cells.len() as u64 * width;
     if pc >= size {

@@ -83,6 +83,7 @@ mod code;
 mod config;
 mod console;
 mod core;
+mod decoded;
 mod exec;
 mod inspect;
 mod interrupt;

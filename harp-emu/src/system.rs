@@ -2,6 +2,7 @@
 
 use crate::config::MachineConfig;
 use crate::console::{CoreConsole, SharedConsole};
+use crate::decoded::Decoded;
 use crate::tlb::Tlb;
 
 /// A core's devices and tables.
@@ -15,6 +16,8 @@ pub(crate) struct System {
     /// Stores since the run loop was last left that decoded code may have to be forgotten for: the
     /// first and the last byte.
     pub(crate) stored: Vec<(u64, u64)>,
+    /// What the precise way has decoded.
+    pub(crate) decoded: Decoded,
 }
 
 impl System {
@@ -29,6 +32,7 @@ impl System {
             tlb: Tlb::at_reset(),
             state_left: config.state_share(),
             stored: Vec::new(),
+            decoded: Decoded::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use harp_emu::{Machine, MachineConfig, Memory, Path, Simd, Stats, TrapKind};
-use harp_isa::{ArchId, Gpr, Instruction, Op};
+use harp_isa::{ArchId, Gpr, Instruction, Op, Pred};
 
 const PLACES: [u8; 3] = [3, 4, 5];
 
@@ -28,7 +28,10 @@ fn firsts() -> Vec<Op> {
                 ops.extend([Op::Muli { dst, src, imm }, Op::Addi { dst, src, imm }]);
                 ops.push(Op::Andi { dst, src, imm });
             }
-            ops.extend([Op::Shli { dst, src, imm: 3 }, Op::Shri { dst, src, imm: 40 }]);
+            // Within the word, and beyond those of one size or both.
+            for imm in [3, 40, 64] {
+                ops.extend([Op::Shli { dst, src, imm }, Op::Shri { dst, src, imm }]);
+            }
         }
     }
     ops
@@ -39,6 +42,20 @@ fn seconds() -> Vec<Op> {
     let ops = choices(3).flat_map(|regs| {
         let (dst, a, b) = (regs[0], regs[1], regs[2]);
         [Op::Add { dst, a, b }, Op::Sub { dst, a, b }, Op::Xor { dst, a, b }, Op::Or { dst, a, b }]
+    });
+    ops.collect()
+}
+
+/// Instructions whose result is tested, with all registers.
+fn tested() -> Vec<(Op, Gpr)> {
+    let ops = choices(3).flat_map(|regs| {
+        let (dst, src, a, b) = (regs[0], regs[1], regs[1], regs[2]);
+        [
+            (Op::Sub { dst, a, b }, dst),
+            (Op::Xor { dst, a, b }, dst),
+            (Op::Subi { dst, src, imm: 3 }, dst),
+            (Op::Andi { dst, src, imm: 6 }, dst),
+        ]
     });
     ops.collect()
 }
@@ -84,10 +101,14 @@ fn assert_same(arch: ArchId, code: &[Instruction], fuel: Option<u64>) {
     }
 }
 
+/// Words of both sizes, and all numbers of lanes that have code of their own.
+const ARCHS: [&str; 6] =
+    ["4w8/8/8/1+x", "4w8/8/20/1+x", "4w8/8/64/1+x", "8w8/8/32/1+x", "8w8/8/64/1+x", "8b8/8/5/1+x"];
+
 #[test]
 fn all_registers() {
     let seconds = seconds();
-    for arch in ["4w8/8/8/1+x", "4w8/8/20/1+x", "8w8/8/32/1+x", "8b8/8/5/1+x"] {
+    for arch in ARCHS {
         let arch: ArchId = arch.parse().unwrap();
         let mut code = start(arch);
         for (number, first) in firsts().into_iter().enumerate() {
@@ -99,6 +120,35 @@ fn all_registers() {
                     code.push(Op::Xor { dst: r(6), a: r(place), b: r(6) }.into());
                     code.push(Op::Muli { dst: r(6), src: r(6), imm: 31 }.into());
                     code.push(Op::Addi { dst: r(place), src: r(place), imm: 77 }.into());
+                }
+            }
+        }
+        code.push(halt());
+        assert_same(arch, &code, None);
+    }
+}
+
+#[test]
+fn all_tests() {
+    let pred = Pred::new(1);
+    for arch in ARCHS {
+        let arch: ArchId = arch.parse().unwrap();
+        let mut code = start(arch);
+        for (first, src) in tested() {
+            for test in [
+                Op::Rtop { dst: pred, src },
+                Op::Iszero { dst: pred, src },
+                Op::Isneg { dst: pred, src },
+            ] {
+                code.extend([Instruction::new(first), Instruction::new(test)]);
+                // Whatever it is, it is seen in the end.
+                code.push(
+                    Instruction::new(Op::Addi { dst: r(6), src: r(6), imm: 5 }).guarded_by(pred),
+                );
+                code.push(Op::Muli { dst: r(6), src: r(6), imm: 31 }.into());
+                for place in PLACES {
+                    code.push(Op::Add { dst: r(6), a: r(place), b: r(6) }.into());
+                    code.push(Op::Add { dst: r(place), a: r(place), b: r(0) }.into());
                 }
             }
         }

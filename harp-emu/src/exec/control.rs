@@ -10,7 +10,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// A trap if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
-        if self.mask == self.warp.active {
+        if P::FULL || self.mask == self.warp.active {
             return NEXT;
         }
         let lanes = self.mask;
@@ -83,7 +83,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// A trap in the executing lanes whose `divisor` is zero.
     #[inline(always)]
     pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
-        let zero = self.test([divisor], |[b]| b == W::default()) & self.mask;
+        let zero = self.test(&[divisor], |[b]| b == W::default()) & self.mask;
         if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
     }
 
@@ -92,7 +92,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
         self.divisor(b)?;
-        self.map_apart(dst, [a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
+        self.map_apart(dst, &[a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
     }
 
     /// `dst` := `f(src, imm)`, a division.
@@ -109,6 +109,6 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             let lanes = self.mask;
             return self.trap(TrapKind::DivideByZero, lanes);
         }
-        self.map_apart(dst, [src], |[a]| f(a, b))
+        self.map_apart(dst, &[src], |[a]| f(a, b))
     }
 }

@@ -15,7 +15,7 @@ use crate::warp::Warp;
 use crate::word::Word;
 
 /// A run at least as long as this is worth a change of the way.
-const LONG: usize = 8;
+const LONG: u64 = 8;
 
 /// A warp, and what it needs to run.
 pub(crate) struct Host<'a, 'm, W: Word, const C: usize> {
@@ -90,30 +90,41 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
     let slots = code.slots();
     let mut pc = host.warp.pc;
     let mut left = *budget;
+    // What is counted at the end: instructions that no lane has executed, and by lanes those that
+    // some have, where that is not all lanes times the rest.
+    let (mut idle, mut insts) = (0, 0);
     let mut exec = host.exec::<P>();
+    // The last address that was looked up, and what stands there: loops come back to it.
+    let (mut known, mut there): (u64, &[Slot]) = (pc, &[]);
     let stop = 'jump: loop {
-        let Some(mut at) = code.find(pc) else {
-            break if left == 0 { Stop::Budget } else { Stop::Undecoded };
-        };
+        if pc != known || there.is_empty() {
+            let Some(found) = code.find(pc).and_then(|at| slots.get(at..)) else {
+                break if left == 0 { Stop::Budget } else { Stop::Undecoded };
+            };
+            (known, there) = (pc, found);
+        }
+        let mut here = there;
         let mut jumped = true;
         loop {
-            let first = &slots[at];
-            let mut count = usize::from(first.run);
+            let first = &here[0];
+            let mut count = u64::from(first.run);
             let mut bytes = first.run_bytes;
-            if count as u64 > left {
-                count = whole_steps(&slots[at..][..left as usize]);
-                if count == 0 && left != 0 {
-                    break 'jump Stop::Other;
-                }
-                bytes = size_of_run(&slots[at..][..count]);
-            }
-            if count == 0 {
+            // None, or too many: one comparison.
+            if count.wrapping_sub(1) >= left {
                 if left == 0 {
                     break 'jump Stop::Budget;
                 }
-                // The end of a chain.
-                continue 'jump;
+                if count == 0 {
+                    // The end of a chain.
+                    continue 'jump;
+                }
+                count = whole_steps(&here[..left as usize]);
+                if count == 0 {
+                    break 'jump Stop::Other;
+                }
+                bytes = size_of_run(&here[..count as usize]);
             }
+            let (run, after) = here.split_at(count as usize);
             let behind = pc.wrapping_add(bytes.into()) & pc_mask;
             let mask = exec.warp.active & exec.warp.preds[usize::from(first.guard % 128)];
             exec.next = behind;
@@ -123,7 +134,6 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
                     break 'jump Stop::Mask;
                 }
                 exec.set_mask(mask);
-                let run = &slots[at..][..count];
                 let mut stopped = None;
                 let mut rest = run.iter();
                 while let Some(slot) = rest.next() {
@@ -139,17 +149,21 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
                 }
                 if let Some(slot) = stopped {
                     let done = before(run, slot);
-                    exec.count(done.len());
                     left -= done.len() as u64;
+                    if !P::FULL {
+                        insts += done.len() as u64 * exec.executing();
+                    }
                     pc = pc.wrapping_add(size_of_run(done).into()) & pc_mask;
                     break 'jump Stop::Other;
                 }
-                exec.count(count);
+                if !P::FULL {
+                    insts += count * exec.executing();
+                }
             } else {
-                exec.warp.stats.steps += count as u64;
+                idle += count;
             }
-            left -= count as u64;
-            at += count;
+            left -= count;
+            here = after;
             pc = exec.next;
             if pc != behind {
                 continue 'jump;
@@ -157,6 +171,10 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             jumped = false;
         }
     };
+    let issued = *budget - left;
+    let stats = &mut exec.warp.stats;
+    stats.steps += issued;
+    stats.insts += if P::FULL { (issued - idle) * u64::from(exec.env.lanes) } else { insts };
     host.warp.pc = pc;
     *budget = left;
     stop
@@ -165,7 +183,7 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
 /// How many of the instructions from the first on are whole steps.
 #[cold]
 #[inline(never)]
-fn whole_steps(slots: &[Slot]) -> usize {
+fn whole_steps(slots: &[Slot]) -> u64 {
     let mut count = 0;
     while let Some(slot) = slots.get(count) {
         let next = count + if slot.step.is_pair() { 2 } else { 1 };
@@ -174,7 +192,7 @@ fn whole_steps(slots: &[Slot]) -> usize {
         }
         count = next;
     }
-    count
+    count as u64
 }
 
 #[cold]

@@ -2,12 +2,16 @@
 //!
 //! Each loop runs over groups of [`GROUP`] lanes and, within a group, over values that were copied
 //! out of the registers, so that the compiler need not prove that destination and sources differ.
+//! Sources are handed on by reference: small arrays by value are one number to the compiler, which then
+//! forgets what it knows of the parts (see `operand`).
 //! Where all lanes of the machine execute, results are stored as they are, those of lanes that the
 //! machine lacks included; otherwise they are blended with the old values.
 //!
 //! The precise way does without all that: one lane after the other.
 
 #![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
+
+use std::cell::Cell;
 
 use harp_isa::{Gpr, Pred};
 
@@ -82,14 +86,6 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.mask = mask;
     }
 
-    /// Counts instructions that the executing lanes have executed.
-    #[inline(always)]
-    pub(super) fn count(&mut self, instructions: usize) {
-        let instructions = instructions as u64;
-        self.warp.stats.steps += instructions;
-        self.warp.stats.insts += instructions * self.executing();
-    }
-
     /// How many lanes execute.
     #[inline(always)]
     pub(super) fn executing(&self) -> u64 {
@@ -122,7 +118,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn map<const K: usize>(
         &mut self,
         dst: Gpr,
-        src: [Gpr; K],
+        src: &[Gpr; K],
         f: impl Fn([W; K]) -> W,
     ) -> Flow {
         if P::PRECISE {
@@ -132,21 +128,27 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             }
             return NEXT;
         }
-        let regs = &mut self.warp.regs;
-        let dst = index(dst);
-        if P::FULL {
-            for c in 0..C {
-                let x = groups(regs, src, c);
-                regs[dst][c] = words!(i < GROUP => f(words!(k < K => x[k][i])));
+        // Cells, because registers are found once for all groups, and may be the same.
+        let regs = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
+        let dst = regs[index(dst)].as_array_of_cells();
+        let mut x = [dst; K];
+        for k in 0..K {
+            x[k] = regs[index(src[k])].as_array_of_cells();
+        }
+        for c in 0..C {
+            let mut x = groups_of(&x, c);
+            if let (true, Some(last)) = (P::SECOND, x.last_mut()) {
+                *last = self.held[c];
             }
-        } else {
-            for c in 0..C {
-                let x = groups(regs, src, c);
-                let (old, select) = (regs[dst][c], self.select[c]);
-                regs[dst][c] = words!(i < GROUP => {
-                    let new = f(words!(k < K => x[k][i]));
-                    (new & select[i]) | (old[i] & !select[i])
-                });
+            let values = words!(i < GROUP => f(words!(k < K => x[k][i])));
+            if P::FIRST {
+                self.held[c] = values;
+            }
+            if P::FULL {
+                dst[c].set(values);
+            } else {
+                let (old, select) = (dst[c].get(), self.select[c]);
+                dst[c].set(words!(i < GROUP => (values[i] & select[i]) | (old[i] & !select[i])));
             }
         }
         NEXT
@@ -157,7 +159,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn map_apart<const K: usize>(
         &mut self,
         dst: Gpr,
-        src: [Gpr; K],
+        src: &[Gpr; K],
         f: impl Fn([W; K]) -> W,
     ) -> Flow {
         if P::PRECISE {
@@ -171,7 +173,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn map_imm(&mut self, dst: Gpr, src: Gpr, imm: i64, f: impl Fn(W, W) -> W) -> Flow {
         let imm = W::from_u64(imm.cast_unsigned());
-        self.map(dst, [src], |[a]| f(a, imm))
+        self.map(dst, &[src], |[a]| f(a, imm))
     }
 
     /// `dst` := `shift` of `src` by `imm` bits, in the executing lanes.
@@ -186,12 +188,16 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         imm: i64,
         shift: impl Fn(W, W) -> W,
     ) -> Flow {
-        let (count, width) = (W::from_u64(imm.cast_unsigned()), u64::from(W::BITS));
+        let (mut count, width) = (W::from_u64(imm.cast_unsigned()), u64::from(W::BITS));
+        if P::FIRST {
+            // Firsts have no other counts (see `step`). Said once more, it needs no test.
+            count = count & W::from_u64(width - 1);
+        }
         if count.to_u64() < width {
-            return self.map(dst, [src], |[a]| shift(a, count));
+            return self.map(dst, &[src], |[a]| shift(a, count));
         }
         let all = W::from_u64(width);
-        self.map(dst, [src], |[a]| shift(a, all))
+        self.map(dst, &[src], |[a]| shift(a, all))
     }
 
     /// `dst` := 1 where `src` is true, else 0, in the executing lanes.
@@ -210,7 +216,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// `dst` := `value`, in the executing lanes.
     #[inline(always)]
     pub(super) fn fill(&mut self, dst: Gpr, value: W) -> Flow {
-        self.map(dst, [], |[]| value)
+        self.map(dst, &[], |[]| value)
     }
 
     /// `dst` := `values`, in the executing lanes.
@@ -234,7 +240,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
 
     /// The lanes, executing or not, where `f` of the sources holds.
     #[inline(always)]
-    pub(super) fn test<const K: usize>(&self, src: [Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
+    pub(super) fn test<const K: usize>(&self, src: &[Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
         if P::PRECISE {
             return lanes_of(self.full)
                 .filter(|&lane| f(src.map(|reg| self.lane(reg, lane))))
@@ -244,7 +250,10 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         for pair in 0..C.div_ceil(2) {
             let mut signs = [[0; GROUP]; 2];
             for (c, signs) in (2 * pair..C).zip(&mut signs) {
-                let x = groups(&self.warp.regs, src, c);
+                let mut x = groups(&self.warp.regs, src, c);
+                if let (true, Some(last)) = (P::SECOND, x.last_mut()) {
+                    *last = self.held[c];
+                }
                 for i in 0..GROUP {
                     let holds = f(words!(k < K => x[k][i]));
                     signs[i] = if holds { -1 } else { 0 };
@@ -260,7 +269,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn compare<const K: usize>(
         &mut self,
         dst: Pred,
-        src: [Gpr; K],
+        src: &[Gpr; K],
         f: impl Fn([W; K]) -> bool,
     ) -> Flow {
         let bits = self.test(src, f);
@@ -279,16 +288,29 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn first_and_rest(&self, reg: Gpr) -> (W, u64) {
         let value = self.lane(reg, self.first());
-        let others = self.test([reg], |[x]| x != value) & self.mask;
+        let others = self.test(&[reg], |[x]| x != value) & self.mask;
         (value, others)
     }
+}
+
+/// Group number `group` of each register.
+#[inline(always)]
+fn groups_of<W: Word, const C: usize, const K: usize>(
+    regs: &[&[Cell<[W; GROUP]>; C]; K],
+    group: usize,
+) -> [[W; GROUP]; K] {
+    let mut groups = [[W::default(); GROUP]; K];
+    for k in 0..K {
+        groups[k] = regs[k][group].get();
+    }
+    groups
 }
 
 /// Group number `group` of each source.
 #[inline(always)]
 fn groups<W: Word, const C: usize, const K: usize>(
     regs: &[Reg<W, C>; FILE],
-    src: [Gpr; K],
+    src: &[Gpr; K],
     group: usize,
 ) -> [[W; GROUP]; K] {
     let mut groups = [[W::default(); GROUP]; K];

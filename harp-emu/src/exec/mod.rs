@@ -11,7 +11,7 @@
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
 //! | `system` | interrupts, user mode, the table of pages |
-//! | `fast`, `step` | the fast ways' loop, and what it does in one step |
+//! | `fast`, `step`, `operand` | the fast ways' loop, and what it does in one step |
 //! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
@@ -34,6 +34,7 @@ mod control;
 pub(crate) mod fast;
 mod lanes;
 mod memory;
+mod operand;
 mod paged;
 mod precise;
 mod rows;
@@ -140,6 +141,10 @@ pub(crate) trait Way {
     const PRECISE: bool = false;
     /// All lanes of the machine execute.
     const FULL: bool = false;
+    /// The instruction is the first of a pair: what it computes is held for the second.
+    const FIRST: bool = false;
+    /// The instruction is the second of a pair: its last source is what the first has computed.
+    const SECOND: bool = false;
 
     /// The warp, if this is the precise way.
     #[inline(always)]
@@ -157,6 +162,10 @@ pub(crate) trait Way {
 pub(crate) struct Precise;
 /// The fast way for instructions that all lanes execute.
 pub(crate) struct Full;
+/// [`Full`], for the first of a pair of instructions (see `step`).
+pub(crate) struct First;
+/// [`Full`], for the second of a pair of instructions.
+pub(crate) struct Second;
 /// The fast way for instructions that any lanes execute.
 pub(crate) struct Masked;
 
@@ -172,6 +181,14 @@ impl Way for Precise {
 }
 impl Way for Full {
     const FULL: bool = true;
+}
+impl Way for First {
+    const FULL: bool = true;
+    const FIRST: bool = true;
+}
+impl Way for Second {
+    const FULL: bool = true;
+    const SECOND: bool = true;
 }
 impl Way for Masked {}
 
@@ -191,6 +208,8 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     event: Option<Event<W>>,
     /// `mask` as words that are all ones or zero, where the way is [`Masked`].
     select: Reg<W, C>,
+    /// What the first of a pair has computed, for the second.
+    held: Reg<W, C>,
     way: PhantomData<P>,
 }
 
@@ -203,8 +222,27 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
     ) -> Self {
         let full = env.full();
         let select = [[W::default(); GROUP]; C];
+        let held = select;
         let (mask, next, event, way) = (0, 0, None, PhantomData);
-        Exec { warp, env, system, number, full, mask, next, event, select, way }
+        Exec { warp, env, system, number, full, mask, next, event, select, held, way }
+    }
+
+    /// The warp at work in another way, to do an instruction or two.
+    #[inline(always)]
+    fn in_way<Q: Way>(&mut self) -> Exec<'_, W, C, Q> {
+        Exec {
+            warp: self.warp,
+            env: self.env,
+            system: self.system,
+            number: self.number,
+            full: self.full,
+            mask: self.mask,
+            next: self.next,
+            event: None,
+            select: self.select,
+            held: self.held,
+            way: PhantomData,
+        }
     }
 
     /// Something that only the precise way does.

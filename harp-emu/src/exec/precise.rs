@@ -1,7 +1,7 @@
 //! The precise way through: one instruction after the other, told to an observer.
 //!
-//! Every instruction is fetched and decoded anew. So it alone knows address translation, and code
-//! that changes is seen at once, whoever changes it.
+//! Every instruction is fetched anew. So it alone knows address translation, and code that changes is
+//! seen at once, whoever changes it.
 
 use super::{End, Event, Exec, NEXT, Precise};
 use crate::code::{self, Slot};
@@ -63,16 +63,17 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     }
 
     /// The instruction at `pc`.
-    fn fetch(&self, pc: u64) -> Result<Slot, TrapKind> {
+    fn fetch(&mut self, pc: u64) -> Result<Slot, TrapKind> {
         let (arch, cells) = (self.env.arch, self.env.cells);
         if !self.env.translates {
             let (bytes, count) = code::bytes_at(cells, pc)?;
-            return Slot::decode(&bytes[..count], arch).map_err(TrapKind::InvalidInstruction);
+            let decoded = self.system.decoded.decode(pc, &bytes, count, arch);
+            return decoded.map_err(TrapKind::InvalidInstruction);
         }
         let place = self.translate(pc, PageAccess::Fetch)?;
         let (mut bytes, count) = code::bytes_at(cells, place)?;
         let in_page = (PAGE - pc % PAGE) as usize;
-        match Slot::decode(&bytes[..in_page.min(count)], arch) {
+        match self.system.decoded.decode(pc, &bytes, in_page.min(count), arch) {
             // The instruction may go on in the next page, which need not lie behind this one.
             Err(_) if in_page <= count && in_page < bytes.len() => {
                 let next_page = pc.wrapping_add(in_page as u64) & W::ONES.to_u64();

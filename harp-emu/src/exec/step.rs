@@ -3,32 +3,34 @@
 //! The second instruction of a pair takes an operand from what the first has just computed: an
 //! address from a scaled index, a sum from a product, a mix of a value and itself shifted; or it tests
 //! that value, as comparisons without the extension and the ends of loops do. The host
-//! then has that operand in its registers, and finds the way to the operations once instead of
-//! twice. Both results are written, so there is nothing to see of it, and what the operations do is
-//! said where it is said for all (see `visitor`).
+//! then has that operand in its registers (see [`First`] and [`Second`]), and finds the way to the
+//! operations once instead of twice. Both results are written, so there is nothing to see of it, and
+//! what the operations do is said where it is said for all (see `visitor`).
 
 use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
 
-use super::Flow;
+use super::operand::{Number, Operand};
+use super::{Exec, First, Flow, Second, Way};
+use crate::word::Word;
 
 /// The operands of a pair: `t := first(x, y)` or `t := first(x, imm)`, then `dst := second(a, t)`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
-    t: Gpr,
-    x: Gpr,
-    y: Gpr,
-    dst: Gpr,
-    a: Gpr,
+    t: Number,
+    x: Number,
+    y: Number,
+    dst: Number,
+    a: Number,
     imm: i32,
 }
 
 /// The operands of a tested value: `t := first(x, y)` or `t := first(x, imm)`, then `dst := test(t)`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tested {
-    t: Gpr,
-    x: Gpr,
-    y: Gpr,
-    dst: Pred,
+    t: Number,
+    x: Number,
+    y: Number,
+    dst: Number,
     imm: i32,
 }
 
@@ -52,7 +54,7 @@ macro_rules! steps {
         /// Not an [`Op`] beside the pairs: one list means one jump to the operation.
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Step {
-            $($variant { $($field: $ty),* },)*
+            $($variant { $($field: <$ty as Operand>::Kept),* },)*
             $($add(Pair), $sub(Pair), $xor(Pair), $or(Pair),)*
             $($rtop(Tested), $iszero(Tested), $isneg(Tested),)*
         }
@@ -61,13 +63,21 @@ macro_rules! steps {
             /// One instruction.
             pub(crate) fn one(op: Op) -> Step {
                 match op {
-                    $(Op::$variant { $($field),* } => Step::$variant { $($field),* },)*
+                    $(Op::$variant { $($field),* } => {
+                        Step::$variant { $($field: $field.keep()),* }
+                    })*
                 }
             }
 
-            /// Two instructions that follow each other, if they make a pair.
-            pub(crate) fn two(first: Op, second: Op) -> Option<Step> {
-                Step::mix(first, second).or_else(|| Step::test(first, second))
+            /// Two instructions that follow each other, if they make a pair on machines with words of
+            /// `width` bits.
+            pub(crate) fn two(first: Op, second: Op, width: u8) -> Option<Step> {
+                match first {
+                    // Pairs have no code for other counts.
+                    Op::Shli { imm, .. } | Op::Shri { imm, .. }
+                        if !(0..i64::from(width)).contains(&imm) => None,
+                    _ => Step::mix(first, second).or_else(|| Step::test(first, second)),
+                }
             }
 
             fn mix(first: Op, second: Op) -> Option<Step> {
@@ -85,6 +95,7 @@ macro_rules! steps {
                             Op::Or { dst, a, b } if a == t => (Step::$or, dst, b),
                             _ => return None,
                         };
+                        let [t, x, y, dst, a] = [t, x, y, dst, a].map(Operand::keep);
                         Some(step(Pair { t, x, y, dst, a, imm }))
                     })*
                     _ => None,
@@ -102,7 +113,8 @@ macro_rules! steps {
                             Op::Isneg { dst, src } if src == t => (Step::$isneg, dst),
                             _ => return None,
                         };
-                        Some(step(Tested { t, x, y, dst, imm }))
+                        let [t, x, y] = [t, x, y].map(Operand::keep);
+                        Some(step(Tested { t, x, y, dst: dst.keep(), imm }))
                     })*
                     _ => None,
                 }
@@ -119,51 +131,28 @@ macro_rules! steps {
 
             /// Carries it out; calls `skip` if that includes the next instruction.
             #[inline(always)]
-            pub(crate) fn accept<V: Visitor<Output = Flow>>(
+            pub(crate) fn accept<W: Word, const C: usize, P: Way>(
                 &self,
-                visitor: &mut V,
+                exec: &mut Exec<'_, W, C, P>,
                 skip: impl FnOnce(),
             ) -> Flow {
                 match *self {
-                    $(Step::$variant { $($field),* } => visitor.$method($($field),*),)*
+                    $(Step::$variant { $($field),* } => {
+                        Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
+                    })*
                     $(
-                        Step::$add(pair) => {
-                            steps!(run $kind $first_method visitor pair)?;
-                            skip();
-                            visitor.add(pair.dst, pair.a, pair.t)
-                        }
-                        Step::$sub(pair) => {
-                            steps!(run $kind $first_method visitor pair)?;
-                            skip();
-                            visitor.sub(pair.dst, pair.a, pair.t)
-                        }
-                        Step::$xor(pair) => {
-                            steps!(run $kind $first_method visitor pair)?;
-                            skip();
-                            visitor.xor(pair.dst, pair.a, pair.t)
-                        }
-                        Step::$or(pair) => {
-                            steps!(run $kind $first_method visitor pair)?;
-                            skip();
-                            visitor.or(pair.dst, pair.a, pair.t)
-                        }
+                        Step::$add(pair) => steps!(mixed add $kind $first_method exec skip pair),
+                        Step::$sub(pair) => steps!(mixed sub $kind $first_method exec skip pair),
+                        Step::$xor(pair) => steps!(mixed xor $kind $first_method exec skip pair),
+                        Step::$or(pair) => steps!(mixed or $kind $first_method exec skip pair),
                     )*
                     $(
-                        Step::$rtop(pair) => {
-                            steps!(run $tested_kind $tested_method visitor pair)?;
-                            skip();
-                            visitor.rtop(pair.dst, pair.t)
-                        }
-                        Step::$iszero(pair) => {
-                            steps!(run $tested_kind $tested_method visitor pair)?;
-                            skip();
-                            visitor.iszero(pair.dst, pair.t)
-                        }
-                        Step::$isneg(pair) => {
-                            steps!(run $tested_kind $tested_method visitor pair)?;
-                            skip();
-                            visitor.isneg(pair.dst, pair.t)
-                        }
+                        Step::$rtop(pair) =>
+                            steps!(tested rtop $tested_kind $tested_method exec skip pair),
+                        Step::$iszero(pair) =>
+                            steps!(tested iszero $tested_kind $tested_method exec skip pair),
+                        Step::$isneg(pair) =>
+                            steps!(tested isneg $tested_kind $tested_method exec skip pair),
                     )*
                 }
             }
@@ -177,11 +166,24 @@ macro_rules! steps {
     };
     (operands immediate $x:ident $y:ident $imm:ident) => { ($x, $imm) };
     (operands register $x:ident $y:ident $imm:ident) => { ($y, 0i64) };
+    (mixed $second:ident $kind:ident $first:ident $exec:ident $skip:ident $pair:ident) => {{
+        let mut first = $exec.in_way::<First>();
+        steps!(run $kind $first first $pair)?;
+        $skip();
+        let (dst, a, t) = (Gpr::given($pair.dst), Gpr::given($pair.a), Gpr::given($pair.t));
+        first.in_way::<Second>().$second(dst, a, t)
+    }};
+    (tested $second:ident $kind:ident $first:ident $exec:ident $skip:ident $pair:ident) => {{
+        let mut first = $exec.in_way::<First>();
+        steps!(run $kind $first first $pair)?;
+        $skip();
+        first.in_way::<Second>().$second(Pred::given($pair.dst), Gpr::given($pair.t))
+    }};
     (run immediate $method:ident $visitor:ident $pair:ident) => {
-        $visitor.$method($pair.t, $pair.x, $pair.imm.into())
+        $visitor.$method(Gpr::given($pair.t), Gpr::given($pair.x), $pair.imm.into())
     };
     (run register $method:ident $visitor:ident $pair:ident) => {
-        $visitor.$method($pair.t, $pair.x, $pair.y)
+        $visitor.$method(Gpr::given($pair.t), Gpr::given($pair.x), Gpr::given($pair.y))
     };
 }
 

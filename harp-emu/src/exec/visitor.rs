@@ -40,9 +40,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         if P::PRECISE && self.env.reference_floats {
             let read = reference_float::read;
             return self
-                .map(dst, [a, b], |[a, b]| reference_float::write(reference(read(a), read(b))));
+                .map(dst, &[a, b], |[a, b]| reference_float::write(reference(read(a), read(b))));
         }
-        self.map(dst, [a, b], |[a, b]| ieee(a, b))
+        self.map(dst, &[a, b], |[a, b]| ieee(a, b))
     }
 
     /// `dst` := `ieee(src)`, or `reference(src)` where floats are the original's.
@@ -55,9 +55,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         reference: impl Fn(W) -> W,
     ) -> Flow {
         if P::PRECISE && self.env.reference_floats {
-            return self.map(dst, [src], |[a]| reference(a));
+            return self.map(dst, &[src], |[a]| reference(a));
         }
-        self.map_apart(dst, [src], |[a]| ieee(a))
+        self.map_apart(dst, &[src], |[a]| ieee(a))
     }
 }
 
@@ -67,35 +67,35 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     // Integer
     #[inline(always)]
     fn neg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| W::default().sub(a))
+        self.map(dst, &[src], |[a]| W::default().sub(a))
     }
     #[inline(always)]
     fn not(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| !a)
+        self.map(dst, &[src], |[a]| !a)
     }
     #[inline(always)]
     fn and(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a & b)
+        self.map(dst, &[a, b], |[a, b]| a & b)
     }
     #[inline(always)]
     fn or(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a | b)
+        self.map(dst, &[a, b], |[a, b]| a | b)
     }
     #[inline(always)]
     fn xor(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a ^ b)
+        self.map(dst, &[a, b], |[a, b]| a ^ b)
     }
     #[inline(always)]
     fn add(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.add(b))
+        self.map(dst, &[a, b], |[a, b]| a.add(b))
     }
     #[inline(always)]
     fn sub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.sub(b))
+        self.map(dst, &[a, b], |[a, b]| a.sub(b))
     }
     #[inline(always)]
     fn mul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.mul(b))
+        self.map(dst, &[a, b], |[a, b]| a.mul(b))
     }
     #[inline(always)]
     fn div(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
@@ -107,11 +107,11 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn shl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.shl(b))
+        self.map(dst, &[a, b], |[a, b]| a.shl(b))
     }
     #[inline(always)]
     fn shr(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.shr(b))
+        self.map(dst, &[a, b], |[a, b]| a.shr(b))
     }
     #[inline(always)]
     fn andi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
@@ -159,11 +159,11 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn sra(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.sra(b))
+        self.map(dst, &[a, b], |[a, b]| a.sra(b))
     }
     #[inline(always)]
     fn srl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| a.srl(b))
+        self.map(dst, &[a, b], |[a, b]| a.srl(b))
     }
     #[inline(always)]
     fn divs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
@@ -175,17 +175,17 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, [a, b], |[a, b]| a.mulh(b))
+        self.map_apart(dst, &[a, b], |[a, b]| a.mulh(b))
     }
     #[inline(always)]
     fn mulhu(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, [a, b], |[a, b]| a.mulhu(b))
+        self.map_apart(dst, &[a, b], |[a, b]| a.mulhu(b))
     }
 
     // Predicate
     #[inline(always)]
     fn rtop(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, [src], |[a]| a != W::default())
+        self.compare(dst, &[src], |[a]| a != W::default())
     }
     #[inline(always)]
     fn andp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
@@ -205,23 +205,23 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn isneg(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, [src], |[a]| a.is_negative())
+        self.compare(dst, &[src], |[a]| a.is_negative())
     }
     #[inline(always)]
     fn iszero(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, [src], |[a]| a == W::default())
+        self.compare(dst, &[src], |[a]| a == W::default())
     }
     #[inline(always)]
     fn eqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a == b)
+        self.compare(dst, &[a, b], |[a, b]| a == b)
     }
     #[inline(always)]
     fn ltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a.lt_signed(b))
+        self.compare(dst, &[a, b], |[a, b]| a.lt_signed(b))
     }
     #[inline(always)]
     fn ltup(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a < b)
+        self.compare(dst, &[a, b], |[a, b]| a < b)
     }
     #[inline(always)]
     fn ptor(&mut self, dst: Gpr, src: Pred) -> Flow {
@@ -261,79 +261,79 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn feqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a.feq(b))
+        self.compare(dst, &[a, b], |[a, b]| a.feq(b))
     }
     #[inline(always)]
     fn fltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a.flt(b))
+        self.compare(dst, &[a, b], |[a, b]| a.flt(b))
     }
     #[inline(always)]
     fn flep(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, [a, b], |[a, b]| a.fle(b))
+        self.compare(dst, &[a, b], |[a, b]| a.fle(b))
     }
     #[inline(always)]
     fn fmin(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, [a, b], |[a, b]| a.fmin(b))
+        self.map_apart(dst, &[a, b], |[a, b]| a.fmin(b))
     }
     #[inline(always)]
     fn fmax(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, [a, b], |[a, b]| a.fmax(b))
+        self.map_apart(dst, &[a, b], |[a, b]| a.fmax(b))
     }
     #[inline(always)]
     fn fsqrt(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.fsqrt())
+        self.map(dst, &[src], |[a]| a.fsqrt())
     }
     #[inline(always)]
     fn fabs(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a & !W::sign_bit())
+        self.map(dst, &[src], |[a]| a & !W::sign_bit())
     }
     #[inline(always)]
     fn ftrunc(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| a.ftrunc())
+        self.map(dst, &[src], |[a]| a.ftrunc())
     }
     #[inline(always)]
     fn ffma(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(acc, [acc, a, b], |[acc, a, b]| acc.ffma(a, b))
+        self.map(acc, &[acc, a, b], |[acc, a, b]| acc.ffma(a, b))
     }
     #[inline(always)]
     fn fcvtsd(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
+        self.map(dst, &[src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
     }
     #[inline(always)]
     fn fcvtds(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| widen((f64::from_bits(a.to_u64()) as f32).to_bits()))
+        self.map(dst, &[src], |[a]| widen((f64::from_bits(a.to_u64()) as f32).to_bits()))
     }
     #[inline(always)]
     fn utof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, [src], |[a]| a.utof())
+        self.map_apart(dst, &[src], |[a]| a.utof())
     }
     #[inline(always)]
     fn ftou(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, [src], |[a]| a.ftou())
+        self.map_apart(dst, &[src], |[a]| a.ftou())
     }
     #[inline(always)]
     fn fadds(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| widen(low(a).fadd(low(b))))
+        self.map(dst, &[a, b], |[a, b]| widen(low(a).fadd(low(b))))
     }
     #[inline(always)]
     fn fsubs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| widen(low(a).fsub(low(b))))
+        self.map(dst, &[a, b], |[a, b]| widen(low(a).fsub(low(b))))
     }
     #[inline(always)]
     fn fmuls(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| widen(low(a).fmul(low(b))))
+        self.map(dst, &[a, b], |[a, b]| widen(low(a).fmul(low(b))))
     }
     #[inline(always)]
     fn fdivs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, [a, b], |[a, b]| widen(low(a).fdiv(low(b))))
+        self.map(dst, &[a, b], |[a, b]| widen(low(a).fdiv(low(b))))
     }
     #[inline(always)]
     fn fsqrts(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, [src], |[a]| widen(low(a).fsqrt()))
+        self.map(dst, &[src], |[a]| widen(low(a).fsqrt()))
     }
     #[inline(always)]
     fn ffmas(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(acc, [acc, a, b], |[acc, a, b]| widen(low(acc).ffma(low(a), low(b))))
+        self.map(acc, &[acc, a, b], |[acc, a, b]| widen(low(acc).ffma(low(a), low(b))))
     }
 
     // Memory
