@@ -12,12 +12,11 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Type, Value};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -25,12 +24,12 @@ use crate::intrinsic::Intrinsic;
 
 /// See the [module](self).
 pub(crate) fn canonicalize(func: &mut Function) {
-    let cfg = ControlFlowGraph::with_function(func);
+    let mut cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut todo = vec![dominators.cfg_postorder().to_vec()];
     while let Some(blocks) = todo.pop() {
         for cycle in cycles(func, &blocks) {
-            todo.push(without_header(func, cycle));
+            todo.push(without_header(func, &mut cfg, cycle));
         }
     }
     one_latch_each(func);
@@ -39,15 +38,13 @@ pub(crate) fn canonicalize(func: &mut Function) {
 /// The strongly connected parts of the graph of these blocks that hold a cycle.
 fn cycles(func: &Function, blocks: &[Block]) -> Vec<Vec<Block>> {
     let mut graph: DiGraph<Block, ()> = DiGraph::new();
-    let mut nodes: SecondaryMap<Block, Option<NodeIndex>> = SecondaryMap::new();
-    for &block in blocks {
-        nodes[block] = Some(graph.add_node(block));
-    }
+    let nodes: HashMap<Block, NodeIndex> =
+        blocks.iter().map(|&block| (block, graph.add_node(block))).collect();
     let mut own_successor = HashSet::new();
     for &block in blocks {
         for successor in func.block_successors(block) {
-            if let (Some(from), Some(to)) = (nodes[block], nodes[successor]) {
-                graph.add_edge(from, to, ());
+            if let Some(&to) = nodes.get(&successor) {
+                graph.add_edge(nodes[&block], to, ());
             }
             if successor == block {
                 own_successor.insert(block);
@@ -60,9 +57,12 @@ fn cycles(func: &Function, blocks: &[Block]) -> Vec<Vec<Block>> {
 }
 
 /// The blocks of a cycle without its header, which is made if there is none.
-fn without_header(func: &mut Function, cycle: Vec<Block>) -> Vec<Block> {
+fn without_header(
+    func: &mut Function,
+    cfg: &mut ControlFlowGraph,
+    cycle: Vec<Block>,
+) -> Vec<Block> {
     let inside: HashSet<Block> = cycle.iter().copied().collect();
-    let cfg = ControlFlowGraph::with_function(func);
     let outer = |&&block: &&Block| cfg.pred_iter(block).any(|pred| !inside.contains(&pred.block));
     let mut entries: Vec<Block> = cycle.iter().filter(outer).copied().collect();
     entries.sort_unstable();
@@ -70,7 +70,8 @@ fn without_header(func: &mut Function, cycle: Vec<Block>) -> Vec<Block> {
         return cycle.into_iter().filter(|&block| block != header).collect();
     }
     let mut rest = cycle;
-    rest.extend(insert_dispatch(func, &cfg, &entries, &inside));
+    rest.extend(insert_dispatch(func, cfg, &entries, &inside));
+    cfg.compute(func);
     rest
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn structurize(
         variables: SecondaryMap::new(),
         escapes: SecondaryMap::new(),
         fixed: SecondaryMap::new(),
+        read_at_once: HashSet::new(),
         here: HashMap::new(),
         constants: HashMap::new(),
         undefs: Vec::new(),
@@ -151,7 +152,9 @@ struct Writer<'a> {
     variables: SecondaryMap<Value, Option<Variable>>,
     /// Values that are used outside of the loop of their definition.
     escapes: SecondaryMap<Value, bool>,
-    /// What values without a variable have become.
+    /// Parameters that share their variables with others.
+    read_at_once: HashSet<Value>,
+    /// What values that dominate all their uses have become.
     fixed: SecondaryMap<Value, Option<Value>>,
     /// What the values of the current old block have become that have a variable.
     here: HashMap<Value, Value>,
@@ -292,6 +295,7 @@ impl Writer<'_> {
             self.function_parameters(block);
         }
         self.forget(block);
+        self.read_parameters(block);
         let old = self.old;
         for inst in old.layout.block_insts(block) {
             if !old.dfg.insts[inst].opcode().is_terminator() {

@@ -6,24 +6,28 @@ use cranelift_codegen::ir::{
     Block, Inst, InstBuilder, InstBuilderBase, InstructionData, Opcode, Type, Value, ValueDef,
 };
 use cranelift_frontend::Variable;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
-use super::{Technique, Writer};
+use super::{RegionId, Technique, Writer};
+use crate::analysis::Node;
 use crate::intrinsic::Intrinsic;
 
 impl Writer<'_> {
-    /// Gives a variable to all parameters of blocks but the first, and to every value that is used in another block where not
-    /// all ways from its definition to its use need stay: out of a loop, or in and around linear
-    /// regions. All other values still dominate their uses. (cranelift-frontend keeps a table
-    /// of all blocks for each variable, so few variables matter in large functions.)
+    /// Gives variables to parameters of blocks, and to values that are used in another block where not all
+    /// ways from the definition to the use need stay: out of a loop, or in and around linear regions. All
+    /// other values still dominate their uses.
+    ///
+    /// cranelift-frontend keeps a table of blocks for each variable, so there must be few in large
+    /// functions. Parameters that are set just before they are read share theirs.
     pub(super) fn find_variables(&mut self) {
         let (old, facts) = (self.old, self.facts);
-        let mut across = HashSet::new();
+        let (mut used, mut across) = (HashSet::new(), HashSet::new());
         for block in facts.flow().blocks() {
             for inst in old.layout.block_insts(block) {
                 for value in old.dfg.inst_values(inst) {
                     let value = old.dfg.resolve_aliases(value);
                     let home = self.home(value);
+                    used.insert(value);
                     if home != block {
                         across.insert(value);
                         self.escapes[value] |= facts.flow().leaves_loop(home, block);
@@ -31,28 +35,74 @@ impl Writer<'_> {
                 }
             }
         }
-        let linear = self.linear_blocks();
+        let (linear, detours) = (self.linear_blocks(), self.detours());
         let entry = old.layout.entry_block();
+        let mut shared = HashMap::new();
         for block in facts.flow().blocks() {
-            let params = old.dfg.block_params(block).iter().copied();
-            let params = params.filter(|_| Some(block) != entry);
+            let moved = linear.contains(&block);
             let insts = old.layout.block_insts(block);
-            let results = insts.flat_map(|inst| old.dfg.inst_results(inst)).copied();
-            let moved = |result| self.escapes[result] || linear.contains(&block);
-            let results = results.filter(|&result| {
-                across.contains(&result) && !self.is_constant(result) && moved(result)
-            });
-            for value in params.chain(results).collect::<Vec<_>>() {
-                self.variables[value] = Some(self.b.declare_var(old.dfg.value_type(value)));
+            for &result in insts.flat_map(|inst| old.dfg.inst_results(inst)) {
+                let leaves = across.contains(&result) && (moved || self.escapes[result]);
+                if leaves && !self.is_constant(result) {
+                    self.variables[result] = Some(self.b.declare_var(old.dfg.value_type(result)));
+                }
+            }
+            let params = old.dfg.block_params(block).iter().enumerate();
+            for (index, &param) in params.filter(|_| Some(block) != entry) {
+                let ty = old.dfg.value_type(param);
+                let own = moved || self.escapes[param] || detours.contains(&block);
+                self.variables[param] = if own {
+                    Some(self.b.declare_var(ty))
+                } else if used.contains(&param) {
+                    self.read_at_once.insert(param);
+                    let declare = || self.b.declare_var(ty);
+                    Some(*shared.entry((ty, index)).or_insert_with(declare))
+                } else {
+                    None
+                };
             }
         }
     }
 
     /// The blocks of linear regions.
     fn linear_blocks(&self) -> HashSet<Block> {
-        let linear = |id| self.decisions.technique(self.regions, id) == Technique::Linear;
-        let regions = self.regions.iter().map(|(id, _)| id).filter(|&id| linear(id));
+        let regions = self.linear_regions();
         regions.flat_map(|id| self.regions.blocks(self.facts.flow(), id)).collect()
+    }
+
+    /// Blocks that lanes may be bound for while others set parameters of other blocks: the ends of linear
+    /// regions, and the headers and the exits of masked loops.
+    fn detours(&self) -> HashSet<Block> {
+        let levels = self.facts.flow().levels();
+        let mut found = HashSet::new();
+        for id in self.linear_regions() {
+            let region = self.regions.get(id);
+            let end = levels.level(region.level).nodes.get(region.end);
+            found.extend(end.map(|&node| levels.first_block(node)));
+        }
+        for around in levels.ids().filter_map(|id| levels.level(id).around) {
+            if self.regions.is_masked(around) {
+                found.insert(levels.first_block(Node::Loop(around)));
+                found.extend(levels.exits(around));
+            }
+        }
+        found
+    }
+
+    fn linear_regions(&self) -> impl Iterator<Item = RegionId> {
+        let linear = |id| self.decisions.technique(self.regions, id) == Technique::Linear;
+        self.regions.iter().map(|(id, _)| id).filter(move |&id| linear(id))
+    }
+
+    /// Reads the parameters of a block that share their variables, where the block begins.
+    pub(super) fn read_parameters(&mut self, block: Block) {
+        for &param in self.old.dfg.block_params(block) {
+            if self.read_at_once.contains(&param)
+                && let Some(variable) = self.variables[param]
+            {
+                self.fixed[param] = Some(self.b.use_var(variable));
+            }
+        }
     }
 
     /// The block of a value's definition.
