@@ -154,7 +154,7 @@ fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
 
 fn argument_block(kernel: KernelParts<'_>) -> Object {
     let word = usize::from(kernel.object.arch.word().bytes());
-    let words = ArgumentBlock::HEADER_WORDS as usize + kernel.params.len();
+    let words = ArgumentBlock::HEADER_WORDS as usize + kernel.argument_words();
     let block = Chunk {
         name: library::ARGUMENTS.to_owned(),
         alignment: word as u64,
@@ -178,7 +178,7 @@ pub(crate) struct ImageCache {
 #[derive(Debug)]
 struct CachedImage {
     name: String,
-    params: usize,
+    argument_words: usize,
     walk: Walk,
     object: Object,
     image: Arc<KernelImage>,
@@ -188,7 +188,7 @@ impl CachedImage {
     fn is_of(&self, kernel: KernelParts<'_>, walk: Walk) -> bool {
         self.name == kernel.name
             && self.walk == walk
-            && self.params == kernel.params.len()
+            && self.argument_words == kernel.argument_words()
             && self.object == *kernel.object
     }
 }
@@ -215,7 +215,7 @@ impl ImageCache {
         }
         self.images.push(CachedImage {
             name: kernel.name.to_owned(),
-            params: kernel.params.len(),
+            argument_words: kernel.argument_words(),
             walk,
             object: kernel.object.clone(),
             image: Arc::clone(&image),

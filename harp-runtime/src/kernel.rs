@@ -77,4 +77,10 @@ impl<'a> KernelParts<'a> {
             origin_of,
         }
     }
+
+    /// Words of the argument block after its header.
+    pub(crate) fn argument_words(&self) -> usize {
+        let word = self.object.arch.word();
+        self.params.iter().map(|ty| ty.words(word) as usize).sum()
+    }
 }

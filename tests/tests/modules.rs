@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, InstBuilder, types};
+use cranelift_codegen::ir::{Function, InstBuilder, MemFlagsData, types};
 use harp_emu::TrapKind;
 use harp_isa::ArchId;
 use harp_isa::abi::{LaneField, stack_reserve_bytes};
@@ -57,84 +57,6 @@ fn define(module: &mut Module, functions: &[Function]) {
     }
     for (id, func) in ids.into_iter().zip(functions) {
         module.define_function(id, func).unwrap();
-    }
-}
-
-#[test]
-fn function_pointers_in_data() {
-    for arch in archs() {
-        let mut module = Module::new(arch, single_lane());
-        let bytes = i64::from(arch.word().bytes());
-        let functions = parse(
-            arch,
-            &"function %double(word) -> word {
-            block0(v0: word):
-                v1 = iadd v0, v0
-                return v1
-            }
-            function %square(word) -> word {
-            block0(v0: word):
-                v1 = imul v0, v0
-                return v1
-            }
-            function %f(word, word) -> word {
-                gv0 = symbol %pointer
-                gv1 = load.word notrap aligned gv0
-                gv2 = iadd_imm.word gv1, BYTES
-                gv3 = symbol %numbers+BYTES
-                sig0 = (word) -> word
-            block0(v0: word, v1: word):
-                v2 = symbol_value.word gv1
-                v3 = imul_imm_s v0, BYTES
-                v4 = iadd v2, v3
-                v5 = load.word notrap aligned v4
-                v6 = call_indirect sig0, v5(v1)
-                v7 = symbol_value.word gv2
-                v8 = load.word notrap aligned v7
-                v9 = call_indirect sig0, v8(v6)
-                v10 = symbol_value.word gv3
-                v11 = load.word notrap aligned v10
-                v12 = iadd v9, v11
-                store notrap aligned v12, v10
-                v13 = load.word notrap aligned v10
-                return v13
-            }"
-            .replace(
-                "v3 = imul_imm_s v0, BYTES",
-                &format!("v30 = iconst.word {bytes}\nv3 = imul v0, v30"),
-            )
-            .replace("BYTES", &bytes.to_string()),
-        );
-        // A table of functions, a pointer to it, and numbers that change.
-        let signature = &functions[0].signature;
-        let double = module.declare_function("double", Linkage::Local, signature).unwrap();
-        let square = module.declare_function("square", Linkage::Local, signature).unwrap();
-        let table = module.declare_anonymous_data(DataAccess::ReadOnly).unwrap();
-        let pointer =
-            module.declare_data("pointer", Linkage::Export, DataAccess::ReadOnly).unwrap();
-        let numbers =
-            module.declare_data("numbers", Linkage::Local, DataAccess::ReadWrite).unwrap();
-        let mut data = DataDescription::new();
-        data.define_zeroinit(2 * bytes as usize);
-        let [first, second] = [double, square].map(|id| module.declare_func_in_data(id, &mut data));
-        data.write_function_addr(0, first);
-        data.write_function_addr(bytes as u32, second);
-        module.define_data(table, &data).unwrap();
-        let mut data = DataDescription::new();
-        data.define_zeroinit(bytes as usize);
-        let target = module.declare_data_in_data(table, &mut data);
-        data.write_data_addr(0, target, 0);
-        module.define_data(pointer, &data).unwrap();
-        let mut data = DataDescription::new();
-        data.define(word_bytes(arch, &[100, 200]));
-        module.define_data(numbers, &data).unwrap();
-        define(&mut module, &functions);
-
-        let module = module.finish().unwrap();
-        for (choice, wanted) in [(0, 14 * 14 + 200), (1, 49 * 49 + 200)] {
-            let given = observed(&module, &functions, "f", &[word(arch, choice), word(arch, 7)]);
-            assert_eq!(given.unwrap(), Result::Values(vec![word(arch, wanted)]), "{arch}");
-        }
     }
 }
 
@@ -652,6 +574,32 @@ fn indirect_calls_on_whose_target_lanes_disagree() {
 }
 
 /// So many arguments that the kernel lies beyond the reach of the library's call.
+#[test]
+fn wide_parameters_of_kernels() {
+    use ParamType::{F64, I8, I32, I64, Pointer};
+    for arch in archs() {
+        let mut source = KernelSource::new("wide", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let [a, wide, float, small, out] = [I32, I64, F64, I8, Pointer].map(|ty| b.param(ty));
+        let a = b.ins().sextend(types::I64, a);
+        let small = b.ins().uextend(types::I64, small);
+        for (index, value) in [wide, float, a, small].into_iter().enumerate() {
+            b.ins().store(MemFlagsData::trusted(), value, out, 8 * index as i32);
+        }
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = source.compile(&simt()).unwrap();
+        let mut device = device(arch);
+        let out = device.buffer_zeroed::<u64>(4).unwrap();
+        let wide = 0x8000_0001_9abc_def0_u64;
+        let args =
+            [Arg::from(-5), wide.into(), (-1.5e300_f64).into(), 0x81_u8.into(), Arg::from(&out)];
+        device.launch(&kernel, LaunchConfig::grid_1d(3), &args).unwrap();
+        let wanted = [wide, (-1.5e300_f64).to_bits(), (-5_i64).cast_unsigned(), 0x81];
+        assert_eq!(device.read(&out).unwrap(), wanted, "{arch}");
+    }
+}
+
 #[test]
 fn a_kernel_with_a_thousand_parameters() {
     for arch in archs() {

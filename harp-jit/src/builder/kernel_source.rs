@@ -55,7 +55,7 @@ impl KernelSource {
     ///
     /// # Errors
     ///
-    /// If the signature is not that of a kernel, or a parameter does not fit the machine's word.
+    /// If the signature is not that of a kernel.
     pub fn from_function(
         func: Function,
         arch: ArchId,
@@ -67,9 +67,6 @@ impl KernelSource {
         let types = |params: &[AbiParam]| params.iter().map(|p| p.value_type).collect::<Vec<_>>();
         if types(&given.params) != types(&wanted.params) || !given.returns.is_empty() {
             return fail(BuildErrorKind::Signature { arch, given: given.to_string() });
-        }
-        if let Some(index) = params.iter().position(|ty| !ty.fits(arch.word())) {
-            return fail(BuildErrorKind::Parameter { index, ty: params[index], arch });
         }
         let name = func.name.to_string().trim_start_matches('%').to_owned();
         let empty = KernelSource::new(&name, arch);
