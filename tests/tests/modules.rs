@@ -391,6 +391,72 @@ fn device(arch: ArchId) -> Device {
     Device::new(DeviceConfig { fuel: Some(50_000_000), ..DeviceConfig::new(arch) }).unwrap()
 }
 
+/// Lanes copy structures of their own, small ones and large ones, in calls that not all of them make; and each has
+/// a frame.
+#[test]
+fn kernels_pass_structures_by_value() {
+    let text = "function %spoil(word sarg(BYTES)) -> word {
+        block0(v0: word):
+            v1 = load.word notrap aligned v0
+            v2 = load.word notrap aligned v0+LAST
+            v3 = iadd v1, v2
+            v4 = iconst.word -1
+            store notrap aligned v4, v0
+            store notrap aligned v4, v0+LAST
+            return v3
+        }
+        function %f(word) -> word {
+            ss0 = explicit_slot BYTES, align = 8
+            fn0 = %spoil(word sarg(BYTES)) -> word
+        block0(v0: word):
+            v1 = stack_addr.word ss0
+            store notrap aligned v0, v1
+            v2 = imul v0, v0
+            store notrap aligned v2, v1+LAST
+            v3 = call fn0(v1)
+            v11 = iconst.word 1
+            v12 = band v0, v11
+            brif v12, block1, block2(v3)
+        block1:
+            v4 = call fn0(v1)
+            v5 = iadd v3, v4
+            jump block2(v5)
+        block2(v6: word):
+            v7 = get_frame_pointer.word
+            v8 = get_stack_pointer.word
+            v9 = icmp ugt v7, v8
+            v10 = select v9, v6, v0
+            return v10
+        }";
+    for (arch, words) in archs().flat_map(|arch| [(arch, 3), (arch, 50)]) {
+        let bytes = i64::from(arch.word().bytes());
+        let text = text
+            .replace("BYTES", &(words * bytes).to_string())
+            .replace("LAST", &((words - 1) * bytes).to_string());
+        let functions = parse(arch, &text);
+        let mut module = Module::new(arch, CompileOptions { check_code: true, ..simt() });
+        define(&mut module, &functions);
+        let signature = &functions[1].signature;
+        let f = module.declare_function("f", Linkage::Import, signature).unwrap();
+        let mut source = KernelSource::new("k", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let out = b.param(ParamType::Pointer);
+        let i = b.global_id(0);
+        let callee = module.declare_func_in_func(f, b.inner().func).unwrap();
+        let call = b.ins().call(callee, &[i]);
+        let value = b.inner().func.dfg.first_result(call);
+        b.store_elem(value, out, i);
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = module.compile_kernel(&source).unwrap();
+        let mut device = device(arch);
+        let out = device.buffer_zeroed::<u8>(37 * bytes as usize).unwrap();
+        device.launch(&kernel, LaunchConfig::grid_1d(37), &[Arg::from(&out)]).unwrap();
+        let wanted: Vec<i64> = (0..37).map(|i| (i + i * i) * (1 + i % 2)).collect();
+        assert_eq!(device.read(&out).unwrap(), &*word_bytes(arch, &wanted), "{arch} {words}");
+    }
+}
+
 /// A kernel calls functions on all lanes of a warp, also where only some of them run, and the functions
 /// branch on what differs between lanes.
 #[test]
