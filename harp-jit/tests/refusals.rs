@@ -136,7 +136,8 @@ fn calls_and_addresses() {
         compile("harp32", "", &ask).unwrap();
         compile("4w16/16/4/2+x", "", &ask).unwrap();
     }
-    refused("harp64", "", "v1 = get_stack_pointer.i32\nreturn", "get_stack_pointer");
+    let narrow = "v1 = get_stack_pointer.i32\nstore aligned v1, v0\nreturn";
+    refused("harp64+x", "", narrow, "get_stack_pointer");
     // The name of an intrinsic, but not its signature: a function of that name.
     let declaration = "fn0 = %harp_lane_id(i32) -> i32";
     compile("harp32", declaration, "v1 = call fn0(v0)\nstore aligned v1, v0\nreturn").unwrap();
