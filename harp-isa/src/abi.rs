@@ -195,7 +195,7 @@ impl KernelEntry {
 }
 
 /// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that
-/// of a work-group and the number of work-groups; then one word an argument. Nobody writes them during
+/// of a work-group and the number of work-groups; then the arguments, one word each, two where one is wider. Nobody writes them during
 /// a launch. Without work-groups the words about them are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentBlock;
@@ -219,7 +219,7 @@ impl ArgumentBlock {
         (6 + dim as u32) * word.bytes() as u32
     }
 
-    /// The byte offset of argument `index`.
+    /// The byte offset of word `index` of the arguments.
     pub const fn argument(index: u32, word: WordSize) -> u32 {
         (Self::HEADER_WORDS + index) * word.bytes() as u32
     }

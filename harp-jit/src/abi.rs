@@ -4,6 +4,8 @@
 //!
 //! * **Arguments** come in the registers of the lower half from `%r0` on, then on the stack: at the
 //!   callee's entry the first of these lies at `%sp`, the next a word above, and so on.
+//! * A **structure** passed by value, `sarg(n)`, is the address of a copy, which the caller keeps in its
+//!   frame during the call and the callee may change.
 //! * **Results** come in the same registers, then in words of the stack that the caller leaves free
 //!   above the stack arguments.
 //! * Functions of the convention `tail` take the stack arguments off the stack when they return, so

@@ -251,16 +251,19 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
 
 /// Verifies the function, brings its values to the machine's word and runs it through Cranelift's
 /// mid-end.
-fn optimize(func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
     precheck(&func).map_err(invalid)?;
+    legalize::frame_values(&mut func, word_int(arch.word()));
     let context = Context::for_function(func);
     context.verify(&options.flags()).map_err(|errors| invalid(errors.to_string()))?;
     let mut func = context.func;
     legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::check_calls(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::expand_global_values(&mut func, word_int(arch.word()))
+        .map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::copy_structures(&mut func, word_int(arch.word()))
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func);
     let mut func = mid_end(func, options)?;

@@ -55,6 +55,10 @@ pub(crate) enum Intrinsic {
     OfSomeLane,
     /// A value that nobody looks at.
     Undef,
+    /// The address where the function's frame ends: its stack pointer at the entry.
+    FrameEnd,
+    /// Where the function returns to.
+    ReturnAddress,
 }
 
 /// A dimension of the grid.
@@ -88,7 +92,7 @@ pub(crate) enum Variation {
 }
 
 /// Every intrinsic with its name in CLIF and the variation of its result.
-const TABLE: [(Intrinsic, &str, Variation); 27] = [
+const TABLE: [(Intrinsic, &str, Variation); 29] = [
     (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
     (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
     (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
@@ -116,6 +120,8 @@ const TABLE: [(Intrinsic, &str, Variation); 27] = [
     (Intrinsic::Barrier, "harp_barrier", Variation::Nothing),
     (Intrinsic::OfSomeLane, "harp_of_some_lane", Variation::UniformInMask),
     (Intrinsic::Undef, "harp_undef", Variation::UniformInWarp),
+    (Intrinsic::FrameEnd, "harp_frame_end", Variation::Divergent),
+    (Intrinsic::ReturnAddress, "harp_return_address", Variation::Divergent),
 ];
 
 impl Intrinsic {
@@ -205,7 +211,9 @@ impl Intrinsic {
             | Intrinsic::GroupId(_)
             | Intrinsic::GroupMemory
             | Intrinsic::AssumeUniform
-            | Intrinsic::Undef => true,
+            | Intrinsic::Undef
+            | Intrinsic::FrameEnd
+            | Intrinsic::ReturnAddress => true,
             Intrinsic::Any
             | Intrinsic::All
             | Intrinsic::Ballot

@@ -108,7 +108,7 @@ fn operations_that_are_not_covered() {
     let narrow = "v1 = ireduce.i32 v0\nv2 = atomic_rmw.i32 add v1, v1\nreturn";
     refused("harp64+x", "", narrow, "atomic_rmw.i32");
     let big = "v1 = atomic_load.i32 big v0\nreturn";
-    refused("4w16/16/4/2+x", "", big, "atomic_load.i32");
+    compile("4w16/16/4/2+x", "", big).unwrap();
     let byte = "v1 = ireduce.i8 v0\nv2 = atomic_rmw.i8 add v0, v1\nreturn";
     compile("4w16/16/4/2+x", "", byte).unwrap();
     compile("4w16/16/4/2+x", "", &byte.replace("add", "or")).unwrap();
@@ -121,13 +121,23 @@ fn calls_and_addresses() {
     compile("harp32", "sig0 = (i32)", indirect).unwrap();
     compile("harp32", "sig0 = (i32)", "call_indirect sig0, v0(v0)\nreturn").unwrap();
     let structure = "call fn0(v0)\nreturn";
-    refused("harp32", "fn0 = %g(i32 sarg(64))", structure, "call fn0");
+    compile("harp32", "fn0 = %g(i32 sarg(64))", structure).unwrap();
+    refused("harp32", "fn0 = %g(i32 sarg(99999999))", structure, "call fn0");
+    let narrow = "v1 = ireduce.i16 v0\ncall fn0(v1)\nreturn";
+    refused("harp32", "fn0 = %g(i16 sarg(8))", narrow, "call fn0");
     let thread = "v1 = tls_value.i32 gv0\nstore aligned v1, v0\nreturn";
     refused("harp32", "gv0 = symbol tls %data", thread, "tls_value");
     let thread = "v1 = symbol_value.i32 gv0\nstore aligned v1, v0\nreturn";
     refused("harp32", "gv0 = symbol tls %data", thread, "symbol_value");
     let slot = "v1 = stack_addr.i32 ss0\nstore aligned v0, v1\nreturn";
     refused("harp32", "ss0 = explicit_slot 8, align = 8192", slot, "stack_addr.i32");
+    for opcode in ["get_stack_pointer", "get_frame_pointer", "get_return_address"] {
+        let ask = format!("v1 = {opcode}.i32\nstore aligned v1, v0\nreturn");
+        compile("harp32", "", &ask).unwrap();
+        compile("4w16/16/4/2+x", "", &ask).unwrap();
+    }
+    let narrow = "v1 = get_stack_pointer.i32\nstore aligned v1, v0\nreturn";
+    refused("harp64+x", "", narrow, "get_stack_pointer");
     // The name of an intrinsic, but not its signature: a function of that name.
     let declaration = "fn0 = %harp_lane_id(i32) -> i32";
     compile("harp32", declaration, "v1 = call fn0(v0)\nstore aligned v1, v0\nreturn").unwrap();

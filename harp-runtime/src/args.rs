@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use harp_isa::WordSize;
 use harp_jit::ParamType;
 
 use crate::buffer::{Buffer, Element};
@@ -86,7 +87,7 @@ scalar_arguments! {
 ///
 /// # Errors
 ///
-/// If the number or a type is not what the kernel wants, a buffer is another device's, or a value
+/// If the number or a type is not what the kernel wants, a buffer is another device's, or an address
 /// does not fit the machine's word.
 pub(crate) fn words(
     device: &Device,
@@ -97,16 +98,16 @@ pub(crate) fn words(
         let (expected, given) = (params.len(), args.len());
         return Err(LaunchError::ArgumentCount { expected, given });
     }
-    params
-        .iter()
-        .zip(args)
-        .enumerate()
-        .map(|(index, (&expected, arg))| arg.word(device, index, expected))
-        .collect()
+    let mut words = Vec::new();
+    for (index, (&expected, arg)) in params.iter().zip(args).enumerate() {
+        arg.check(device, index, expected)?;
+        words.extend(arg.words(device.arch().word()));
+    }
+    Ok(words)
 }
 
 impl Arg<'_> {
-    fn word(&self, device: &Device, index: usize, expected: ParamType) -> Result<u64, LaunchError> {
+    fn check(&self, device: &Device, index: usize, expected: ParamType) -> Result<(), LaunchError> {
         if self.ty != expected {
             return Err(LaunchError::ArgumentType { index, expected, given: self.ty });
         }
@@ -114,10 +115,17 @@ impl Arg<'_> {
             return Err(LaunchError::ForeignBuffer { index });
         }
         let word = device.arch().word();
-        if !self.ty.fits(word) || self.bits > word.mask() {
+        if self.ty == ParamType::Pointer && self.bits > word.mask() {
             let (ty, word_bytes) = (self.ty, word.bytes());
             return Err(LaunchError::ArgumentTooWide { index, ty, word_bytes });
         }
-        Ok(self.bits)
+        Ok(())
+    }
+
+    /// The lowest first.
+    fn words(&self, word: WordSize) -> impl Iterator<Item = u64> + use<> {
+        let bits = self.bits;
+        (0..self.ty.words(word))
+            .map(move |index| bits >> (index * u32::from(word.bits())) & word.mask())
     }
 }

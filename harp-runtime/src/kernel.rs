@@ -81,8 +81,10 @@ impl<'a> KernelParts<'a> {
         }
     }
 
-    /// The words of its arguments.
+    /// Words of the argument block after its header.
     pub(crate) fn argument_words(&self) -> usize {
-        self.params.len() + usize::from(self.counters.is_some())
+        let word = self.object.arch.word();
+        let words = self.params.iter().map(|ty| ty.words(word) as usize);
+        words.sum::<usize>() + usize::from(self.counters.is_some())
     }
 }

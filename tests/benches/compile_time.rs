@@ -10,7 +10,7 @@ use criterion::{
 use harp_isa::{ArchId, WordSize};
 use harp_tests::workloads::{Native, code_bytes, generated, handwritten, instructions};
 
-const SIZES: [usize; 5] = [10, 200, 1000, 10_000, 100_000];
+const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 
 fn compile_time(c: &mut Criterion) {
     let native = Native::new().expect("a host that Cranelift knows");

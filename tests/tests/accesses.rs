@@ -173,14 +173,24 @@ fn atomic_accesses() {
             let body = format!("{reduced}\n{body}\nv60 = uextend.i64 v53");
             all.push((format!("atomic{}", all.len()), bytes, body));
         };
-        for op in AtomicRmwOp::all() {
-            add(&format!("v53 = atomic_rmw.{ty} {op} v50, v51"));
+        for order in ["", "big"] {
+            // Of the order of bytes most know nothing.
+            let all = AtomicRmwOp::all();
+            let [first, last] = if order == "big" { [1, 8] } else { [0, all.len()] };
+            if order == "big" && ty == "i8" {
+                continue;
+            }
+            for op in &all[first..last] {
+                add(&format!("v53 = atomic_rmw.{ty} {order} {op} v50, v51"));
+            }
+            add(&format!("v53 = atomic_load.{ty} {order} v50"));
+            add(&format!("atomic_store {order} v51, v50\nfence\nv53 = iadd v51, v52"));
+            // What is expected is there where the offset is.
+            add(&format!("v53 = atomic_cas {order} v50, v52, v51"));
+            add(&format!("v53 = atomic_cas {order} v50, v51, v52"));
+            let loaded = format!("v54 = load.{ty} {order} v50");
+            add(&format!("{loaded}\nv53 = atomic_cas {order} v50, v54, v51"));
         }
-        add(&format!("v53 = atomic_load.{ty} v50"));
-        add("atomic_store v51, v50\nfence\nv53 = iadd v51, v52");
-        // What is expected is there where the offset is.
-        add("v53 = atomic_cas v50, v52, v51");
-        add("v53 = atomic_cas v50, v51, v52");
     }
     agree(&ARCHS, &all, true);
 }
@@ -189,21 +199,21 @@ fn atomic_accesses() {
 fn atomic_accesses_of_eight_bytes() {
     let mut text = String::new();
     let mut names = Vec::new();
-    for op in AtomicRmwOp::all() {
-        names.push(format!("wide_{op}"));
-        let _ = write!(
-            text,
-            "{}",
-            function(&names[names.len() - 1], &format!("v60 = atomic_rmw.i64 {op} v50, v1"))
-        );
-    }
-    for (name, body) in [
-        ("wide_load", "v60 = atomic_load.i64 v50"),
-        ("wide_store", "atomic_store v1, v50\nv60 = iadd v1, v2"),
-        ("wide_cas", "v60 = atomic_cas v50, v2, v1"),
-    ] {
-        names.push(name.to_owned());
-        let _ = write!(text, "{}", function(name, body));
+    for order in ["", "big"] {
+        let updates = AtomicRmwOp::all().iter();
+        let updates = updates
+            .map(|op| (op.to_string(), format!("v60 = atomic_rmw.i64 {order} {op} v50, v1")));
+        let others = [
+            ("load", format!("v60 = atomic_load.i64 {order} v50")),
+            ("store", format!("atomic_store {order} v1, v50\nv60 = iadd v1, v2")),
+            ("cas", format!("v60 = atomic_cas {order} v50, v2, v1")),
+            ("swap", format!("v51 = load.i64 {order} v50\nv60 = atomic_cas {order} v50, v51, v1")),
+        ];
+        let others = others.map(|(name, body)| (name.to_owned(), body));
+        for (name, body) in updates.chain(others) {
+            names.push(format!("wide_{order}_{name}"));
+            let _ = write!(text, "{}", function(&names[names.len() - 1], &body));
+        }
     }
     for id in ["harp64", "harp64+x"] {
         let arch: ArchId = id.parse().unwrap();

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, InstBuilder, types};
+use cranelift_codegen::ir::{Function, InstBuilder, MemFlagsData, types};
 use harp_emu::TrapKind;
 use harp_isa::ArchId;
 use harp_isa::abi::{LaneField, stack_reserve_bytes};
@@ -57,84 +57,6 @@ fn define(module: &mut Module, functions: &[Function]) {
     }
     for (id, func) in ids.into_iter().zip(functions) {
         module.define_function(id, func).unwrap();
-    }
-}
-
-#[test]
-fn function_pointers_in_data() {
-    for arch in archs() {
-        let mut module = Module::new(arch, single_lane());
-        let bytes = i64::from(arch.word().bytes());
-        let functions = parse(
-            arch,
-            &"function %double(word) -> word {
-            block0(v0: word):
-                v1 = iadd v0, v0
-                return v1
-            }
-            function %square(word) -> word {
-            block0(v0: word):
-                v1 = imul v0, v0
-                return v1
-            }
-            function %f(word, word) -> word {
-                gv0 = symbol %pointer
-                gv1 = load.word notrap aligned gv0
-                gv2 = iadd_imm.word gv1, BYTES
-                gv3 = symbol %numbers+BYTES
-                sig0 = (word) -> word
-            block0(v0: word, v1: word):
-                v2 = symbol_value.word gv1
-                v3 = imul_imm_s v0, BYTES
-                v4 = iadd v2, v3
-                v5 = load.word notrap aligned v4
-                v6 = call_indirect sig0, v5(v1)
-                v7 = symbol_value.word gv2
-                v8 = load.word notrap aligned v7
-                v9 = call_indirect sig0, v8(v6)
-                v10 = symbol_value.word gv3
-                v11 = load.word notrap aligned v10
-                v12 = iadd v9, v11
-                store notrap aligned v12, v10
-                v13 = load.word notrap aligned v10
-                return v13
-            }"
-            .replace(
-                "v3 = imul_imm_s v0, BYTES",
-                &format!("v30 = iconst.word {bytes}\nv3 = imul v0, v30"),
-            )
-            .replace("BYTES", &bytes.to_string()),
-        );
-        // A table of functions, a pointer to it, and numbers that change.
-        let signature = &functions[0].signature;
-        let double = module.declare_function("double", Linkage::Local, signature).unwrap();
-        let square = module.declare_function("square", Linkage::Local, signature).unwrap();
-        let table = module.declare_anonymous_data(DataAccess::ReadOnly).unwrap();
-        let pointer =
-            module.declare_data("pointer", Linkage::Export, DataAccess::ReadOnly).unwrap();
-        let numbers =
-            module.declare_data("numbers", Linkage::Local, DataAccess::ReadWrite).unwrap();
-        let mut data = DataDescription::new();
-        data.define_zeroinit(2 * bytes as usize);
-        let [first, second] = [double, square].map(|id| module.declare_func_in_data(id, &mut data));
-        data.write_function_addr(0, first);
-        data.write_function_addr(bytes as u32, second);
-        module.define_data(table, &data).unwrap();
-        let mut data = DataDescription::new();
-        data.define_zeroinit(bytes as usize);
-        let target = module.declare_data_in_data(table, &mut data);
-        data.write_data_addr(0, target, 0);
-        module.define_data(pointer, &data).unwrap();
-        let mut data = DataDescription::new();
-        data.define(word_bytes(arch, &[100, 200]));
-        module.define_data(numbers, &data).unwrap();
-        define(&mut module, &functions);
-
-        let module = module.finish().unwrap();
-        for (choice, wanted) in [(0, 14 * 14 + 200), (1, 49 * 49 + 200)] {
-            let given = observed(&module, &functions, "f", &[word(arch, choice), word(arch, 7)]);
-            assert_eq!(given.unwrap(), Result::Values(vec![word(arch, wanted)]), "{arch}");
-        }
     }
 }
 
@@ -469,6 +391,72 @@ fn device(arch: ArchId) -> Device {
     Device::new(DeviceConfig { fuel: Some(50_000_000), ..DeviceConfig::new(arch) }).unwrap()
 }
 
+/// Lanes copy structures of their own, small ones and large ones, in calls that not all of them make; and each has
+/// a frame.
+#[test]
+fn kernels_pass_structures_by_value() {
+    let text = "function %spoil(word sarg(BYTES)) -> word {
+        block0(v0: word):
+            v1 = load.word notrap aligned v0
+            v2 = load.word notrap aligned v0+LAST
+            v3 = iadd v1, v2
+            v4 = iconst.word -1
+            store notrap aligned v4, v0
+            store notrap aligned v4, v0+LAST
+            return v3
+        }
+        function %f(word) -> word {
+            ss0 = explicit_slot BYTES, align = 8
+            fn0 = %spoil(word sarg(BYTES)) -> word
+        block0(v0: word):
+            v1 = stack_addr.word ss0
+            store notrap aligned v0, v1
+            v2 = imul v0, v0
+            store notrap aligned v2, v1+LAST
+            v3 = call fn0(v1)
+            v11 = iconst.word 1
+            v12 = band v0, v11
+            brif v12, block1, block2(v3)
+        block1:
+            v4 = call fn0(v1)
+            v5 = iadd v3, v4
+            jump block2(v5)
+        block2(v6: word):
+            v7 = get_frame_pointer.word
+            v8 = get_stack_pointer.word
+            v9 = icmp ugt v7, v8
+            v10 = select v9, v6, v0
+            return v10
+        }";
+    for (arch, words) in archs().flat_map(|arch| [(arch, 3), (arch, 50)]) {
+        let bytes = i64::from(arch.word().bytes());
+        let text = text
+            .replace("BYTES", &(words * bytes).to_string())
+            .replace("LAST", &((words - 1) * bytes).to_string());
+        let functions = parse(arch, &text);
+        let mut module = Module::new(arch, CompileOptions { check_code: true, ..simt() });
+        define(&mut module, &functions);
+        let signature = &functions[1].signature;
+        let f = module.declare_function("f", Linkage::Import, signature).unwrap();
+        let mut source = KernelSource::new("k", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let out = b.param(ParamType::Pointer);
+        let i = b.global_id(0);
+        let callee = module.declare_func_in_func(f, b.inner().func).unwrap();
+        let call = b.ins().call(callee, &[i]);
+        let value = b.inner().func.dfg.first_result(call);
+        b.store_elem(value, out, i);
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = module.compile_kernel(&source).unwrap();
+        let mut device = device(arch);
+        let out = device.buffer_zeroed::<u8>(37 * bytes as usize).unwrap();
+        device.launch(&kernel, LaunchConfig::grid_1d(37), &[Arg::from(&out)]).unwrap();
+        let wanted: Vec<i64> = (0..37).map(|i| (i + i * i) * (1 + i % 2)).collect();
+        assert_eq!(device.read(&out).unwrap(), &*word_bytes(arch, &wanted), "{arch} {words}");
+    }
+}
+
 /// A kernel calls functions on all lanes of a warp, also where only some of them run, and the functions
 /// branch on what differs between lanes.
 #[test]
@@ -652,6 +640,32 @@ fn indirect_calls_on_whose_target_lanes_disagree() {
 }
 
 /// So many arguments that the kernel lies beyond the reach of the library's call.
+#[test]
+fn wide_parameters_of_kernels() {
+    use ParamType::{F64, I8, I32, I64, Pointer};
+    for arch in archs() {
+        let mut source = KernelSource::new("wide", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let [a, wide, float, small, out] = [I32, I64, F64, I8, Pointer].map(|ty| b.param(ty));
+        let a = b.ins().sextend(types::I64, a);
+        let small = b.ins().uextend(types::I64, small);
+        for (index, value) in [wide, float, a, small].into_iter().enumerate() {
+            b.ins().store(MemFlagsData::trusted(), value, out, 8 * index as i32);
+        }
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = source.compile(&simt()).unwrap();
+        let mut device = device(arch);
+        let out = device.buffer_zeroed::<u64>(4).unwrap();
+        let wide = 0x8000_0001_9abc_def0_u64;
+        let args =
+            [Arg::from(-5), wide.into(), (-1.5e300_f64).into(), 0x81_u8.into(), Arg::from(&out)];
+        device.launch(&kernel, LaunchConfig::grid_1d(3), &args).unwrap();
+        let wanted = [wide, (-1.5e300_f64).to_bits(), (-5_i64).cast_unsigned(), 0x81];
+        assert_eq!(device.read(&out).unwrap(), wanted, "{arch}");
+    }
+}
+
 #[test]
 fn a_kernel_with_a_thousand_parameters() {
     for arch in archs() {

@@ -83,7 +83,9 @@ pub(super) fn rule(intrinsic: Intrinsic) -> Rule {
         | Intrinsic::GlobalId(_)
         | Intrinsic::LocalId(_)
         | Intrinsic::LocalIndex
-        | Intrinsic::Shuffle => Rule::Fixed(Width::Thread),
+        | Intrinsic::Shuffle
+        | Intrinsic::FrameEnd
+        | Intrinsic::ReturnAddress => Rule::Fixed(Width::Thread),
         // Ballots also say which lanes execute them.
         Intrinsic::WarpId | Intrinsic::Ballot | Intrinsic::BallotHigh => Rule::Fixed(Width::Warp),
         // Groups at the grid's end are smaller.

@@ -5,7 +5,6 @@ use cranelift_frontend::Variable;
 use harp_isa::ArchId;
 use thiserror::Error;
 
-use super::ParamType;
 use crate::source::SourcePlace;
 
 /// The first misuse of a [`KernelBuilder`](super::KernelBuilder), and the call that it happened in.
@@ -23,19 +22,6 @@ pub struct BuildError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildErrorKind {
-    /// A parameter does not fit the machine's word.
-    #[error(
-        "parameter {index} is an {ty}, which does not fit the {} bytes of a word of {arch}",
-        arch.word().bytes()
-    )]
-    Parameter {
-        /// The parameter's number, counted from 0.
-        index: usize,
-        /// Its type.
-        ty: ParamType,
-        /// The machine.
-        arch: ArchId,
-    },
     /// More parameters than kernels can have.
     #[error("parameter {index} is one too many: the limit is {limit} parameters")]
     TooManyParameters {

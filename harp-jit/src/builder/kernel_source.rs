@@ -55,7 +55,7 @@ impl KernelSource {
     ///
     /// # Errors
     ///
-    /// If the signature is not that of a kernel, or a parameter does not fit the machine's word.
+    /// If the signature is not that of a kernel.
     pub fn from_function(
         func: Function,
         arch: ArchId,
@@ -67,9 +67,6 @@ impl KernelSource {
         let types = |params: &[AbiParam]| params.iter().map(|p| p.value_type).collect::<Vec<_>>();
         if types(&given.params) != types(&wanted.params) || !given.returns.is_empty() {
             return fail(BuildErrorKind::Signature { arch, given: given.to_string() });
-        }
-        if let Some(index) = params.iter().position(|ty| !ty.fits(arch.word())) {
-            return fail(BuildErrorKind::Parameter { index, ty: params[index], arch });
         }
         let name = func.name.to_string().trim_start_matches('%').to_owned();
         let empty = KernelSource::new(&name, arch);
@@ -105,7 +102,7 @@ impl KernelSource {
 
     /// Words of the argument block that its arguments take.
     pub(crate) fn argument_words(&self) -> u32 {
-        u32::try_from(self.params.len()).expect("fewer parameters than bytes of an image")
+        self.params.iter().map(|ty| ty.words(self.arch.word())).sum()
     }
 
     /// The types of its parameters.

@@ -1,4 +1,4 @@
-//! Kernel parameters: how each type lies in its word of the argument block.
+//! Kernel parameters: how each type lies in its words of the argument block.
 
 use std::fmt;
 
@@ -10,8 +10,9 @@ use super::word_int;
 
 /// The type of a kernel parameter.
 ///
-/// Each parameter takes one word of the argument block. Integers and floats smaller than the word
-/// lie in its low bits; the bits above are not read.
+/// Each parameter takes one word of the argument block, `I64` and `F64` two on machines with 4-byte words,
+/// the low half first. Integers and floats smaller than the word lie in its low bits; the bits above
+/// are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamType {
@@ -23,11 +24,11 @@ pub enum ParamType {
     I16,
     /// 32 bits.
     I32,
-    /// 64 bits, on machines with 8-byte words.
+    /// 64 bits.
     I64,
     /// IEEE binary32.
     F32,
-    /// IEEE binary64, on machines with 8-byte words.
+    /// IEEE binary64.
     F64,
 }
 
@@ -45,15 +46,12 @@ impl ParamType {
         }
     }
 
-    /// Whether a parameter of this type fits a word.
-    pub fn fits(self, word: WordSize) -> bool {
-        self.clif_type(word).bytes() <= u32::from(word.bytes())
+    /// How many words of the argument block a parameter of this type takes.
+    pub fn words(self, word: WordSize) -> u32 {
+        self.clif_type(word).bytes().div_ceil(word.bytes().into())
     }
 
-    /// Loads the parameter from its word at `offset` of the argument block.
-    ///
-    /// A type that does not [fit](ParamType::fits) gets its value from nowhere: the caller has
-    /// recorded the error, only the result's type counts.
+    /// Loads the parameter from its words at `offset` of the argument block.
     pub(super) fn load(
         self,
         at: &mut FuncCursor<'_>,

@@ -40,25 +40,21 @@ impl Prologue {
 }
 
 impl KernelBuilder<'_> {
-    /// Adds a parameter: the next word of the argument block. It can be used in every block.
+    /// Adds a parameter: the next words of the argument block. It can be used in every block.
     ///
-    /// `I64` and `F64` on a machine with 4-byte words are an error, and so are more than 4096 parameters.
+    /// More than 4096 parameters are an error.
     #[track_caller]
     pub fn param(&mut self, ty: ParamType) -> Value {
         let place = Location::caller();
         let (index, word) = (self.params.len(), self.arch.word());
-        let number = match u32::try_from(index) {
-            Ok(number) if index < MAX_PARAMS => number,
-            _ => {
-                self.fail(BuildErrorKind::TooManyParameters { index, limit: MAX_PARAMS }, place);
-                0
-            }
+        let first = if index < MAX_PARAMS {
+            self.params.iter().map(|ty| ty.words(word)).sum()
+        } else {
+            self.fail(BuildErrorKind::TooManyParameters { index, limit: MAX_PARAMS }, place);
+            0
         };
         self.params.push(ty);
-        if !ty.fits(word) {
-            self.fail(BuildErrorKind::Parameter { index, ty, arch: self.arch }, place);
-        }
-        let offset = ArgumentBlock::argument(number, word);
+        let offset = ArgumentBlock::argument(first, word);
         let argument_block = self.prologue.argument_block;
         self.in_prologue(place, |at| ty.load(at, argument_block, offset.cast_signed(), word))
     }

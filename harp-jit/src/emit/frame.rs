@@ -24,7 +24,7 @@ use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
 
 use super::Emitter;
 use crate::regalloc::{Allocated, Location, Step};
-use crate::vcode::{FrameNeeds, FrameWord, MInst, MOperand, VCode};
+use crate::vcode::{FrameNeeds, FrameValue, FrameWord, MInst, MOperand, VCode};
 
 /// The most general registers that a machine has.
 const MAX_GPRS: usize = 64;
@@ -249,6 +249,26 @@ impl Emitter<'_> {
             self.move_stack_pointer(bytes - depth);
             self.op(Op::Ld { dst: ra, base: sp, offset: 0 });
             self.step_stack_pointer(depth + shift);
+        }
+    }
+
+    /// `dst` = what code asks about its frame.
+    pub(super) fn frame_value(&mut self, dst: Gpr, value: FrameValue) {
+        let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
+        let bytes = self.frame.bytes().cast_signed();
+        match value {
+            FrameValue::Start => self.op(Op::Ori { dst, src: sp, imm: 0 }),
+            FrameValue::End if self.layout.fits(Opcode::Addi, bytes) => {
+                self.op(Op::Addi { dst, src: sp, imm: bytes });
+            }
+            FrameValue::End => {
+                self.constant(dst, bytes);
+                self.op(Op::Add { dst, a: sp, b: dst });
+            }
+            FrameValue::ReturnAddress if self.frame.saves_return_address => {
+                self.load_word(dst, bytes - self.frame.return_address_depth());
+            }
+            FrameValue::ReturnAddress => self.op(Op::Ori { dst, src: ra, imm: 0 }),
         }
     }
 

@@ -333,6 +333,10 @@ impl Emitter<'_> {
                 let src = gpr();
                 self.store_word(src, self.frame.word_offset(*word));
             }
+            MInst::FrameValue { value, .. } => {
+                let dst = gpr();
+                self.frame_value(dst, *value);
+            }
             MInst::Address { symbol, .. } => {
                 let dst = gpr();
                 self.code.address(dst, *symbol);

@@ -2,8 +2,8 @@
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentExtension, ArgumentPurpose, Block, ExternalName, Function, GlobalValue,
-    GlobalValueData, Inst, InstructionData, Opcode, Signature, StackSlot, Value,
+    AbiParam, ArgumentExtension, Block, ExternalName, Function, GlobalValue, GlobalValueData, Inst,
+    InstructionData, Opcode, StackSlot, Value,
 };
 use harp_isa::abi::{KernelEntry, LaneField, RegisterRoles};
 use harp_isa::{ArchId, RegClass, WordSize};
@@ -15,7 +15,9 @@ use crate::emit::reaches_everything;
 use crate::error::Unsupported;
 use crate::symbols::Called;
 use crate::unit::EntryKind;
-use crate::vcode::{Callee, FarCall, Fixed, FrameNeeds, FrameWord, MInst, MOperand, Reg};
+use crate::vcode::{
+    Callee, FarCall, Fixed, FrameNeeds, FrameValue, FrameWord, MInst, MOperand, Reg,
+};
 
 /// The largest alignment of a stack slot, as a power of two.
 const MAX_ALIGN_SHIFT: u8 = 12;
@@ -95,8 +97,6 @@ impl Lower<'_> {
                 self.inst_code.push(MInst::Args { defs });
             }
             EntryKind::Function => {
-                let inst = func.layout.first_inst(clif).expect("a block is not empty");
-                self.check_signature(&func.signature, inst, clif)?;
                 let layout = CallLayout::new(&func.signature, self.arch);
                 let mut loads = Vec::new();
                 for (&param, &place) in params.iter().zip(layout.params()) {
@@ -122,28 +122,11 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What the calling convention does not cover.
-    fn check_signature(
-        &self,
-        signature: &Signature,
-        inst: Inst,
-        block: Block,
-    ) -> Result<(), Unsupported> {
-        let by_value =
-            |param: &AbiParam| matches!(param.purpose, ArgumentPurpose::StructArgument(_));
-        if signature.params.iter().any(by_value) {
-            let what = "a structure passed by value".to_owned();
-            return Err(Unsupported { inst, block, what });
-        }
-        Ok(())
-    }
-
     /// A call that comes back.
-    pub(super) fn call(&mut self, inst: Inst, block: Block) -> Result<(), Unsupported> {
+    pub(super) fn call(&mut self, inst: Inst) {
         let func = self.func;
         let signature = func.dfg.call_signature(inst).expect("a call has a signature");
         let signature = &func.dfg.signatures[signature];
-        self.check_signature(signature, inst, block)?;
         let layout = CallLayout::new(signature, self.arch);
 
         let mut results = Fixed::new();
@@ -187,7 +170,6 @@ impl Lower<'_> {
         for (result, reg) in defined {
             self.define_gpr(result, reg);
         }
-        Ok(())
     }
 
     /// Notes what is known of a result of a call, which is in `reg`.
@@ -215,7 +197,6 @@ impl Lower<'_> {
         }
         let signature = func.dfg.call_signature(inst).expect("a call has a signature");
         let signature = &func.dfg.signatures[signature];
-        self.check_signature(signature, inst, block)?;
         let layout = CallLayout::new(signature, self.arch);
         let target = layout
             .address_register(self.arch)
@@ -330,8 +311,18 @@ impl Lower<'_> {
             InstructionData::StackAddr { stack_slot, offset, .. } => {
                 Some(self.slot_address(stack_slot, offset.into()))
             }
+            InstructionData::NullAry { opcode: Opcode::GetStackPointer } => {
+                Some(self.frame_value(FrameValue::Start))
+            }
             _ => None,
         }
+    }
+
+    /// Something about the frame.
+    pub(super) fn frame_value(&mut self, value: FrameValue) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        self.inst_code.push(MInst::FrameValue { dst, value });
+        dst
     }
 
     fn global_address(&mut self, global: GlobalValue) -> Option<Reg> {

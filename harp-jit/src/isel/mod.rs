@@ -25,7 +25,7 @@ use crate::intrinsic::{Dimension, Intrinsic};
 use crate::options::Execution;
 use crate::symbols::Symbols;
 use crate::unit::EntryKind;
-use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
+use crate::vcode::{BlockId, FrameValue, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;
 mod communication;
@@ -325,7 +325,10 @@ impl<'a> Lower<'a> {
         if opcode.is_call() {
             return match Intrinsic::of_call(self.func, inst) {
                 Some(intrinsic) => self.intrinsic(intrinsic, inst, block),
-                None if self.func.dfg.call_signature(inst).is_some() => self.call(inst, block),
+                None if self.func.dfg.call_signature(inst).is_some() => {
+                    self.call(inst);
+                    Ok(())
+                }
                 None => Err(refuse(format!("`{opcode}`"))),
             };
         }
@@ -364,7 +367,8 @@ impl<'a> Lower<'a> {
             InstructionData::CallIndirect { .. }
             | InstructionData::AtomicRmw { .. }
             | InstructionData::AtomicCas { .. } => self.func.dfg.inst_args(inst)[0],
-            InstructionData::StackAddr { .. }
+            InstructionData::NullAry { opcode: Opcode::GetStackPointer }
+            | InstructionData::StackAddr { .. }
             | InstructionData::FuncAddr { .. }
             | InstructionData::UnaryGlobalValue { .. } => self.func.dfg.first_result(inst),
             _ => return Ok(()),
@@ -401,6 +405,8 @@ impl<'a> Lower<'a> {
             Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
             Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
             Intrinsic::Undef => self.undef(RegClass::Gpr),
+            Intrinsic::FrameEnd => self.frame_value(FrameValue::End),
+            Intrinsic::ReturnAddress => self.frame_value(FrameValue::ReturnAddress),
             Intrinsic::AssumeUniform => {
                 let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
                 self.promised_uniform(given)
@@ -603,17 +609,26 @@ impl<'a> Lower<'a> {
     /// Puts the blocks' code together and gives every register its final name.
     fn finish(mut self, mut blocks: Vec<VBlock>, code: Vec<Vec<Placed>>) -> VCode {
         let mut vcode = std::mem::take(&mut self.vcode);
+        let count = code.iter().map(Vec::len).sum();
+        vcode.insts.reserve(count);
+        vcode.srclocs.reserve(count);
+        let mut used = vec![false; vcode.num_regs];
         for (block, code) in blocks.iter_mut().zip(code) {
+            let mut resolve = |reg: &mut Reg| {
+                *reg = self.resolve(*reg);
+                used[reg.index()] = true;
+            };
+            block.params.iter_mut().for_each(&mut resolve);
             let start = vcode.insts.len();
             for (mut inst, place) in code.into_iter().rev() {
-                inst.for_each_reg(|reg| *reg = self.resolve(*reg));
+                inst.for_each_reg(&mut resolve);
                 vcode.insts.push(inst);
                 vcode.srclocs.push(place);
             }
             block.insts = start..vcode.insts.len();
-            block.params.iter_mut().for_each(|reg| *reg = self.resolve(*reg));
         }
         vcode.blocks = blocks;
+        vcode.drop_unused_regs(&used);
         vcode.compute_preds();
         vcode
     }

@@ -31,9 +31,11 @@ use crate::error::Unsupported;
 use crate::options::Execution;
 
 mod float;
+mod frames;
 mod globals;
 mod memory;
 mod pairs;
+mod structures;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -94,8 +96,12 @@ pub(crate) enum FloatCode {
     InPlace,
 }
 
+/// See [`frames`].
+pub(crate) use frames::frame_values;
 /// See [`globals`].
 pub(crate) use globals::expand_global_values;
+/// See [`structures`].
+pub(crate) use structures::copy_structures;
 
 /// Takes operations with several integers as results apart: sums with carry, `isplit`.
 pub(crate) fn single_results(func: &mut Function) {

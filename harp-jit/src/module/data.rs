@@ -1,4 +1,9 @@
 //! Data objects as chunks.
+//!
+//! References have no addends in the linker's format. The address of a place in a datum is the address of a
+//! label there, so the datum is cut into chunks at such places: chunks of alignment 1 lie one behind the other.
+
+use std::iter;
 
 use cranelift_module::{DataDescription, Init, ModuleRelocTarget};
 use harp_isa::ArchId;
@@ -14,8 +19,21 @@ const MAX_BYTES: usize = 1 << 30;
 pub(super) struct Data {
     bytes: Vec<u8>,
     alignment: u64,
-    /// Offsets of words that hold addresses, and the names of these.
-    addresses: Vec<(u64, String)>,
+    /// The size of a word.
+    word: u64,
+    /// The words that hold addresses, in order.
+    addresses: Vec<Address>,
+}
+
+/// A word that holds an address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address {
+    /// The offset of the word.
+    at: u64,
+    /// The name of what it points to.
+    pub(super) target: String,
+    /// The place in it.
+    pub(super) offset: i64,
 }
 
 impl Data {
@@ -43,46 +61,75 @@ impl Data {
         let data = description.data_relocs.iter();
         let data = data.map(|&(at, id, addend)| (at, description.data_decls.get(id), addend));
         let mut addresses = Vec::new();
-        for (at, target, addend) in functions.chain(data) {
+        for (at, target, offset) in functions.chain(data) {
             let Some(target) = target else {
                 return fail("an address of something that is not declared", at.into(), 0);
             };
-            if addend != 0 {
-                return fail("an address with something added to it", addend, 0);
-            }
             if u64::from(at) + word > bytes.len() as u64 {
                 let limit = bytes.len() as i64 - word as i64;
                 return fail("an address beyond its end", at.into(), limit);
             }
-            addresses.push((at.into(), name_of(target)));
+            addresses.push(Address { at: at.into(), target: name_of(target), offset });
         }
         addresses.sort();
-        Ok(Data { bytes, alignment: description.align.unwrap_or(word), addresses })
+        Ok(Data { bytes, alignment: description.align.unwrap_or(word), word, addresses })
     }
 
     /// The names that it refers to.
     pub(super) fn references(&self) -> impl Iterator<Item = &str> {
-        self.addresses.iter().map(|(_, name)| name.as_str())
+        self.addresses.iter().map(|address| address.target.as_str())
     }
 
-    pub(super) fn chunk(
+    /// The addresses that it holds of places within others, or itself.
+    pub(super) fn inner_addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.iter().filter(|address| address.offset != 0)
+    }
+
+    /// Whether there can be a label so many bytes after the start.
+    pub(super) fn has_place(&self, offset: i64) -> bool {
+        let inside = |address: &Address, offset: u64, word: u64| {
+            (address.at + 1..address.at + word).contains(&offset)
+        };
+        u64::try_from(offset).is_ok_and(|offset| {
+            offset <= self.bytes.len() as u64
+                && !self.addresses.iter().any(|address| inside(address, offset, self.word))
+        })
+    }
+
+    /// The limit of places in it.
+    pub(super) fn len(&self) -> i64 {
+        self.bytes.len() as i64
+    }
+
+    /// The datum in pieces: the first of the name, and one from each of the `labels` on, which are
+    /// [places](Data::has_place) of it in ascending order. `label` names places of data.
+    pub(super) fn chunks(
         &self,
         name: &str,
         permissions: Permissions,
         global: bool,
         arch: ArchId,
-    ) -> Chunk {
-        let references = self.addresses.iter();
-        let references =
-            references.map(|(at, target)| Reference::from_word(target.as_str(), *at, arch));
-        Chunk {
-            name: name.to_owned(),
-            alignment: self.alignment,
-            permissions,
-            global,
-            address: None,
-            data: self.bytes.clone(),
-            references: references.collect(),
-        }
+        labels: &[i64],
+        label: impl Fn(&str, i64) -> String,
+    ) -> Vec<Chunk> {
+        let starts = iter::once(0).chain(labels.iter().map(|&at| at.unsigned_abs()));
+        let ends = starts.clone().skip(1).chain([self.bytes.len() as u64]);
+        let pieces = starts.zip(ends).map(|(start, end)| {
+            let addresses = self.addresses.iter().filter(|a| (start..end).contains(&a.at));
+            let references = addresses.map(|address| {
+                let target = label(&address.target, address.offset);
+                Reference::from_word(target, address.at - start, arch)
+            });
+            Chunk {
+                name: label(name, start.cast_signed()),
+                alignment: if start == 0 { self.alignment } else { 1 },
+                permissions,
+                global: global && start == 0,
+                address: None,
+                data: self.bytes[start as usize..end as usize].to_vec(),
+                references: references.collect(),
+            }
+        });
+        pieces.collect()
     }
 }

@@ -13,7 +13,7 @@
 //! callees before their callers gives better code; it never decides about right and wrong, since in any
 //! order of definitions each cycle of calls has a function that looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use cranelift_codegen::ir::{
@@ -402,7 +402,7 @@ impl Module {
         let mut functions: Vec<_> = functions.map(|(&id, f)| (f, self.linked(id))).collect();
         let routines = self.library.routines(needed.iter().copied())?;
         functions.extend(routines.iter().map(|routine| (&**routine, Linked::Local)));
-        Ok(Kernel::new(source, &entry, &functions, self.data_chunks(Some(&needed)))?)
+        Ok(Kernel::new(source, &entry, &functions, self.data_chunks(Some(&needed))?)?)
     }
 
     /// The module's object.
@@ -434,7 +434,7 @@ impl Module {
         for (code, linked) in placed.iter().zip(linked.chain(iter::repeat(Linked::Local))) {
             chunks.extend(code.chunks(linked));
         }
-        chunks.extend(self.data_chunks(None));
+        chunks.extend(self.data_chunks(None)?);
         Ok(CompiledModule {
             object: function::object(self.arch, chunks),
             functions: placed,
@@ -481,7 +481,8 @@ impl Module {
     }
 
     /// Data that is only read comes first, so that what is written lies at the end of an image.
-    fn data_chunks(&self, needed: Option<&HashSet<&str>>) -> Vec<Chunk> {
+    fn data_chunks(&self, needed: Option<&HashSet<&str>>) -> Result<Vec<Chunk>, ModuleError> {
+        let labels = self.inner_labels()?;
         let [mut read_only, mut writable] = [Vec::new(), Vec::new()];
         for (&id, data) in &self.data {
             let declaration = self.declarations.get_data_decl(id);
@@ -489,16 +490,55 @@ impl Module {
             if needed.is_some_and(|needed| !needed.contains(name.as_ref())) {
                 continue;
             }
+            let (permissions, chunks) = match declaration.writable {
+                true => (Permissions::READ | Permissions::WRITE, &mut writable),
+                false => (Permissions::READ, &mut read_only),
+            };
             let global = is_global(declaration.linkage);
-            if declaration.writable {
-                let permissions = Permissions::READ | Permissions::WRITE;
-                writable.push(data.chunk(&name, permissions, global, self.arch));
-            } else {
-                read_only.push(data.chunk(&name, Permissions::READ, global, self.arch));
-            }
+            let labels: Vec<i64> = labels.get(&id).into_iter().flatten().copied().collect();
+            let label = |name: &str, offset| self.place_name(name, offset);
+            chunks.extend(data.chunks(&name, permissions, global, self.arch, &labels, label));
         }
         read_only.append(&mut writable);
-        read_only
+        Ok(read_only)
+    }
+
+    /// The places in data of which other data holds the addresses.
+    fn inner_labels(&self) -> Result<BTreeMap<DataId, BTreeSet<i64>>, ModuleError> {
+        let mut labels: BTreeMap<DataId, BTreeSet<i64>> = BTreeMap::new();
+        for address in self.data.values().flat_map(Data::inner_addresses) {
+            let fail = |what, limit| {
+                let (name, given) = (address.target.clone(), address.offset);
+                Err(ModuleError::Data { name, what, given, limit })
+            };
+            let found = match self.definition(&address.target) {
+                Some(FuncOrDataId::Data(id)) => self.data.get(&id).map(|data| (id, data)),
+                _ => None,
+            };
+            match found {
+                None => return fail("the address of a place in what is defined elsewhere", 0),
+                Some((_, data)) if !data.has_place(address.offset) => {
+                    return fail(
+                        "the address of a place that is outside or in an address",
+                        data.len(),
+                    );
+                }
+                Some((id, _)) => labels.entry(id).or_default().insert(address.offset),
+            };
+        }
+        Ok(labels)
+    }
+
+    /// The linker's name of a place in a datum, which is nobody else's.
+    fn place_name(&self, name: &str, offset: i64) -> String {
+        if offset == 0 {
+            return name.to_owned();
+        }
+        let mut label = format!("{name}.{offset}");
+        while self.declarations.get_name(&label).is_some() {
+            label.push('.');
+        }
+        label
     }
 
     fn linked(&self, id: FuncId) -> Linked {

@@ -102,6 +102,7 @@ impl Adapter {
             | MInst::LaneWord { dst, .. }
             | MInst::GroupWord { dst, .. }
             | MInst::LoadWord { dst, .. }
+            | MInst::FrameValue { dst, .. }
             | MInst::Address { dst, .. } => ops.push(Operand::reg_def(vreg(*dst))),
             MInst::StoreWord { src, .. } => ops.push(Operand::reg_use(vreg(*src))),
             MInst::Call { callee, args, results, .. } => {

@@ -98,6 +98,17 @@ pub(crate) enum FrameWord {
     Incoming(i64),
 }
 
+/// What code can ask about its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameValue {
+    /// The stack pointer.
+    Start,
+    /// The stack pointer at the entry.
+    End,
+    /// Where this function returns to.
+    ReturnAddress,
+}
+
 /// The name of a function or datum, by its index in [`VCode::symbols`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol(u32);
@@ -142,6 +153,8 @@ pub(crate) enum MInst {
     LoadWord { dst: Reg, word: FrameWord },
     /// Writes a word of the frame.
     StoreWord { src: Reg, word: FrameWord },
+    /// Something about the frame.
+    FrameValue { dst: Reg, value: FrameValue },
     /// The address of a function or datum.
     Address { dst: Reg, symbol: Symbol },
     /// Calls a function. It takes `popped` words of stack arguments off the stack, which the caller
@@ -237,6 +250,7 @@ impl MInst {
             | MInst::LaneWord { dst: reg, .. }
             | MInst::GroupWord { dst: reg, .. }
             | MInst::LoadWord { dst: reg, .. }
+            | MInst::FrameValue { dst: reg, .. }
             | MInst::StoreWord { src: reg, .. }
             | MInst::Address { dst: reg, .. } => rewrite(reg),
             MInst::Call { callee, args, results, .. } => {
@@ -306,6 +320,17 @@ pub(crate) struct Promises {
     pub(crate) uniform: HashSet<Reg>,
     /// They are returned by calls, and uniform if what is passed in these registers is.
     pub(crate) returned: HashMap<Reg, SmallVec<[Gpr; 4]>>,
+}
+
+impl Promises {
+    /// Gives the registers other names; of those that have none nothing is known.
+    pub(crate) fn rename(&mut self, name: impl Fn(Reg) -> Option<Reg>) {
+        for known in [&mut self.read_only, &mut self.uniform] {
+            *known = known.drain().filter_map(&name).collect();
+        }
+        let returned = self.returned.drain();
+        self.returned = returned.filter_map(|(reg, from)| Some((name(reg)?, from))).collect();
+    }
 }
 
 /// What a function's instructions ask of its frame.
@@ -433,6 +458,7 @@ impl fmt::Display for MInst {
             }
             MInst::LoadWord { dst, word } => write!(f, "load_word {dst}, {word}"),
             MInst::StoreWord { src, word } => write!(f, "store_word {src}, {word}"),
+            MInst::FrameValue { dst, value } => write!(f, "frame_value {dst}, {value:?}"),
             MInst::Address { dst, symbol } => write!(f, "address {dst}, sym{}", symbol.0),
             MInst::Call { callee, args, results, popped } => {
                 write!(f, "call {callee}")?;

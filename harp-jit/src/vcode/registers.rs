@@ -1,12 +1,34 @@
 //! Which registers an instruction reads and which it writes. What is changed on the way counts as written.
 
-use super::{Callee, MInst, MOperand, Reg};
+use super::{Callee, MInst, MOperand, Reg, VCode};
 
 /// What an instruction does with a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Use,
     Def,
+}
+
+impl VCode {
+    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers that
+    /// selection makes, a quarter comes to nothing, and the allocator has memory for each number.
+    pub(crate) fn drop_unused_regs(&mut self, used: &[bool]) {
+        let mut met = 0;
+        let number = |&used: &bool| {
+            let number = met;
+            met += u32::from(used);
+            used.then_some(number)
+        };
+        let numbers: Vec<Option<u32>> = used.iter().map(number).collect();
+        let renamed = |reg: Reg| numbers[reg.index()].map(|index| Reg { index, ..reg });
+        let rename = |reg: &mut Reg| *reg = renamed(*reg).expect("it is used");
+        self.insts.iter_mut().for_each(|inst| inst.for_each_reg(rename));
+        for block in &mut self.blocks {
+            block.params.iter_mut().for_each(rename);
+        }
+        self.promises.rename(renamed);
+        self.num_regs = met as usize;
+    }
 }
 
 impl MInst {
@@ -36,6 +58,7 @@ impl MInst {
             MInst::Const { dst, .. }
             | MInst::LaneWord { dst, .. }
             | MInst::LoadWord { dst, .. }
+            | MInst::FrameValue { dst, .. }
             | MInst::Address { dst, .. } => visit(*dst, Access::Def),
             MInst::StoreWord { src, .. } => visit(*src, Access::Use),
             MInst::Call { callee: target, args, results, .. } => {
@@ -79,6 +102,7 @@ impl MInst {
             MInst::Op { .. }
             | MInst::Args { .. }
             | MInst::LoadWord { .. }
+            | MInst::FrameValue { .. }
             | MInst::StoreWord { .. }
             | MInst::Address { .. }
             | MInst::Call { .. }

@@ -16,8 +16,9 @@
 //! ; print: %double(-1)
 //! ```
 //!
-//! The lines before the functions make no difference, in particular not which machines they name: each
-//! `; run:` and `; print:` line is run, on one lane of each HARP machine asked for, compiled as asked for.
+//! Of the lines before the functions `set opt_level` counts, unless it is asked for a level; which machines
+//! they name, for one, makes no difference: each `; run:` and `; print:` line is run, on one lane of each HARP
+//! machine asked for.
 //! Functions may call each other by name, whatever their order. Data that they name is defined by comments
 //! `; data: %name type value...` ([`TextData`](harp_jit::text::TextData)).
 //!
@@ -47,7 +48,8 @@ pub(crate) const STACK_BYTES: u32 = 1 << 20;
 pub struct FileTestConfig {
     /// The machines.
     pub archs: Vec<ArchId>,
-    /// How functions are compiled; all lines run with each.
+    /// How functions are compiled; all lines run with each. If there is none, with those that the file sets
+    /// by `set opt_level`, optimized if it sets none.
     pub opt_levels: Vec<OptLevel>,
     /// The most instructions that a call may take.
     pub fuel: u64,
@@ -56,11 +58,12 @@ pub struct FileTestConfig {
 }
 
 impl Default for FileTestConfig {
-    /// `harp32` and `harp64`, with and without the extension; optimized; 50 million instructions.
+    /// `harp32` and `harp64`, with and without the extension; optimized as the file says; 50 million
+    /// instructions.
     fn default() -> FileTestConfig {
         FileTestConfig {
             archs: default_archs(),
-            opt_levels: vec![OptLevel::Speed],
+            opt_levels: Vec::new(),
             fuel: 50_000_000,
             verify: CompileOptions::default().verify,
         }
@@ -155,9 +158,13 @@ pub fn tally(cases: &[Case]) -> Tally {
 pub fn run_text(text: &str, file: &str, config: &FileTestConfig) -> Result<Vec<Case>, TextError> {
     let parsed = TextFile::parse(text, file)?;
     let lines = command::lines(&parsed);
+    let opt_levels = match config.opt_levels.is_empty() {
+        true => levels_set(&parsed),
+        false => config.opt_levels.clone(),
+    };
     let mut cases = Vec::new();
     for &arch in &config.archs {
-        for &opt_level in &config.opt_levels {
+        for &opt_level in &opt_levels {
             let options = CompileOptions {
                 opt_level,
                 execution: Execution::SingleLane,
@@ -176,6 +183,27 @@ pub fn run_text(text: &str, file: &str, config: &FileTestConfig) -> Result<Vec<C
         }
     }
     Ok(cases)
+}
+
+/// The levels of a file's `set opt_level` lines, each once. Cranelift's `speed_and_size` is `speed` here.
+fn levels_set(file: &TextFile) -> Vec<OptLevel> {
+    let mut levels = Vec::new();
+    for line in file.header() {
+        let mut words = line.text.split_whitespace();
+        if words.next() != Some("set") {
+            continue;
+        }
+        let level = words.filter_map(|word| word.strip_prefix("opt_level=")).next_back();
+        let level = match level {
+            Some("none") => OptLevel::None,
+            Some(_) => OptLevel::Speed,
+            None => continue,
+        };
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    if levels.is_empty() { vec![OptLevel::Speed] } else { levels }
 }
 
 fn run_line(file: &TextFile, line: &Line, linked: &mut Linked<'_>, fuel: u64) -> Verdict {

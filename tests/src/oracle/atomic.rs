@@ -1,7 +1,7 @@
 //! Atomic accesses. Work-items run one after the other, so these are a load, a computation, a store.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AtomicRmwOp, Inst, InstructionData, Opcode, Type};
+use cranelift_codegen::ir::{AtomicRmwOp, Endianness, Inst, InstructionData, Opcode, Type};
 
 use super::{Done, FlatMemory, Item, Stop, int, signed};
 
@@ -15,20 +15,24 @@ impl Item<'_> {
         memory: &mut FlatMemory,
     ) -> Option<Done> {
         let data = self.func.dfg.insts[inst];
+        let flags = data.memflags_data(&self.func.dfg);
+        let big = flags.is_some_and(|f| f.explicit_endianness() == Some(Endianness::Big));
+        let ordered = |value: DataValue| if big { value.to_be() } else { value };
         match data {
             InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. } => {
-                return Some(memory.load(self.address(&values[0], 0), ty).into());
+                return Some(memory.load(self.address(&values[0], 0), ty).map(ordered).into());
             }
             InstructionData::StoreNoOffset { opcode: Opcode::AtomicStore, .. } => {
                 let address = self.address(&values[1], 0);
-                return Some(self.store(memory, Opcode::Store, &values[0], address));
+                let value = ordered(values[0].clone());
+                return Some(self.store(memory, Opcode::Store, &value, address));
             }
             InstructionData::AtomicRmw { .. } | InstructionData::AtomicCas { .. } => {}
             // Of the same format as an atomic load is `bitcast`.
             _ => return None,
         }
         let address = self.address(&values[0], 0);
-        let Some(old) = memory.load(address, ty) else {
+        let Some(old) = memory.load(address, ty).map(ordered) else {
             return Some(Done::Stop(Stop::BadAddress));
         };
         let new = match data {
@@ -37,7 +41,7 @@ impl Item<'_> {
             InstructionData::AtomicCas { .. } => old.clone(),
             _ => return None,
         };
-        Some(match memory.store(address, &new) {
+        Some(match memory.store(address, &ordered(new)) {
             Some(()) => Done::Results(vec![old]),
             None => Done::Stop(Stop::BadAddress),
         })

@@ -1,5 +1,6 @@
 //! Cranelift's own code generator for the host, as it is measured.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use cranelift_codegen::Context;
@@ -9,8 +10,11 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 
 /// The host as a target, optimizing and without checks.
-#[derive(Clone)]
-pub struct Native(OwnedTargetIsa);
+pub struct Native {
+    isa: OwnedTargetIsa,
+    /// Used again for each function, as Cranelift's users do it.
+    context: RefCell<Context>,
+}
 
 impl fmt::Debug for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,12 +34,13 @@ impl Native {
             flags.set(name, value).map_err(|error| error.to_string())?;
         }
         let isa = cranelift_native::builder()?.finish(Flags::new(flags));
-        isa.map(Native).map_err(|error| error.to_string())
+        let context = RefCell::new(Context::new());
+        isa.map(|isa| Native { isa, context }).map_err(|error| error.to_string())
     }
 
     /// The host's architecture.
     pub fn name(&self) -> String {
-        self.0.triple().architecture.to_string()
+        self.isa.triple().architecture.to_string()
     }
 
     /// Compiles a function up to its bytes, as cranelift-jit does before it copies them; how many there
@@ -45,9 +50,11 @@ impl Native {
     ///
     /// If it does not compile.
     pub fn code_bytes(&self, func: &Function) -> Result<usize, String> {
-        let mut context = Context::for_function(func.clone());
+        let mut context = self.context.borrow_mut();
+        context.clear();
+        context.func = func.clone();
         let compiled = context
-            .compile(&*self.0, &mut ControlPlane::default())
+            .compile(&*self.isa, &mut ControlPlane::default())
             .map_err(|error| format!("{:?}", error.inner))?;
         Ok(compiled.code_buffer().len())
     }

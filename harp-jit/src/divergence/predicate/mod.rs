@@ -174,6 +174,7 @@ fn is_predicable(inst: &MInst) -> bool {
         | MInst::LaneWord { .. }
         | MInst::GroupWord { .. }
         | MInst::LoadWord { .. }
+        | MInst::FrameValue { .. }
         | MInst::Address { .. }
         | MInst::Jump { .. } => true,
         MInst::CondBr { split, .. } => !split,

@@ -54,8 +54,8 @@ fn an_increment_is_one_instruction() {
         block2(v3: i32): store aligned v3, v3
             return",
         expect![[r#"
-            @v4 ? addi %v6<-%v2, %v2, #1
-            jump b1(%v6)
+            @v3 ? addi %v5<-%v1, %v1, #1
+            jump b1(%v5)
             b1(%v0):
             st %v0, %v0, #0
             ret"#]],
@@ -74,11 +74,11 @@ fn a_diamond_of_effects_takes_a_condition_and_its_negation() {
         block3(v4: i32): store aligned v4, v4
             return",
         expect![[r#"
-            notp @v8, @v7
-            @v8 ? ld %v6, %v4, #0
-            @v7 ? st %v2, %v4, #0
-            @v7 ? ld %v9<-%v6, %v2, #0
-            jump b1(%v9)
+            notp @v6, @v5
+            @v6 ? ld %v4, %v3, #0
+            @v5 ? st %v1, %v3, #0
+            @v5 ? ld %v7<-%v4, %v1, #0
+            jump b1(%v7)
             b1(%v0):
             st %v0, %v0, #0
             ret"#]],
@@ -120,10 +120,10 @@ fn nested_regions_merge_by_the_inner_condition() {
         block4(v6: i32): store aligned v6, v6
             return",
         expect![[r#"
-            sub %v9, %v6, %v3
-            @v10 ? mul %v12<-%v9, %v6, %v3
-            @v11 ? xor %v13<-%v6, %v12, %v3
-            jump b1(%v13)
+            sub %v6, %v4, %v2
+            @v7 ? mul %v9<-%v6, %v4, %v2
+            @v8 ? xor %v10<-%v4, %v9, %v2
+            jump b1(%v10)
             b1(%v0):
             st %v0, %v0, #0
             ret"#]],
@@ -162,10 +162,10 @@ fn a_value_that_others_read_too_is_moved() {
         block2(v3: i32, v4: i32): store aligned v3, v4
             return",
         expect![[r#"
-            addi %v4, %v3, #1
-            @v5 ? ori %v7<-%v3, %v4, #0
-            @v5 ? ori %v8<-%v3, %v4, #0
-            jump b1(%v7, %v8)
+            addi %v3, %v2, #1
+            @v4 ? ori %v6<-%v2, %v3, #0
+            @v4 ? ori %v7<-%v2, %v3, #0
+            jump b1(%v6, %v7)
             b1(%v0, %v1):
             st %v0, %v1, #0
             ret"#]],

@@ -4,6 +4,9 @@
 //! them: bitwise operations leave the others alone by their operand; the others are loops, which
 //! compute the 4 bytes from those that were there before, and write them if nothing has changed
 //! meanwhile. Lanes of a warp may leave such a loop at different times.
+//!
+//! Big-endian values have their bytes swapped on the way to memory and back. What computes with the number
+//! in memory, rather than with its bits, is a loop then.
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -13,7 +16,7 @@ use cranelift_codegen::ir::{
     StackSlotData, StackSlotKind, Type, Value,
 };
 
-use super::Memory;
+use super::{Memory, little_endian};
 use crate::builder::word_int;
 use crate::error::Unsupported;
 use crate::options::Execution;
@@ -36,6 +39,7 @@ struct Part {
     address: Value,
     /// The place of the part's lowest bit, and its bits in place; none if it is the whole.
     within: Option<(Value, Value)>,
+    order: Endianness,
 }
 
 impl Memory<'_> {
@@ -76,19 +80,20 @@ impl Memory<'_> {
             return Err(self.refuse(inst, "an atomic access wider than a word".to_owned()));
         }
         let flags = dfg.insts[inst].memflags_data(dfg).unwrap_or(MemFlagsData::new());
-        if flags.explicit_endianness() == Some(Endianness::Big) {
-            return Err(self.refuse(inst, "a big-endian atomic access".to_owned()));
-        }
-        let flags = flags.with_aligned();
+        // Of a byte there is but one order.
+        let order = match flags.explicit_endianness() {
+            Some(Endianness::Big) if ty != I8 => Endianness::Big,
+            _ => Endianness::Little,
+        };
+        let native = is_whole(ty) && order == Endianness::Little;
+        let flags = little_endian(flags).with_aligned();
         let value = if plain {
-            self.plain(atomic, ty, flags)
+            self.plain(atomic, ty, flags, order)
         } else {
             match atomic {
-                Atomic::Update { op, .. } if op != AtomicRmwOp::Nand && is_whole(ty) => {
-                    return Ok(());
-                }
-                Atomic::Exchange { .. } if is_whole(ty) => return Ok(()),
-                _ => Some(self.in_memory(atomic, ty, flags)),
+                Atomic::Update { op, .. } if op != AtomicRmwOp::Nand && native => return Ok(()),
+                Atomic::Exchange { .. } if native => return Ok(()),
+                _ => Some(self.in_memory(atomic, ty, flags, order)),
             }
         };
         self.replace(inst, value);
@@ -112,70 +117,105 @@ impl Memory<'_> {
     }
 
     /// The access where nothing else can come between.
-    fn plain(&mut self, atomic: Atomic, ty: Type, flags: MemFlagsData) -> Option<Value> {
-        let (address, stored) = match atomic {
-            Atomic::Load { address } => return Some(self.at.ins().load(ty, flags, address, 0)),
-            Atomic::Store { address, value } => {
-                self.at.ins().store(flags, value, address, 0);
-                return None;
-            }
-            Atomic::Update { address, .. } | Atomic::Exchange { address, .. } => {
-                let old = self.at.ins().load(ty, flags, address, 0);
-                (address, (old, self.new_value(atomic, old)))
-            }
+    fn plain(
+        &mut self,
+        atomic: Atomic,
+        ty: Type,
+        flags: MemFlagsData,
+        order: Endianness,
+    ) -> Option<Value> {
+        let address = match atomic {
+            Atomic::Load { address }
+            | Atomic::Store { address, .. }
+            | Atomic::Update { address, .. }
+            | Atomic::Exchange { address, .. } => address,
             Atomic::Fence => return None,
         };
-        let (old, new) = stored;
+        let old = match atomic {
+            Atomic::Store { .. } => None,
+            _ => {
+                let old = self.at.ins().load(ty, flags, address, 0);
+                Some(self.ordered(order, old))
+            }
+        };
+        let new = match (atomic, old) {
+            (Atomic::Load { .. }, _) => return old,
+            (Atomic::Store { value, .. }, _) => value,
+            (_, Some(old)) => self.new_value(atomic, old),
+            (_, None) => return None,
+        };
+        let new = self.ordered(order, new);
         self.at.ins().store(flags, new, address, 0);
-        Some(old)
+        old
     }
 
     /// The atomic operation on what is in memory; gives what was there.
-    fn in_memory(&mut self, atomic: Atomic, ty: Type, flags: MemFlagsData) -> Value {
+    fn in_memory(
+        &mut self,
+        atomic: Atomic,
+        ty: Type,
+        flags: MemFlagsData,
+        order: Endianness,
+    ) -> Value {
         match atomic {
             Atomic::Load { address } => {
-                let part = self.part(ty, address);
+                let part = self.part(ty, address, order);
                 let container = part.container();
                 let zero = self.at.ins().iconst(container, 0);
                 self.bitwise(part, flags, AtomicRmwOp::Or, zero)
             }
-            Atomic::Store { address, value } if is_whole(ty) => {
-                self.at.ins().atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value)
-            }
             Atomic::Store { address, value } => {
                 let swap = Atomic::Update { op: AtomicRmwOp::Xchg, address, value };
-                let part = self.part(ty, address);
-                self.compare_and_swap_loop(part, flags, swap)
+                self.in_memory(swap, ty, flags, order)
             }
             Atomic::Update { op, address, value } => {
-                let part = self.part(ty, address);
+                let part = self.part(ty, address, order);
                 match (op, part.within) {
                     (AtomicRmwOp::Or | AtomicRmwOp::Xor, Some((shift, _))) => {
-                        let value = self.at.ins().uextend(I32, value);
-                        let value = self.at.ins().ishl(value, shift);
+                        let value = self.in_place(part, shift, value);
                         self.bitwise(part, flags, op, value)
                     }
                     (AtomicRmwOp::And, Some((shift, mask))) => {
-                        let value = self.at.ins().uextend(I32, value);
-                        let value = self.at.ins().ishl(value, shift);
+                        let value = self.in_place(part, shift, value);
                         let others = self.at.ins().bnot(mask);
                         let value = self.at.ins().bor(value, others);
+                        self.bitwise(part, flags, op, value)
+                    }
+                    (
+                        AtomicRmwOp::And | AtomicRmwOp::Or | AtomicRmwOp::Xor | AtomicRmwOp::Xchg,
+                        None,
+                    ) => {
+                        let value = self.ordered(order, value);
                         self.bitwise(part, flags, op, value)
                     }
                     _ => self.compare_and_swap_loop(part, flags, atomic),
                 }
             }
-            Atomic::Exchange { address, .. } => {
-                let part = self.part(ty, address);
-                self.compare_and_swap_loop(part, flags, atomic)
+            Atomic::Exchange { address, expected, value } => {
+                let part = self.part(ty, address, order);
+                if part.within.is_some() {
+                    return self.compare_and_swap_loop(part, flags, atomic);
+                }
+                let expected = self.ordered(order, expected);
+                let value = self.ordered(order, value);
+                let seen = self.at.ins().atomic_cas(flags, address, expected, value);
+                self.ordered(order, seen)
             }
             Atomic::Fence => unreachable!("fences are replaced on their own"),
         }
     }
 
-    fn part(&mut self, ty: Type, address: Value) -> Part {
+    /// The value with its bytes in the order of memory, or back.
+    fn ordered(&mut self, order: Endianness, value: Value) -> Value {
+        match order {
+            Endianness::Little => value,
+            Endianness::Big => self.swap(value),
+        }
+    }
+
+    fn part(&mut self, ty: Type, address: Value, order: Endianness) -> Part {
         if is_whole(ty) {
-            return Part { ty, address, within: None };
+            return Part { ty, address, within: None, order };
         }
         let within = self.at.ins().band_imm_u(address, 3);
         let aligned = self.at.ins().bxor(address, within);
@@ -185,7 +225,14 @@ impl Memory<'_> {
         let ones = (1_i64 << ty.bits()) - 1;
         let ones = self.at.ins().iconst(I32, ones);
         let mask = self.at.ins().ishl(ones, shift);
-        Part { ty, address: aligned, within: Some((shift, mask)) }
+        Part { ty, address: aligned, within: Some((shift, mask)), order }
+    }
+
+    /// The value at its place in the 4 bytes, zeros around it.
+    fn in_place(&mut self, part: Part, shift: Value, value: Value) -> Value {
+        let value = self.ordered(part.order, value);
+        let value = self.at.ins().uextend(I32, value);
+        self.at.ins().ishl(value, shift)
     }
 
     /// One atomic operation with an operand for all 4 bytes.
@@ -195,22 +242,22 @@ impl Memory<'_> {
     }
 
     fn extract(&mut self, part: Part, whole: Value) -> Value {
-        match part.within {
+        let value = match part.within {
             None => whole,
             Some((shift, _)) => {
                 let low = self.at.ins().ushr(whole, shift);
                 self.at.ins().ireduce(part.ty, low)
             }
-        }
+        };
+        self.ordered(part.order, value)
     }
 
     /// `whole` with the part replaced.
     fn insert(&mut self, part: Part, whole: Value, value: Value) -> Value {
         match part.within {
-            None => value,
+            None => self.ordered(part.order, value),
             Some((shift, mask)) => {
-                let value = self.at.ins().uextend(I32, value);
-                let value = self.at.ins().ishl(value, shift);
+                let value = self.in_place(part, shift, value);
                 let others = self.at.ins().band_not(whole, mask);
                 self.at.ins().bor(others, value)
             }

@@ -1,6 +1,6 @@
 //! Accesses to memory that no machine has, as accesses that the machine has.
 //!
-//! * Big-endian accesses become little-endian ones with the bytes swapped.
+//! * Big-endian accesses become little-endian ones with the bytes swapped, atomic ones as well.
 //! * Atomic accesses to a part of a word become atomic accesses to 4 bytes around it, `nand` becomes
 //!   a loop around `atomic_cas`, and loads and stores become `atomic_rmw`: plain ones are not ordered. So
 //!   atomic loads write what they read, and trap where memory may not be written. See [`atomic`].

@@ -103,6 +103,9 @@ impl Wide<'_> {
             InstructionData::UnaryGlobalValue {
                 opcode: Opcode::SymbolValue, global_value, ..
             } => ins.symbol_value(half, global_value),
+            InstructionData::NullAry { opcode: Opcode::GetStackPointer } => {
+                ins.get_stack_pointer(half)
+            }
             _ => return None,
         };
         Some([low, self.konst(0)])

@@ -26,6 +26,7 @@ use report::FileReport;
 
 Every `; run:` and `; print:` line of the files is compiled and run on one lane of each machine. Which
 machines the files name in their `target` lines, and what other tests they ask for, makes no difference.
+What they say by `set opt_level` holds unless `--opt` says otherwise.
 
 Shown are the lines that fail, with what was expected and what came; functions that are skipped because
 they hold what the machine does not have, with the reason; the results of `; print:` lines; and last the
@@ -44,9 +45,9 @@ pub(super) struct FileTest {
     /// A machine; may be given several times [default: harp32, harp64, harp32+x, harp64+x]
     #[arg(short, long, value_name = "ARCH")]
     arch: Vec<ArchId>,
-    /// How much to optimize
-    #[arg(long, value_name = "LEVEL", default_value = "speed")]
-    opt: Levels,
+    /// How much to optimize [default: as each file says by `set opt_level`, else speed]
+    #[arg(long, value_name = "LEVEL")]
+    opt: Option<Levels>,
     /// The most instructions that a call may take
     #[arg(long, value_name = "N", default_value = "50000000", value_parser = number)]
     fuel: u64,
@@ -93,9 +94,10 @@ impl FileTest {
             config.archs.clone_from(&self.arch);
         }
         config.opt_levels = match self.opt {
-            Levels::None => vec![OptLevel::None],
-            Levels::Speed => vec![OptLevel::Speed],
-            Levels::Both => vec![OptLevel::None, OptLevel::Speed],
+            None => Vec::new(),
+            Some(Levels::None) => vec![OptLevel::None],
+            Some(Levels::Speed) => vec![OptLevel::Speed],
+            Some(Levels::Both) => vec![OptLevel::None, OptLevel::Speed],
         };
         config
     }
@@ -133,7 +135,7 @@ fn run_file(file: &Input, config: &FileTestConfig) -> Result<FileReport, CliErro
     let text = file.read_text()?;
     let name = file.name();
     let result = run_text(&text, &name, config).map_err(|error| error.render(&text, Colors::Ansi));
-    Ok(FileReport { name, result, several_levels: config.opt_levels.len() > 1 })
+    Ok(FileReport { name, result })
 }
 
 fn style() -> ProgressStyle {

@@ -12,8 +12,6 @@ pub(super) struct FileReport {
     pub(super) name: String,
     /// The cases, or what is wrong with the file, as it is shown.
     pub(super) result: Result<Vec<Case>, String>,
-    /// Whether cases that differ in optimization alone are told apart.
-    pub(super) several_levels: bool,
 }
 
 /// What is shown of a line, or of a function that is skipped.
@@ -47,7 +45,9 @@ impl FileReport {
 
     /// The cases that there is something to say about, in the order of their lines, those of several
     /// machines together.
-    fn entries(&self, cases: &[Case]) -> Vec<Entry> {
+    fn entries(cases: &[Case]) -> Vec<Entry> {
+        // Cases that differ in optimization alone are told apart.
+        let several_levels = cases.windows(2).any(|pair| pair[0].opt_level != pair[1].opt_level);
         let mut entries: Vec<Entry> = Vec::new();
         for case in cases {
             let line = format!("line {}: {}", case.place.line, case.line);
@@ -64,20 +64,20 @@ impl FileReport {
                 entries.push(Entry { text, line: case.place.line, details: Vec::new() });
                 entries.len() - 1
             });
-            entries[index].add(details, self.machine(case));
+            entries[index].add(details, machine(case, several_levels));
         }
         entries.sort_by_key(|entry| entry.line);
         entries
     }
+}
 
-    fn machine(&self, case: &Case) -> String {
-        let level = match case.opt_level {
-            _ if !self.several_levels => "",
-            OptLevel::None => " unoptimized",
-            OptLevel::Speed => " optimized",
-        };
-        format!("{}{level}", case.arch)
-    }
+fn machine(case: &Case, several_levels: bool) -> String {
+    let level = match case.opt_level {
+        _ if !several_levels => "",
+        OptLevel::None => " unoptimized",
+        OptLevel::Speed => " optimized",
+    };
+    format!("{}{level}", case.arch)
 }
 
 impl fmt::Display for FileReport {
@@ -86,7 +86,7 @@ impl fmt::Display for FileReport {
             Ok(cases) => cases,
             Err(error) => return writeln!(f, "{}\n  FAILED\n{error}", self.name),
         };
-        let entries = self.entries(cases);
+        let entries = Self::entries(cases);
         if !entries.is_empty() {
             writeln!(f, "{}", self.name)?;
         }

@@ -166,6 +166,10 @@ fn of_inst(func: &Function, inst: Inst) -> Option<&'static str> {
         flags.explicit_endianness() == Some(Endianness::Big)
     };
     match data.opcode() {
+        Opcode::AtomicLoad | Opcode::AtomicStore | Opcode::AtomicRmw | Opcode::AtomicCas => {
+            let flags = data.memflags_data(&func.dfg)?;
+            big(flags).then_some("a big-endian atomic access")
+        }
         Opcode::Load | Opcode::Store => {
             let flags = data.memflags_data(&func.dfg)?;
             Some(match (big(flags), flags.aligned()) {
@@ -262,7 +266,8 @@ pub fn all_operations() -> BTreeSet<String> {
 }
 
 /// The constructs that a long run must have executed.
-pub const CONSTRUCTS: [&str; 16] = [
+pub const CONSTRUCTS: [&str; 17] = [
+    "a big-endian atomic access",
     "a loop",
     "a backward branch to a block that does not dominate it",
     "a big-endian access",

@@ -226,6 +226,10 @@ impl Body<'_, '_> {
         let offset = b.ins().iconst(word, offset);
         let address = b.ins().iadd(base, offset);
         let flags = MemFlagsData::new().with_aligned();
+        let flags = match self.choices.below(4) {
+            0 => flags.with_endianness(Endianness::Big),
+            _ => flags,
+        };
         let kind = self.choices.below(12);
         let old = match kind {
             0 => b.ins().atomic_load(ty, flags, address),

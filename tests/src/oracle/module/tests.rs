@@ -125,6 +125,31 @@ fn big_endian_accesses_swap_bytes() {
 }
 
 #[test]
+fn big_endian_atomic_accesses_swap_bytes() {
+    let text = "function %f() -> i16, i32, i32, i64 {
+            gv0 = symbol %d
+        block0:
+            v0 = symbol_value.i64 gv0
+            v1 = iconst.i64 4
+            v2 = iadd v0, v1
+            v3 = iconst.i32 1
+            v4 = atomic_load.i16 big v0
+            v5 = atomic_rmw.i32 big add v2, v3
+            v6 = atomic_cas.i32 big v2, v5, v3
+            atomic_store big v4, v0
+            v7 = load.i64 little v0
+            return v4, v5, v6, v7
+        }";
+    let wanted = [
+        DataValue::I16(0x0102),
+        DataValue::I32(0x0506_0708),
+        DataValue::I32(0x0506_0709),
+        DataValue::I64(0x0907_0605_0403_0201),
+    ];
+    assert_eq!(results(text, &[]), wanted);
+}
+
+#[test]
 fn what_was_stored_before_a_trap_remains() {
     let text = "function %f(i64) {
             gv0 = symbol %d
