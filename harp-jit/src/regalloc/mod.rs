@@ -100,8 +100,8 @@ pub(crate) fn allocate(
 }
 
 thread_local! {
-    /// The allocator's working memory, for the next function that this thread compiles. To ask for it
-    /// anew takes a tenth of the time of small functions.
+    /// The allocator's working memory, for the next function that this thread compiles: for small ones it
+    /// shows how long it takes to come by it.
     static MEMORY: Cell<Option<Box<Ctx>>> = const { Cell::new(None) };
 }
 
