@@ -22,13 +22,14 @@
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
-mod choice;
 mod code;
-mod conditions;
 mod error;
+mod lanes;
 mod live;
 mod merge;
+mod places;
 mod record;
+mod sets;
 mod skeleton;
 mod solve;
 mod state;
