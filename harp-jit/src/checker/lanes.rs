@@ -21,7 +21,7 @@ pub(super) enum Condition {
 }
 
 /// Where there are more nodes than these, the proof takes too long.
-const MOST_NODES: usize = 8_000_000;
+const MOST_NODES: usize = 300_000;
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]

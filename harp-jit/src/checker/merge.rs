@@ -42,6 +42,16 @@ pub(super) struct Meeting<'a> {
     pub(super) open: &'a [Open],
     /// How much the numbers became that places can hold there.
     pub(super) growth: &'a Growth,
+    pub(super) precision: Precision,
+}
+
+/// How much is found out. Less is cheaper and mostly enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// Lanes are told apart by numbers where all lanes have one of a few.
+    Coarse,
+    /// Also where only some have.
+    Fine,
 }
 
 /// How often the numbers became more that each place can hold, and how many they are.
@@ -219,6 +229,8 @@ fn plans(ways: &[&State], meeting: Meeting<'_>) -> Vec<Plan> {
                 if !numbers.is_empty()
                     && (numbers.len() == 1
                         || !computed && meeting.live.is_compared(Place::from_index(index)))
+                    && !(meeting.precision == Precision::Coarse
+                        && numbers.contains(&Number::Other))
                     && meeting.growth.allows(index, numbers.len()) =>
             {
                 Plan::Numbers(numbers)
@@ -241,8 +253,9 @@ fn outline(ways: &[&State], plans: &[Plan], meeting: Meeting<'_>) -> State {
         let mut names: SmallVec<[_; 1]> = smallvec![];
         for name in values.iter().flat_map(|value| &value.names) {
             let mut each = values.iter().zip(ways);
-            let known =
-                each.all(|(value, way)| value.names.contains(name) || way.free.contains(name));
+            let known = each.all(|(value, way)| {
+                value.undefined == Set::ALL || value.names.contains(name) || way.free.contains(name)
+            });
             if known && !names.contains(name) {
                 names.push(*name);
             }

@@ -6,7 +6,7 @@ use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::lanes::Lanes;
 use super::live::{self, Live};
-use super::merge::{self, Growth, Meeting, Sides};
+use super::merge::{self, Growth, Meeting, Precision, Sides};
 use super::places::Places;
 use super::record::Record;
 use super::skeleton::Skeleton;
@@ -23,6 +23,20 @@ pub(super) fn check(
     structure: &Structure,
     record: &Record,
 ) -> Result<(), CodeError> {
+    match check_with(code, structure, record, Precision::Coarse) {
+        Err(error) if error.fault != CodeFault::TooLong => {
+            check_with(code, structure, record, Precision::Fine)
+        }
+        found => found,
+    }
+}
+
+fn check_with(
+    code: &Code<'_>,
+    structure: &Structure,
+    record: &Record,
+    precision: Precision,
+) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let lanes = Lanes::new();
     let transfer = Transfer { code, places: &places, entry: &record.entry, lanes: &lanes };
@@ -31,7 +45,8 @@ pub(super) fn check(
     let starts = vec![None; ends.len()];
     let growth = vec![Growth::default(); ends.len()];
     let skeleton = Skeleton::new(code, record);
-    let mut solver = Solver { transfer, structure, skeleton, live, growth, starts, ends };
+    let mut solver =
+        Solver { transfer, structure, skeleton, live, growth, starts, precision, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
@@ -61,6 +76,7 @@ struct Solver<'a> {
     growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
     starts: Vec<Option<State>>,
+    precision: Precision,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -92,7 +108,13 @@ impl Solver<'_> {
                 if let Some(before) = self.starts[number].take() {
                     let (live, growth) = (&self.live[number], &self.growth[number]);
                     let lanes = self.transfer.lanes;
-                    let meeting = Meeting { lanes, live, open: &block.open, growth };
+                    let meeting = Meeting {
+                        lanes,
+                        live,
+                        open: &block.open,
+                        growth,
+                        precision: self.precision,
+                    };
                     state = merge::meet(&[&before, &state], meeting);
                 }
                 self.starts[number] = Some(state.clone());
@@ -129,7 +151,13 @@ impl Solver<'_> {
             edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
         };
         let (live, growth) = (&self.live[number], &self.growth[number]);
-        let meeting = Meeting { lanes: self.transfer.lanes, live, open: &block.open, growth };
+        let meeting = Meeting {
+            lanes: self.transfer.lanes,
+            live,
+            open: &block.open,
+            growth,
+            precision: self.precision,
+        };
         let Some(branch) = block.joins else {
             let mut ways = ways(&|_| true);
             ways.extend((number == 0).then(|| self.transfer.at_entry()));

@@ -609,13 +609,15 @@ impl State {
             return;
         }
         let truth = self.not_zero(lanes, place);
+        let undefined = self.value(place).undefined;
         let mut names = self.value(place).names.clone();
         for (index, value) in self.values.iter().enumerate() {
             if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
                 continue;
             }
             let other = self.not_zero(lanes, Place::from_index(index));
-            if lanes.apart(self.pairs, lanes.either(truth, other)) {
+            let differ = lanes.minus(lanes.either(truth, other), undefined);
+            if lanes.apart(self.pairs, differ) {
                 names.extend(
                     value
                         .names
