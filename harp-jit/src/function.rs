@@ -198,15 +198,16 @@ impl FunctionCode {
         &self.bytes
     }
 
-    /// Proves that lanes keep together as they must: see [`CodeError`] for what is checked. Nothing is
-    /// if the function was compiled without [`CompileOptions::verify`](crate::CompileOptions::verify),
-    /// which checks it by itself.
+    /// Proves that lanes keep together as they must: see [`CodeFault`](crate::CodeFault) for what is
+    /// checked. It takes what only compiling with
+    /// [`CompileOptions::verify`](crate::CompileOptions::verify) or
+    /// [`CompileOptions::check_code`](crate::CompileOptions::check_code) notes down.
     ///
     /// # Errors
     ///
-    /// What cannot be proved first.
+    /// What cannot be proved first; that nothing was noted down.
     pub fn check(&self) -> Result<(), CodeError> {
-        let Some(record) = &self.record else { return Ok(()) };
+        let Some(record) = &self.record else { return Err(CodeError::not_recorded()) };
         let linked: Vec<u32> =
             self.references.iter().map(|reference| reference.byte_offset as u32).collect();
         let code = Bytes {

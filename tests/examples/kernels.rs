@@ -53,6 +53,9 @@ struct Options {
     /// Leaves the compiler's own checks out: only what the machine does decides.
     #[arg(long)]
     unverified: bool,
+    /// Proves of the finished code that it keeps lanes together, and counts what is not proved.
+    #[arg(long, conflicts_with = "unverified")]
+    check: bool,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -80,12 +83,19 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         strategy,
         every_strategy,
         unverified,
+        check,
         threads,
         json,
         every_failure,
         print,
     } = Options::parse();
-    let selection = Selection { arch, way: strategy, every_way: every_strategy, unverified };
+    let selection = Selection {
+        arch,
+        way: strategy,
+        every_way: every_strategy,
+        unverified,
+        prove_one_of: check.into(),
+    };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);
@@ -157,6 +167,7 @@ fn print_counts(reached: &Reached) -> bool {
         ("divergent branches that became predicates", &reached.predicated_branches),
         ("endings", &reached.endings),
         ("refused", &reached.refused),
+        ("proofs of the finished code", &reached.proofs),
     ];
     for (title, counts) in lists {
         println!("{title}:");
@@ -190,5 +201,6 @@ fn as_json(reached: &Reached) -> serde_json::Value {
         "launches without a profile": reached.unprofiled,
         "endings": reached.endings,
         "refused": reached.refused,
+        "proofs": reached.proofs,
     })
 }

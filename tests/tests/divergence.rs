@@ -82,7 +82,8 @@ fn try_launch(
     opt_level: OptLevel,
 ) -> (Vec<u32>, Result<Report, LaunchError>) {
     let source = source(arch, body);
-    let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
+    let options =
+        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
     let kernel = source.compile(&options).unwrap_or_else(|error| panic!("{error}"));
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     let out = Array::of_ints(&device, &[0; COUNT]).unwrap();

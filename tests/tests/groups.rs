@@ -40,7 +40,13 @@ fn build(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> KernelSou
 }
 
 fn compile(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Kernel {
-    build(arch, kernel).compile(&CompileOptions::default()).unwrap()
+    proved(build(arch, kernel).compile(&CompileOptions::default()).unwrap())
+}
+
+/// A kernel whose finished code keeps lanes together, barriers and votes under divergent branches included.
+fn proved(kernel: Kernel) -> Kernel {
+    kernel.check().unwrap_or_else(|error| panic!("{error}\n{}", kernel.disassembly()));
+    kernel
 }
 
 /// The same kernel under every strategy that needs no profile, with and without the mid-end.
@@ -59,7 +65,7 @@ fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec
             ..CompileOptions::default()
         })
     });
-    options.map(|options| source.compile(&options).unwrap()).collect()
+    options.map(|options| proved(source.compile(&options).unwrap())).collect()
 }
 
 /// Launches a kernel whose parameter is an array of words; the array afterwards, of 32 bits each.

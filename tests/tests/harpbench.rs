@@ -36,7 +36,8 @@ fn check(program: &Program, input: Input, arch: ArchId, options: &CompileOptions
 fn programs_are_right_on_guptas_machine() {
     for program in &PROGRAMS {
         for divergence in STRATEGIES {
-            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let options =
+                CompileOptions { divergence, check_code: true, ..CompileOptions::default() };
             let costs =
                 Input::ALL.map(|input| check(program, input, GUPTA, &options).warp_instructions());
             // Inputs that cost the same would not be worth having; predicated code need not care.
@@ -56,7 +57,8 @@ fn programs_are_right_on_other_machines() {
         let arch: ArchId = id.parse().unwrap();
         for (program, index) in PROGRAMS.iter().zip(strategy..) {
             let divergence = STRATEGIES[index % STRATEGIES.len()];
-            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let options =
+                CompileOptions { divergence, check_code: true, ..CompileOptions::default() };
             check(program, Input::Random, arch, &options);
             let options = CompileOptions { opt_level: OptLevel::None, ..options };
             check(program, Input::Worst, arch, &options);

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use cranelift_codegen::ir::{InstructionData, Opcode};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
-    ARCHS, CONSTRUCTS, Counts, Reached, Selection, WAYS, bytes_of, run, shrink,
+    ARCHS, CONSTRUCTS, Counts, PROVED, Reached, Selection, TOO_LONG, WAYS, bytes_of, run, shrink,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -17,6 +17,9 @@ use harp_tests::seeds;
 
 /// Kernels of an ordinary run.
 const KERNELS: u64 = 1000;
+
+/// Of so many kernels of an ordinary run, one has its finished code proved to keep lanes together.
+const PROVED_ONE_OF: u64 = 8;
 
 /// How many smaller kernels are tried when one fails.
 const ATTEMPTS: usize = 1500;
@@ -28,7 +31,9 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     let seeds = given.unwrap_or(0..KERNELS);
     let count = seeds.end.saturating_sub(seeds.start);
     let threads = available_parallelism().map_or(1, usize::from);
-    let reached = match run(seeds.start, count, Selection::default(), threads, &|_| {}) {
+    let prove_one_of = if ordinary { PROVED_ONE_OF } else { 1 };
+    let selection = Selection { prove_one_of, ..Selection::default() };
+    let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
         Ok(reached) => reached,
         Err((seed, failure)) => {
             let failure = shrink(&bytes_of(seed), failure, ATTEMPTS);
@@ -39,7 +44,19 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
     if ordinary {
         assert_not_vacuous(&reached);
+        assert_proofs(&reached);
     }
+}
+
+/// The proof of finished code does not find all that is right. What it misses must not become more.
+fn assert_proofs(reached: &Reached) {
+    let count = |name| reached.proofs.get(name).copied().unwrap_or_default();
+    let all: u64 = reached.proofs.values().sum();
+    let (proved, too_long) = (count(PROVED), count(TOO_LONG));
+    assert!(all > 300, "only {all} proofs were tried");
+    assert!(proved * 100 >= all * 65, "{proved} of {all} are proved: {:#?}", reached.proofs);
+    let refused = all - proved - too_long;
+    assert!(refused * 100 <= all * 3, "{refused} of {all} are refused: {:#?}", reached.proofs);
 }
 
 /// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what is compared would not depend on control flow.

@@ -40,7 +40,9 @@ fn kernel(arch: ArchId) -> Kernel {
     b.store_elem(value, out, i);
     b.return_();
     b.finalize().unwrap();
-    source.compile(&CompileOptions { verify: true, ..CompileOptions::default() }).unwrap()
+    source
+        .compile(&CompileOptions { verify: true, check_code: true, ..CompileOptions::default() })
+        .unwrap()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use harp_tests::kernels::{WORKLOADS, Workload, checksum};
 use harp_tests::workloads::{DRIVER, HELPER, generated, parse};
 
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
-    let options = CompileOptions { verify: true, ..CompileOptions::default() };
+    let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
     let kernel = (workload.source)(arch).unwrap().compile(&options).unwrap();
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     (workload.run)(&mut device, &kernel, scale).unwrap()

@@ -96,12 +96,20 @@ pub enum CodeFault {
         /// The offset where control goes on.
         to: u32,
     },
-    /// The proof did not come to an end.
-    #[error("the facts about the code do not settle")]
-    Unsettled,
+    /// The proof takes more steps than it is given.
+    #[error("the proof is too long")]
+    TooLong,
+    /// The function was compiled without what the proof must be told.
+    #[error("the function was compiled neither with `verify` nor with `check_code`")]
+    NotRecorded,
 }
 
 impl CodeError {
+    /// Nothing can be checked.
+    pub(crate) fn not_recorded() -> CodeError {
+        CodeError { offset: 0, instruction: String::new(), fault: CodeFault::NotRecorded }
+    }
+
     pub(super) fn new(
         offset: u32,
         instruction: Option<&Instruction>,

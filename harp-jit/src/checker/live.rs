@@ -5,36 +5,82 @@
 //! frame by way of other registers count as reads of all of it.
 
 use harp_isa::abi::RegisterRoles;
-use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access};
+use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, Role as Access};
+use smallvec::smallvec;
 
 use super::code::{Code, Flow};
+use super::places::{Place, Places};
 use super::record::Role;
-use super::state::{Place, Places};
 use super::structure::Structure;
+use super::value::sources;
 
-/// A set of places.
+/// Sets of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Live(Vec<bool>);
+pub(super) struct Live {
+    read: Vec<bool>,
+    compared: Vec<bool>,
+    shared: Vec<bool>,
+}
 
 impl Live {
+    fn new(places: &Places) -> Live {
+        let none = vec![false; places.count()];
+        Live { read: none.clone(), compared: none.clone(), shared: none }
+    }
+
     pub(super) fn is_live(&self, place: Place) -> bool {
-        self.0[place.index()]
+        self.read[place.index()]
+    }
+
+    /// Whether what is in a place, or a copy of it, is read to make a predicate, so that it may matter
+    /// which number it is. That is a guess, which costs proofs if it is wrong, and nothing else.
+    pub(super) fn is_compared(&self, place: Place) -> bool {
+        place.is_pred() || self.compared[place.index()]
+    }
+
+    /// Whether something on which a warp must agree may come from what is in a place: a guess, too.
+    pub(super) fn is_shared(&self, place: Place) -> bool {
+        self.shared[place.index()]
     }
 
     fn set(&mut self, place: Place, live: bool) {
-        self.0[place.index()] = live;
+        self.read[place.index()] = live;
     }
 
     fn add(&mut self, other: &Live) {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
+        let read = self.read.iter_mut().zip(&other.read);
+        let compared = self.compared.iter_mut().zip(&other.compared);
+        let shared = self.shared.iter_mut().zip(&other.shared);
+        for (own, other) in read.chain(compared).chain(shared) {
             *own |= other;
+        }
+    }
+
+    /// `op` makes what is in `to` from what is in `from`, in some lanes only or in all.
+    fn compare(&mut self, from: &[Place], to: Place, guarded: bool) {
+        let wanted = self.is_compared(to);
+        if !guarded {
+            self.compared[to.index()] = false;
+        }
+        for place in from.iter().filter(|_| wanted) {
+            self.compared[place.index()] = true;
+        }
+    }
+
+    fn share(&mut self, from: &[Place], to: Place, guarded: bool) {
+        let wanted = self.shared[to.index()];
+        if !guarded {
+            self.shared[to.index()] = false;
+        }
+        for place in from.iter().filter(|_| wanted) {
+            self.shared[place.index()] = true;
         }
     }
 }
 
 /// What is live at the beginning of each block.
 pub(super) fn at_blocks(code: &Code<'_>, structure: &Structure, places: &Places) -> Vec<Live> {
-    let none = Live(vec![false; places.count()]);
+    let none = Live::new(places);
     let heights = heights(code, structure);
     let mut live = vec![none.clone(); structure.blocks.len()];
     let mut todo: Vec<usize> = (0..live.len()).collect();
@@ -117,6 +163,7 @@ impl Liveness<'_> {
         if placed.flow == Flow::Call {
             self.caller_saved().for_each(|place| live.set(place, false));
         }
+        self.compare(live, at, height);
         let mut reads = Vec::new();
         Instruction::new(op).for_each_register(|operand, _, access| {
             let place = match operand {
@@ -141,6 +188,58 @@ impl Liveness<'_> {
         }
         reads.extend([self.roles.stack_pointer(), self.roles.return_address()].map(Places::gpr));
         reads.into_iter().for_each(|place| live.set(place, true));
+    }
+
+    /// What is compared and shared before an operation, from what is behind it.
+    fn compare(&self, live: &mut Live, at: usize, height: Option<i64>) {
+        let placed = &self.code.insts[at];
+        let Instruction { guard, op } = placed.instruction;
+        let stack = self.roles.stack_pointer();
+        let slot = |base: Gpr, offset: i64| {
+            height.filter(|_| base == stack).and_then(|height| self.places.slot(height + offset))
+        };
+        let (mut to, mut from) = (None, Vec::new());
+        Instruction::new(op).for_each_register(|operand, _, access| {
+            let place = match operand {
+                Operand::Gpr(reg) => Places::gpr(reg),
+                Operand::Pred(reg) => Places::pred(reg),
+                Operand::Imm(_) => return,
+            };
+            if access != Access::Use {
+                to = Some(place);
+            }
+            if access != Access::Def {
+                from.push(place);
+            }
+        });
+        let mut numbers = sources(op).unwrap_or_default();
+        match op {
+            Op::St { value, base, offset } => {
+                to = slot(base, offset);
+                (numbers, from) = (smallvec![Places::gpr(value)], vec![Places::gpr(value)]);
+            }
+            Op::Ld { base, offset, .. } => {
+                if let Some(slot) = slot(base, offset) {
+                    (numbers, from) = (smallvec![slot], vec![slot]);
+                }
+            }
+            _ => {}
+        }
+        let guarded = guard.is_some();
+        from.extend(guard.map(Places::pred));
+        if let Some(to) = to {
+            live.compare(&numbers, to, guarded);
+            live.share(&from, to, guarded);
+        }
+        let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
+        let splits = self.code.is_split(at) || self.code.is_split_branch(at);
+        if op.opcode().flags().intersects(warp) && !splits {
+            from.iter().for_each(|place| live.shared[place.index()] = true);
+        }
+        if let Some(Role::Call { depends, .. }) = placed.note.map(|note| &note.role) {
+            let all = depends.iter().flat_map(|(_, args)| args);
+            all.for_each(|&reg| live.shared[Places::gpr(reg).index()] = true);
+        }
     }
 
     fn caller_saved(&self) -> impl Iterator<Item = Place> {

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use super::code::Code;
 use super::error::{CodeError, CodeFault};
+use super::lanes::Lanes;
 use super::live::{self, Live};
-use super::merge::{self, Place, Sides};
+use super::merge::{self, Growth, Meeting, Precision, Sides};
+use super::places::Places;
 use super::record::Record;
 use super::skeleton::Skeleton;
-use super::state::{Id, Literal, Origin, Places, State};
-use super::structure::{Block, Edge, Structure};
+use super::state::State;
+use super::structure::{Block, Edge, Open, Structure};
 use super::transfer::Transfer;
 
 /// How often a block may be looked at until its facts settle. They do in a few rounds a loop.
-const VISITS: usize = 1000;
+const VISITS: usize = 400;
 
 /// Proves that lanes agree where they must and read what was meant.
 pub(super) fn check(
@@ -21,12 +23,30 @@ pub(super) fn check(
     structure: &Structure,
     record: &Record,
 ) -> Result<(), CodeError> {
+    match check_with(code, structure, record, Precision::Coarse) {
+        Err(error) if error.fault != CodeFault::TooLong => {
+            check_with(code, structure, record, Precision::Fine)
+        }
+        found => found,
+    }
+}
+
+fn check_with(
+    code: &Code<'_>,
+    structure: &Structure,
+    record: &Record,
+    precision: Precision,
+) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
-    let transfer = Transfer { code, places: &places, entry: &record.entry };
+    let lanes = Lanes::new();
+    let transfer = Transfer { code, places: &places, entry: &record.entry, lanes: &lanes };
     let ends = vec![None; structure.blocks.len()];
     let live = live::at_blocks(code, structure, &places);
+    let starts = vec![None; ends.len()];
+    let growth = vec![Growth::default(); ends.len()];
     let skeleton = Skeleton::new(code, record);
-    let mut solver = Solver { transfer, structure, skeleton, live, ends };
+    let mut solver =
+        Solver { transfer, structure, skeleton, live, growth, starts, precision, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
@@ -43,12 +63,20 @@ pub(super) fn check(
     Ok(())
 }
 
+/// How often before it only becomes less what is known at its beginning.
+const PATIENCE: usize = 12;
+
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
     skeleton: Skeleton<'a>,
     /// What is read in each block or later.
     live: Vec<Live>,
+    /// How much the numbers became that are told apart in each block.
+    growth: Vec<Growth>,
+    /// What was known at the beginning of blocks that were looked at often.
+    starts: Vec<Option<State>>,
+    precision: Precision,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
@@ -72,13 +100,29 @@ impl Solver<'_> {
         while let Some(number) = todo.pop_first() {
             let block = &blocks[number];
             visits[number] += 1;
-            if visits[number] > VISITS {
-                return Err(self.transfer.code.error(block.first, CodeFault::Unsettled));
+            if visits[number] > VISITS || self.transfer.lanes.is_full() {
+                return Err(self.transfer.code.error(block.first, CodeFault::TooLong));
             }
             let Some(mut state) = self.start(number) else { continue };
+            if visits[number] > PATIENCE {
+                if let Some(before) = self.starts[number].take() {
+                    let (live, growth) = (&self.live[number], &self.growth[number]);
+                    let lanes = self.transfer.lanes;
+                    let meeting = Meeting {
+                        lanes,
+                        live,
+                        open: &block.open,
+                        growth,
+                        precision: self.precision,
+                    };
+                    state = merge::meet(&[&before, &state], meeting);
+                }
+                self.starts[number] = Some(state.clone());
+            }
             for at in block.first..=block.last {
                 self.step(&mut state, block, at, &mut |_| {});
             }
+            state.settle(self.transfer.lanes);
             if self.ends[number].as_ref() != Some(&state) {
                 self.ends[number] = Some(state);
                 todo.extend(&affected[number]);
@@ -102,27 +146,32 @@ impl Solver<'_> {
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
-        let place = Place { at: block.first, live: &self.live[number] };
         let ways = |comes: &dyn Fn(&Edge) -> bool| {
             let edges = block.edges.iter().filter(|edge| comes(edge));
             edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
         };
-        match block.joins {
-            None => {
-                let mut ways = ways(&|_| true);
-                ways.extend((number == 0).then(|| self.transfer.at_entry()));
-                meet(ways, place, Origin::Met)
-            }
-            Some(branch) => {
-                let side = |side: bool| {
-                    let ways = ways(&|edge| edge.sides[usize::from(side)]);
-                    meet(ways, place, Origin::MetOnSide(side))
-                };
-                match (side(false), side(true)) {
-                    (Some(passed), Some(taken)) => self.join(place, branch, [&passed, &taken]),
-                    (one, other) => one.or(other),
-                }
-            }
+        let (live, growth) = (&self.live[number], &self.growth[number]);
+        let meeting = Meeting {
+            lanes: self.transfer.lanes,
+            live,
+            open: &block.open,
+            growth,
+            precision: self.precision,
+        };
+        let Some(branch) = block.joins else {
+            let mut ways = ways(&|_| true);
+            ways.extend((number == 0).then(|| self.transfer.at_entry()));
+            return meet(&ways, meeting);
+        };
+        // Behind the join the split is not open any more, but the ways that lead there begin at it.
+        let sides = [*block.edges.first()?, *block.edges.last()?];
+        let mut open = block.open.clone();
+        open.push(Open { branch, sides: sides[0].sides });
+        let within = Meeting { open: &open, ..meeting };
+        let side = |side: bool| meet(&ways(&|edge| edge.sides[usize::from(side)]), within);
+        match (side(false), side(true)) {
+            (Some(passed), Some(taken)) => self.join(meeting, branch, [&passed, &taken]),
+            (one, other) => meet(&[one.or(other)?], meeting),
         }
     }
 
@@ -132,35 +181,28 @@ impl Solver<'_> {
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let id = state.held(Places::pred(reg));
-            let taken = Literal::new(id, truth);
-            if state.settled(taken) == Some(false) {
+            let lanes = self.transfer.lanes;
+            if self.transfer.code.is_split_branch(last) {
+                state.open(last);
+            }
+            let taken = state.not_zero(lanes, Places::pred(reg));
+            if !state.assume(lanes, if truth { taken } else { lanes.not(taken) }) {
                 return None;
             }
-            state.assume(taken);
+            state.settle(lanes);
         }
         self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
         Some(state)
     }
 
-    fn join(&self, place: Place<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
+    fn join(&self, meeting: Meeting<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
         let before = self.ends[self.block_number(branch)?].as_ref()?;
-        let inside = |id: Id| {
-            let at = id.at as usize;
-            let open = |home: &Block| home.open.iter().any(|open| open.branch == branch);
-            !matches!(id.origin, Origin::Entry | Origin::Dead)
-                && (at == place.at || self.structure.block_of(at).is_some_and(open))
-        };
-        let guard = self.transfer.code.insts[branch].instruction.guard?;
-        let split = Literal::new(before.held(Places::pred(guard)), true);
-        Some(merge::join(Sides { sides, before, split }, place, inside))
+        let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
+        Some(merge::join(Sides { sides, before, guard, branch }, meeting))
     }
 }
 
-fn meet(mut ways: Vec<State>, place: Place<'_>, origin: Origin) -> Option<State> {
-    match ways.len() {
-        0 => None,
-        1 => ways.pop(),
-        _ => Some(merge::meet(&ways.iter().collect::<Vec<_>>(), place, origin)),
-    }
+fn meet(ways: &[State], meeting: Meeting<'_>) -> Option<State> {
+    let ways: Vec<&State> = ways.iter().collect();
+    (!ways.is_empty()).then(|| merge::meet(&ways, meeting))
 }

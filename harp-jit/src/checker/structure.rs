@@ -89,11 +89,6 @@ impl Structure {
         Ok(structure)
     }
 
-    /// The block of an instruction; none if it is never reached.
-    pub(super) fn block_of(&self, at: usize) -> Option<&Block> {
-        self.block_of[at].map(|block| &self.blocks[block])
-    }
-
     fn find_blocks(code: &Code<'_>, entry: usize) -> Result<Structure, CodeError> {
         let mut reached = vec![false; code.insts.len()];
         let mut leads = vec![false; code.insts.len()];

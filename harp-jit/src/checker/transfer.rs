@@ -8,9 +8,12 @@ use smallvec::SmallVec;
 
 use super::code::{Code, Flow};
 use super::error::CodeFault;
+use super::lanes::Lanes;
+use super::places::{Place, Places};
 use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
-use super::state::{Fact, Form, Id, Literal, Origin, Place, Places, Scratch, State, Where};
-use super::value::{self, Value};
+use super::sets::Set;
+use super::state::{Form, New, Scratch, State, Told, Value};
+use super::value::{self, Computed};
 
 /// Executes instructions on what is known.
 #[derive(Clone, Copy)]
@@ -18,6 +21,7 @@ pub(super) struct Transfer<'a> {
     pub(super) code: &'a Code<'a>,
     pub(super) places: &'a Places,
     pub(super) entry: &'a Entry,
+    pub(super) lanes: &'a Lanes,
 }
 
 /// An instruction with what surrounds it.
@@ -25,7 +29,7 @@ pub(super) struct Transfer<'a> {
 struct Step<'a> {
     at: usize,
     instruction: Instruction,
-    guard: Option<Literal>,
+    guard: Option<Place>,
     role: Option<&'a Role>,
 }
 
@@ -68,33 +72,34 @@ impl Transfer<'_> {
     pub(super) fn at_entry(&self) -> State {
         let mut state = State::new(self.places);
         let roles = RegisterRoles::new(self.code.arch);
-        let mut set = |place: Place, fact: Fact| {
-            let id = state.held(place);
-            state.know(id, self.adjusted(fact));
+        let mut set = |place: Place, value: Value| {
+            state.values[place.index()] = self.adjusted(value);
         };
         for reg in roles.caller_saved() {
             let argument = self.entry.arguments.contains(&reg);
-            let fact = if self.entry.uniform.contains(&reg) {
-                Fact::uniform()
+            let value = if self.entry.uniform.contains(&reg) {
+                Value::uniform()
             } else if argument {
-                Fact::unknown()
+                Value::unknown()
             } else {
-                Fact::undefined()
+                Value::undefined()
             };
-            set(Places::gpr(reg), fact);
+            set(Places::gpr(reg), value);
         }
         for slot in self.places.slots() {
-            set(slot, Fact::undefined());
+            set(slot, Value::undefined());
         }
+        // They are kept for the caller, and nothing to look at.
         for reg in roles.callee_saved() {
-            set(Places::gpr(reg), Fact::unknown());
+            set(Places::gpr(reg), Value::undefined());
         }
-        set(Places::gpr(roles.return_address()), Fact::uniform());
-        let stack = Fact { form: Form::Stack(0), ..Fact::unknown() };
+        set(Places::gpr(roles.return_address()), Value::uniform());
+        let stack = Value { form: Form::Stack(0), ..Value::unknown() };
         set(Places::gpr(roles.stack_pointer()), stack);
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact::undefined());
+            set(Places::pred(reg), Value::undefined());
         }
+        set(self.places.result(), Value::undefined());
         state
     }
 
@@ -103,9 +108,9 @@ impl Transfer<'_> {
     }
 
     /// One lane agrees with itself.
-    fn adjusted(&self, fact: Fact) -> Fact {
-        let uniform = if self.entry.single_lane { Where::Everywhere } else { fact.uniform };
-        Fact { uniform, ..fact }
+    fn adjusted(&self, value: Value) -> Value {
+        let differs = if self.entry.single_lane { Set::NONE } else { value.differs };
+        Value { differs, ..value }
     }
 
     /// Executes the instruction `at`; `report` gets what is wrong with it.
@@ -114,14 +119,13 @@ impl Transfer<'_> {
         let instruction = placed.instruction;
         for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
             if let Some(place) = self.places.of(holder) {
-                state.define(Id::new(Origin::Written, at, place), place, Fact::undefined());
+                state.drop(self.lanes, place);
             }
         }
-        let literal = |reg| Literal::new(state.held(Places::pred(reg)), true);
         let step = Step {
             at,
             instruction,
-            guard: instruction.guard.map(literal),
+            guard: instruction.guard.map(Places::pred),
             role: placed.note.map(|note| &note.role),
         };
         check_selection(state, &step, report);
@@ -141,11 +145,11 @@ impl Transfer<'_> {
         if self.entry.single_lane || !step.flags().intersects(warp) {
             return;
         }
-        let varies = |id: Id| state.fact(id).uniform != Where::Everywhere;
+        let varies = |place: Place| !state.is_uniform(self.lanes, place);
         let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
         if let (Some(guard), Some(reg)) = (step.guard, step.instruction.guard)
             && !splits
-            && varies(guard.id)
+            && varies(guard)
         {
             report(CodeFault::Divergent(Operand::Pred(reg)));
         }
@@ -153,8 +157,7 @@ impl Transfer<'_> {
             return;
         }
         for (operand, access) in registers(step.instruction.op) {
-            let id = place(operand).map(|place| state.held(place));
-            if access == Access::Use && id.is_some_and(varies) {
+            if access == Access::Use && place(operand).is_some_and(varies) {
                 report(CodeFault::Divergent(operand));
             }
         }
@@ -174,7 +177,7 @@ impl Transfer<'_> {
         let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
         if flags.intersects(seen) {
             if let Some(reg) = step.instruction.guard
-                && state.fact(state.held(Places::pred(reg))).defined != Where::Everywhere
+                && !self.is_known(state, Places::pred(reg))
             {
                 report(CodeFault::Undefined(Operand::Pred(reg)));
             }
@@ -194,13 +197,18 @@ impl Transfer<'_> {
         if let Some(Role::Call { hands, .. } | Role::Leave { hands }) = step.role {
             wanted.extend(hands.iter().copied().map(Operand::Gpr));
         }
+        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));
         for operand in wanted {
-            let id = place(operand).map(|place| state.held(place));
-            let defined = |id| state.covers_lanes(&state.fact(id).defined, step.guard);
-            if !id.is_none_or(defined) {
+            let defined = |place| state.is_defined(self.lanes, place, among);
+            if !place(operand).is_none_or(defined) {
                 report(CodeFault::Undefined(operand));
             }
         }
+    }
+
+    /// Whether a predicate is meant to be read in all lanes.
+    fn is_known(&self, state: &State, place: Place) -> bool {
+        state.value(place).is_truth() && state.is_defined(self.lanes, place, Set::ALL)
     }
 
     /// The tracked word of the frame that a load or store of a word goes to.
@@ -209,7 +217,7 @@ impl Transfer<'_> {
             Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => (base, offset),
             _ => return None,
         };
-        match state.fact(state.held(Places::gpr(base))).form {
+        match state.value(Places::gpr(base)).form {
             Form::Stack(place) => self.places.slot(place + offset),
             _ => None,
         }
@@ -218,15 +226,17 @@ impl Transfer<'_> {
     fn store(&self, state: &mut State, step: &Step<'_>) {
         let op = step.instruction.op;
         if let (Op::St { value, .. }, Some(slot)) = (op, self.slot(state, op)) {
-            let value = state.held(Places::gpr(value));
-            return self.write(state, step, slot, Value::Copy(value));
+            return self.write(state, step, slot, Computed::Copy(Places::gpr(value)));
         }
         if let Op::St { value, base, offset: 0 } = op
-            && state.fact(state.held(Places::gpr(base))).form == Form::Scratch
+            && state.value(Places::gpr(base)).form == Form::Scratch
         {
-            state.scratch = self.voted(state, step, state.held(Places::gpr(value)));
+            state.scratch = self.voted(state, step, Places::gpr(value));
+            let old = state.values.iter_mut().filter(|value| value.form == Form::Voted);
+            old.for_each(|value| value.form = Form::Unknown);
             return;
         }
+        state.scratch = Scratch::Anything;
         let mut base = None;
         let mut offset = 0;
         op.for_each_operand(|operand| match operand {
@@ -234,7 +244,7 @@ impl Transfer<'_> {
             Operand::Imm(imm) => offset = imm,
             Operand::Pred(_) => {}
         });
-        let form = base.map(|base| state.fact(state.held(Places::gpr(base))).form);
+        let form = base.map(|base| state.value(Places::gpr(base)).form);
         let touched: Vec<Place> = match form {
             Some(Form::Stack(start)) => {
                 let bytes = i64::from(self.word().bytes());
@@ -242,26 +252,29 @@ impl Transfer<'_> {
             }
             _ => self.places.exposed().collect(),
         };
-        self.lose(state, step.at, touched);
+        self.lose(state, touched);
     }
 
     /// What the scratch word holds once `value` is stored there.
-    fn voted(&self, state: &State, step: &Step<'_>, value: Id) -> Scratch {
-        match (state.fact(value).form, step.guard, state.scratch) {
+    fn voted(&self, state: &State, step: &Step<'_>, value: Place) -> Scratch {
+        match (state.value(value).form, step.guard, state.scratch) {
             (Form::Constant(0), None, _) => Scratch::Zero,
             (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
-                Scratch::Vote(guard)
+                Scratch::Vote(state.not_zero(self.lanes, guard))
             }
             _ => Scratch::Anything,
         }
     }
 
     /// Nothing is known any more about what these places hold.
-    fn lose(&self, state: &mut State, at: usize, places: impl IntoIterator<Item = Place>) {
+    fn lose(&self, state: &mut State, places: impl IntoIterator<Item = Place>) {
         for place in places {
-            let fact = self.adjusted(Fact::unknown());
-            state.define(Id::new(Origin::Written, at, place), place, fact);
+            self.set(state, place, Value::unknown());
         }
+    }
+
+    fn set(&self, state: &mut State, place: Place, value: Value) {
+        state.assign(self.lanes, place, New::of(self.adjusted(value)));
     }
 
     fn call(&self, state: &mut State, step: &Step<'_>) {
@@ -270,38 +283,34 @@ impl Transfer<'_> {
             Some(Role::Call { returns, popped, depends, .. }) => (returns, *popped, depends),
             _ => (&[], 0, &[]),
         };
-        let is_uniform =
-            |&reg: &Gpr| state.fact(state.held(Places::gpr(reg))).uniform == Where::Everywhere;
+        let is_uniform = |&reg: &Gpr| state.is_uniform(self.lanes, Places::gpr(reg));
         let uniform: Vec<Gpr> = (depends.iter())
             .filter(|(_, args)| args.iter().all(is_uniform))
             .map(|&(result, _)| result)
             .collect();
-        let mut set = |place: Place, fact: Fact| {
-            let id = Id::new(Origin::Written, step.at, place);
-            state.define(id, place, self.adjusted(fact));
-        };
+        state.scratch = Scratch::Anything;
         for reg in roles.caller_saved() {
-            let fact = if uniform.contains(&reg) {
-                Fact::uniform()
+            let value = if uniform.contains(&reg) {
+                Value::uniform()
             } else if returns.contains(&reg) {
-                Fact::unknown()
+                Value::unknown()
             } else {
-                Fact::undefined()
+                Value::undefined()
             };
-            set(Places::gpr(reg), fact);
+            self.set(state, Places::gpr(reg), value);
         }
-        set(Places::gpr(roles.return_address()), Fact::uniform());
+        self.set(state, Places::gpr(roles.return_address()), Value::uniform());
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Fact::undefined());
+            self.set(state, Places::pred(reg), Value::undefined());
         }
         let stack = Places::gpr(roles.stack_pointer());
-        if let Form::Stack(place) = state.fact(state.held(stack)).form
+        if let Form::Stack(place) = state.value(stack).form
             && popped != 0
         {
-            let fact = Fact { form: Form::Stack(place + popped), ..Fact::unknown() };
-            state.define(Id::new(Origin::Written, step.at, stack), stack, self.adjusted(fact));
+            let value = Value { form: Form::Stack(place + popped), ..Value::unknown() };
+            self.set(state, stack, value);
         }
-        self.lose(state, step.at, self.places.exposed());
+        self.lose(state, self.places.exposed());
     }
 
     /// Loads, atomic accesses and everything that computes.
@@ -311,49 +320,58 @@ impl Transfer<'_> {
         let target = registers.iter().find(|(_, access)| *access != Access::Use);
         let target = target.and_then(|&(operand, _)| place(operand));
         let Some(target) = target else { return };
-        let loaded = self.slot(state, op).map(|slot| state.held(slot));
+        let loaded = self.slot(state, op);
         if step.flags().intersects(OpcodeFlags::ATOMIC) {
-            self.lose(state, step.at, self.places.exposed());
+            state.scratch = Scratch::Anything;
+            self.lose(state, self.places.exposed());
         }
-        let mut value = match loaded {
-            Some(id) => Value::Copy(id),
-            None => value::of(state, op, self.word(), self.entry.lane_stack_log2),
+        let mut computed = match loaded {
+            Some(slot) => Computed::Copy(slot),
+            None => value::of(state, self.lanes, op, self.word(), self.entry.lane_stack_log2),
         };
         if step.flags().intersects(OpcodeFlags::LOAD)
-            && let Value::New(fact) = &mut value
+            && let Computed::New(new) = &mut computed
         {
-            self.load(state, step, fact);
+            self.load(state, step, new);
+        }
+        if let (Computed::New(new), true) = (&mut computed, target.is_pred())
+            && matches!(new.numbers, Told::Nothing)
+            && new.value.numbers.is_none()
+        {
+            new.numbers = Told::Truth { yes: Set::NONE, no: Set::NONE };
+        }
+        if let Computed::New(new) = &mut computed {
+            new.value = self.adjusted(new.value.clone());
         }
         if step.claims().uniform {
-            let mut fact = value.into_fact(state);
-            fact.uniform = Where::Everywhere;
-            value = Value::New(fact);
+            let result = self.places.result();
+            match computed {
+                Computed::Copy(source) => state.copy(self.lanes, result, source),
+                Computed::New(new) => state.assign(self.lanes, result, new),
+            }
+            state.equalize(self.lanes, result);
+            computed = Computed::Copy(result);
         }
-        if let (Value::New(fact), true) = (&mut value, target.is_pred()) {
-            fact.numbers.get_or_insert_with(|| [0, 1].into());
-        }
-        self.write(state, step, target, value);
+        self.write(state, step, target, computed);
     }
 
     /// What is loaded from memory that is not tracked.
-    fn load(&self, state: &State, step: &Step<'_>, fact: &mut Fact) {
+    fn load(&self, state: &State, step: &Step<'_>, new: &mut New) {
+        let value = &mut new.value;
         let Op::Ld { base, offset, .. } = step.instruction.op else {
             if !step.claims().read_only {
-                fact.uniform = Where::NOWHERE;
+                value.differs = Set::ALL;
             }
             return;
         };
-        let field = match state.fact(state.held(Places::gpr(base))).form {
+        let field = match state.value(Places::gpr(base)).form {
             // What one lane of the warp wrote last, in all lanes.
             Form::Scratch if offset == 0 => {
-                fact.uniform = Where::Everywhere;
+                (value.differs, value.form) = (Set::NONE, Form::Voted);
                 return;
             }
             Form::GroupBlock => {
-                fact.uniform = Where::Everywhere;
-                if let Scratch::Vote(literal) = state.scratch {
-                    fact.implies.insert((0, true), state.consequences(!literal));
-                }
+                value.differs = Set::NONE;
                 return;
             }
             Form::Code => return,
@@ -366,50 +384,61 @@ impl Transfer<'_> {
         };
         match field {
             Some(LaneField::Warp | LaneField::Core | LaneField::Lanes) => {
-                fact.uniform = Where::Everywhere;
+                value.differs = Set::NONE;
             }
             Some(LaneField::Group) => {
-                fact.uniform = Where::Everywhere;
-                fact.form = Form::GroupBlock;
+                value.differs = Set::NONE;
+                value.form = Form::GroupBlock;
             }
             Some(LaneField::ScratchAddress) => {
-                fact.uniform = Where::Everywhere;
-                fact.form = Form::Scratch;
+                value.differs = Set::NONE;
+                value.form = Form::Scratch;
             }
-            Some(LaneField::StackLimit) => fact.form = Form::OnStack,
+            Some(LaneField::StackLimit) => value.form = Form::OnStack,
             _ if step.claims().read_only => {}
-            _ => fact.uniform = Where::NOWHERE,
+            _ => value.differs = Set::ALL,
         }
     }
 
     /// `place` gets a value, in the lanes where the guard holds.
-    fn write(&self, state: &mut State, step: &Step<'_>, place: Place, value: Value) {
-        let fact = match (step.guard, value) {
-            (None, Value::Copy(id)) => {
-                state.held[place.index()] = id;
-                return;
+    fn write(&self, state: &mut State, step: &Step<'_>, place: Place, computed: Computed) {
+        let lanes = self.lanes;
+        match (step.guard, computed) {
+            (None, Computed::Copy(source)) => {
+                state.copy(lanes, place, source);
+                state.drop(lanes, self.places.result());
             }
-            (None, Value::New(fact)) => fact,
-            (Some(guard), value) => {
-                let old = if step.claims().old_is_dead { None } else { Some(state.held(place)) };
-                value::select(state, guard, value, old)
+            (None, Computed::New(new)) => {
+                state.assign(lanes, place, new);
+                state.find_names(lanes, place);
             }
-        };
-        let fact = self.adjusted(value::with_names(state, fact));
-        state.define(Id::new(Origin::Written, step.at, place), place, fact);
+            (Some(guard), computed) => {
+                let result = self.places.result();
+                let source = match computed {
+                    Computed::Copy(source) => source,
+                    Computed::New(new) => {
+                        state.assign(lanes, result, new);
+                        result
+                    }
+                };
+                state.select(lanes, place, (guard, source), step.claims().old_is_dead);
+                state.drop(lanes, result);
+                state.find_names(lanes, place);
+            }
+        }
     }
 
     /// Selected predicates are where the instruction puts them.
     fn name_results(&self, state: &mut State, step: &Step<'_>) {
         let predicates = predicates(step.instruction.op).into_iter();
         if let Some(Role::Part { defines: Some(name), .. }) = step.role {
-            predicates.take(1).for_each(|reg| state.rename(*name, state.held(Places::pred(reg))));
+            predicates.take(1).for_each(|reg| state.rename(*name, Places::pred(reg)));
             return;
         }
         let Some(selected) = step.selected() else { return };
         for (operand, named) in predicates.zip(&selected.predicates) {
             if let Named::Def(name) | Named::Mod { new: name, .. } = *named {
-                state.rename(name, state.held(Places::pred(operand)));
+                state.rename(name, Places::pred(operand));
             }
         }
     }
@@ -429,7 +458,7 @@ fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
 /// The instruction is the one that was selected, with the predicates that were selected.
 fn check_selection(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
     let mut expect = |reg: Pred, name: Name| {
-        if !state.fact(state.held(Places::pred(reg))).names.contains(&name) {
+        if !state.value(Places::pred(reg)).names.contains(&name) {
             let operand = Operand::Pred(reg);
             report(CodeFault::Predicate { operand, selected: name });
         }

@@ -1,116 +1,98 @@
 //! What an operation computes, as far as that is followed.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access, WordSize};
+use smallvec::{SmallVec, smallvec};
 
-use super::choice;
-use super::state::{Fact, Form, Id, Literal, MOST_NUMBERS, Places, State, Where};
+use super::lanes::Lanes;
+use super::places::{Place, Places};
+use super::sets::Set;
+use super::state::{Form, MOST_NUMBERS, New, Number, Scratch, State, Told, Value};
 
 /// A result.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one instruction")]
-pub(super) enum Value {
-    /// A value that there is already.
-    Copy(Id),
-    New(Fact),
-}
-
-impl Value {
-    /// What is known about it.
-    pub(super) fn into_fact(self, state: &State) -> Fact {
-        match self {
-            Value::New(fact) => fact,
-            Value::Copy(id) => {
-                let mut fact = (*state.fact(id)).clone();
-                let numbers: Vec<u64> = fact.told_apart().chain([0]).collect();
-                for (number, truth) in numbers.into_iter().flat_map(|n| [(n, false), (n, true)]) {
-                    let literal = Literal { id, number, truth };
-                    fact.implies.entry((number, truth)).or_default().insert(literal);
-                }
-                fact
-            }
-        }
-    }
+pub(super) enum Computed {
+    /// What a place holds already.
+    Copy(Place),
+    New(New),
 }
 
 /// The value that `op` computes from registers. Of loads only that they depend on the address.
-pub(super) fn of(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
-    let fact = match computed(state, op, word, lane_stack_log2) {
-        Value::New(fact) => fact,
-        copy => return copy,
-    };
-    if let Some(result) = choice::constant(state, op, word) {
-        let Fact { form, numbers, uniform, .. } = Fact::constant(result);
-        return Value::New(Fact { form, numbers, uniform, ..fact });
-    }
-    Value::New(match choice::follows(state, op, word) {
-        Some((source, results)) => choice::with_choice(state, fact, source, results),
-        None => fact,
-    })
-}
-
-fn computed(state: &State, op: Op, word: WordSize, lane_stack_log2: u32) -> Value {
-    let gpr = |reg: Gpr| state.held(Places::gpr(reg));
-    let pred = |reg: Pred| state.held(Places::pred(reg));
-    let fact = operation(state, op);
-    let truth = |implies: [BTreeSet<Literal>; 2]| Value::New(as_truth(fact.clone(), implies));
-    let same = |id: Id| Literal::both(id).map(|literal| state.consequences(literal));
-    let inverse = |id: Id| {
-        let [zero, one] = same(id);
-        [one, zero]
-    };
-    let is_truth = |id: Id| state.fact(id).is_truth();
+pub(super) fn of(
+    state: &State,
+    lanes: &Lanes,
+    op: Op,
+    word: WordSize,
+    stack_log2: u32,
+) -> Computed {
+    let value = operation(state, lanes, op);
+    let is_truth = |place: Place| state.value(place).is_truth();
+    let gpr = Places::gpr;
+    let new = |value: Value| Computed::New(New::of(value));
     match op {
-        Op::Ldi { imm, .. } => Value::New(Fact::constant(imm.cast_unsigned() & word.mask())),
-        Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Value::Copy(gpr(src)),
-        Op::Orp { a, b, .. } | Op::Andp { a, b, .. } if a == b => Value::Copy(pred(a)),
-        Op::Rtop { src, .. } if is_truth(gpr(src)) => Value::Copy(gpr(src)),
-        Op::Ptor { src, .. } => Value::Copy(pred(src)),
-        Op::Andi { src, imm, .. } if imm & 1 == 1 && is_truth(gpr(src)) => Value::Copy(gpr(src)),
-        Op::Rtop { src, .. } => truth(same(gpr(src))),
-        Op::Iszero { src, .. } => truth(inverse(gpr(src))),
-        Op::Notp { src, .. } => truth(inverse(pred(src))),
-        Op::Xori { src, imm: 1, .. } if is_truth(gpr(src)) => truth(inverse(gpr(src))),
-        Op::Xorp { a, b, .. } if a == b => Value::New(Fact::constant(0)),
-        Op::Andp { a, b, .. } => Value::New(and(state, fact, pred(a), pred(b))),
-        Op::Orp { a, b, .. } => Value::New(or(state, fact, pred(a), pred(b))),
-        Op::And { a, b, .. } if is_truth(gpr(a)) && is_truth(gpr(b)) => {
-            Value::New(and(state, fact, gpr(a), gpr(b)))
-        }
-        Op::Or { a, b, .. } if is_truth(gpr(a)) && is_truth(gpr(b)) => {
-            Value::New(or(state, fact, gpr(a), gpr(b)))
-        }
+        Op::Ldi { imm, .. } => new(Value::constant(imm.cast_unsigned() & word.mask())),
+        Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Computed::Copy(gpr(src)),
+        Op::Rtop { src, .. } if is_truth(gpr(src)) => Computed::Copy(gpr(src)),
+        Op::Ptor { src, .. } => Computed::Copy(Places::pred(src)),
         Op::Anyp { src, .. } => {
-            let none = state.consequences(Literal::new(pred(src), false));
-            Value::New(as_truth(Fact::uniform(), [none, BTreeSet::new()]))
+            let yes = state.not_zero(lanes, Places::pred(src));
+            let value = Value { differs: Set::NONE, ..value };
+            Computed::New(New { value, numbers: Told::Truth { yes, no: Set::NONE } })
         }
         Op::Allp { src, .. } => {
-            let all = state.consequences(Literal::new(pred(src), true));
-            Value::New(as_truth(Fact::uniform(), [BTreeSet::new(), all]))
+            let no = lanes.not(state.not_zero(lanes, Places::pred(src)));
+            let value = Value { differs: Set::NONE, ..value };
+            Computed::New(New { value, numbers: Told::Truth { yes: Set::NONE, no } })
         }
-        Op::Jali { .. } => Value::New(Fact { form: Form::Code, ..Fact::uniform() }),
-        Op::Ballot { .. } => Value::New(Fact::uniform()),
-        Op::Csr { index, .. } if index != 0 => Value::New(Fact::uniform()),
-        Op::Csr { .. } | Op::Tid { .. } => Value::New(Fact::unknown()),
+        Op::Rtop { src, .. } if state.value(gpr(src)).form == Form::Voted => {
+            let yes = match state.scratch {
+                Scratch::Vote(voted) => voted,
+                _ => Set::NONE,
+            };
+            Computed::New(New { value, numbers: Told::Truth { yes, no: Set::NONE } })
+        }
+        Op::Jali { .. } => new(Value { form: Form::Code, ..Value::uniform() }),
+        Op::Ballot { .. } => new(Value { differs: Set::NONE, ..value }),
+        Op::Csr { index, .. } if index != 0 => new(Value::uniform()),
+        Op::Csr { .. } | Op::Tid { .. } => new(Value::unknown()),
         // Lanes may read others' values, but not of lanes that do not execute it.
-        Op::Shfl { value, .. } if state.fact(gpr(value)).uniform == Where::Everywhere => {
-            Value::New(Fact::uniform())
+        Op::Shfl { value: shared, .. } if state.is_uniform(lanes, gpr(shared)) => {
+            new(Value { differs: Set::NONE, ..value })
         }
-        Op::Shfl { .. } => Value::New(Fact::unknown()),
-        _ => arithmetic(state, fact, op, word, lane_stack_log2),
+        Op::Shfl { .. } => new(Value { differs: Set::ALL, ..value }),
+        _ => match of_numbers(state, lanes, op, word) {
+            Some(each) => {
+                let undefined = match decided(state, lanes, op) {
+                    Some(undefined) if value.undefined != Set::NONE => undefined,
+                    _ => value.undefined,
+                };
+                let truth = to_truth(op);
+                let computed = !truth && each.iter().any(|&(number, _)| number > Number::ONE);
+                let value = Value { undefined, computed, ..value };
+                let numbers = match truth {
+                    true => {
+                        let set = |wanted| {
+                            let found = each.iter().find(|&&(number, _)| number == wanted);
+                            found.map_or(Set::NONE, |&(_, set)| set)
+                        };
+                        let others = set(Number::Other);
+                        let [no, yes] = [Number::ZERO, Number::ONE].map(set);
+                        match others {
+                            Set::NONE => Told::Each(each),
+                            _ => Told::Truth { yes, no },
+                        }
+                    }
+                    false => Told::Each(each),
+                };
+                Computed::New(New { value, numbers })
+            }
+            None => arithmetic(state, lanes, value, op, word, stack_log2),
+        },
     }
-}
-
-/// A value that is 0 or 1, with what holds where it is 0, and where it is 1.
-fn as_truth(fact: Fact, [no, yes]: [BTreeSet<Literal>; 2]) -> Fact {
-    let implies = BTreeMap::from([((0, true), no), ((0, false), yes)]);
-    Fact { numbers: Some(BTreeSet::from([0, 1])), implies, ..fact }
 }
 
 /// The result depends on the sources alone.
-fn operation(state: &State, op: Op) -> Fact {
-    let mut fact = Fact::uniform();
+fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
+    let mut value = Value::uniform();
     let atomic = op.opcode().flags().intersects(harp_isa::OpcodeFlags::ATOMIC);
     Instruction::new(op).for_each_register(|operand, _, access| {
         let place = match operand {
@@ -119,66 +101,171 @@ fn operation(state: &State, op: Op) -> Fact {
             Operand::Imm(_) => return,
         };
         if access != Access::Def {
-            let source = state.fact(state.held(place));
-            fact.uniform = state.both(&fact.uniform, &source.uniform);
-            fact.defined = state.both(&fact.defined, &source.defined);
+            value.undefined = lanes.or(value.undefined, state.value(place).undefined);
+            value.differs = lanes.or(value.differs, state.differing(lanes, place));
         }
     });
     if atomic {
-        fact.uniform = Where::NOWHERE;
+        value.differs = Set::ALL;
     }
-    fact
+    value
 }
 
-/// True where both are.
-fn and(state: &State, fact: Fact, a: Id, b: Id) -> Fact {
-    let literal = Literal::new;
-    let defined = defined(state, fact.defined, [literal(a, false), literal(b, false)], [a, b]);
-    let yes = &state.consequences(literal(a, true)) | &state.consequences(literal(b, true));
-    let no = either(state, [literal(a, false), literal(b, false)]);
-    as_truth(Fact { defined, ..fact }, [no, yes])
+/// In which lanes the result is not meant to be read of an operation that one operand can decide alone.
+fn decided(state: &State, lanes: &Lanes, op: Op) -> Option<Set> {
+    let (a, b, deciding) = match op {
+        Op::Andp { a, b, .. } => (Places::pred(a), Places::pred(b), 0),
+        Op::Orp { a, b, .. } => (Places::pred(a), Places::pred(b), 1),
+        Op::And { a, b, .. } => (Places::gpr(a), Places::gpr(b), 0),
+        Op::Or { a, b, .. } => (Places::gpr(a), Places::gpr(b), 1),
+        _ => return None,
+    };
+    if deciding == 1 && ![a, b].iter().all(|&place| state.value(place).is_truth()) {
+        return None;
+    }
+    // It is, where one that is meant to be read decides.
+    let decides = [a, b].map(|place| {
+        lanes.minus(state.holds(lanes, place, Number::Is(deciding)), state.value(place).undefined)
+    });
+    let either = lanes.or(state.value(a).undefined, state.value(b).undefined);
+    Some(lanes.minus(either, lanes.or(decides[0], decides[1])))
 }
 
-/// True where one of them is.
-fn or(state: &State, fact: Fact, a: Id, b: Id) -> Fact {
-    let literal = Literal::new;
-    let defined = defined(state, fact.defined, [literal(a, true), literal(b, true)], [a, b]);
-    let no = &state.consequences(literal(a, false)) | &state.consequences(literal(b, false));
-    let yes = either(state, [literal(a, true), literal(b, true)]);
-    as_truth(Fact { defined, ..fact }, [no, yes])
-}
-
-/// What follows from either literal, of those that can hold.
-fn either(state: &State, literals: [Literal; 2]) -> BTreeSet<Literal> {
-    let possible = literals.into_iter().filter(|&l| state.settled(l) != Some(false));
-    possible.map(|l| state.consequences(l)).reduce(|a, b| &a & &b).unwrap_or_default()
-}
-
-/// Where a result is meant to be read: where both operands are, and where one of them, being meant,
-/// decides alone.
-fn defined(state: &State, both: Where, decides: [Literal; 2], operands: [Id; 2]) -> Where {
-    let Where::In(mut known) = both else { return Where::Everywhere };
-    for (literal, operand) in decides.into_iter().zip(operands) {
-        if state.fact(operand).defined == Where::Everywhere {
-            known.insert(literal);
-            // Where it does not decide, the other one does.
-            let other = if operand == operands[0] { operands[1] } else { operands[0] };
-            if state.covers(&state.fact(other).defined, !literal) {
-                return Where::Everywhere;
+/// The numbers that a result is in which lanes, if the operands are of few numbers each.
+fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Vec<(Number, Set)>> {
+    let sources = sources(op)?;
+    // Of numbers that come from several places, only truth is followed: what lanes compute from numbers
+    // does not say where they go.
+    let varying = |place: &&Place| !matches!(state.value(**place).form, Form::Constant(_));
+    let mut varying = sources.iter().filter(varying);
+    if let (Some(one), Some(other)) = (varying.next(), varying.next())
+        && one != other
+        && !(state.value(*one).is_truth() && state.value(*other).is_truth())
+    {
+        return None;
+    }
+    let mut combined: Vec<(SmallVec<[Number; 2]>, Set)> = vec![(SmallVec::new(), Set::ALL)];
+    for &place in &sources {
+        let numbers = state.value(place).numbers.as_deref()?;
+        let mut next = Vec::new();
+        for (operands, set) in &combined {
+            for &number in numbers {
+                let set = lanes.and(*set, state.holds(lanes, place, number));
+                if set != Set::NONE {
+                    let operands = operands.iter().copied().chain([number]);
+                    next.push((operands.collect(), set));
+                }
             }
         }
+        combined = next;
     }
-    Where::In(known)
+    let mut results: Vec<(Number, Set)> = Vec::new();
+    for (operands, set) in combined {
+        if lanes.apart(state.pairs, set) {
+            continue;
+        }
+        let known = operands.iter().map(|number| match number {
+            Number::Is(number) => Some(*number),
+            Number::Other => None,
+        });
+        let result = match known.collect::<Option<SmallVec<[u64; 2]>>>() {
+            Some(operands) => Number::Is(compute(op, &operands, word)?),
+            None => Number::Other,
+        };
+        match results.iter().position(|(other, _)| *other == result) {
+            Some(index) => results[index].1 = lanes.or(results[index].1, set),
+            None if results.len() == MOST_NUMBERS => return None,
+            None => results.push((result, set)),
+        }
+    }
+    let known = results.iter().any(|&(number, _)| number != Number::Other);
+    known.then_some(results)
 }
 
-/// Constants, and addresses in the lane's stack.
-fn arithmetic(state: &State, fact: Fact, op: Op, word: WordSize, stack_log2: u32) -> Value {
-    let form = |reg: Gpr| state.fact(state.held(Places::gpr(reg))).form;
-    let uniform = |reg: Gpr| state.fact(state.held(Places::gpr(reg))).uniform == Where::Everywhere;
+/// The operands of an operation that [`compute`] knows.
+pub(super) fn sources(op: Op) -> Option<SmallVec<[Place; 2]>> {
+    let gpr = |reg: Gpr| Places::gpr(reg);
+    let pred = |reg: Pred| Places::pred(reg);
+    Some(match op {
+        Op::Addi { src, .. }
+        | Op::Subi { src, .. }
+        | Op::Andi { src, .. }
+        | Op::Ori { src, .. }
+        | Op::Xori { src, .. }
+        | Op::Shli { src, .. }
+        | Op::Rtop { src, .. }
+        | Op::Iszero { src, .. }
+        | Op::Isneg { src, .. } => smallvec![gpr(src)],
+        Op::Notp { src, .. } => smallvec![pred(src)],
+        Op::Andp { a, b, .. } | Op::Orp { a, b, .. } | Op::Xorp { a, b, .. } => {
+            smallvec![pred(a), pred(b)]
+        }
+        Op::Add { a, b, .. }
+        | Op::Sub { a, b, .. }
+        | Op::And { a, b, .. }
+        | Op::Or { a, b, .. }
+        | Op::Xor { a, b, .. }
+        | Op::Eqp { a, b, .. }
+        | Op::Ltup { a, b, .. } => smallvec![gpr(a), gpr(b)],
+        _ => return None,
+    })
+}
+
+/// Whether the result of an operation is a predicate.
+fn to_truth(op: Op) -> bool {
+    let mut truth = false;
+    Instruction::new(op).for_each_register(|operand, _, access| {
+        truth |= access != Access::Use && matches!(operand, Operand::Pred(_));
+    });
+    truth
+}
+
+/// What an operation makes of numbers.
+fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
+    let &[a, ref rest @ ..] = operands else { return None };
+    let b = rest.first().copied().unwrap_or(0);
+    let top = 1 << (word.bits() - 1);
+    let result = match op {
+        Op::Addi { imm, .. } => a.wrapping_add(imm.cast_unsigned()),
+        Op::Subi { imm, .. } => a.wrapping_sub(imm.cast_unsigned()),
+        Op::Andi { imm, .. } => a & imm.cast_unsigned(),
+        Op::Ori { imm, .. } => a | imm.cast_unsigned(),
+        Op::Xori { imm, .. } => a ^ imm.cast_unsigned(),
+        Op::Shli { imm, .. } if (0..i64::from(word.bits())).contains(&imm) => a << imm,
+        Op::Rtop { .. } => u64::from(a != 0),
+        Op::Iszero { .. } | Op::Notp { .. } => u64::from(a == 0),
+        Op::Isneg { .. } => u64::from(a & top != 0),
+        Op::Add { .. } => a.wrapping_add(b),
+        Op::Sub { .. } => a.wrapping_sub(b),
+        Op::And { .. } | Op::Andp { .. } => a & b,
+        Op::Or { .. } | Op::Orp { .. } => a | b,
+        Op::Xor { .. } | Op::Xorp { .. } => a ^ b,
+        Op::Eqp { .. } => u64::from(a == b),
+        Op::Ltup { .. } => u64::from(a < b),
+        _ => return None,
+    };
+    Some(result & word.mask())
+}
+
+/// Addresses in the lane's stack, and truth values.
+fn arithmetic(
+    state: &State,
+    lanes: &Lanes,
+    value: Value,
+    op: Op,
+    word: WordSize,
+    stack_log2: u32,
+) -> Computed {
+    let form = |reg: Gpr| state.value(Places::gpr(reg)).form;
+    let uniform = |reg: Gpr| state.is_uniform(lanes, Places::gpr(reg));
     let constant = |imm: i64| Form::Constant(imm.cast_unsigned() & word.mask());
     let on_stack = |form| matches!(form, Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
     let stack_log2 = i64::from(stack_log2);
-    let result = match op {
+    let form = match op {
+        Op::Andi { imm: 1, .. } => {
+            let numbers = Told::Truth { yes: Set::NONE, no: Set::NONE };
+            return Computed::New(New { value, numbers });
+        }
         Op::Add { a, b, .. } => match sum(form(a), form(b), word) {
             Form::Unknown if on_stack(form(a)) && uniform(b) => Form::OnStack,
             Form::Unknown if on_stack(form(b)) && uniform(a) => Form::OnStack,
@@ -189,7 +276,7 @@ fn arithmetic(state: &State, fact: Fact, op: Op, word: WordSize, stack_log2: u32
         Op::Sub { a, b, .. } => match (form(a), form(b)) {
             // Distances in the stack are the same in all lanes.
             (one, other) if on_stack(one) && on_stack(other) => {
-                return Value::New(Fact { uniform: Where::Everywhere, ..fact });
+                return Computed::New(New::of(Value { differs: Set::NONE, ..value }));
             }
             (one, Form::Constant(value)) => {
                 sum(one, Form::Constant(value.wrapping_neg() & word.mask()), word)
@@ -199,30 +286,19 @@ fn arithmetic(state: &State, fact: Fact, op: Op, word: WordSize, stack_log2: u32
         },
         Op::Shli { src, imm, .. } => match form(src) {
             Form::StackNumber if imm == stack_log2 => Form::LaneBlock(0),
-            Form::Constant(value) if (0..i64::from(word.bits())).contains(&imm) => {
-                Form::Constant(value << imm & word.mask())
-            }
             _ => Form::Unknown,
         },
         Op::Shri { src, imm, .. } => match form(src) {
             Form::Stack(_) if imm == stack_log2 => Form::StackNumber,
             _ => Form::Unknown,
         },
-        Op::Ori { src, imm, .. } => match form(src) {
-            Form::Constant(value) => Form::Constant((value | imm.cast_unsigned()) & word.mask()),
-            _ => Form::Unknown,
-        },
         _ => Form::Unknown,
     };
-    Value::New(match result {
-        Form::Constant(value) => Fact { defined: fact.defined, ..Fact::constant(value) },
-        form => Fact { form, ..fact },
-    })
+    Computed::New(New::of(Value { form, ..value }))
 }
 
 fn sum(a: Form, b: Form, word: WordSize) -> Form {
     match (a, b) {
-        (Form::Constant(a), Form::Constant(b)) => Form::Constant(a.wrapping_add(b) & word.mask()),
         (Form::Stack(place), Form::Constant(by)) | (Form::Constant(by), Form::Stack(place)) => {
             Form::Stack(place.wrapping_add(word.sign_extend(by)))
         }
@@ -233,98 +309,4 @@ fn sum(a: Form, b: Form, word: WordSize) -> Form {
         (Form::OnStack, Form::Constant(_)) | (Form::Constant(_), Form::OnStack) => Form::OnStack,
         _ => Form::Unknown,
     }
-}
-
-/// `new` where the guard holds, the old value elsewhere; if there is none, nothing that is meant.
-pub(super) fn select(state: &State, guard: Literal, new: Value, old: Option<Id>) -> Fact {
-    let copied = match new {
-        Value::Copy(id) => Some(id),
-        Value::New(_) => None,
-    };
-    let new = new.into_fact(state);
-    let before = old.map_or_else(Fact::undefined, |old| (*state.fact(old)).clone());
-    let guard_fact = state.fact(guard.id);
-    let mut candidates: BTreeSet<Literal> = BTreeSet::from([guard, !guard]);
-    for known in [&new.uniform, &new.defined, &before.uniform, &before.defined] {
-        candidates.extend(known.literals());
-    }
-    let preds = state.places().filter(|place| place.is_pred()).map(|place| state.held(place));
-    for id in preds.filter(|&id| state.fact(id).defined == Where::Everywhere) {
-        candidates.extend(Literal::both(id));
-    }
-    let side = |known: [&Where; 2], l: Literal| {
-        state.implies(l, guard) && state.covers(known[0], l)
-            || state.implies(l, !guard) && state.covers(known[1], l)
-    };
-    let agreed = guard_fact.uniform == Where::Everywhere;
-    let equal = new.form == before.form && matches!(new.form, Form::Constant(_));
-    let everywhere = |known: [&Where; 2]| known.iter().all(|known| **known == Where::Everywhere);
-    let uniform = [&new.uniform, &before.uniform];
-    let varies = uniform.iter().all(|known| **known == Where::NOWHERE);
-    let uniform = if equal || agreed && everywhere(uniform) {
-        Where::Everywhere
-    } else if varies {
-        Where::NOWHERE
-    } else {
-        let covered = |l: Literal| agreed && uniform.iter().all(|known| state.covers(known, l));
-        let literals = candidates.iter().copied();
-        Where::In(literals.filter(|&l| side(uniform, l) || covered(l)).collect())
-    };
-    let meant = |l: Literal| state.covers(&guard_fact.defined, l);
-    let defined = [&new.defined, &before.defined];
-    let in_guard = state.covers(defined[0], guard) && state.covers(defined[1], !guard);
-    let defined = if guard_fact.defined == Where::Everywhere && in_guard {
-        Where::Everywhere
-    } else {
-        let covered = |l: Literal| defined.iter().all(|known| state.covers(known, l));
-        let literals = candidates.iter().copied();
-        Where::In(literals.filter(|&l| meant(l) && (side(defined, l) || covered(l))).collect())
-    };
-    let numbers = match (&new.numbers, &before.numbers) {
-        (Some(a), Some(b)) if a.len() + b.len() <= MOST_NUMBERS => Some(a | b),
-        _ => None,
-    };
-    let mut fact = Fact {
-        form: if new.form == before.form { new.form } else { Form::Unknown },
-        numbers,
-        uniform,
-        defined,
-        ..Fact::unknown()
-    };
-    let asked: Vec<u64> = fact.told_apart().collect();
-    for (number, truth) in asked.into_iter().flat_map(|n| [(n, false), (n, true)]) {
-        let possible = |fact: &Fact| {
-            let numbers = fact.numbers.as_ref();
-            numbers.is_none_or(|numbers| numbers.iter().any(|&n| (n == number) == truth))
-        };
-        let new_side = possible(&new).then(|| {
-            let known = new.implies.get(&(number, truth)).cloned().unwrap_or_default();
-            &known | &state.consequences(guard)
-        });
-        let old_side = possible(&before).then(|| {
-            let known = old.map(|id| state.consequences(Literal { id, number, truth }));
-            &known.unwrap_or_default() | &state.consequences(!guard)
-        });
-        let implied = match (new_side, old_side) {
-            (Some(a), Some(b)) => &a & &b,
-            (a, b) => a.or(b).unwrap_or_default(),
-        };
-        fact.implies.insert((number, truth), implied);
-    }
-    match old.and_then(|old| choice::selected(state, guard.id, (copied, &new), old)) {
-        Some((source, results)) => choice::with_choice(state, fact, source, results),
-        None => fact,
-    }
-}
-
-/// A value that is true exactly where another one is goes by the other's names, too.
-pub(super) fn with_names(state: &State, mut fact: Fact) -> Fact {
-    let (no, yes) = (fact.implied(false), fact.implied(true));
-    for literal in yes {
-        // It is not zero where the other is not, and zero where the other is.
-        if literal == Literal::new(literal.id, true) && no.contains(&!literal) {
-            fact.names.extend(&state.fact(literal.id).names);
-        }
-    }
-    fact
 }

@@ -7,12 +7,20 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
 
+use harp_jit::{CodeFault, Kernel};
+
 use super::Target;
 use crate::generate::divergent::Generated;
 use crate::oracle::{CompiledKernel, Expected, KernelCase, Observed, Stop, Trace};
 
 /// How often something was reached, by name.
 pub type Counts = BTreeMap<String, u64>;
+
+/// What [`Reached::proofs`] calls code that is proved.
+pub const PROVED: &str = "proved";
+
+/// What [`Reached::proofs`] calls code whose proof takes more steps than it is given.
+pub const TOO_LONG: &str = "too long";
 
 /// What runs came to, so that a vacuous one is seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub struct Reached {
     pub endings: Counts,
     /// What was not compiled, and how often.
     pub refused: Counts,
+    /// What came of the proofs of finished code that were asked for, by what could not be proved.
+    pub proofs: Counts,
 }
 
 impl AddAssign for Reached {
@@ -62,6 +72,7 @@ impl AddAssign for Reached {
             (&mut self.predicated_branches, other.predicated_branches),
             (&mut self.endings, other.endings),
             (&mut self.refused, other.refused),
+            (&mut self.proofs, other.proofs),
         ];
         for (counts, more) in all {
             for (name, count) in more {
@@ -91,6 +102,16 @@ impl Reached {
         let (reason, _) = what.split_once(" (divergent").unwrap_or((what, ""));
         let reason = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
         Reached { refused: Counts::from([(reason, 1)]), ..Reached::default() }
+    }
+
+    /// Whether finished code is proved to keep lanes together.
+    pub(super) fn proof(kernel: &Kernel) -> Counts {
+        let outcome = match kernel.check() {
+            Ok(()) => PROVED.to_owned(),
+            Err(error) if error.fault == CodeFault::TooLong => TOO_LONG.to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Counts::from([(outcome, 1)])
     }
 
     /// A launch that did as the oracle says.

@@ -20,7 +20,7 @@ use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase};
 mod coverage;
 mod shrink;
 
-pub use coverage::{CONSTRUCTS, Counts, Reached};
+pub use coverage::{CONSTRUCTS, Counts, PROVED, Reached, TOO_LONG};
 pub use shrink::shrink;
 
 /// 1 to 64 lanes, 2 to 64 predicates, 8 to 64 general registers, both word sizes and encodings, with and
@@ -106,6 +106,8 @@ pub struct Target {
     pub way: Way,
     /// Whether the compiler checks what it makes.
     pub verify: bool,
+    /// Whether the finished code is proved to keep lanes together, which takes longer than all else.
+    pub prove: bool,
 }
 
 impl fmt::Display for Target {
@@ -126,6 +128,8 @@ pub struct Selection {
     pub every_way: bool,
     /// The compiler does not check what it makes: only what the machine does decides.
     pub unverified: bool,
+    /// Of so many kernels, one has its finished code proved to keep lanes together; of none, if it is 0.
+    pub prove_one_of: u64,
 }
 
 /// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
@@ -154,6 +158,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
     }
     let mut targets = Vec::new();
     let verify = !selection.unverified;
+    let prove = verify && selection.prove_one_of > 0 && turn.is_multiple_of(selection.prove_one_of);
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
         let one = WAYS[(turn as usize + turn as usize / WAYS.len() + at) % WAYS.len()];
         let ways = match selection {
@@ -161,7 +166,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             Selection { every_way: true, .. } => WAYS.to_vec(),
             _ => vec![one],
         };
-        targets.extend(ways.into_iter().map(|way| Target { arch, opt_level, way, verify }));
+        targets.extend(ways.into_iter().map(|way| Target { arch, opt_level, way, verify, prove }));
     }
     targets
 }
@@ -270,7 +275,7 @@ fn check_target(
     target: Target,
     machines: &mut Machines,
 ) -> Result<Reached, Wrong> {
-    let Target { arch, opt_level, way, verify } = target;
+    let Target { arch, opt_level, way, verify, prove } = target;
     let mut options = CompileOptions { opt_level, verify, ..CompileOptions::default() };
     if way.profile {
         options.divergence = DivergenceStrategy::SplitJoin;
@@ -297,11 +302,12 @@ fn check_target(
         Ok(compiled) => compiled,
         Err(refused) => return Ok(refused),
     };
+    let proofs = if prove { Reached::proof(&compiled.kernel) } else { Counts::new() };
     let run = |device: &mut Device| case.observed(&compiled.kernel, device);
     let observed = launched(&compiled, || machines.on(arch, run))?;
     match case.difference(expected, &observed, arch.lanes().into()) {
         Some(difference) => Err((difference, Some(code(&compiled)))),
-        None => Ok(Reached::agreed(target, &compiled, &observed)),
+        None => Ok(Reached { proofs, ..Reached::agreed(target, &compiled, &observed) }),
     }
 }
 

@@ -1,0 +1,109 @@
+//! Where values are.
+//!
+//! A *place* is a general register, a predicate, or a word of the private part of the frame.
+
+use harp_isa::{Gpr, Pred};
+
+use super::record::{Entry, Holder};
+
+/// A register or a word of the frame, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place(u32);
+
+/// The numbers of places.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    word: i64,
+    /// Words of the frame: the offset of the first from the stack pointer at the entry, how many, and whether
+    /// stores through pointers leave them alone.
+    slots: Vec<(i64, u32, bool)>,
+}
+
+/// General registers and predicates have at most so many names.
+const CLASS: u32 = 64;
+
+impl Places {
+    pub(super) fn new(entry: &Entry, word: i64) -> Places {
+        let part = |range: &std::ops::Range<i64>, private| {
+            let words = (range.end - range.start).max(0) / word;
+            (range.start, words as u32, private)
+        };
+        let mut slots: Vec<_> = entry.private.iter().map(|range| part(range, true)).collect();
+        slots.push(part(&entry.scratch, false));
+        Places { word, slots }
+    }
+
+    pub(super) fn gpr(reg: Gpr) -> Place {
+        Place(u32::from(reg.index()))
+    }
+
+    pub(super) fn pred(reg: Pred) -> Place {
+        Place(CLASS + u32::from(reg.index()))
+    }
+
+    /// Where a value is kept; none if that is not followed.
+    pub(super) fn of(&self, holder: Holder) -> Option<Place> {
+        match holder {
+            Holder::Gpr(reg) => Some(Places::gpr(reg)),
+            Holder::Pred(reg) => Some(Places::pred(reg)),
+            Holder::Frame(offset) => self.slot(offset),
+        }
+    }
+
+    /// Where the result of a guarded instruction is until it is known in which lanes it is written.
+    pub(super) fn result(&self) -> Place {
+        Place(self.count() as u32 - 1)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();
+        (2 * CLASS + slots + 1) as usize
+    }
+
+    /// The word of the frame at an offset from the stack pointer at the entry; a private one before
+    /// others that lie there.
+    pub(super) fn slot(&self, offset: i64) -> Option<Place> {
+        let mut first = 2 * CLASS;
+        for &(start, words, _) in &self.slots {
+            let distance = offset - start;
+            if distance >= 0 && distance % self.word == 0 && distance / self.word < words.into() {
+                return Some(Place(first + (distance / self.word) as u32));
+            }
+            first += words;
+        }
+        None
+    }
+
+    /// The words of the frame that an access to the bytes from `offset` on may touch.
+    pub(super) fn touched(&self, offset: i64, bytes: i64) -> impl Iterator<Item = Place> {
+        let start = offset - offset.rem_euclid(self.word);
+        let starts = (start..offset + bytes).step_by(self.word as usize);
+        starts.filter_map(|start| self.slot(start))
+    }
+
+    /// All words of the frame that are followed.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Place> {
+        (2 * CLASS..self.result().0).map(Place)
+    }
+
+    /// The words that a call, or a store through a pointer, may change.
+    pub(super) fn exposed(&self) -> impl Iterator<Item = Place> {
+        let private: u32 = self.slots.iter().filter(|slots| slots.2).map(|slots| slots.1).sum();
+        (2 * CLASS + private..self.result().0).map(Place)
+    }
+}
+
+impl Place {
+    pub(super) fn is_pred(self) -> bool {
+        (CLASS..2 * CLASS).contains(&self.0)
+    }
+
+    pub(super) fn from_index(index: usize) -> Place {
+        Place(index as u32)
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
