@@ -39,6 +39,9 @@ pub(super) fn check(
     Ok(())
 }
 
+/// So many branches, one after the other, may be left out because their sides are the same.
+const MOST_BRANCHES: usize = 6;
+
 /// The blocks that were selected, with what is left of them.
 pub(super) struct Skeleton<'a> {
     code: &'a Code<'a>,
@@ -93,14 +96,25 @@ impl<'a> Skeleton<'a> {
         }
     }
 
-    /// The first instruction of a block, or of the next that has one; none if they only jump in
-    /// circles.
+    /// The first instruction of a block, or of the next that has one, whichever way is taken; none if
+    /// that is not the same, or they only jump in circles.
     fn first(&self, block: usize) -> Option<usize> {
+        self.first_within(block, MOST_BRANCHES)
+    }
+
+    /// As [`Skeleton::first`], with so many branches on the way.
+    fn first_within(&self, block: usize, branches: usize) -> Option<usize> {
         let mut block = block;
         for _ in 0..=self.present.len() {
             match (self.present[block].first(), self.record.successors[block].as_slice()) {
                 (Some(&at), _) => return Some(at),
                 (None, &[next]) => block = next as usize,
+                (None, &[one, other]) if branches > 0 => {
+                    let sides = [one, other];
+                    let [one, other] =
+                        sides.map(|side| self.first_within(side as usize, branches - 1));
+                    return one.filter(|_| one == other);
+                }
                 (None, _) => return None,
             }
         }
