@@ -221,6 +221,10 @@ impl Liveness<'_> {
             Op::Ld { base, offset, .. } => {
                 if let Some(slot) = slot(base, offset) {
                     (numbers, from) = (smallvec![slot], vec![slot]);
+                } else if base == stack || base == self.roles.return_address() {
+                    // Of a large frame it is not known which word.
+                    (numbers, from) =
+                        (self.places.slots().collect(), self.places.slots().collect());
                 }
             }
             _ => {}
