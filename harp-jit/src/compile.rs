@@ -255,6 +255,7 @@ fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError
     let Unit { name, arch, options, .. } = unit;
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
     precheck(&func).map_err(invalid)?;
+    legalize::check_registers(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::frame_values(&mut func, word_int(arch.word()));
     let context = Context::for_function(func);
     context.verify(&options.flags()).map_err(|errors| invalid(errors.to_string()))?;

@@ -108,7 +108,7 @@ fn table_3_call_return_indirect_call() {
 
 #[test]
 fn table_3_calling_convention() {
-    row("conventions", 16);
+    row("conventions", 18);
 }
 
 #[test]

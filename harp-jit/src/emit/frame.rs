@@ -166,9 +166,18 @@ const MIN_LANE_STACK: u64 = 256;
 /// The stack that a lane needs for a kernel that takes `bytes` of it: the lane control block, the word
 /// above the first stack pointer and those, rounded up to a power of two.
 pub(crate) fn lane_stack_bytes(bytes: u64, word: WordSize) -> u64 {
-    let needed =
-        bytes.saturating_add(u64::from(LaneField::block_bytes(word)) + u64::from(word.bytes()));
+    let needed = bytes.saturating_add(besides_frames(word));
     needed.checked_next_power_of_two().unwrap_or(u64::MAX).max(MIN_LANE_STACK)
+}
+
+/// How many bytes frames may take of a stack of this size.
+pub(crate) fn frame_room(stack_bytes: u64, word: WordSize) -> u64 {
+    stack_bytes.saturating_sub(besides_frames(word))
+}
+
+/// The lane control block, and the word that keeps the stack pointer inside of the stack.
+fn besides_frames(word: WordSize) -> u64 {
+    u64::from(LaneField::block_bytes(word)) + u64::from(word.bytes())
 }
 
 impl Emitter<'_> {

@@ -24,8 +24,8 @@ mod placement;
 pub(crate) use body::Body;
 use code::CodeBuffer;
 use communication::ShuffleTemps;
-use frame::Frame;
 pub(crate) use frame::lane_stack_bytes;
+use frame::{Frame, frame_room};
 pub(crate) use layout::turn_branches;
 pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
 
@@ -122,11 +122,13 @@ pub(crate) fn emit(
             (all, MAX_LANE_STACK / 2, needed)
         }
         LaneStack::OfKernel { shared: Some(bytes) } | LaneStack::OfFunction { bytes } => {
-            (frame.bytes().saturating_add(reserve), bytes.into(), bytes.into())
+            let room = frame_room(bytes.into(), arch.word()).saturating_sub(reserve);
+            (frame.bytes(), room, bytes.into())
         }
     };
     let stack = StackUse { frame: frame.bytes(), total, checks };
-    if stack_bytes < lane_stack_bytes(given, arch.word()) || given > limit {
+    // A stack may have no room for any frame, not even an empty one.
+    if given > limit || limit == 0 {
         return Err(EmitError::Frame { given, limit });
     }
     let mut emitter = Emitter {

@@ -69,6 +69,24 @@ pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
     Ok(())
 }
 
+/// Refuses a pinned register, before the verifier, which takes it for a mistake where it knows no target.
+///
+/// # Errors
+///
+/// The first instruction that asks for it.
+pub(crate) fn check_registers(func: &Function) -> Result<(), Unsupported> {
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            let opcode = func.dfg.insts[inst].opcode();
+            if matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg) {
+                let what = "a register that the program keeps for itself".to_owned();
+                return Err(Unsupported { inst, block, what });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
 /// no later step expects.
 ///

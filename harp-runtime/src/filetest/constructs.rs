@@ -20,11 +20,21 @@ pub(super) enum Construct {
     StackSwitch,
     /// Atomic accesses to more than a word: the machine has none.
     WideAtomic,
+    /// Addresses of less than a word: nothing says how they are extended.
+    NarrowAddress,
+    /// The register that a program keeps for itself, by a setting of Cranelift's targets: all are allocated.
+    PinnedRegister,
 }
 
 /// The constructs for which tests may be skipped on every machine.
-pub(super) const LISTED: [Construct; 4] =
-    [Construct::ThreadLocal, Construct::TryCall, Construct::StackSwitch, Construct::WideAtomic];
+pub(super) const LISTED: [Construct; 6] = [
+    Construct::ThreadLocal,
+    Construct::TryCall,
+    Construct::StackSwitch,
+    Construct::WideAtomic,
+    Construct::NarrowAddress,
+    Construct::PinnedRegister,
+];
 
 impl Construct {
     /// Whether a function has the construct.
@@ -60,6 +70,21 @@ impl Construct {
                         | Opcode::AtomicCas
                 );
                 atomic && ty.bits() > u32::from(arch.word().bits())
+            }
+            Construct::NarrowAddress => {
+                let address = match *data {
+                    InstructionData::Load { arg, .. } => arg,
+                    InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, arg, .. } => arg,
+                    InstructionData::Store { args, .. }
+                    | InstructionData::StoreNoOffset { args, .. } => args[1],
+                    InstructionData::AtomicRmw { args, .. } => args[0],
+                    InstructionData::AtomicCas { args, .. } => args[0],
+                    _ => return false,
+                };
+                func.dfg.value_type(address).bits() < u32::from(arch.word().bits())
+            }
+            Construct::PinnedRegister => {
+                matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
             }
         }
     }

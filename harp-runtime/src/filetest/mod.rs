@@ -41,7 +41,7 @@ use command::{Line, shown};
 use link::{Linked, Missing};
 
 /// The size of the stack of programs from CLIF text: some functions recurse deeply or have large slots.
-pub(crate) const STACK_BYTES: u32 = 1 << 20;
+pub(crate) const STACK_BYTES: u32 = 1 << 21;
 
 /// Machines and options of a run of file tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
