@@ -12,7 +12,7 @@ use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 
 use super::array::{Array, int};
-use super::data::{Generator, index_type};
+use super::data::{index_type, numbers};
 use super::{HarpbenchError, Input, Launch, Outcome, Scale, Work, buffers, word};
 
 /// Parameters: the starts of the rows, the ends of the edges, distances (negative: not reached), a word
@@ -51,8 +51,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let vertices = scale.of(2048);
-    let mut numbers = Generator::new().map(|number| number as usize);
-    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut next = numbers();
     let mut rows = vec![0];
     let mut ends = Vec::new();
     for vertex in 0..vertices {

@@ -8,7 +8,7 @@ use harp_jit::ir::InstBuilder;
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
-use super::data::{Generator, index_type};
+use super::data::{index_type, numbers};
 use super::{Input, Scale, Work, word};
 
 /// Elements of the sorted array: each is twice its index.
@@ -67,8 +67,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let items = scale.of(2048);
-    let mut numbers = Generator::new().map(|number| number as usize);
-    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut next = numbers();
     // Odd keys are not there: the search takes all 12 steps.
     let key = |item: usize| match input {
         Input::Random => next() % (2 * LENGTH),

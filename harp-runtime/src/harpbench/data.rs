@@ -33,6 +33,12 @@ impl Iterator for Generator {
     }
 }
 
+/// The numbers of a new [`Generator`], one after the other.
+pub(super) fn numbers() -> impl FnMut() -> usize {
+    let mut numbers = Generator::new();
+    move || numbers.next().expect("the generator never ends") as usize
+}
+
 /// A parameter that is as wide as an index.
 pub fn index_type(arch: ArchId) -> ParamType {
     match arch.word() {

@@ -7,10 +7,10 @@
 use crate::LaunchConfig;
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::ir::{Block, InstBuilder, Value};
+use harp_jit::ir::{InstBuilder, Value};
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
-use super::data::Generator;
+use super::data::numbers;
 use super::{Input, Scale, Work, word};
 
 /// Slots of a table, a power of two.
@@ -40,20 +40,16 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     b.for_range(zero, end, one, |b, k| {
         let index = b.ins().iadd(first, k);
         let key = b.load_elem(word, keys, index);
-        let Probe { place, found, free, done } = probe(b, key, slots, table);
-        b.switch_to_block(found);
-        let count = b.load_elem(word, counts, place);
-        let count = b.ins().iadd_imm_s(count, 1);
-        b.store_elem(count, counts, place);
-        b.ins().jump(done, &[]);
-        b.switch_to_block(free);
-        b.store_elem(key, slots, place);
-        b.store_elem(one, counts, place);
-        b.ins().jump(done, &[]);
-        b.switch_to_block(done);
-        b.seal_block(found);
-        b.seal_block(free);
-        b.seal_block(done);
+        let found = |b: &mut KernelBuilder<'_>, place| {
+            let count = b.load_elem(word, counts, place);
+            let count = b.ins().iadd_imm_s(count, 1);
+            b.store_elem(count, counts, place);
+        };
+        let free = |b: &mut KernelBuilder<'_>, place| {
+            b.store_elem(key, slots, place);
+            b.store_elem(one, counts, place);
+        };
+        probe(b, key, [slots, table], found, free);
     });
 
     let answer = b.declare_var(word);
@@ -62,21 +58,15 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     b.for_range(zero, end, one, |b, q| {
         let index = b.ins().iadd(first, q);
         let key = b.load_elem(word, queries, index);
-        let Probe { place, found, free, done } = probe(b, key, slots, table);
-        b.switch_to_block(found);
-        let count = b.load_elem(word, counts, place);
-        let weight = b.ins().iadd_imm_s(q, 1);
-        let weighed = b.ins().imul(count, weight);
-        let old = b.use_var(answer);
-        let sum = b.ins().iadd(old, weighed);
-        b.def_var(answer, sum);
-        b.ins().jump(done, &[]);
-        b.switch_to_block(free);
-        b.ins().jump(done, &[]);
-        b.switch_to_block(done);
-        b.seal_block(found);
-        b.seal_block(free);
-        b.seal_block(done);
+        let found = |b: &mut KernelBuilder<'_>, place| {
+            let count = b.load_elem(word, counts, place);
+            let weight = b.ins().iadd_imm_s(q, 1);
+            let weighed = b.ins().imul(count, weight);
+            let old = b.use_var(answer);
+            let sum = b.ins().iadd(old, weighed);
+            b.def_var(answer, sum);
+        };
+        probe(b, key, [slots, table], found, |_, _| {});
     });
     let answer = b.use_var(answer);
     b.store_elem(answer, answers, i);
@@ -85,16 +75,15 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     Ok(source)
 }
 
-/// The ends of a search for a slot: blocks to be filled, and the slot's place.
-struct Probe {
-    place: Value,
-    found: Block,
-    free: Block,
-    done: Block,
-}
-
-/// Looks for the slot of `key` in the table of slots from `table` on, from the key's hash onwards.
-fn probe(b: &mut KernelBuilder<'_>, key: Value, slots: Value, table: Value) -> Probe {
+/// Looks for `key` in the table of `slots` from `table` on, from the key's hash onwards. Goes on with
+/// `if_found` or, if the key is not there, with `if_free`, given the slot's place.
+fn probe(
+    b: &mut KernelBuilder<'_>,
+    key: Value,
+    [slots, table]: [Value; 2],
+    if_found: impl FnOnce(&mut KernelBuilder<'_>, Value),
+    if_free: impl FnOnce(&mut KernelBuilder<'_>, Value),
+) {
     let word = b.word_int();
     let mask = SLOTS as i64 - 1;
     let [header, occupied, next, found, free, done] = std::array::from_fn(|_| b.create_block());
@@ -117,7 +106,16 @@ fn probe(b: &mut KernelBuilder<'_>, key: Value, slots: Value, table: Value) -> P
     for block in [header, occupied, next] {
         b.seal_block(block);
     }
-    Probe { place, found, free, done }
+    b.switch_to_block(found);
+    if_found(b, place);
+    b.ins().jump(done, &[]);
+    b.switch_to_block(free);
+    if_free(b, place);
+    b.ins().jump(done, &[]);
+    b.switch_to_block(done);
+    for block in [found, free, done] {
+        b.seal_block(block);
+    }
 }
 
 /// The slot at which the search for a key starts.
@@ -127,8 +125,7 @@ fn hash(key: usize) -> usize {
 
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let items = scale.of(1024);
-    let mut numbers = Generator::new().map(|number| number as usize);
-    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut next = numbers();
     // Keys of the same hash, and keys of all hashes in turn.
     let colliding: Vec<usize> = (1..1 << 15).filter(|&key| hash(key) == 3).collect();
     let spread: Vec<usize> =

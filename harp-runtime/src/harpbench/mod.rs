@@ -32,6 +32,7 @@ mod data;
 mod figures;
 mod hashtable;
 mod measure;
+mod parts;
 mod prefix_sum;
 mod scan;
 mod scan_par;

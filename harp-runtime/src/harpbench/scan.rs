@@ -5,10 +5,10 @@
 use crate::LaunchConfig;
 use harp_isa::ArchId;
 use harp_jit::ir::InstBuilder;
-use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
-use super::data::{Generator, index_type};
+use super::data::{index_type, numbers};
+use super::parts::Search;
 use super::{Input, Scale, Work, word};
 
 /// Elements of a row.
@@ -25,31 +25,9 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let (length, value) = (b.param(index_type(arch)), b.param(index_type(arch)));
     let (i, word) = (b.global_id(0), b.word_int());
     let start = b.ins().imul(i, length);
-    let minus_one = b.ins().iconst(word, -1);
-    let found = b.declare_var(word);
-    b.def_var(found, minus_one);
-
-    let [header, look, hit, next, done] = std::array::from_fn(|_| b.create_block());
-    let place = b.append_block_param(header, word);
-    let zero = b.ins().iconst(word, 0);
-    b.ins().jump(header, &[zero.into()]);
-    b.switch_to_block(header);
-    let more = b.ins().icmp(IntCC::UnsignedLessThan, place, length);
-    b.ins().brif(more, look, &[], done, &[]);
-    b.switch_to_block(look);
-    let index = b.ins().iadd(start, place);
-    let element = b.load_elem(word, rows, index);
-    let is_it = b.ins().icmp(IntCC::Equal, element, value);
-    b.ins().brif(is_it, hit, &[], next, &[]);
-    b.switch_to_block(hit);
-    b.def_var(found, place);
-    b.ins().jump(done, &[]);
-    b.switch_to_block(next);
-    let after = b.ins().iadd_imm_s(place, 1);
-    b.ins().jump(header, &[after.into()]);
-    b.switch_to_block(done);
-    b.seal_all_blocks();
-    let found = b.use_var(found);
+    let (none, from) = (b.ins().iconst(word, -1), b.ins().iconst(word, 0));
+    let search = Search { rows, start, length, from, value, none };
+    let found = search.build(b, |b, place| b.ins().iadd_imm_s(place, 1));
     b.store_elem(found, places, i);
     b.return_();
     builder.finalize()?;
@@ -58,8 +36,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let items = scale.of(1024);
-    let mut numbers = Generator::new().map(|number| number as usize);
-    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut next = numbers();
     let mut rows = Vec::with_capacity(items * ROW);
     for item in 0..items {
         // Where the value is; behind the row's end it is nowhere.

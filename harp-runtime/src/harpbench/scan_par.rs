@@ -9,7 +9,8 @@ use harp_jit::ir::InstBuilder;
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
-use super::data::{Generator, index_type};
+use super::data::{index_type, numbers};
+use super::parts::{Search, Tree};
 use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
 
 /// Elements of a row.
@@ -29,61 +30,12 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let word = b.word_int();
     let firsts = b.group_array(word, MAX_GROUP as u32);
     let start = b.ins().imul(group, length);
-    let first = b.declare_var(word);
-    b.def_var(first, length);
-
-    let [header, look, hit, next, done] = std::array::from_fn(|_| b.create_block());
-    let place = b.append_block_param(header, word);
-    b.ins().jump(header, &[local.into()]);
-    b.switch_to_block(header);
-    let more = b.ins().icmp(IntCC::UnsignedLessThan, place, length);
-    b.ins().brif(more, look, &[], done, &[]);
-    b.switch_to_block(look);
-    let index = b.ins().iadd(start, place);
-    let element = b.load_elem(word, rows, index);
-    let is_it = b.ins().icmp(IntCC::Equal, element, value);
-    b.ins().brif(is_it, hit, &[], next, &[]);
-    b.switch_to_block(hit);
-    b.def_var(first, place);
-    b.ins().jump(done, &[]);
-    b.switch_to_block(next);
-    let after = b.ins().iadd(place, size);
-    b.ins().jump(header, &[after.into()]);
-    b.switch_to_block(done);
-    b.seal_all_blocks();
-    let own = b.use_var(first);
-    b.store_elem(own, firsts, local);
-    b.barrier();
-
-    // Of `span` places the upper half is compared with the lower one.
-    let span = b.declare_var(word);
-    b.def_var(span, size);
-    b.while_loop(
-        |b| {
-            let span = b.use_var(span);
-            b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, span, 1)
-        },
-        |b| {
-            let old = b.use_var(span);
-            let rounded = b.ins().iadd_imm_s(old, 1);
-            let half = b.ins().ushr_imm_u(rounded, 1);
-            let partner = b.ins().iadd(local, half);
-            let has_partner = b.ins().icmp(IntCC::UnsignedLessThan, partner, old);
-            b.if_then(has_partner, |b| {
-                let mine = b.load_elem(word, firsts, local);
-                let other = b.load_elem(word, firsts, partner);
-                let is_before = b.ins().icmp(IntCC::UnsignedLessThan, other, mine);
-                b.if_then(is_before, |b| b.store_elem(other, firsts, local));
-            });
-            b.barrier();
-            b.def_var(span, half);
-        },
-    );
-    let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
-    b.if_then(is_first, |b| {
-        let zero = b.ins().iconst(word, 0);
-        let first = b.load_elem(word, firsts, zero);
-        b.store_elem(first, places, group);
+    let search = Search { rows, start, length, from: local, value, none: length };
+    let own = search.build(b, |b, place| b.ins().iadd(place, size));
+    let tree = Tree { values: firsts, local, size };
+    tree.build(b, own, [places, group], |b, [mine, other]| {
+        let is_before = b.ins().icmp(IntCC::UnsignedLessThan, other, mine);
+        b.if_then(is_before, |b| b.store_elem(other, firsts, local));
     });
     b.return_();
     builder.finalize()?;
@@ -92,8 +44,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 
 pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
     let (groups, group) = (scale.of(16), group_size(arch));
-    let mut numbers = Generator::new().map(|number| number as usize);
-    let mut next = move || numbers.next().expect("the generator never ends");
+    let mut next = numbers();
     let mut rows = Vec::with_capacity(groups * ROW);
     for _ in 0..groups {
         let skewed = next() % 8;

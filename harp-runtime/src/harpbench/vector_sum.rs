@@ -11,6 +11,7 @@ use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
 use super::data::{Generator, index_type};
+use super::parts::Tree;
 use super::{Input, MAX_GROUP, Scale, Work, group_size, word};
 
 /// Elements that a work-item takes.
@@ -25,7 +26,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let (period, counting) = (b.param(index_type(arch)), b.param(index_type(arch)));
     let (local, size, group) = (b.local_id(0), b.group_size(0), b.group_id(0));
     let word = b.word_int();
-    let tree = b.group_array(word, MAX_GROUP as u32);
+    let values = b.group_array(word, MAX_GROUP as u32);
 
     let sum = b.declare_var(word);
     let part = b.ins().imul_imm_s(size, SHARE as i64);
@@ -43,38 +44,10 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
         });
     });
     let own = b.use_var(sum);
-    b.store_elem(own, tree, local);
-    b.barrier();
-
-    // Of `span` sums the upper half is added to the lower one.
-    let span = b.declare_var(word);
-    b.def_var(span, size);
-    b.while_loop(
-        |b| {
-            let span = b.use_var(span);
-            b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, span, 1)
-        },
-        |b| {
-            let old = b.use_var(span);
-            let rounded = b.ins().iadd_imm_s(old, 1);
-            let half = b.ins().ushr_imm_u(rounded, 1);
-            let partner = b.ins().iadd(local, half);
-            let has_partner = b.ins().icmp(IntCC::UnsignedLessThan, partner, old);
-            b.if_then(has_partner, |b| {
-                let mine = b.load_elem(word, tree, local);
-                let other = b.load_elem(word, tree, partner);
-                let sum = b.ins().iadd(mine, other);
-                b.store_elem(sum, tree, local);
-            });
-            b.barrier();
-            b.def_var(span, half);
-        },
-    );
-    let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
-    b.if_then(is_first, |b| {
-        let zero = b.ins().iconst(word, 0);
-        let sum = b.load_elem(word, tree, zero);
-        b.store_elem(sum, sums, group);
+    let tree = Tree { values, local, size };
+    tree.build(b, own, [sums, group], |b, [mine, other]| {
+        let sum = b.ins().iadd(mine, other);
+        b.store_elem(sum, values, local);
     });
     b.return_();
     builder.finalize()?;
