@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use harp_emu::{Issue, Observer};
+use harp_emu::{Issue, Machine, Observer, Stats, Trap};
 use harp_jit::{
     BranchCounts, BranchId, BranchProfile, BranchSite, Kernel, ProfileError, WarpCounts,
 };
@@ -47,17 +47,33 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
 }
 
 /// Who looks on at a launch.
-pub(crate) trait LaunchObserver: Observer {
-    /// The kernel lies at `start`; the machine is about to run.
-    fn set_start(&mut self, start: u64);
+pub(crate) trait LaunchObserver {
+    /// An instruction is about to be issued, `offset` bytes behind the kernel's start; `None`: before it, in
+    /// the runtime library.
+    fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>);
+
+    /// Runs `machine`, on which the kernel lies at `start`, under the eyes of this observer.
+    fn watch(&mut self, machine: &mut Machine<'_>, start: u64) -> Result<Stats, Box<Trap>> {
+        machine.run_observed(&mut FromStart { start, observer: self })
+    }
+}
+
+/// Counts addresses from the kernel's start.
+struct FromStart<'a, O: ?Sized> {
+    start: u64,
+    observer: &'a mut O,
+}
+
+impl<O: LaunchObserver + ?Sized> Observer for FromStart<'_, O> {
+    fn issue(&mut self, issue: &Issue<'_>) {
+        self.observer.issue(issue.pc.checked_sub(self.start), issue);
+    }
 }
 
 /// Counts the branches of a kernel as they are executed.
 pub(crate) struct BranchCounter {
     /// By offset in the kernel.
     sites: HashMap<u64, BranchSite>,
-    /// Where the kernel lies.
-    start: u64,
     /// With where each warp's counts are.
     counts: BTreeMap<BranchId, (BranchCounts, WarpPlaces)>,
 }
@@ -71,7 +87,7 @@ impl BranchCounter {
     pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
         let exact = |(_, site): &(u64, BranchSite)| site.exact;
         let sites = kernel.entry().branches().filter(exact).collect();
-        BranchCounter { sites, start: 0, counts: BTreeMap::new() }
+        BranchCounter { sites, counts: BTreeMap::new() }
     }
 
     /// What was counted in a launch of `kernel`.
@@ -86,15 +102,9 @@ impl BranchCounter {
 }
 
 impl LaunchObserver for BranchCounter {
-    fn set_start(&mut self, start: u64) {
-        self.start = start;
-    }
-}
-
-impl Observer for BranchCounter {
-    fn issue(&mut self, issue: &Issue<'_>) {
-        let Some(offset) = issue.pc.checked_sub(self.start) else { return };
-        let Some(&BranchSite { id, inverted, .. }) = self.sites.get(&offset) else { return };
+    fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>) {
+        let site = offset.and_then(|offset| self.sites.get(&offset));
+        let Some(&BranchSite { id, inverted, .. }) = site else { return };
         let active = issue.state.active();
         let taken = if inverted { active & !issue.executing } else { issue.executing };
         let (counts, places) =

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use harp_emu::{Issue, Observer};
+use harp_emu::Issue;
 use harp_isa::Opcode;
 use harp_jit::{BlockConvergence, CompileOptions, ConvergenceProof, DivergenceStrategy, Kernel};
 
@@ -23,9 +23,9 @@ pub struct Convergence {
     pub together: u64,
 }
 
-/// The share of a run's warp instructions in blocks that are convergent by the structure of control flow alone;
-/// that, or by uniform branches; that, or but for lanes that have left early; and the share at which all lanes
-/// were together that had not left, which is what could be proved at most for this input.
+/// The share of a run's warp instructions in blocks that are convergent by the structure of control flow
+/// alone; that, or by uniform branches; that, or but for lanes that have left early; and the share at which
+/// all lanes were together that had not left, which is what could be proved at most for this input.
 pub fn convergence_figure(runs: impl IntoIterator<Item = (String, Convergence)>) -> Figure {
     let bars = |found: &Convergence| {
         let up_to = |proof| found.proved.range(..=proof).map(|(_, issued)| issued).sum();
@@ -71,8 +71,6 @@ struct Stretch {
 /// Looks on at launches.
 struct Watch {
     blocks: Vec<BlockConvergence>,
-    /// Where the kernel lies.
-    start: u64,
     found: Convergence,
     /// The `split` at the end of each block that has one, by the block's start.
     splits: HashMap<u64, u64>,
@@ -84,7 +82,7 @@ impl Watch {
     fn new(kernel: &Kernel) -> Watch {
         let blocks = kernel.entry().convergence().to_vec();
         let (splits, calls) = Default::default();
-        Watch { blocks, start: 0, found: Convergence::default(), splits, calls }
+        Watch { blocks, found: Convergence::default(), splits, calls }
     }
 
     fn finish(mut self) -> Convergence {
@@ -94,18 +92,15 @@ impl Watch {
         self.found
     }
 
-    /// The block of the kernel that an address lies in.
-    fn block(&self, pc: u64) -> Option<BlockConvergence> {
-        let offset = pc.checked_sub(self.start)?;
+    /// The block of the kernel that an instruction lies in.
+    fn block(&self, offset: u64) -> Option<BlockConvergence> {
         let after = self.blocks.partition_point(|block| block.start <= offset);
         let block = self.blocks.get(after.checked_sub(1)?)?;
         (offset < block.end).then_some(*block)
     }
-}
 
-impl Watch {
-    /// Whether all lanes that execute the block execute the instruction at once. Each side of a split executes
-    /// the branch behind it, and the `join` where both meet again, on its own.
+    /// Whether all lanes that execute the block execute the instruction at once. Each side of a split
+    /// executes the branch behind it, and the `join` where both meet again, on its own.
     fn is_of_block(&mut self, issue: &Issue<'_>, block: BlockConvergence) -> bool {
         match issue.instruction.op.opcode() {
             Opcode::Join => return false,
@@ -118,10 +113,10 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
-    fn issue(&mut self, issue: &Issue<'_>) {
+impl LaunchObserver for Watch {
+    fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>) {
         let warp = (issue.core, issue.warp);
-        let Some(block) = self.block(issue.pc) else {
+        let Some(block) = offset.and_then(|offset| self.block(offset)) else {
             // It is back in the library.
             let call = self.calls.remove(&warp).unwrap_or_default();
             self.found.together += together(&call);
@@ -137,12 +132,6 @@ impl Observer for Watch {
             Some(last) if (last.lanes, last.returns) == (lanes, returns) => last.issued += 1,
             _ => call.push(Stretch { lanes, returns, issued: 1 }),
         }
-    }
-}
-
-impl LaunchObserver for Watch {
-    fn set_start(&mut self, start: u64) {
-        self.start = start;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use harp_emu::{Issue, Observer};
+use harp_emu::Issue;
 use harp_isa::{ArchId, Opcode};
 use harp_jit::{
     Assignment, BranchProfile, CompileOptions, DivergenceReport, DivergenceStrategy, Kernel,
@@ -320,8 +320,6 @@ impl Bench {
 struct Counter {
     /// The kernel's branches, by their offsets.
     sites: HashSet<u64>,
-    /// Where the kernel lies.
-    start: u64,
     branches: u64,
     divergent_executions: u64,
     splits_and_joins: u64,
@@ -330,26 +328,19 @@ struct Counter {
 impl Counter {
     fn new(kernel: &Kernel) -> Counter {
         let sites = kernel.entry().branches().map(|(offset, _)| offset).collect();
-        let [start, branches, divergent_executions, splits_and_joins] = [0; 4];
-        Counter { sites, start, branches, divergent_executions, splits_and_joins }
+        let [branches, divergent_executions, splits_and_joins] = [0; 3];
+        Counter { sites, branches, divergent_executions, splits_and_joins }
     }
 }
 
-impl Observer for Counter {
-    fn issue(&mut self, issue: &Issue<'_>) {
+impl LaunchObserver for Counter {
+    fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>) {
         let opcode = issue.instruction.op.opcode();
         self.splits_and_joins += u64::from(matches!(opcode, Opcode::Split | Opcode::Join));
-        let offset = issue.pc.checked_sub(self.start);
         if offset.is_some_and(|offset| self.sites.contains(&offset)) {
             let unanimous = issue.executing == 0 || issue.executing == issue.state.active();
             self.branches += 1;
             self.divergent_executions += u64::from(!unanimous);
         }
-    }
-}
-
-impl LaunchObserver for Counter {
-    fn set_start(&mut self, start: u64) {
-        self.start = start;
     }
 }

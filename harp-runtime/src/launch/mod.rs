@@ -123,8 +123,9 @@ impl Device {
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
     }
 
-    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime library, argument block and kernel, linked
-    /// at address 0. The launch descriptor and the arguments in it are zero.
+    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime
+    /// library, argument block and kernel, linked at address 0. The launch descriptor and the arguments in it
+    /// are zero.
     ///
     /// # Errors
     ///
@@ -179,10 +180,7 @@ impl Device {
         let prepared = start.elapsed();
 
         let run = match observer {
-            Some(observer) => {
-                observer.set_start(image.kernel().start);
-                machine.run_observed(observer)
-            }
+            Some(observer) => observer.watch(&mut machine, image.kernel().start),
             None => machine.run(),
         };
         let times = [prepared, start.elapsed() - prepared];
