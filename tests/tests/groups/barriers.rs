@@ -1,0 +1,147 @@
+//! Barriers, and memory that groups share.
+
+use harp_emu::TrapKind;
+use harp_jit::ir::InstBuilder;
+use harp_jit::ir::condcodes::IntCC;
+use harp_jit::{ArchId, Kernel, ParamType};
+use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
+use harp_tests::kernels::array::Array;
+
+use super::{MACHINES, compile, device, run};
+
+/// As [`run`], for launches that end in a trap.
+fn trap_of(arch: ArchId, kernel: &Kernel, config: LaunchConfig) -> LaunchTrap {
+    let mut device = device(arch, 1);
+    let array = Array::of_ints(&device, &[0; 256]).unwrap();
+    match device.launch(kernel, config, &[array.arg()]) {
+        Err(LaunchError::Trap(trap)) => *trap,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Groups sum their work-items' values in their memory, as a tree.
+fn reduce_kernel(arch: ArchId) -> Kernel {
+    compile(arch, |b| {
+        let data = b.param(ParamType::Pointer);
+        let (local, global) = (b.local_index(), b.global_id(0));
+        let (size, group) = (b.local_size(0), b.group_id(0));
+        let word = b.word_int();
+        let sums = b.group_array(word, 256);
+        let value = b.load_elem(word, data, global);
+        b.store_elem(value, sums, local);
+        let span = b.declare_var(word);
+        b.def_var(span, size);
+        b.barrier();
+        b.while_loop(
+            |b| {
+                let span = b.use_var(span);
+                b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, span, 1)
+            },
+            |b| {
+                let old = b.use_var(span);
+                let more = b.ins().iadd_imm_s(old, 1);
+                let one = b.ins().iconst(word, 1);
+                let half = b.ins().ushr(more, one);
+                let other = b.ins().iadd(local, half);
+                let has_other = b.ins().icmp(IntCC::UnsignedLessThan, other, old);
+                b.if_then(has_other, |b| {
+                    let (x, y) = (b.load_elem(word, sums, local), b.load_elem(word, sums, other));
+                    let sum = b.ins().iadd(x, y);
+                    b.store_elem(sum, sums, local);
+                });
+                b.barrier();
+                b.def_var(span, half);
+            },
+        );
+        let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
+        b.if_then(is_first, |b| {
+            let zero = b.ins().iconst(word, 0);
+            let sum = b.load_elem(word, sums, zero);
+            let base = b.global_size(0);
+            let index = b.ins().iadd(base, group);
+            b.store_elem(sum, data, index);
+        });
+    })
+}
+
+#[test]
+fn groups_reduce_in_their_memory_with_barriers() {
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        let kernel = reduce_kernel(arch);
+        let most = usize::from(arch.lanes()) * usize::from(arch.warps());
+        for (cores, items, size) in
+            [(1, 200, 1), (1, 200, 7), (1, 333, most.min(256)), (2, 333, 11), (3, 100, 16)]
+        {
+            let size = size.min(most);
+            let groups = items / size + usize::from(items % size != 0);
+            let input: Vec<i32> = (0..items as i32).map(|i| i * i + 1).collect();
+            let mut words = input.clone();
+            words.resize(items + groups + 1, -1);
+            let config = LaunchConfig::grid_1d(items).with_groups_1d(size);
+            let out = run(&mut device(arch, cores), &kernel, config, &words);
+            let mut expected: Vec<u32> =
+                input.chunks(size).map(|group| group.iter().sum::<i32>() as u32).collect();
+            expected.push(u32::MAX);
+            assert_eq!(out[items..], expected, "{id}, {items} items in groups of {size}");
+        }
+    }
+}
+
+/// A launch gives the same counts whatever the number of host threads.
+#[test]
+fn counts_do_not_depend_on_host_threads() {
+    let arch: ArchId = "4w16/8/8/4".parse().unwrap();
+    let kernel = reduce_kernel(arch);
+    let stats = |threads| {
+        let host_threads = std::num::NonZeroUsize::new(threads);
+        let config = DeviceConfig { cores: 4, host_threads, ..DeviceConfig::new(arch) };
+        let mut device = Device::new(config).unwrap();
+        let array = Array::of_ints(&device, &[3; 1200]).unwrap();
+        let config = LaunchConfig::grid_1d(1000).with_groups_1d(19);
+        let report = device.launch(&kernel, config, &[array.arg()]).unwrap();
+        (report.stats, array.words(&device).unwrap())
+    };
+    assert_eq!(stats(1), stats(3));
+}
+
+#[test]
+fn barriers_that_lanes_do_not_reach_together_are_traps() {
+    for id in ["harp32", "harp64+x"] {
+        let arch: ArchId = id.parse().unwrap();
+        let under = |limit: i64| {
+            compile(arch, move |b| {
+                b.param(ParamType::Pointer);
+                let index = b.local_index();
+                let inside = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, limit);
+                b.if_then(inside, |b| b.barrier());
+            })
+        };
+        let grid = LaunchConfig::grid_1d(64).with_groups_1d(32);
+        // Some lanes of a warp.
+        let trap = trap_of(arch, &under(20), grid);
+        let TrapKind::DivergentBarrier { expected } = trap.trap.kind else { panic!("{trap}") };
+        assert_eq!((expected, trap.trap.lanes), (0xffff, 0xf), "{trap}");
+        assert!(trap.place.is_some_and(|place| place.to_string().contains("barriers.rs")));
+        // One of two warps.
+        let trap = trap_of(arch, &under(16), grid);
+        assert!(matches!(trap.trap.kind, TrapKind::Deadlock { .. }), "{trap}");
+        // All, and none: the branch is divergent to the compiler, the lanes agree.
+        for limit in [32, 0] {
+            run(&mut device(arch, 1), &under(limit), grid, &[0; 64]);
+        }
+    }
+}
+
+/// Surplus lanes of a group's last warp do not wait and are not waited for.
+#[test]
+fn surplus_lanes_have_no_part_in_barriers() {
+    let arch: ArchId = "4w16/8/8/4".parse().unwrap();
+    let kernel = reduce_kernel(arch);
+    for size in [1, 3, 7, 8, 9, 23, 25, 31, 32] {
+        let words = vec![1; 64 + 64];
+        let config = LaunchConfig::grid_1d(64).with_groups_1d(size);
+        let out = run(&mut device(arch, 1), &kernel, config, &words);
+        assert_eq!(out[64], size as u32);
+    }
+}
