@@ -9,7 +9,7 @@ use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 use harp_isa::{ArchId, WordSize};
-use harp_jit::{CompileOptions, CompiledModule, Linkage, Module, ModuleError};
+use harp_jit::{CompileOptions, CompiledModule, Execution, Linkage, Module, ModuleError};
 use harp_runtime::{Program, ProgramError};
 
 /// Instructions that a call may take.
@@ -22,6 +22,21 @@ pub enum Result {
     Values(Vec<DataValue>),
     /// It trapped.
     Trap(TrapCode),
+}
+
+/// Options for code that runs on one lane, with all checks on.
+pub fn single_lane() -> CompileOptions {
+    CompileOptions { execution: Execution::SingleLane, verify: true, ..CompileOptions::default() }
+}
+
+/// The functions of a text in which `word` stands for the machine's integer.
+///
+/// # Panics
+///
+/// If it is no CLIF.
+pub fn parse(word: WordSize, text: &str) -> Vec<Function> {
+    let text = text.replace("word", &word_type(word).to_string());
+    cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// A module of these functions, all exported, in which the names after `%` are declared and defined
@@ -44,6 +59,16 @@ pub fn module(
         module.define_function(id, func)?;
     }
     Ok(module)
+}
+
+/// The [`module`] of these functions, finished.
+///
+/// # Panics
+///
+/// If one of them does not compile.
+pub fn compiled(functions: &[Function], arch: ArchId, options: &CompileOptions) -> CompiledModule {
+    let finished = module(functions, arch, options).and_then(Module::finish);
+    finished.unwrap_or_else(|error| panic!("{arch}: {error}"))
 }
 
 /// The linker's name of a function from CLIF text.
@@ -128,6 +153,17 @@ pub(crate) fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
 }
 
 /// The integer type of a machine's word.
-pub fn word_type(arch: ArchId) -> Type {
-    if arch.word() == WordSize::Four { types::I32 } else { types::I64 }
+pub fn word_type(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::I32,
+        WordSize::Eight => types::I64,
+    }
+}
+
+/// The low bits of a value as the machine's word.
+pub fn word(arch: ArchId, value: i64) -> DataValue {
+    match arch.word() {
+        WordSize::Four => DataValue::I32(value as i32),
+        WordSize::Eight => DataValue::I64(value),
+    }
 }

@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AtomicRmwOp, Function, types};
+use cranelift_codegen::ir::{AtomicRmwOp, types};
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, Execution, OptLevel};
-use harp_tests::functions::{Result, expected, module, observed, word_type};
+use harp_jit::{CompileOptions, OptLevel};
+use harp_tests::functions::{Result, compiled, expected, observed, parse, single_lane, word};
 
 const ARCHS: [&str; 8] = [
     "harp32",
@@ -59,27 +59,16 @@ fn function(name: &str, body: &str) -> String {
 fn agree(archs: &[&str], functions: &[(String, u32, String)], aligned_only: bool) {
     let text: String = functions.iter().map(|(name, _, body)| function(name, body)).collect();
     for arch in archs.iter().map(|id| id.parse::<ArchId>().unwrap()) {
-        let word = word_type(arch);
-        let text = text.replace("word", &word.to_string());
-        let parsed: Vec<Function> =
-            cranelift_reader::parse_functions(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let parsed = parse(arch.word(), &text);
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let options = CompileOptions {
-                opt_level,
-                execution: Execution::SingleLane,
-                verify: true,
-                ..CompileOptions::default()
-            };
-            let compiled = module(&parsed, arch, &options)
-                .unwrap_or_else(|error| panic!("{arch}: {error}"))
-                .finish()
-                .unwrap();
+            let options = CompileOptions { opt_level, ..single_lane() };
+            let compiled = compiled(&parsed, arch, &options);
             for (name, bytes, body) in functions {
                 let aligned = aligned_only || body.contains("aligned");
                 let step = if aligned { *bytes as usize } else { 1 };
-                for (offset, value) in (0..20).step_by(step).zip(VALUES.into_iter().cycle()) {
+                for (offset, value) in (0_i64..20).step_by(step).zip(VALUES.into_iter().cycle()) {
                     let args = [
-                        DataValue::from_integer(offset, word).unwrap(),
+                        word(arch, offset),
                         DataValue::I64(value.cast_signed()),
                         DataValue::I64(PATTERN[0].rotate_right(8 * offset as u32).cast_signed()),
                     ];
@@ -217,14 +206,8 @@ fn atomic_accesses_of_eight_bytes() {
     }
     for id in ["harp64", "harp64+x"] {
         let arch: ArchId = id.parse().unwrap();
-        let text = text.replace("word", "i64");
-        let parsed = cranelift_reader::parse_functions(&text).unwrap();
-        let options = CompileOptions {
-            execution: Execution::SingleLane,
-            verify: true,
-            ..CompileOptions::default()
-        };
-        let compiled = module(&parsed, arch, &options).unwrap().finish().unwrap();
+        let parsed = parse(arch.word(), &text);
+        let compiled = compiled(&parsed, arch, &single_lane());
         for name in &names {
             for offset in [0_i64, 8] {
                 let args = [offset, VALUES[0].cast_signed(), PATTERN[0].cast_signed()];

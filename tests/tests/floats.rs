@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::ir::{Type, types};
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, Execution, OptLevel};
-use harp_tests::functions::{Result, expected, module, observed, word_type};
+use harp_jit::{CompileOptions, OptLevel};
+use harp_tests::functions::{Result, compiled, expected, observed, parse, single_lane};
 use harp_tests::fuzzing::random_bytes;
 use harp_tests::generate::{F32_EDGES, F64_EDGES};
 
@@ -52,20 +52,10 @@ fn number(ty: Type, kind: u8, bits: u64) -> DataValue {
 /// Compares all functions at random arguments, and at those that are given.
 fn agree(text: &str, calls: usize) {
     for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
-        let text = text.replace("word", &word_type(arch).to_string());
-        let functions: Vec<Function> =
-            cranelift_reader::parse_functions(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let functions = parse(arch.word(), text);
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let options = CompileOptions {
-                opt_level,
-                execution: Execution::SingleLane,
-                verify: true,
-                ..CompileOptions::default()
-            };
-            let compiled = module(&functions, arch, &options)
-                .unwrap_or_else(|error| panic!("{arch}: {error}"))
-                .finish()
-                .unwrap();
+            let options = CompileOptions { opt_level, ..single_lane() };
+            let compiled = compiled(&functions, arch, &options);
             for func in &functions {
                 let name = harp_tests::functions::name(func);
                 let bytes = random_bytes(7, calls * 32);

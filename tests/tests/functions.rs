@@ -5,10 +5,9 @@
 use std::fmt::Write as _;
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, CompiledModule, Execution, OptLevel};
-use harp_tests::functions::{Result, expected, module, observed, word_type};
+use harp_jit::{CompileOptions, OptLevel};
+use harp_tests::functions::{Result, compiled, expected, observed, parse, single_lane, word};
 
 /// Registers from 8/2 to 64/64, both words, both encodings, with and without the extension.
 const ARCHS: [&str; 12] = [
@@ -26,42 +25,17 @@ const ARCHS: [&str; 12] = [
     "4b8/2/1/1+x",
 ];
 
-fn options(opt_level: OptLevel) -> CompileOptions {
-    CompileOptions {
-        opt_level,
-        execution: Execution::SingleLane,
-        verify: true,
-        ..CompileOptions::default()
-    }
-}
-
-/// The functions of a text in which `word` stands for the machine's integer.
-fn parse(arch: ArchId, text: &str) -> Vec<Function> {
-    let text = text.replace("word", &word_type(arch).to_string());
-    cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// An argument of the machine's word.
-fn word(arch: ArchId, value: i64) -> DataValue {
-    DataValue::from_integer(i128::from(value), word_type(arch)).unwrap()
-}
-
-fn compiled(arch: ArchId, functions: &[Function], options: &CompileOptions) -> CompiledModule {
-    let module = module(functions, arch, options).unwrap_or_else(|error| panic!("{arch}: {error}"));
-    module.finish().unwrap()
-}
-
 /// The interpreter knows addresses of functions with 64 bits only. What is computed here does not
 /// depend on the width but for the bits above it.
 fn expected_of_pointers(arch: ArchId, text: &str, entry: &str, call: &[i64]) -> Result {
     let wide = ArchId::HARP64;
     let args: Vec<_> = call.iter().map(|&value| word(wide, value)).collect();
-    match expected(&parse(wide, text), entry, &args) {
+    match expected(&parse(wide.word(), text), entry, &args) {
         Result::Values(values) => Result::Values(
             values
                 .iter()
                 .map(|value| match value {
-                    DataValue::I64(value) => narrow(arch, *value),
+                    DataValue::I64(value) => word(arch, *value),
                     other => other.clone(),
                 })
                 .collect(),
@@ -70,17 +44,12 @@ fn expected_of_pointers(arch: ArchId, text: &str, entry: &str, call: &[i64]) -> 
     }
 }
 
-/// The low bits of a value as the machine's word.
-fn narrow(arch: ArchId, value: i64) -> DataValue {
-    if arch.word().bytes() == 4 { DataValue::I32(value as i32) } else { DataValue::I64(value) }
-}
-
 /// Calls `%entry` with each list of arguments, on all machines, and compares with the interpreter.
 fn agree(text: &str, entry: &str, calls: &[&[i64]]) {
     for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
-        let functions = parse(arch, text);
+        let functions = parse(arch.word(), text);
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let module = compiled(arch, &functions, &options(opt_level));
+            let module = compiled(&functions, arch, &CompileOptions { opt_level, ..single_lane() });
             for call in calls {
                 let args: Vec<_> = call.iter().map(|&value| word(arch, value)).collect();
                 let wanted = if text.contains("func_addr") {
@@ -339,8 +308,8 @@ fn tail_calls_take_constant_stack() {
             return v1
         }";
     for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
-        let functions = parse(arch, text);
-        let module = compiled(arch, &functions, &options(OptLevel::Speed));
+        let functions = parse(arch.word(), text);
+        let module = compiled(&functions, arch, &single_lane());
         let args = [word(arch, 20_000), word(arch, 5)];
         let given = observed(&module, &functions, "count", &args).unwrap();
         assert_eq!(given, Result::Values(vec![word(arch, 20_000 * 20_001 / 2 + 5)]), "{arch}");
@@ -525,7 +494,7 @@ fn arguments_of_all_integer_types() {
     for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
         let functions = cranelift_reader::parse_functions(&text).unwrap();
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let module = compiled(arch, &functions, &options(opt_level));
+            let module = compiled(&functions, arch, &CompileOptions { opt_level, ..single_lane() });
             for seed in 1..20 {
                 let args = |types: &[&str]| -> Vec<DataValue> {
                     (1..).zip(types).map(|(i, ty)| bits(ty, seed * 100 + i)).collect()

@@ -7,8 +7,8 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, Execution, OptLevel};
-use harp_tests::functions::{Result, expected, module, observed};
+use harp_jit::{CompileOptions, OptLevel};
+use harp_tests::functions::{Result, compiled, expected, observed, single_lane};
 
 /// Both words and encodings, with and without the extension, few registers and many.
 const ARCHS: [&str; 8] = [
@@ -31,15 +31,8 @@ fn agree_with(functions: &[Function], calls: &[Vec<DataValue>], wanted: &[Result
     let entry = functions[0].name.to_string().trim_start_matches('%').to_owned();
     for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let options = CompileOptions {
-                opt_level,
-                execution: Execution::SingleLane,
-                verify: true,
-                ..CompileOptions::default()
-            };
-            let module =
-                module(functions, arch, &options).unwrap_or_else(|error| panic!("{arch}: {error}"));
-            let module = module.finish().unwrap();
+            let options = CompileOptions { opt_level, ..single_lane() };
+            let module = compiled(functions, arch, &options);
             for (args, wanted) in calls.iter().zip(wanted) {
                 let given = observed(&module, functions, &entry, args)
                     .unwrap_or_else(|error| panic!("{arch} {opt_level:?} {args:?}: {error}"));

@@ -4,11 +4,11 @@
 
 use cranelift_codegen::data_value::DataValue;
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, Execution, OptLevel};
+use harp_jit::{CompileOptions, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
-use harp_tests::functions::{expected, module, observed};
+use harp_tests::functions::{compiled, expected, observed, parse, single_lane};
 use harp_tests::kernels::{WORKLOADS, Workload, checksum};
-use harp_tests::workloads::{DRIVER, HELPER, generated, parse};
+use harp_tests::workloads::{DRIVER, HELPER, generated};
 
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
     let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
@@ -40,19 +40,14 @@ fn checksums_are_those_of_opencl() {
 fn generated_functions_agree_with_the_interpreter() {
     for arch in ["harp64+x", "harp32"].map(|id| id.parse::<ArchId>().unwrap()) {
         for insts in [10, 200, 1000] {
-            let mut functions = parse(HELPER, arch.word());
+            let mut functions = parse(arch.word(), HELPER);
             functions.push(generated(insts, arch.word()));
-            functions.extend(parse(DRIVER, arch.word()));
+            functions.extend(parse(arch.word(), DRIVER));
             let args = [7, -1_000_003].map(DataValue::I64);
             let expected = expected(&functions, "driver", &args);
             for opt_level in [OptLevel::None, OptLevel::Speed] {
-                let options = CompileOptions {
-                    opt_level,
-                    execution: Execution::SingleLane,
-                    verify: true,
-                    ..CompileOptions::default()
-                };
-                let compiled = module(&functions, arch, &options).unwrap().finish().unwrap();
+                let options = CompileOptions { opt_level, ..single_lane() };
+                let compiled = compiled(&functions, arch, &options);
                 let observed = observed(&compiled, &functions, "driver", &args).unwrap();
                 assert_eq!(observed, expected, "{insts} instructions on {arch}");
             }

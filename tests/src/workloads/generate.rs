@@ -10,7 +10,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use harp_isa::WordSize;
 use target_lexicon::PointerWidth;
 
-use super::address_type;
+use crate::functions::word_type;
 use crate::kernels::Generator;
 
 /// Bytes of memory that a generated function is given.
@@ -26,11 +26,11 @@ const DEPTH: u32 = 3;
 /// `%generated(address, i64, i64) -> i64` of about `insts` CLIF instructions: an address of
 /// [`MEMORY_BYTES`] bytes, aligned to 8, and two numbers.
 ///
-/// Ten variables of `i64` take part in four of ten statements that are arithmetic; others read and write memory at
-/// computed addresses, compare and select, compute with `i32`, divide, call `%helper`, and hold statements
-/// of their own: conditions and loops of a few rounds.
+/// Ten variables of `i64` take part in four of ten statements that are arithmetic; others read and write
+/// memory at computed addresses, compare and select, compute with `i32`, divide, call `%helper`, and hold
+/// statements of their own: conditions and loops of a few rounds.
 pub fn generated(insts: usize, word: WordSize) -> Function {
-    let address = address_type(word);
+    let address = word_type(word);
     let number = AbiParam::new(types::I64);
     let mut signature = Signature::new(CallConv::Fast);
     signature.params = vec![AbiParam::new(address), number, number];

@@ -5,8 +5,10 @@
 //! ones as people write them. All compile for HARP and for hosts with 8-byte pointers, and all are correct
 //! programs: [`DRIVER`] runs them.
 
-use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::ir::Function;
 use harp_isa::WordSize;
+
+use crate::functions::parse;
 
 mod compile;
 mod generate;
@@ -27,29 +29,11 @@ pub const DRIVER: &str = include_str!("driver.clif");
 
 const HANDWRITTEN: &str = include_str!("handwritten.clif");
 
-/// The integer of an address.
-pub fn address_type(word: WordSize) -> Type {
-    match word {
-        WordSize::Four => types::I32,
-        WordSize::Eight => types::I64,
-    }
-}
-
-/// The functions of a text in which `word` stands for the integer of an address.
-///
-/// # Panics
-///
-/// If it is no CLIF.
-pub fn parse(text: &str, word: WordSize) -> Vec<Function> {
-    let text = text.replace("word", &address_type(word).to_string());
-    cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
 /// Greatest common divisor, a hash of bytes, insertion sort, matrix product, an interpreter's loop.
 ///
 /// # Panics
 ///
 /// Never: the functions are given.
 pub fn handwritten(word: WordSize) -> Vec<Function> {
-    parse(HANDWRITTEN, word)
+    parse(word, HANDWRITTEN)
 }

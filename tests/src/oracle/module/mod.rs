@@ -14,14 +14,14 @@ use cranelift_codegen::ir::{Function, TrapCode, types};
 use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap, TrapKind};
 use harp_isa::{ArchId, Image, WordSize};
 use harp_jit::{
-    CompileOptions, CompileStats, CompiledModule, DataAccess, DataDescription, DataId, Execution,
-    FuncId, Linkage, Module, ModuleError, OptLevel, SourceMap,
+    CompileOptions, CompileStats, CompiledModule, DataAccess, DataDescription, DataId, FuncId,
+    Linkage, Module, ModuleError, OptLevel, SourceMap,
 };
 use harp_runtime::{Program, ProgramError};
 use thiserror::Error;
 
 use super::{OracleError, Stop};
-use crate::functions::{name, value_of, words_of};
+use crate::functions::{name, single_lane, value_of, words_of};
 
 mod interpret;
 #[cfg(test)]
@@ -161,13 +161,7 @@ impl ModuleCase {
         arch: ArchId,
         opt_level: OptLevel,
     ) -> Result<CompiledCase, ModuleCaseError> {
-        let options = CompileOptions {
-            opt_level,
-            execution: Execution::SingleLane,
-            stack_bytes: STACK_BYTES,
-            verify: true,
-            ..CompileOptions::default()
-        };
+        let options = CompileOptions { opt_level, stack_bytes: STACK_BYTES, ..single_lane() };
         let (module, stats) = self.build(arch, options, 0, None)?;
         Ok(CompiledCase { module: module.finish()?, stats })
     }

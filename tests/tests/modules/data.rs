@@ -1,51 +1,10 @@
-//! Data of modules: addresses in it, of functions and of places in other data.
+//! Addresses in data, of functions and of places in other data.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
-
-use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
-use harp_jit::{
-    CompileOptions, DataAccess, DataDescription, DataId, Execution, Linkage, Module, ModuleError,
-};
-use harp_tests::functions::{Result, observed, word_type};
+use harp_jit::{DataAccess, DataDescription, DataId, Linkage, Module, ModuleError};
+use harp_tests::functions::{Result, observed, parse, single_lane, word};
 
-const ARCHS: [&str; 6] =
-    ["4w8/2/4/4", "harp32", "harp64", "4w64/64/4/4", "8b32/32/8/8", "4w32/16/8/8+x"];
-
-fn archs() -> impl Iterator<Item = ArchId> {
-    ARCHS.into_iter().map(|id| id.parse().unwrap())
-}
-
-fn single_lane() -> CompileOptions {
-    CompileOptions { execution: Execution::SingleLane, verify: true, ..CompileOptions::default() }
-}
-
-fn parse(arch: ArchId, text: &str) -> Vec<Function> {
-    let text = text.replace("word", &word_type(arch).to_string());
-    cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-fn word(arch: ArchId, value: i64) -> DataValue {
-    DataValue::from_integer(i128::from(value), word_type(arch)).unwrap()
-}
-
-fn word_bytes(arch: ArchId, values: &[i64]) -> Box<[u8]> {
-    let bytes = usize::from(arch.word().bytes());
-    values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(bytes)).collect()
-}
-
-/// Adds functions of CLIF text to a module in which their names may be declared already.
-fn define(module: &mut Module, functions: &[Function]) {
-    let mut ids = Vec::new();
-    for func in functions {
-        let name = harp_tests::functions::name(func);
-        ids.push(module.declare_function(&name, Linkage::Local, &func.signature).unwrap());
-    }
-    for (id, func) in ids.into_iter().zip(functions) {
-        module.define_function(id, func).unwrap();
-    }
-}
+use super::{archs, define, word_bytes};
 
 #[test]
 fn function_pointers_in_data() {
@@ -53,7 +12,7 @@ fn function_pointers_in_data() {
         let mut module = Module::new(arch, single_lane());
         let bytes = i64::from(arch.word().bytes());
         let functions = parse(
-            arch,
+            arch.word(),
             &"function %double(word) -> word {
             block0(v0: word):
                 v1 = iadd v0, v0
@@ -142,7 +101,7 @@ fn addresses_of_places_in_data() {
     for arch in archs() {
         let bytes = i64::from(arch.word().bytes());
         let functions = parse(
-            arch,
+            arch.word(),
             &"function %at(word) -> word, word {
                 gv0 = symbol %pointers
                 gv1 = symbol %cells
