@@ -39,6 +39,26 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
+    /// What refers to nothing that is known, and counts no branches.
+    pub(crate) fn new(
+        name: &'a str,
+        entry: EntryKind,
+        sources: &'a SourceMap,
+        library: &'a Library,
+        options: &'a CompileOptions,
+    ) -> Unit<'a> {
+        Unit {
+            name,
+            arch: library.arch(),
+            entry,
+            sources,
+            symbols: &PlainNames,
+            library: Some(library),
+            options,
+            counters: None,
+        }
+    }
+
     /// A kernel.
     pub(crate) fn of_kernel(
         source: &'a KernelSource,
@@ -47,14 +67,10 @@ impl<'a> Unit<'a> {
         options: &'a CompileOptions,
     ) -> Unit<'a> {
         Unit {
-            name: source.name(),
             arch: source.arch(),
-            entry: EntryKind::Kernel,
-            sources: source.sources(),
             symbols,
-            library: Some(library),
-            options,
             counters: options.count_branches.then_some(source.argument_words()),
+            ..Unit::new(source.name(), EntryKind::Kernel, source.sources(), library, options)
         }
     }
 
@@ -65,16 +81,8 @@ impl<'a> Unit<'a> {
         library: &'a Library,
         options: &'a CompileOptions,
     ) -> Unit<'a> {
-        Unit {
-            name: name.strip_prefix('%').unwrap_or(name),
-            arch: library.arch(),
-            entry: EntryKind::Function,
-            sources,
-            symbols: &PlainNames,
-            library: Some(library),
-            options,
-            counters: None,
-        }
+        let name = name.strip_prefix('%').unwrap_or(name);
+        Unit::new(name, EntryKind::Function, sources, library, options)
     }
 
     /// The same for a library routine, which makes no use of others.

@@ -294,16 +294,8 @@ impl Module {
     }
 
     fn unit<'a>(&'a self, name: &'a str, entry: EntryKind, sources: &'a SourceMap) -> Unit<'a> {
-        Unit {
-            name,
-            arch: self.arch,
-            entry,
-            sources,
-            symbols: self,
-            library: Some(&self.library),
-            options: &self.options,
-            counters: None,
-        }
+        let unit = Unit::new(name, entry, sources, &self.library, &self.options);
+        Unit { symbols: self, ..unit }
     }
 
     /// Compiles a declared function without defining it: for several threads at once.
