@@ -17,6 +17,7 @@
 //! Nothing is refused. The function must be legalized. [`check()`] proves, without the plan's reasons, that
 //! every path joins what it split.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use cranelift_codegen::entity::EntitySet;
@@ -73,9 +74,8 @@ pub(crate) struct PredicatedRegion {
 /// How the branches of a function are executed. What is not in it is a plain branch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
-    splits: Vec<Split>,
-    branches: EntitySet<Inst>,
-    unjoined: EntitySet<Inst>,
+    /// The join of each [`Split`], by its branch.
+    splits: BTreeMap<Inst, Option<Block>>,
     joins: EntitySet<Block>,
     /// Apart from each other.
     pub(crate) predicated: Vec<PredicatedRegion>,
@@ -96,12 +96,12 @@ struct Origin {
 impl Plan {
     /// Whether a `split` belongs in front of this branch.
     pub(crate) fn is_split(&self, branch: Inst) -> bool {
-        self.branches.contains(branch)
+        self.splits.contains_key(&branch)
     }
 
     /// Whether the lanes that this branch parts are waited for nowhere.
     fn is_unjoined(&self, branch: Inst) -> bool {
-        self.unjoined.contains(branch)
+        self.splits.get(&branch).is_some_and(Option::is_none)
     }
 
     /// Whether this block begins with a `join`.
@@ -111,8 +111,8 @@ impl Plan {
 
     /// The divergent branches with their joins.
     #[cfg(test)]
-    pub(crate) fn splits(&self) -> impl ExactSizeIterator<Item = &Split> {
-        self.splits.iter()
+    pub(crate) fn splits(&self) -> impl ExactSizeIterator<Item = Split> {
+        self.splits.iter().map(|(&branch, &join)| Split { branch, join })
     }
 
     /// What a branch is, if it is one of the function's own.
@@ -125,19 +125,15 @@ impl Plan {
         self.origins.get_or_insert_default().insert(branch, origin);
     }
 
-    fn add(&mut self, split: Split) {
-        self.branches.insert(split.branch);
-        self.joins.extend(split.join);
-        if split.join.is_none() {
-            self.unjoined.insert(split.branch);
-        }
-        self.splits.push(split);
+    fn add(&mut self, Split { branch, join }: Split) {
+        self.joins.extend(join);
+        self.splits.insert(branch, join);
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Split { branch, join } in &self.splits {
+        for (branch, join) in &self.splits {
             match join {
                 Some(join) => writeln!(f, "{branch}: split, join in {join}")?,
                 None => writeln!(f, "{branch}: split, no join")?,

@@ -375,7 +375,7 @@ fn the_checker_finds_what_is_wrong() {
         block2: jump block3
         block3: return";
     let (after, good) = planned(&kernel(text));
-    let split = *good.splits().next().unwrap();
+    let split = good.splits().next().unwrap();
     let join = split.join.unwrap();
     let with = |joins: &[Block]| {
         let mut plan = Plan::default();
