@@ -1,7 +1,7 @@
 //! Random computing instructions on random lanes, masks, guards and machines against an evaluator
 //! that knows one lane and no registers' layout: 128-bit integers for integers, conversions by
 //! comparison, votes by counting.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

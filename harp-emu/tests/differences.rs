@@ -1,6 +1,6 @@
 //! Where this emulator does something else than the original, or decides what the original left
 //! open: a program that would run into each difference gets what is documented.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

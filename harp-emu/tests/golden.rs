@@ -4,7 +4,7 @@
 //! `tests/golden/<ArchID, / written _>/<program>.bin`, from the workspace's root, is a flat image for
 //! address 0, `.out` what the original emulator printed. It could not link 8-byte byte-encoded
 //! programs; those are assembled here, and must print what the word-encoded ones print.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Interrupts: what handlers find, what `reti` restores, what happens while interrupts are off.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Memory, lanes, warps and cores: what machines compute and count.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Traces line by line, errors of who writes them, stepping under observation, and whether the memory
 //! that observers are told about is the memory that is used.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Random programs: profiles agree with statistics, traces with the state in which runs end, and
 //! whether somebody watches changes nothing.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! Address translation: mappings, permissions, faults, accesses that cross pages.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Two instructions of which the second uses the first's result, which the fast path carries out in
 //! one step: whatever the registers, and wherever the fuel ends, they do what they do one by one.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

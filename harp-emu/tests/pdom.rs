@@ -1,7 +1,7 @@
 //! Three programs that a report on PDOM reconvergence for HARP describes (a divergent warp, nested
 //! divergence, a divergent loop; two warps of four lanes), with predicated splits: their results and
 //! how their masks change, worked out by hand.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 use expect_test::{Expect, expect};
 use harp_emu::{Machine, MachineConfig, Memory, Reconvergence, Trace, TraceFormat, TraceWriter};

@@ -1,5 +1,5 @@
 //! Profiles and statistics of a small program, every number worked out by hand.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

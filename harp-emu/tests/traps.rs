@@ -1,5 +1,5 @@
 //! Every kind of trap: what it says about the place and the lanes.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod common;
 

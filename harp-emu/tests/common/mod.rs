@@ -1,5 +1,5 @@
 //! Small programs and machines for them.
-#![allow(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 #![allow(dead_code, reason = "every test file uses a part")]
 
 use harp_emu::{Machine, MachineConfig, Memory, Stats, Trap, TrapKind};
