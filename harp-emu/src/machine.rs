@@ -357,7 +357,8 @@ fn take<'a, 'm>(share: &Mutex<Share<'a, 'm>>) -> Share<'a, 'm> {
     mem::take(&mut *share.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs cores on this host thread, in turns, in the order given or drawn anew each time, until each has ended or a core below it has trapped.
+/// Runs cores on this host thread, in turns, in the order given or drawn anew each time, until each has ended
+/// or a core below it has trapped.
 fn run_share(
     share: &mut Share<'_, '_>,
     lowest_trap: &AtomicU32,

@@ -194,9 +194,9 @@ impl KernelEntry {
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
 }
 
-/// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that
-/// of a work-group and the number of work-groups; then the arguments, one word each, two where one is wider. Nobody writes them during
-/// a launch. Without work-groups the words about them are 0.
+/// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that of
+/// a work-group and the number of work-groups; then the arguments, one word each, two where one is wider.
+/// Nobody writes them during a launch. Without work-groups the words about them are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentBlock;
 

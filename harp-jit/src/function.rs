@@ -168,9 +168,9 @@ impl FunctionCode {
         self.branches.iter().map(|&(offset, id)| (offset.into(), id))
     }
 
-    /// The blocks of the code in the order in which they lie, each with the proof that all lanes which entered
-    /// the function execute it together. They are numbered by nothing, and empty ones are left out. Nothing
-    /// is said unless the function was compiled with
+    /// The blocks of the code in the order in which they lie, each with the proof that all lanes which
+    /// entered the function execute it together. They are numbered by nothing, and empty ones are left out.
+    /// Nothing is said unless the function was compiled with
     /// [`CompileOptions::convergence`](crate::CompileOptions::convergence).
     pub fn convergence(&self) -> &[BlockConvergence] {
         &self.convergence

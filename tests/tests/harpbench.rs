@@ -67,8 +67,8 @@ fn programs_are_right_on_other_machines() {
 }
 
 /// How much the adaptive strategy may cost: with a profile of the same input, compared with the best
-/// assignment of techniques that was found; with those of other inputs, in the mean; without one, in the mean,
-/// compared with the better of the pure strategies.
+/// assignment of techniques that was found; with those of other inputs, in the mean; without one, in the
+/// mean, compared with the better of the pure strategies.
 #[test]
 fn the_adaptive_strategy_keeps_its_bounds() {
     let best = Best::parse(include_str!("../../docs/harpbench/best-small.jsonl")).unwrap();

@@ -60,7 +60,8 @@ fn assert_proofs(reached: &Reached) {
     assert!(refused * 100 <= all * 6, "{refused} of {all} are refused: {:#?}", reached.proofs);
 }
 
-/// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what is compared would not depend on control flow.
+/// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what
+/// is compared would not depend on control flow.
 #[test]
 fn branches_have_effects() {
     let (mut seen, mut all) = (0, 0);

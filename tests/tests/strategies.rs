@@ -148,8 +148,8 @@ impl Run {
         (observed, profile)
     }
 
-    /// The profile that the kernel makes itself. Whoever looks on, as `seen`, must see the same of the branches
-    /// that are executed as branches.
+    /// The profile that the kernel makes itself. Whoever looks on, as `seen`, must see the same of the
+    /// branches that are executed as branches.
     fn counted_by_itself(&mut self, seen: Option<BranchProfile>) -> Option<BranchProfile> {
         let strategy = DivergenceStrategy::SplitJoin;
         let options = CompileOptions { count_branches: true, ..self.options(strategy) };

@@ -3,8 +3,8 @@
 //! A block is *convergent* if, whenever the warp executes it, all lanes do that entered the function. It is
 //! divergent if its execution is decided by a branch that parts lanes, or by any branch in a block that is
 //! divergent itself: control dependence (Lee et al., "Convergence and scalarization for data-parallel
-//! architectures", CGO 2013, sections 3.1 and 3.2 and figure 3). A block with a barrier is convergent whatever
-//! decides on it: the machine traps if lanes are missing.
+//! architectures", CGO 2013, sections 3.1 and 3.2 and figure 3). A block with a barrier is convergent
+//! whatever decides on it: the machine traps if lanes are missing.
 //!
 //! What may part lanes is taken three ways, each of which proves more than the one before
 //! ([`ConvergenceProof`]).

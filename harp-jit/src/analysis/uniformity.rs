@@ -1,8 +1,8 @@
 //! Which values and branches are uniform.
 //!
-//! *Uniform* means equal in all lanes that execute the definition together, and for a branch that
-//! these lanes all take the same side. How far that goes is a [`Width`]: branches ask for a warp. The analysis
-//! goes forward to a fixpoint ([`solver`](super::solver)) from what is divergent by itself: lane and work-item
+//! *Uniform* means equal in all lanes that execute the definition together, and for a branch that these lanes
+//! all take the same side. How far that goes is a [`Width`]: branches ask for a warp. The analysis goes
+//! forward to a fixpoint ([`solver`](super::solver)) from what is divergent by itself: lane and work-item
 //! numbers, memory that may be written, calls of which nothing is known. From there divergence spreads
 //!
 //! * along data: to results of operations and to block parameters;

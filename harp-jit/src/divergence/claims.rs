@@ -1,8 +1,8 @@
 //! The claims of the analysis, put into the function as calls that the simulated warp looks at.
 //!
 //! What is claimed to be uniform in a warp must be equal in all lanes that execute the call together; what is
-//! claimed of the whole grid, in two warps, too. The latter is compared outside of loops only, where all warps
-//! that come there are in the same round.
+//! claimed of the whole grid, in two warps, too. The latter is compared outside of loops only, where all
+//! warps that come there are in the same round.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{

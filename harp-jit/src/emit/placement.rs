@@ -11,9 +11,9 @@
 //!     jalr %ra, %r3
 //! ```
 //!
-//! If every register that a call may change carries an argument, another one is kept in the frame
-//! meanwhile. Only machines with 4-byte words in the word encoding have immediates that can be too short: in the
-//! byte encoding they are whole words, and on 8-byte words they are longer than any image.
+//! If every register that a call may change carries an argument, another one is kept in the frame meanwhile.
+//! Only machines with 4-byte words in the word encoding have immediates that can be too short: in the byte
+//! encoding they are whole words, and on 8-byte words they are longer than any image.
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::RegisterRoles;

@@ -1,8 +1,8 @@
 //! Questions about the frame as calls of intrinsics.
 //!
-//! Cranelift's verifier refuses `get_frame_pointer` and `get_return_address` where it knows no target, so this
-//! happens even before it. HARP code has no frame pointer; where it asks for one it gets the address where
-//! its frame ends, the stack pointer at its entry.
+//! Cranelift's verifier refuses `get_frame_pointer` and `get_return_address` where it knows no target, so
+//! this happens even before it. HARP code has no frame pointer; where it asks for one it gets the address
+//! where its frame ends, the stack pointer at its entry.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type};

@@ -1,7 +1,8 @@
 //! Global values as instructions.
 //!
-//! Afterwards every `symbol_value` is of a symbol without an offset: values that are loaded, computed or found in the
-//! `vmctx` parameter are written out. This happens before the mid-end, which then knows the loads.
+//! Afterwards every `symbol_value` is of a symbol without an offset: values that are loaded, computed or
+//! found in the `vmctx` parameter are written out. This happens before the mid-end, which then knows the
+//! loads.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{

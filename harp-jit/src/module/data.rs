@@ -1,7 +1,8 @@
 //! Data objects as chunks.
 //!
 //! References have no addends in the linker's format. The address of a place in a datum is the address of a
-//! label there, so the datum is cut into chunks at such places: chunks of alignment 1 lie one behind the other.
+//! label there, so the datum is cut into chunks at such places: chunks of alignment 1 lie one behind the
+//! other.
 
 use std::iter;
 

@@ -10,8 +10,8 @@ pub(crate) enum Access {
 }
 
 impl VCode {
-    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers that
-    /// selection makes, a quarter comes to nothing, and the allocator has memory for each number.
+    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers
+    /// that selection makes, a quarter comes to nothing, and the allocator has memory for each number.
     pub(crate) fn drop_unused_regs(&mut self, used: &[bool]) {
         let mut met = 0;
         let number = |&used: &bool| {

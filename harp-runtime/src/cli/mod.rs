@@ -1,4 +1,5 @@
-//! The command `harp`: assembler, linker, disassembler, compiler, file tests, benchmarks and emulator for the shell.
+//! The command `harp`: assembler, linker, disassembler, compiler, file tests, benchmarks and emulator for the
+//! shell.
 //!
 //! [`main`] is the whole command and the only thing public, so that a binary is one line. The
 //! subcommands have a file each: their options as clap reads them, and a `run` that does the work

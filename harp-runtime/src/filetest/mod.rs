@@ -17,10 +17,9 @@
 //! ```
 //!
 //! Of the lines before the functions `set opt_level` counts, unless it is asked for a level; which machines
-//! they name, for one, makes no difference: each `; run:` and `; print:` line is run, on one lane of each HARP
-//! machine asked for.
-//! Functions may call each other by name, whatever their order. Data that they name is defined by comments
-//! `; data: %name type value...` ([`TextData`](harp_jit::text::TextData)).
+//! they name, for one, makes no difference: each `; run:` and `; print:` line is run, on one lane of each
+//! HARP machine asked for. Functions may call each other by name, whatever their order. Data that they name
+//! is defined by comments `; data: %name type value...` ([`TextData`](harp_jit::text::TextData)).
 //!
 //! What a line comes to on one machine is one [`Case`]. A function that holds what a machine does not have
 //! is skipped with the reason; but on machines with the extension functions of scalar integers may be

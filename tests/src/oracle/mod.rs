@@ -1,11 +1,11 @@
 //! The independent oracle: a kernel's CLIF, work-item after work-item, in cranelift-interpreter.
 //!
-//! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how
-//! harp-jit works: the calling convention (one argument, the address of a block of words: the
-//! grid's three extents, six words about work-groups, then the arguments) and the names of the intrinsics are written down a
-//! second time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for
-//! others kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to
-//! its end before the next begins.
+//! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how harp-jit
+//! works: the calling convention (one argument, the address of a block of words: the grid's three extents,
+//! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
+//! time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for others
+//! kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to its end
+//! before the next begins.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
 //! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest

@@ -51,10 +51,10 @@ pub enum TraceFormat {
 /// core C warp W pc PC join: BEFORE -> AFTER, pop MASK@PC, depth D -> D
 /// ```
 ///
-/// `BEFORE` and `AFTER` are the active masks. Entries of the divergence stack are listed in the order
-/// in which they are pushed or popped; one with an `@` sends its lanes to that address. An entry that
-/// is there before and after is neither. Nothing pushed, nothing popped: the part is missing. One that traps: `core C warp W pc PC split: BEFORE,
-/// trap: MESSAGE`.
+/// `BEFORE` and `AFTER` are the active masks. Entries of the divergence stack are listed in the order in
+/// which they are pushed or popped; one with an `@` sends its lanes to that address. An entry that is there
+/// before and after is neither. Nothing pushed, nothing popped: the part is missing. One that traps:
+/// `core C warp W pc PC split: BEFORE, trap: MESSAGE`.
 ///
 /// An instruction:
 ///

@@ -291,8 +291,8 @@ impl Odds {
 ///
 /// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone. Positions of
 /// consecutive lanes are consecutive, so to compare them with any other value that all lanes have parts at
-/// most one warp of a group, too. Other conditions on lane numbers part a warp almost always. Of data nothing is known: the lanes' are taken
-/// to be independent of each other half of the time, and equal the other half.
+/// most one warp of a group, too. Other conditions on lane numbers part a warp almost always. Of data nothing
+/// is known: the lanes' are taken to be independent of each other half of the time, and equal the other half.
 fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
     let is_true = chance(func, condition);
     let odds = |divergent: f64| Odds {

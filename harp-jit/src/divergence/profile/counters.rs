@@ -20,8 +20,8 @@ use super::{BranchCounts, BranchId, BranchProfile, Branches, ProfileError, WarpC
 /// [`CompileOptions::count_branches`](crate::CompileOptions::count_branches) keeps, on whatever machine it
 /// runs.
 ///
-/// They are words in memory, which whoever launches the kernel provides: the argument after the last one is the address of
-/// [`bytes`](BranchCounters::bytes) bytes, zero at first and aligned to words.
+/// They are words in memory, which whoever launches the kernel provides: the argument after the last one is
+/// the address of [`bytes`](BranchCounters::bytes) bytes, zero at first and aligned to words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchCounters {
     function: String,

@@ -1,9 +1,9 @@
 //! What the branches of a kernel did in a run, read by the strategies.
 //!
 //! There are two ways to count. An emulator looks on, and the code is as it always is: counts are exact for
-//! branches that are executed as branches; those that are predicated are not there to be counted, so what is to be
-//! profiled is compiled with [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin). Or the
-//! [code counts](crate::CompileOptions::count_branches) itself, on any machine: [`BranchCounters`].
+//! branches that are executed as branches; those that are predicated are not there to be counted, so what is
+//! to be profiled is compiled with [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin).
+//! Or the [code counts](crate::CompileOptions::count_branches) itself, on any machine: [`BranchCounters`].
 //!
 //! Profiles are plain data for serde; which format they are kept in is the user's choice.
 

@@ -1,8 +1,8 @@
 //! Rebuilds a function so that split and join suffice for every divergent branch that is left.
 //!
-//! The function is written anew, block after block, through cranelift-frontend, which repairs SSA form:
-//! every value whose definition need not dominate its uses any more is a variable (Braun et al., CC 2013). What is where in the new
-//! function:
+//! The function is written anew, block after block, through cranelift-frontend, which repairs SSA form: every
+//! value whose definition need not dominate its uses any more is a variable (Braun et al., CC 2013). What is
+//! where in the new function:
 //!
 //! * a [nested](super::regions::Region::nested) region stays as it is, with a join block where its ways
 //!   end;

@@ -15,9 +15,9 @@
 //! there the product is exact and the sum is rounded to odd.
 //!
 //! What takes hundreds of instructions (`tests/lowerings` has the sizes) is a call of a routine of the
-//! [library](crate::library), which has that code once: arithmetic of `f64` on 4-byte words, and root and `fma`
-//! on integers. All else stands where the operation stood: a call would save little, costs registers, and
-//! takes a comparison away from the branch on it.
+//! [library](crate::library), which has that code once: arithmetic of `f64` on 4-byte words, and root and
+//! `fma` on integers. All else stands where the operation stood: a call would save little, costs registers,
+//! and takes a comparison away from the branch on it.
 //!
 //! Conversions that trap are checked here by `trapnz` and `trapz`. On base machines the
 //! saturating conversions that are left convert to a word of the machine, and only what fits one.
