@@ -11,29 +11,30 @@ use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, MemFlagsData, Opcode, SourceLoc,
-    Type, Value, ValueDef,
+    Type, Value,
 };
-use harp_isa::abi::LaneField;
-use harp_isa::{ArchId, Layout, RegClass, WordSize};
+use harp_isa::{ArchId, Layout, WordSize};
 use hashbrown::HashMap;
 use smallvec::smallvec;
 
 use crate::builder::word_int;
 use crate::divergence::Plan;
 use crate::error::Unsupported;
-use crate::intrinsic::{Dimension, Intrinsic};
+use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
 use crate::symbols::Symbols;
 use crate::unit::EntryKind;
-use crate::vcode::{BlockId, FrameValue, MInst, MOperand, Reg, Symbol, VBlock, VCode};
+use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
 
 mod calls;
 mod communication;
 mod context;
+mod intrinsics;
 mod order;
 mod reasons;
 mod rules;
 mod truth;
+mod values;
 
 use calls::SlotLayout;
 use order::{BlockOrder, Lowered};
@@ -381,68 +382,6 @@ impl<'a> Lower<'a> {
         Err(Unsupported { inst, block, what })
     }
 
-    fn intrinsic(
-        &mut self,
-        intrinsic: Intrinsic,
-        inst: Inst,
-        block: Block,
-    ) -> Result<(), Unsupported> {
-        let result = self.func.dfg.inst_results(inst).first().copied();
-        let Some(value) = result else { return self.communication(intrinsic, inst, block) };
-        let reg = match intrinsic {
-            Intrinsic::LaneId => self.lane_word(LaneField::Lane),
-            Intrinsic::WarpId => self.lane_word(LaneField::Warp),
-            Intrinsic::CoreId => self.lane_word(LaneField::Core),
-            Intrinsic::GlobalId(Dimension::X) if self.entry == EntryKind::Function => {
-                let what = "the position in the first dimension outside of kernels, where it is \
-                            to be an argument";
-                return Err(Unsupported { inst, block, what: what.to_owned() });
-            }
-            Intrinsic::GlobalId(Dimension::X) => {
-                let vcode = &mut self.vcode;
-                *self.global_id_x.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
-            }
-            Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
-            Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
-            Intrinsic::Undef => self.undef(RegClass::Gpr),
-            Intrinsic::FrameEnd => self.frame_value(FrameValue::End),
-            Intrinsic::ReturnAddress => self.frame_value(FrameValue::ReturnAddress),
-            Intrinsic::AssumeUniform => {
-                let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
-                self.promised_uniform(given)
-            }
-            Intrinsic::Any => {
-                let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
-                let any = self.any(operand);
-                self.define_pred(value, any);
-                return Ok(());
-            }
-            Intrinsic::OfSomeLane => {
-                let src = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
-                let address = self.scratch_address();
-                let dst = self.vcode.new_reg(RegClass::Gpr);
-                self.inst_code.push(MInst::OfSomeLane { dst, src, address });
-                dst
-            }
-            other => return self.communication(other, inst, block),
-        };
-        self.define_gpr(value, reg);
-        Ok(())
-    }
-
-    /// A copy that is uniform, if the promise holds. Without a copy the promise would be one about the
-    /// original everywhere.
-    fn promised_uniform(&mut self, given: Reg) -> Reg {
-        if self.execution == Execution::SingleLane {
-            return given;
-        }
-        let copy = self.vcode.new_reg(RegClass::Gpr);
-        let operands = [MOperand::Def(copy), MOperand::Use(given), MOperand::Imm(0)];
-        self.emit_op(harp_isa::Opcode::Ori, operands);
-        self.vcode.promises.uniform.insert(copy);
-        copy
-    }
-
     /// Keeps what the flags of an access to memory say.
     fn promise(&mut self, inst: Inst) {
         let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
@@ -459,137 +398,9 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Whether the truth value holds in any executing lane.
-    fn any(&mut self, src: Reg) -> Reg {
-        let dst = self.vcode.new_reg(RegClass::Pred);
-        if self.arch.has_extension() {
-            let operands = [MOperand::Def(dst), MOperand::Use(src)];
-            self.emit_op(harp_isa::Opcode::Anyp, operands);
-        } else {
-            let address = self.scratch_address();
-            let temp = self.vcode.new_reg(RegClass::Gpr);
-            self.inst_code.push(MInst::Any { dst, src, address, temp });
-        }
-        dst
-    }
-
-    /// The address of the warp's scratch word, which is found out once, at the function's entry.
-    fn scratch_address(&mut self) -> Reg {
-        let vcode = &mut self.vcode;
-        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
-    }
-
-    fn lane_word(&mut self, field: LaneField) -> Reg {
-        let dst = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::LaneWord { dst, field });
-        dst
-    }
-
-    /// The register that holds a value, from its definition to here.
-    fn value_gpr(&mut self, value: Value) -> Reg {
-        let value = self.func.dfg.resolve_aliases(value);
-        if let Some(bits) = self.constant(value) {
-            return self.emit_const(bits);
-        }
-        if self.is_undef(value) {
-            return self.undef(RegClass::Gpr);
-        }
-        if let Some(reg) = self.gprs[value] {
-            return reg;
-        }
-        let reg = self.vcode.new_reg(RegClass::Gpr);
-        self.gprs[value] = Some(reg);
-        reg
-    }
-
-    /// The predicate that holds whether a value is not zero.
-    fn value_pred(&mut self, value: Value) -> Reg {
-        let value = self.func.dfg.resolve_aliases(value);
-        if self.constant(value).is_some() {
-            let gpr = self.value_gpr(value);
-            return self.test_nonzero(gpr);
-        }
-        if self.is_undef(value) {
-            return self.undef(RegClass::Pred);
-        }
-        if let Some(reg) = self.preds[value] {
-            return reg;
-        }
-        let reg = self.vcode.new_reg(RegClass::Pred);
-        self.preds[value] = Some(reg);
-        reg
-    }
-
-    fn is_undef(&self, value: Value) -> bool {
-        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return false };
-        Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef)
-    }
-
-    /// A register of its own for each use, so that none is kept for it.
-    fn undef(&mut self, class: RegClass) -> Reg {
-        let dst = self.vcode.new_reg(class);
-        self.inst_code.push(MInst::Undef { dst });
-        dst
-    }
-
-    /// The value was computed into `reg`; where it is wanted as a predicate, that follows.
-    fn define_gpr(&mut self, value: Value, reg: Reg) {
-        if let Some(wanted) = self.preds[value] {
-            let zext = rules::constructor_zext_reg(self, self.func.dfg.value_type(value), reg);
-            let pred = self.test_nonzero(zext);
-            self.alias(wanted, pred);
-        }
-        if let Some(wanted) = self.gprs[value] {
-            self.alias(wanted, reg);
-        }
-    }
-
-    /// The truth value was computed into `pred`; where it is wanted as a number, that follows.
-    fn define_pred(&mut self, value: Value, pred: Reg) {
-        if let Some(wanted) = self.preds[value] {
-            self.alias(wanted, pred);
-        }
-        if let Some(wanted) = self.gprs[value] {
-            let reg = rules::Context::bool_reg(self, pred);
-            self.alias(wanted, reg);
-        }
-    }
-
-    fn test_nonzero(&mut self, gpr: Reg) -> Reg {
-        let pred = self.vcode.new_reg(RegClass::Pred);
-        self.emit_op(harp_isa::Opcode::Rtop, [MOperand::Def(pred), MOperand::Use(gpr)]);
-        pred
-    }
-
-    fn zero_extended(&mut self, value: Value) -> Reg {
-        rules::constructor_zext(self, value)
-    }
-
     fn emit_op(&mut self, opcode: harp_isa::Opcode, operands: impl IntoIterator<Item = MOperand>) {
         let operands = operands.into_iter().collect();
         self.inst_code.push(MInst::Op { opcode, guard: None, operands });
-    }
-
-    fn emit_const(&mut self, value: i64) -> Reg {
-        let dst = self.vcode.new_reg(RegClass::Gpr);
-        let value = self.arch.word().sign_extend(value.cast_unsigned());
-        self.inst_code.push(MInst::Const { dst, value });
-        dst
-    }
-
-    /// The value of a constant, sign-extended from its type.
-    fn constant(&self, value: Value) -> Option<i64> {
-        let value = self.func.dfg.resolve_aliases(value);
-        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return None };
-        Some(match self.func.dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let unused = 64 - self.func.dfg.value_type(value).bits();
-                imm.bits() << unused >> unused
-            }
-            InstructionData::UnaryIeee32 { imm, .. } => imm.bits().cast_signed().into(),
-            InstructionData::UnaryIeee64 { imm, .. } => imm.bits().cast_signed(),
-            _ => return None,
-        })
     }
 
     fn alias(&mut self, name: Reg, reg: Reg) {

@@ -1,0 +1,112 @@
+//! Registers for values: asked for at uses, before the code of the definition is made.
+
+use cranelift_codegen::ir::{InstructionData, Opcode, Value, ValueDef};
+use harp_isa::RegClass;
+
+use super::{Lower, rules};
+use crate::intrinsic::Intrinsic;
+use crate::vcode::{MInst, MOperand, Reg};
+
+impl Lower<'_> {
+    /// The register that holds a value, from its definition to here.
+    pub(super) fn value_gpr(&mut self, value: Value) -> Reg {
+        let value = self.func.dfg.resolve_aliases(value);
+        if let Some(bits) = self.constant(value) {
+            return self.emit_const(bits);
+        }
+        if self.is_undef(value) {
+            return self.undef(RegClass::Gpr);
+        }
+        if let Some(reg) = self.gprs[value] {
+            return reg;
+        }
+        let reg = self.vcode.new_reg(RegClass::Gpr);
+        self.gprs[value] = Some(reg);
+        reg
+    }
+
+    /// The predicate that holds whether a value is not zero.
+    pub(super) fn value_pred(&mut self, value: Value) -> Reg {
+        let value = self.func.dfg.resolve_aliases(value);
+        if self.constant(value).is_some() {
+            let gpr = self.value_gpr(value);
+            return self.test_nonzero(gpr);
+        }
+        if self.is_undef(value) {
+            return self.undef(RegClass::Pred);
+        }
+        if let Some(reg) = self.preds[value] {
+            return reg;
+        }
+        let reg = self.vcode.new_reg(RegClass::Pred);
+        self.preds[value] = Some(reg);
+        reg
+    }
+
+    fn is_undef(&self, value: Value) -> bool {
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return false };
+        Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef)
+    }
+
+    /// A register of its own for each use, so that none is kept for it.
+    pub(super) fn undef(&mut self, class: RegClass) -> Reg {
+        let dst = self.vcode.new_reg(class);
+        self.inst_code.push(MInst::Undef { dst });
+        dst
+    }
+
+    /// The value was computed into `reg`; where it is wanted as a predicate, that follows.
+    pub(super) fn define_gpr(&mut self, value: Value, reg: Reg) {
+        if let Some(wanted) = self.preds[value] {
+            let zext = rules::constructor_zext_reg(self, self.func.dfg.value_type(value), reg);
+            let pred = self.test_nonzero(zext);
+            self.alias(wanted, pred);
+        }
+        if let Some(wanted) = self.gprs[value] {
+            self.alias(wanted, reg);
+        }
+    }
+
+    /// The truth value was computed into `pred`; where it is wanted as a number, that follows.
+    pub(super) fn define_pred(&mut self, value: Value, pred: Reg) {
+        if let Some(wanted) = self.preds[value] {
+            self.alias(wanted, pred);
+        }
+        if let Some(wanted) = self.gprs[value] {
+            let reg = rules::Context::bool_reg(self, pred);
+            self.alias(wanted, reg);
+        }
+    }
+
+    pub(super) fn test_nonzero(&mut self, gpr: Reg) -> Reg {
+        let pred = self.vcode.new_reg(RegClass::Pred);
+        self.emit_op(harp_isa::Opcode::Rtop, [MOperand::Def(pred), MOperand::Use(gpr)]);
+        pred
+    }
+
+    pub(super) fn zero_extended(&mut self, value: Value) -> Reg {
+        rules::constructor_zext(self, value)
+    }
+
+    pub(super) fn emit_const(&mut self, value: i64) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        let value = self.arch.word().sign_extend(value.cast_unsigned());
+        self.inst_code.push(MInst::Const { dst, value });
+        dst
+    }
+
+    /// The value of a constant, sign-extended from its type.
+    pub(super) fn constant(&self, value: Value) -> Option<i64> {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return None };
+        Some(match self.func.dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                let unused = 64 - self.func.dfg.value_type(value).bits();
+                imm.bits() << unused >> unused
+            }
+            InstructionData::UnaryIeee32 { imm, .. } => imm.bits().cast_signed().into(),
+            InstructionData::UnaryIeee64 { imm, .. } => imm.bits().cast_signed(),
+            _ => return None,
+        })
+    }
+}
