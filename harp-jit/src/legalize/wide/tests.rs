@@ -10,7 +10,7 @@ use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 
-use super::super::{legalize, single_results};
+use super::super::{Opcodes, legalize, single_results};
 use super::expand;
 
 fn parse(text: &str) -> Vec<Function> {
@@ -57,7 +57,7 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     let mut funcs = parse(text);
     for func in &mut funcs {
         verify(func);
-        single_results(func);
+        single_results(func, &Opcodes::of(func));
         assert!(expand(func, full).unwrap(), "{}", func.display());
         verify(func);
         legalize(func);
