@@ -256,11 +256,16 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
 fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
-    precheck(&func).map_err(invalid)?;
+    let verified = options.verify_input || options.verify;
+    if verified {
+        precheck(&func).map_err(invalid)?;
+    }
     let opcodes = Opcodes::of(&func);
     legalize::check_registers(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::frame_values(&mut func, word_int(arch.word()), &opcodes);
-    verify_function(&func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+    if verified {
+        verify_function(&func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+    }
     legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::check_calls(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::expand_global_values(&mut func, word_int(arch.word()), &opcodes)

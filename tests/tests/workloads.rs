@@ -8,7 +8,7 @@ use harp_jit::{CompileOptions, Execution, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 use harp_tests::functions::{expected, module, observed};
 use harp_tests::kernels::{WORKLOADS, Workload, checksum};
-use harp_tests::workloads::{DRIVER, HELPER, generated, parse};
+use harp_tests::workloads::{DRIVER, HELPER, generated, handwritten, parse};
 
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
     let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
@@ -57,5 +57,27 @@ fn generated_functions_agree_with_the_interpreter() {
                 assert_eq!(observed, expected, "{insts} instructions on {arch}");
             }
         }
+    }
+}
+
+/// The verifier of functions as they come only refuses.
+#[test]
+fn code_is_the_same_without_the_verifier() {
+    for arch in ["harp64+x", "harp32"].map(|id| id.parse::<ArchId>().unwrap()) {
+        let mut functions = handwritten(arch.word());
+        functions.extend(parse(HELPER, arch.word()));
+        functions.push(generated(300, arch.word()));
+        let [code, unverified] = [true, false].map(|verify_input| {
+            let options = CompileOptions {
+                execution: Execution::SingleLane,
+                verify_input,
+                verify: false,
+                ..CompileOptions::default()
+            };
+            let module = module(&functions, arch, &options).unwrap().finish().unwrap();
+            let code = module.functions().iter().map(|function| function.code().to_vec());
+            code.collect::<Vec<Vec<u8>>>()
+        });
+        assert_eq!(code, unverified, "{arch}");
     }
 }
