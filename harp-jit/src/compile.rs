@@ -274,7 +274,7 @@ fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::single_results(&mut func, &opcodes);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.large_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     unit.verify(&func, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }

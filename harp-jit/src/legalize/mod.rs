@@ -113,7 +113,7 @@ fn refuse(
 
 /// Where the code of a large operation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FloatCode {
+pub(crate) enum LargeCode {
     /// Into a routine of the library, which is called.
     Library,
     /// To where the operation is.
@@ -143,7 +143,7 @@ pub(crate) fn single_results(func: &mut Function, opcodes: &Opcodes) {
 /// `i64` becomes two `i32` on 4-byte words. `i128` is nothing that users may ask for, but the mid-end
 /// makes comparisons of that type, which become those of two `i64` again.
 ///
-/// `code` says where the code of operations on floats goes for which there is a routine in the
+/// `code` says where the code of operations goes for which there is a routine in the
 /// [library](crate::library).
 ///
 /// # Errors
@@ -153,16 +153,16 @@ pub(crate) fn fit_word(
     func: &mut Function,
     arch: ArchId,
     execution: Execution,
-    code: FloatCode,
+    code: LargeCode,
 ) -> Result<bool, Unsupported> {
     let types = Types::of(func);
     if types.has_i128 {
-        wide::expand(func, types::I128)?;
+        wide::expand(func, types::I128, code)?;
     }
     let accesses = memory::expand(func, arch, execution)?;
     let floats = types.has_floats && float::expand(func, arch, code);
     let integers = match arch.word() {
-        WordSize::Four => wide::expand(func, types::I64)?,
+        WordSize::Four => wide::expand(func, types::I64, code)?,
         WordSize::Eight => false,
     };
     Ok(accesses || floats || integers)
