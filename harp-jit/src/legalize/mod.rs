@@ -157,12 +157,12 @@ pub(crate) fn fit_word(
 ) -> Result<bool, Unsupported> {
     let types = Types::of(func);
     if types.has_i128 {
-        wide::expand(func, types::I128, code)?;
+        wide::expand(func, types::I128, code, execution)?;
     }
     let accesses = memory::expand(func, arch, execution)?;
     let floats = types.has_floats && float::expand(func, arch, code);
     let integers = match arch.word() {
-        WordSize::Four => wide::expand(func, types::I64, code)?,
+        WordSize::Four => wide::expand(func, types::I64, code, execution)?,
         WordSize::Eight => false,
     };
     Ok(accesses || floats || integers)

@@ -6,7 +6,7 @@
 //! library. It has its price in size: on machines with 32 registers an unsigned division of `i64` takes
 //! about 230 base instructions, or 130 with extension X; signs take 80 or 50 more. Quotient and
 //! remainder of the same operands in one block share nearly all of it. What divides by a constant
-//! hardly comes here: the mid-end multiplies. A function with more than [`MAX_IN_PLACE`] divisions calls
+//! hardly comes here: the mid-end multiplies. A function for one lane with more than [`MAX_IN_PLACE`] divisions calls
 //! routines of the [library](crate::library) instead: else divisions would be most of its code, and most of the
 //! time that it takes to compile.
 //!
@@ -20,6 +20,7 @@ use cranelift_codegen::ir::{Function, InstBuilder, Opcode, TrapCode, Type, Value
 
 use super::{LargeCode, Pair, Wide};
 use crate::library::Routine;
+use crate::options::Execution;
 
 /// The most divisions of a function that have their code in place.
 pub(super) const MAX_IN_PLACE: usize = 4;
@@ -36,7 +37,12 @@ pub(super) enum DivisionCode {
 }
 
 /// How the divisions of values of type `full` in `func` are done.
-pub(super) fn division_code(func: &Function, full: Type, code: LargeCode) -> DivisionCode {
+pub(super) fn division_code(
+    func: &Function,
+    full: Type,
+    code: LargeCode,
+    execution: Execution,
+) -> DivisionCode {
     if code == LargeCode::InPlace {
         return DivisionCode::InRoutine;
     }
@@ -46,7 +52,9 @@ pub(super) fn division_code(func: &Function, full: Type, code: LargeCode) -> Div
         matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem)
             && func.dfg.inst_results(inst).iter().any(|&value| func.dfg.value_type(value) == full)
     });
-    let many = divisions.count() > MAX_IN_PLACE && Routine::new(Opcode::Udiv, full).is_some();
+    let many = execution == Execution::SingleLane
+        && divisions.count() > MAX_IN_PLACE
+        && Routine::new(Opcode::Udiv, full).is_some();
     if many { DivisionCode::Calls } else { DivisionCode::InPlace }
 }
 

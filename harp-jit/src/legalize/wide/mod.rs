@@ -24,6 +24,7 @@ use super::LargeCode;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::library::Routine;
+use crate::options::Execution;
 
 mod arithmetic;
 mod bits;
@@ -49,6 +50,7 @@ pub(super) fn expand(
     func: &mut Function,
     full: Type,
     code: LargeCode,
+    execution: Execution,
 ) -> Result<bool, Unsupported> {
     let half = full.half_width().expect("the caller asks for wide integers");
     calls::check_exceptions(func, full)?;
@@ -58,7 +60,7 @@ pub(super) fn expand(
         return Ok(false);
     }
     let order = reachable(func);
-    let division_code = divide::division_code(func, full, code);
+    let division_code = divide::division_code(func, full, code, execution);
     let mut wide = Wide {
         at: FuncCursor::new(func),
         full,

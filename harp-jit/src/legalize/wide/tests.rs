@@ -13,6 +13,7 @@ use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 use super::super::{LargeCode, Opcodes, legalize, single_results};
 use super::divide::MAX_IN_PLACE;
 use super::expand;
+use crate::options::Execution;
 
 fn parse(text: &str) -> Vec<Function> {
     cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -59,12 +60,16 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     for func in &mut funcs {
         verify(func);
         single_results(func, &Opcodes::of(func));
-        assert!(expand(func, full, LargeCode::Library).unwrap(), "{}", func.display());
+        assert!(
+            expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap(),
+            "{}",
+            func.display()
+        );
         verify(func);
         legalize(func);
         verify(func);
         assert!(!super::has_values(func, full), "{}", func.display());
-        assert!(!expand(func, full, LargeCode::Library).unwrap());
+        assert!(!expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap());
     }
     funcs
 }
@@ -456,7 +461,8 @@ fn what_is_not_covered_is_named() {
     ] {
         let mut func = parse(&function("i64", body)).remove(0);
         verify(&func);
-        let error = expand(&mut func, types::I64, LargeCode::Library).unwrap_err();
+        let error =
+            expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
         assert!(error.what.contains(name), "{}", error.what);
     }
 }
@@ -475,7 +481,8 @@ fn calls_with_handlers_are_named() {
         return v0
     }";
     let mut func = parse(text).remove(0);
-    let error = expand(&mut func, types::I64, LargeCode::Library).unwrap_err();
+    let error =
+        expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
     assert!(error.what.contains("try_call"), "{}", error.what);
 }
 
@@ -488,7 +495,7 @@ fn other_types_stay() {
     }";
     let mut func = parse(text).remove(0);
     let before = func.display().to_string();
-    assert!(!expand(&mut func, types::I64, LargeCode::Library).unwrap());
+    assert!(!expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap());
     assert_eq!(before, func.display().to_string());
 }
 
@@ -502,7 +509,10 @@ fn comparisons_of_128_bits() {
             let text = function("i8", &format!("{operands}\n v9 = icmp {cc} v2, v3"));
             let (before, mut after) = (parse(&text), parse(&text));
             verify(&after[0]);
-            assert!(expand(&mut after[0], types::I128, LargeCode::Library).unwrap());
+            assert!(
+                expand(&mut after[0], types::I128, LargeCode::Library, Execution::SingleLane)
+                    .unwrap()
+            );
             verify(&after[0]);
             for x in edges() {
                 for y in edges() {
@@ -530,7 +540,9 @@ fn many_divisions_are_calls_behind_the_checks() {
     for (opcode, checks) in [("udiv", 1), ("urem", 1), ("sdiv", 2), ("srem", 1)] {
         for count in [MAX_IN_PLACE, MAX_IN_PLACE + 1] {
             let mut func = divisions(opcode, count);
-            assert!(expand(&mut func, types::I64, LargeCode::Library).unwrap());
+            assert!(
+                expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap()
+            );
             verify(&func);
             let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
             let number = |wanted: fn(Opcode) -> bool| {
@@ -549,7 +561,7 @@ fn many_divisions_are_calls_behind_the_checks() {
 fn routines_hold_a_division_without_checks() {
     for opcode in ["udiv", "urem", "sdiv", "srem"] {
         let mut func = divisions(opcode, 1);
-        assert!(expand(&mut func, types::I64, LargeCode::InPlace).unwrap());
+        assert!(expand(&mut func, types::I64, LargeCode::InPlace, Execution::SingleLane).unwrap());
         verify(&func);
         assert_eq!(func.layout.blocks().count(), 1, "{opcode}");
         let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
