@@ -3,6 +3,7 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
+use cranelift_codegen::verify_function;
 use harp_isa::ArchId;
 
 use crate::analysis::prove_convergence;
@@ -14,11 +15,12 @@ use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked};
 use crate::kernel::{CompileStats, Kernel};
+use crate::legalize::Opcodes;
 use crate::library::Library;
 use crate::managed::{self, Managed};
 use crate::options::{CompileOptions, Execution, OptLevel};
 use crate::precheck::precheck;
-use crate::regalloc::{self, Allocated, Step};
+use crate::regalloc::{self, Allocated};
 use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
@@ -254,21 +256,25 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
 fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
-    precheck(&func).map_err(invalid)?;
-    legalize::check_registers(&func).map_err(|e| e.explain(&func, unit.sources))?;
-    legalize::frame_values(&mut func, word_int(arch.word()));
-    let context = Context::for_function(func);
-    context.verify(&options.flags()).map_err(|errors| invalid(errors.to_string()))?;
-    let mut func = context.func;
+    let verified = options.verify_input || options.verify;
+    if verified {
+        precheck(&func).map_err(invalid)?;
+    }
+    let opcodes = Opcodes::of(&func);
+    legalize::check_registers(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::frame_values(&mut func, word_int(arch.word()), &opcodes);
+    if verified {
+        verify_function(&func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+    }
     legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
-    legalize::check_calls(&func).map_err(|e| e.explain(&func, unit.sources))?;
-    legalize::expand_global_values(&mut func, word_int(arch.word()))
+    legalize::check_calls(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::expand_global_values(&mut func, word_int(arch.word()), &opcodes)
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::copy_structures(&mut func, word_int(arch.word()))
         .map_err(|e| e.explain(&func, unit.sources))?;
-    legalize::single_results(&mut func);
+    legalize::single_results(&mut func, &opcodes);
     let mut func = mid_end(func, options)?;
-    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.float_code())
+    let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.large_code())
         .map_err(|e| e.explain(&func, unit.sources))?;
     unit.verify(&func, "fitting values to words")?;
     if rerun { mid_end(func, options) } else { Ok(func) }
@@ -290,8 +296,8 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
         context.compute_loop_analysis();
+        // The graph is the same then, but the tree has the order of a branch's sides.
         if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
-            context.compute_cfg();
             context.compute_domtree();
         }
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
@@ -309,18 +315,15 @@ fn statistics(
     vcode: &VCode,
     allocated: &Allocated,
 ) -> CompileStats {
-    let moves: Vec<_> = vcode
-        .blocks()
-        .flat_map(|(id, _)| allocated.steps(id))
-        .filter_map(|step| match step {
-            Step::Move(edit) => Some(edit),
-            Step::Inst(_) => None,
-        })
-        .collect();
+    let (mut moves, mut predicate_spills) = (0, 0);
+    for edit in allocated.moves() {
+        moves += 1;
+        predicate_spills += usize::from(edit.is_predicate_spill());
+    }
     CompileStats {
         selected_insts: vcode.insts.len(),
-        moves: moves.len(),
-        predicate_spills: moves.iter().filter(|edit| edit.is_predicate_spill()).count(),
+        moves,
+        predicate_spills,
         spill_slots: allocated.slots(),
         branches: predicated.branches
             + vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),

@@ -1,8 +1,8 @@
-//! Routines for operations on floats that a machine lacks and that take hundreds of instructions.
+//! Routines for operations that a machine lacks and that take hundreds of instructions.
 //!
-//! Legalization puts a call where the operation stood (`legalize/float`). The routine is a function like any
-//! other: one CLIF instruction, the operation itself, compiled with the code of it in place. Objects that
-//! need one take it along, once each, as a local name.
+//! Legalization puts a call where the operation stood (`legalize/float`, `legalize/wide/divide.rs`). The
+//! routine is a function like any other: the operation itself in CLIF, compiled with the code of it in place.
+//! Objects that need one take it along, once each, as a local name.
 //!
 //! All routines are leaves, and straight code but for loops of constant counts, so nothing diverges in
 //! them. What they take of the stack is known before their callers are emitted.
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::types::{F32, F64};
+use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Opcode, Signature, Type,
     UserFuncName,
@@ -34,8 +34,9 @@ pub(crate) struct Routine {
     ty: Type,
 }
 
-/// All routines with the linker's names, which no user can define.
-const TABLE: [(Opcode, Type, &str); 7] = [
+/// All routines with the linker's names, which no user can define. Divisions give the remainder, too, and who
+/// calls one has made sure that it does not trap.
+const TABLE: [(Opcode, Type, &str); 9] = [
     (Opcode::Fadd, F64, "runtime.f64.add"),
     (Opcode::Fmul, F64, "runtime.f64.mul"),
     (Opcode::Fdiv, F64, "runtime.f64.div"),
@@ -43,6 +44,8 @@ const TABLE: [(Opcode, Type, &str); 7] = [
     (Opcode::Fma, F64, "runtime.f64.fma"),
     (Opcode::Sqrt, F32, "runtime.f32.sqrt"),
     (Opcode::Fma, F32, "runtime.f32.fma"),
+    (Opcode::Udiv, I64, "runtime.i64.udivrem"),
+    (Opcode::Sdiv, I64, "runtime.i64.sdivrem"),
 ];
 
 impl Routine {
@@ -57,25 +60,30 @@ impl Routine {
         Some((row.2, Routine { opcode: row.0, ty: row.1 }))
     }
 
-    /// The signature for values that are held as `ty`: the type of the floats, or the integer of their
-    /// bits.
-    fn signature(self, ty: Type) -> Signature {
+    /// The signature for values that are each `held` so: as the operation's type, as the integer of a
+    /// float's bits, or as the two halves of an integer.
+    fn signature(self, held: &[Type]) -> Signature {
         let operands = match self.opcode {
             Opcode::Sqrt => 1,
             Opcode::Fma => 3,
             _ => 2,
         };
         let mut signature = Signature::new(CallConv::Fast);
-        signature.params = vec![AbiParam::new(ty); operands];
-        signature.returns.push(AbiParam::new(ty));
+        let results = match self.opcode {
+            Opcode::Udiv | Opcode::Sdiv => 2,
+            _ => 1,
+        };
+        let value: Vec<AbiParam> = held.iter().copied().map(AbiParam::new).collect();
+        signature.params = value.repeat(operands);
+        signature.returns = value.repeat(results);
         signature
     }
 
-    /// Declares the routine in `func`, for values that are held as `ty`.
-    pub(crate) fn declare(self, func: &mut Function, ty: Type) -> FuncRef {
+    /// Declares the routine in `func`, for values that are each `held` so.
+    pub(crate) fn declare(self, func: &mut Function, held: &[Type]) -> FuncRef {
         let row = TABLE.iter().find(|row| (row.0, row.1) == (self.opcode, self.ty));
         let (_, _, name) = row.expect("only routines of the table are made");
-        let signature = func.import_signature(self.signature(ty));
+        let signature = func.import_signature(self.signature(held));
         func.import_function(ExtFuncData {
             name: ExternalName::testcase(*name),
             signature,
@@ -87,7 +95,7 @@ impl Routine {
     /// The routine as CLIF.
     fn function(self, name: &str) -> Function {
         let name = UserFuncName::testcase(name);
-        let mut func = Function::with_name_signature(name, self.signature(self.ty));
+        let mut func = Function::with_name_signature(name, self.signature(&[self.ty]));
         let block = func.dfg.make_block();
         func.layout.append_block(block);
         let params = func.signature.params.clone();
@@ -96,20 +104,22 @@ impl Routine {
             .map(|param| func.dfg.append_block_param(block, param.value_type))
             .collect();
         let mut at = FuncCursor::new(&mut func).at_bottom(block);
-        let result = match (self.opcode, params.as_slice()) {
-            (Opcode::Fadd, &[x, y]) => at.ins().fadd(x, y),
-            (Opcode::Fmul, &[x, y]) => at.ins().fmul(x, y),
-            (Opcode::Fdiv, &[x, y]) => at.ins().fdiv(x, y),
-            (Opcode::Sqrt, &[x]) => at.ins().sqrt(x),
-            (Opcode::Fma, &[x, y, z]) => at.ins().fma(x, y, z),
+        let results = match (self.opcode, params.as_slice()) {
+            (Opcode::Fadd, &[x, y]) => vec![at.ins().fadd(x, y)],
+            (Opcode::Fmul, &[x, y]) => vec![at.ins().fmul(x, y)],
+            (Opcode::Fdiv, &[x, y]) => vec![at.ins().fdiv(x, y)],
+            (Opcode::Udiv, &[x, y]) => vec![at.ins().udiv(x, y), at.ins().urem(x, y)],
+            (Opcode::Sdiv, &[x, y]) => vec![at.ins().sdiv(x, y), at.ins().srem(x, y)],
+            (Opcode::Sqrt, &[x]) => vec![at.ins().sqrt(x)],
+            (Opcode::Fma, &[x, y, z]) => vec![at.ins().fma(x, y, z)],
             _ => unreachable!("the table has no other operations"),
         };
-        at.ins().return_(&[result]);
+        at.ins().return_(&results);
         func
     }
 }
 
-/// What is known about the result of the routine with this linker's name: it depends on the operands alone.
+/// What is known about the results of the routine with this linker's name: they depend on the operands alone.
 pub(crate) fn result_fact(name: &str) -> Option<ResultFact> {
     let depends = Arguments(u64::MAX);
     Routine::from_name(name).map(|_| ResultFact { width: Width::Grid, depends })

@@ -66,6 +66,10 @@ pub struct CompileOptions {
     /// stacks, so all that is linked together must agree on it. Kernels without calls get what they
     /// need.
     pub stack_bytes: u32,
+    /// Whether functions are verified before they are compiled. Without it, and without `verify`, what is no
+    /// valid CLIF may make the compiler panic, or become code that is wrong: for front ends that are sure of
+    /// what they build, as those of Cranelift's users are who turn its verifier off.
+    pub verify_input: bool,
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
@@ -92,6 +96,7 @@ impl Default for CompileOptions {
             assignment: None,
             execution: Execution::default(),
             stack_bytes: 16 << 10,
+            verify_input: true,
             verify: cfg!(debug_assertions),
             check_code: false,
             convergence: false,

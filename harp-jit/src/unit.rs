@@ -7,7 +7,7 @@ use crate::analysis::Params;
 use crate::builder::KernelSource;
 use crate::error::CompileError;
 use crate::isel;
-use crate::legalize::FloatCode;
+use crate::legalize::LargeCode;
 use crate::library::Library;
 use crate::options::CompileOptions;
 use crate::source::SourceMap;
@@ -107,8 +107,8 @@ impl<'a> Unit<'a> {
         })
     }
 
-    pub(crate) fn float_code(&self) -> FloatCode {
-        if self.library.is_some() { FloatCode::Library } else { FloatCode::InPlace }
+    pub(crate) fn large_code(&self) -> LargeCode {
+        if self.library.is_some() { LargeCode::Library } else { LargeCode::InPlace }
     }
 
     /// What is known about its parameters.

@@ -8,7 +8,7 @@ use harp_jit::{CompileOptions, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 use harp_tests::functions::{compiled, expected, observed, parse, single_lane};
 use harp_tests::kernels::{WORKLOADS, Workload, checksum};
-use harp_tests::workloads::{DRIVER, HELPER, generated};
+use harp_tests::workloads::{DRIVER, HELPER, generated, handwritten};
 
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
     let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
@@ -52,5 +52,22 @@ fn generated_functions_agree_with_the_interpreter() {
                 assert_eq!(observed, expected, "{insts} instructions on {arch}");
             }
         }
+    }
+}
+
+/// The verifier of functions as they come only refuses.
+#[test]
+fn code_is_the_same_without_the_verifier() {
+    for arch in ["harp64+x", "harp32"].map(|id| id.parse::<ArchId>().unwrap()) {
+        let mut functions = handwritten(arch.word());
+        functions.extend(parse(arch.word(), HELPER));
+        functions.push(generated(300, arch.word()));
+        let [code, unverified] = [true, false].map(|verify_input| {
+            let options = CompileOptions { verify_input, verify: false, ..single_lane() };
+            let module = compiled(&functions, arch, &options);
+            let code = module.functions().iter().map(|function| function.code().to_vec());
+            code.collect::<Vec<Vec<u8>>>()
+        });
+        assert_eq!(code, unverified, "{arch}");
     }
 }

@@ -228,7 +228,10 @@ fn check(instruction: &Instruction, arch: ArchId) -> Result<(), EncodeError> {
     };
     let mut result = instruction.guard.map_or(Ok(()), |p| register(RegClass::Pred, p.index()));
     instruction.op.for_each_operand(|operand| {
-        let checked = match operand {
+        if result.is_err() {
+            return;
+        }
+        result = match operand {
             Operand::Gpr(reg) => register(RegClass::Gpr, reg.index()),
             Operand::Pred(reg) => register(RegClass::Pred, reg.index()),
             Operand::Imm(given) => {
@@ -240,7 +243,6 @@ fn check(instruction: &Instruction, arch: ArchId) -> Result<(), EncodeError> {
                 }
             }
         };
-        result = std::mem::replace(&mut result, Ok(())).and(checked);
     });
     result
 }

@@ -4,6 +4,8 @@
 //! within the function name items; those that would not reach get *islands* here, places between other
 //! instructions where a jump goes on to the next island or to the target.
 
+use std::borrow::Cow;
+
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
@@ -70,16 +72,25 @@ impl Body {
         self.places.iter().copied()
     }
 
-    /// Puts islands in where jumps do not reach, with items of these sizes at most and jumps that
+    /// The same with islands where jumps do not reach, with items of these sizes at most and jumps that
     /// reach so far.
-    pub(super) fn insert_islands(&mut self, size: impl Fn(&Item) -> usize, reach: usize) {
+    pub(super) fn with_islands(
+        &self,
+        size: impl Fn(&Item) -> usize,
+        reach: usize,
+    ) -> Cow<'_, Body> {
+        let mut body = Cow::Borrowed(self);
+        let jump = size(&Item::Jump { guard: None, target: 0 });
+        if self.items.iter().map(&size).sum::<usize>() + jump <= reach {
+            return body;
+        }
         // Islands move others apart that reached each other before, so it takes some rounds.
         for _ in 0..ISLAND_ROUNDS {
-            let sizes: Vec<usize> = self.items.iter().map(&size).collect();
-            let jump = size(&Item::Jump { guard: None, target: 0 });
-            let Some(islands) = Islands::plan(&self.items, &sizes, reach, jump) else { break };
-            *self = islands.insert_into(self);
+            let sizes: Vec<usize> = body.items.iter().map(&size).collect();
+            let Some(islands) = Islands::plan(&body.items, &sizes, reach, jump) else { break };
+            body = Cow::Owned(islands.insert_into(&body));
         }
+        body
     }
 }
 
@@ -300,8 +311,7 @@ mod tests {
                 blocks: Vec::new(),
                 notes: Vec::new(),
             };
-            let mut after = body.clone();
-            after.insert_islands(|_| 4, 256);
+            let after = body.with_islands(|_| 4, 256);
             prop_assert_eq!(
                 walk(&body.items, &taken, 3000),
                 walk(&after.items, &taken, 3000)

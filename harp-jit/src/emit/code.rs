@@ -34,10 +34,11 @@ pub(super) struct CodeBuffer {
 }
 
 impl CodeBuffer {
-    pub(super) fn new(blocks: usize, recording: bool) -> CodeBuffer {
+    /// For so many blocks and about so many items.
+    pub(super) fn new(blocks: usize, items: usize, recording: bool) -> CodeBuffer {
         CodeBuffer {
-            items: Vec::new(),
-            places: Vec::new(),
+            items: Vec::with_capacity(items),
+            places: Vec::with_capacity(items),
             traps: Vec::new(),
             branches: Vec::new(),
             starts: vec![0; blocks],
@@ -206,6 +207,8 @@ impl CodeBuffer {
         // Where each item went; one that is left out to what comes after it.
         let mut moved = Vec::with_capacity(self.items.len() + 1);
         let mut body = Body::default();
+        body.items.reserve(self.items.len());
+        body.places.reserve(self.items.len());
         for (index, item) in self.items.iter().enumerate() {
             moved.push(body.items.len());
             if !removed[index] {

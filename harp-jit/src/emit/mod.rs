@@ -7,6 +7,8 @@
 use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
+use smallvec::SmallVec;
+
 use crate::checker::{Claims, Entry, Holder, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
 use crate::regalloc::{Access, Allocated, Location, Step};
@@ -139,7 +141,8 @@ pub(crate) fn emit(
         lane_stack_log2: stack_bytes.trailing_zeros(),
         checks_stack: checks,
         word: arch.word(),
-        code: CodeBuffer::new(vcode.blocks.len(), recording),
+        // Frame and moves add to it.
+        code: CodeBuffer::new(vcode.blocks.len(), 2 * vcode.insts.len(), recording),
         named: Vec::new(),
         frame,
     };
@@ -396,7 +399,7 @@ impl Emitter<'_> {
             Some(Location::Pred(reg)) => Operand::Pred(reg),
             _ => unreachable!("instructions ask for registers, one an operand"),
         };
-        let mut operands: Vec<Operand> = operands
+        let mut operands: SmallVec<[Operand; 4]> = operands
             .iter()
             .map(|operand| match operand {
                 MOperand::StackSlots => Operand::Gpr(self.roles.stack_pointer()),

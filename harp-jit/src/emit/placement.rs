@@ -15,6 +15,8 @@
 //! Only machines with 4-byte words in the word encoding have immediates that can be too short: in the byte
 //! encoding they are whole words, and on 8-byte words they are longer than any image.
 
+use std::borrow::Cow;
+
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::RegisterRoles;
 use harp_isa::link::MAX_IMAGE_BYTES;
@@ -82,14 +84,19 @@ pub(crate) struct Placed {
 /// If a function is so large that no chain of jumps leads through it.
 pub(crate) fn place(functions: &[Unplaced<'_>], arch: ArchId) -> Result<Vec<Placed>, EmitError> {
     let forms = Forms { arch, layout: Layout::new(arch) };
-    let bodies: Vec<Body> = functions.iter().map(|function| forms.with_islands(function)).collect();
+    let bodies: Vec<Cow<'_, Body>> =
+        functions.iter().map(|function| forms.with_islands(function)).collect();
     let near = near_calls(functions, &bodies, forms);
     let placed = bodies.iter().zip(functions).zip(&near);
     placed.map(|((body, function), near)| forms.encode(body, function.symbols, near)).collect()
 }
 
 /// Which items of each function have their short form.
-fn near_calls(functions: &[Unplaced<'_>], bodies: &[Body], forms: Forms) -> Vec<Vec<bool>> {
+fn near_calls(
+    functions: &[Unplaced<'_>],
+    bodies: &[Cow<'_, Body>],
+    forms: Forms,
+) -> Vec<Vec<bool>> {
     let known: HashMap<&str, usize> =
         functions.iter().enumerate().map(|(index, function)| (function.name, index)).collect();
     let callee = |function: usize, item: &Item| match *item {
@@ -178,21 +185,23 @@ impl Forms {
         self.layout.size(Opcode::Jali) + word + self.layout.size(Opcode::Ld)
     }
 
-    fn with_islands(self, function: &Unplaced<'_>) -> Body {
+    fn with_islands<'a>(self, function: &Unplaced<'a>) -> Cow<'a, Body> {
         let near = reaches_everything(self.arch);
         let reach = *self.layout.immediate_range(Opcode::Jmpi).end();
         let reach = usize::try_from(reach).unwrap_or(usize::MAX);
-        let mut body = function.body.clone();
-        body.insert_islands(|item| self.size(item, near), reach);
-        body
+        function.body.with_islands(|item| self.size(item, near), reach)
     }
 
     fn encode(self, body: &Body, symbols: &[String], near: &[bool]) -> Result<Placed, EmitError> {
-        let mut offsets = vec![0];
+        let mut offsets = Vec::with_capacity(body.items.len() + 1);
+        let mut end = 0;
+        offsets.push(end);
         for (item, &near) in body.items.iter().zip(near) {
-            offsets.push(offsets[offsets.len() - 1] + self.size(item, near));
+            end += self.size(item, near);
+            offsets.push(end);
         }
         let mut out = Encoder { forms: self, symbols, placed: Placed::default(), note: None };
+        out.placed.bytes.reserve(end);
         for (index, item) in body.items.iter().enumerate() {
             debug_assert_eq!(out.placed.bytes.len(), offsets[index]);
             out.note = body.notes.get(index).and_then(Option::as_ref);

@@ -73,17 +73,16 @@ pub(crate) fn select(
     lower.check_slots()?;
     let order = BlockOrder::new(func);
     let mut blocks = vec![VBlock::default(); order.len()];
-    let mut code = Vec::with_capacity(order.len());
     for (id, lowered) in order.iter().rev() {
         let block = &mut blocks[id.index()];
+        let start = lower.code.len();
         match lowered {
             Lowered::Block(clif) => lower.block(clif, plan, &order, block)?,
             Lowered::Edge { branch, successor } => lower.edge(branch, successor, &order, block),
         }
-        code.push(std::mem::take(&mut lower.block_code));
+        block.insts = start..lower.code.len();
     }
-    code.reverse();
-    Ok((lower.finish(blocks, code), BlockIds(order)))
+    Ok((lower.finish(blocks), BlockIds(order)))
 }
 
 /// An instruction with its place, as it is collected backwards.
@@ -112,8 +111,8 @@ struct Lower<'a> {
     aliases: Vec<Option<Reg>>,
     /// The code of the current CLIF instruction, forwards.
     inst_code: Vec<MInst>,
-    /// The code of the current block, backwards.
-    block_code: Vec<Placed>,
+    /// All code, backwards.
+    code: Vec<Placed>,
 }
 
 impl<'a> Lower<'a> {
@@ -137,7 +136,7 @@ impl<'a> Lower<'a> {
             predicate_params: truth::predicate_params(func),
             aliases: Vec::new(),
             inst_code: Vec::new(),
-            block_code: Vec::new(),
+            code: Vec::with_capacity(func.dfg.num_insts()),
         }
     }
 
@@ -197,9 +196,9 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// Moves the code of one CLIF instruction to the block's.
+    /// Moves the code of one CLIF instruction to the rest.
     fn flush(&mut self, place: SourceLoc) {
-        self.block_code.extend(self.inst_code.drain(..).rev().map(|inst| (inst, place)));
+        self.code.extend(self.inst_code.drain(..).rev().map(|inst| (inst, place)));
     }
 
     /// The parameters of a block; those of the entry arrive in registers.
@@ -417,26 +416,27 @@ impl<'a> Lower<'a> {
         reg
     }
 
-    /// Puts the blocks' code together and gives every register its final name.
-    fn finish(mut self, mut blocks: Vec<VBlock>, code: Vec<Vec<Placed>>) -> VCode {
+    /// Turns the code around and gives every register its final name. Where the blocks' code lies is
+    /// counted backwards.
+    fn finish(mut self, mut blocks: Vec<VBlock>) -> VCode {
         let mut vcode = std::mem::take(&mut self.vcode);
-        let count = code.iter().map(Vec::len).sum();
+        let code = std::mem::take(&mut self.code);
+        let count = code.len();
         vcode.insts.reserve(count);
         vcode.srclocs.reserve(count);
         let mut used = vec![false; vcode.num_regs];
-        for (block, code) in blocks.iter_mut().zip(code) {
-            let mut resolve = |reg: &mut Reg| {
-                *reg = self.resolve(*reg);
-                used[reg.index()] = true;
-            };
+        let mut resolve = |reg: &mut Reg| {
+            *reg = self.resolve(*reg);
+            used[reg.index()] = true;
+        };
+        for block in &mut blocks {
             block.params.iter_mut().for_each(&mut resolve);
-            let start = vcode.insts.len();
-            for (mut inst, place) in code.into_iter().rev() {
-                inst.for_each_reg(&mut resolve);
-                vcode.insts.push(inst);
-                vcode.srclocs.push(place);
-            }
-            block.insts = start..vcode.insts.len();
+            block.insts = count - block.insts.end..count - block.insts.start;
+        }
+        for (mut inst, place) in code.into_iter().rev() {
+            inst.for_each_reg(&mut resolve);
+            vcode.insts.push(inst);
+            vcode.srclocs.push(place);
         }
         vcode.blocks = blocks;
         vcode.drop_unused_regs(&used);

@@ -40,9 +40,12 @@ impl BlockOrder {
         let domtree = DominatorTree::with_function(func, &cfg);
         let mut loops = LoopAnalysis::new();
         loops.compute(func, &cfg, &domtree);
-        let mut result =
-            BlockOrder { order: Vec::new(), blocks: SecondaryMap::new(), sides: HashMap::new() };
-        let mut direct = Vec::new();
+        let mut result = BlockOrder {
+            order: Vec::with_capacity(func.dfg.num_blocks()),
+            blocks: SecondaryMap::new(),
+            sides: HashMap::new(),
+        };
+        let mut direct = Vec::with_capacity(func.dfg.num_blocks());
         // Edges that leave loops, by their targets.
         let mut leaving: SecondaryMap<Block, SmallVec<[(Inst, usize); 2]>> = SecondaryMap::new();
         for block in reverse_postorder(func, &loops) {
@@ -121,7 +124,7 @@ fn reverse_postorder(func: &Function, loops: &LoopAnalysis) -> Vec<Block> {
         successors.sort_by_key(|&successor| Reverse(loops.loop_level(successor).level()));
         successors
     };
-    let mut order = Vec::new();
+    let mut order = Vec::with_capacity(func.dfg.num_blocks());
     let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
     let Some(entry) = func.layout.entry_block() else { return order };
     seen.insert(entry);

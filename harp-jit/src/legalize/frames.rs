@@ -7,11 +7,15 @@
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type};
 
+use super::Opcodes;
 use crate::intrinsic::Intrinsic;
 
 /// Replaces these instructions in any function, also one that is malformed, except where the result is
-/// less than a word. `word` is the integer of addresses.
-pub(crate) fn frame_values(func: &mut Function, word: Type) {
+/// less than a word. `word` is the integer of addresses, `opcodes` are those that occur.
+pub(crate) fn frame_values(func: &mut Function, word: Type, opcodes: &Opcodes) {
+    if !opcodes.contain_any(&[Opcode::GetFramePointer, Opcode::GetReturnAddress]) {
+        return;
+    }
     let mut at = FuncCursor::new(func);
     while at.next_block().is_some() {
         while let Some(inst) = at.next_inst() {

@@ -10,17 +10,25 @@ use cranelift_codegen::ir::{
     Opcode, Type, Value,
 };
 
+use super::Opcodes;
 use crate::error::Unsupported;
 
 /// Global values are followed this deep.
 const MAX_DEPTH: u32 = 100;
 
-/// Replaces every use of a global value that is no symbol.
+/// Replaces every use of a global value that is no symbol. `opcodes` are those that may occur.
 ///
 /// # Errors
 ///
 /// If one has no meaning on its own, such as thread-local storage.
-pub(crate) fn expand_global_values(func: &mut Function, word: Type) -> Result<(), Unsupported> {
+pub(crate) fn expand_global_values(
+    func: &mut Function,
+    word: Type,
+    opcodes: &Opcodes,
+) -> Result<(), Unsupported> {
+    if !opcodes.contain_any(&[Opcode::SymbolValue, Opcode::TlsValue]) {
+        return Ok(());
+    }
     let blocks: Vec<_> = func.layout.blocks().collect();
     for block in blocks {
         let mut next = func.layout.first_inst(block);

@@ -30,6 +30,7 @@ use harp_isa::{ArchId, WordSize};
 use crate::error::Unsupported;
 use crate::options::Execution;
 
+mod contents;
 mod float;
 mod frames;
 mod globals;
@@ -74,17 +75,9 @@ pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
 /// # Errors
 ///
 /// The first instruction that asks for it.
-pub(crate) fn check_registers(func: &Function) -> Result<(), Unsupported> {
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
-            let opcode = func.dfg.insts[inst].opcode();
-            if matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg) {
-                let what = "a register that the program keeps for itself".to_owned();
-                return Err(Unsupported { inst, block, what });
-            }
-        }
-    }
-    Ok(())
+pub(crate) fn check_registers(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    let what = "a register that the program keeps for itself";
+    refuse(func, opcodes, &[Opcode::GetPinnedReg, Opcode::SetPinnedReg], what)
 }
 
 /// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
@@ -93,12 +86,25 @@ pub(crate) fn check_registers(func: &Function) -> Result<(), Unsupported> {
 /// # Errors
 ///
 /// The first such call.
-pub(crate) fn check_calls(func: &Function) -> Result<(), Unsupported> {
+pub(crate) fn check_calls(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    let what = "a call that catches exceptions";
+    refuse(func, opcodes, &[Opcode::TryCall, Opcode::TryCallIndirect], what)
+}
+
+/// Refuses instructions with one of the opcodes `refused`; those that occur in `func` are in `opcodes`.
+fn refuse(
+    func: &Function,
+    opcodes: &Opcodes,
+    refused: &[Opcode],
+    what: &str,
+) -> Result<(), Unsupported> {
+    if !opcodes.contain_any(refused) {
+        return Ok(());
+    }
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
-            if matches!(func.dfg.insts[inst].opcode(), Opcode::TryCall | Opcode::TryCallIndirect) {
-                let what = "a call that catches exceptions".to_owned();
-                return Err(Unsupported { inst, block, what });
+            if refused.contains(&func.dfg.insts[inst].opcode()) {
+                return Err(Unsupported { inst, block, what: what.to_owned() });
             }
         }
     }
@@ -107,13 +113,15 @@ pub(crate) fn check_calls(func: &Function) -> Result<(), Unsupported> {
 
 /// Where the code of a large operation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FloatCode {
+pub(crate) enum LargeCode {
     /// Into a routine of the library, which is called.
     Library,
     /// To where the operation is.
     InPlace,
 }
 
+pub(crate) use contents::Opcodes;
+use contents::Types;
 /// See [`frames`].
 pub(crate) use frames::frame_values;
 /// See [`globals`].
@@ -121,9 +129,12 @@ pub(crate) use globals::expand_global_values;
 /// See [`structures`].
 pub(crate) use structures::copy_structures;
 
-/// Takes operations with several integers as results apart: sums with carry, `isplit`.
-pub(crate) fn single_results(func: &mut Function) {
-    pairs::single_results(func);
+/// Takes operations with several integers as results apart: sums with carry, `isplit`. `opcodes` are those
+/// that may occur.
+pub(crate) fn single_results(func: &mut Function, opcodes: &Opcodes) {
+    if opcodes.contain_any(&pairs::REPLACED) {
+        pairs::single_results(func);
+    }
 }
 
 /// Replaces integers that are wider than a word by pairs, the low half first. Returns whether that
@@ -132,7 +143,7 @@ pub(crate) fn single_results(func: &mut Function) {
 /// `i64` becomes two `i32` on 4-byte words. `i128` is nothing that users may ask for, but the mid-end
 /// makes comparisons of that type, which become those of two `i64` again.
 ///
-/// `code` says where the code of operations on floats goes for which there is a routine in the
+/// `code` says where the code of operations goes for which there is a routine in the
 /// [library](crate::library).
 ///
 /// # Errors
@@ -142,13 +153,16 @@ pub(crate) fn fit_word(
     func: &mut Function,
     arch: ArchId,
     execution: Execution,
-    code: FloatCode,
+    code: LargeCode,
 ) -> Result<bool, Unsupported> {
-    wide::expand(func, types::I128)?;
+    let types = Types::of(func);
+    if types.has_i128 {
+        wide::expand(func, types::I128, code, execution)?;
+    }
     let accesses = memory::expand(func, arch, execution)?;
-    let floats = float::expand(func, arch, code);
+    let floats = types.has_floats && float::expand(func, arch, code);
     let integers = match arch.word() {
-        WordSize::Four => wide::expand(func, types::I64)?,
+        WordSize::Four => wide::expand(func, types::I64, code, execution)?,
         WordSize::Eight => false,
     };
     Ok(accesses || floats || integers)
@@ -156,8 +170,13 @@ pub(crate) fn fit_word(
 
 /// See the [module](self).
 pub(crate) fn legalize(func: &mut Function) {
-    traps::explicit_traps(func);
-    switch::lower_br_tables(func);
+    let opcodes = Opcodes::of(func);
+    if opcodes.contain_any(&traps::REPLACED) {
+        traps::explicit_traps(func);
+    }
+    if opcodes.contain(Opcode::BrTable) {
+        switch::lower_br_tables(func);
+    }
     one_return(func);
     distinct_targets(func);
 }
@@ -187,11 +206,11 @@ fn distinct_targets(func: &mut Function) {
     for inst in terminators(func, Opcode::Brif) {
         let InstructionData::Brif { arg, blocks, .. } = func.dfg.insts[inst] else { continue };
         let pool = &func.dfg.value_lists;
-        let [(target, on_true), (other, on_false)] =
-            blocks.map(|call| (call.block(pool), call.args(pool).collect::<Vec<_>>()));
+        let [target, other] = blocks.map(|call| call.block(pool));
         if target != other {
             continue;
         }
+        let [on_true, on_false] = blocks.map(|call| call.args(pool).collect::<Vec<_>>());
         if on_true == on_false {
             func.replace(inst).jump(target, &on_true);
             continue;

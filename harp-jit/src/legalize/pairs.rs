@@ -9,6 +9,24 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
 };
 
+/// What [`single_results`] replaces.
+pub(super) const REPLACED: [Opcode; 14] = [
+    Opcode::UaddOverflow,
+    Opcode::SaddOverflow,
+    Opcode::UsubOverflow,
+    Opcode::SsubOverflow,
+    Opcode::UmulOverflow,
+    Opcode::SmulOverflow,
+    Opcode::UaddOverflowCin,
+    Opcode::SaddOverflowCin,
+    Opcode::UsubOverflowBin,
+    Opcode::SsubOverflowBin,
+    Opcode::Blendv,
+    Opcode::Isplit,
+    Opcode::Iconcat,
+    Opcode::Cls,
+];
+
 /// Replaces sums, differences and products that tell of their overflow, `isplit`, `iconcat`, `cls`
 /// and `blendv`.
 pub(super) fn single_results(func: &mut Function) {

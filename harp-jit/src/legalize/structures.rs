@@ -29,6 +29,10 @@ const MAX_BYTES: u32 = 1 << 24;
 /// The first such call that ends its function, whose frame does not outlive it, or whose structure is
 /// too large or has an address that is less than a word.
 pub(crate) fn copy_structures(func: &mut Function, word: Type) -> Result<(), Unsupported> {
+    let mut params = func.dfg.signatures.values().flat_map(|signature| &signature.params);
+    if !params.any(|param| matches!(param.purpose, ArgumentPurpose::StructArgument(_))) {
+        return Ok(());
+    }
     let mut caller = Caller { at: FuncCursor::new(func), word, slots: Vec::new() };
     let blocks: Vec<Block> = caller.at.func.layout.blocks().collect();
     for block in blocks {

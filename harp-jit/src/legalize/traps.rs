@@ -9,6 +9,10 @@ use cranelift_codegen::ir::{
 
 use super::append_block;
 
+/// What traps under a condition that is to be explicit.
+pub(super) const REPLACED: [Opcode; 4] =
+    [Opcode::Trapz, Opcode::Trapnz, Opcode::UaddOverflowTrap, Opcode::Sdiv];
+
 /// When a conditional trap is taken.
 #[derive(Clone, Copy)]
 enum TrapIf {

@@ -4,12 +4,15 @@
 //! stand; a [`MOperand::Mod`] is a use of the old value followed by a definition that reuses its
 //! register.
 
+use std::ops::Range;
+
 use regalloc2::{
     Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, VReg,
 };
 
 use harp_isa::Gpr;
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::{class, gpr_preg};
 use crate::vcode::{Callee, MInst, MOperand, Reg, VCode};
@@ -25,8 +28,8 @@ pub(super) struct Adapter {
     clobbers: HashMap<usize, PRegSet>,
     /// What a call may change.
     caller_saved: PRegSet,
-    /// Arguments of each instruction that is a jump.
-    jump_args: Vec<Vec<VReg>>,
+    /// Parameters of blocks and arguments of jumps.
+    lists: Vec<VReg>,
     blocks: Vec<AdapterBlock>,
     num_vregs: usize,
 }
@@ -41,9 +44,12 @@ enum Kind {
 #[derive(Debug)]
 struct AdapterBlock {
     insts: InstRange,
-    succs: Vec<Block>,
-    preds: Vec<Block>,
-    params: Vec<VReg>,
+    succs: SmallVec<[Block; 2]>,
+    preds: SmallVec<[Block; 2]>,
+    /// Where in the lists its parameters stand.
+    params: Range<usize>,
+    /// Where in the lists the arguments stand of the jump that ends it.
+    args: Range<usize>,
 }
 
 impl Adapter {
@@ -52,10 +58,10 @@ impl Adapter {
         let mut adapter = Adapter {
             clobbers: HashMap::new(),
             caller_saved,
-            operands: Vec::new(),
+            operands: Vec::with_capacity(3 * vcode.insts.len()),
             operand_ends: Vec::with_capacity(vcode.insts.len()),
             kinds: Vec::with_capacity(vcode.insts.len()),
-            jump_args: Vec::with_capacity(vcode.insts.len()),
+            lists: Vec::new(),
             blocks: Vec::with_capacity(vcode.blocks.len()),
             num_vregs: vcode.num_regs,
         };
@@ -63,24 +69,36 @@ impl Adapter {
             adapter.add_inst(inst);
         }
         let ids = |blocks: &[crate::vcode::BlockId]| {
-            blocks.iter().map(|block| Block::new(block.index())).collect::<Vec<_>>()
+            blocks.iter().map(|block| Block::new(block.index())).collect()
         };
         for block in &vcode.blocks {
+            let params = adapter.list(&block.params);
+            let args = match &vcode.insts[block.insts.end - 1] {
+                MInst::Jump { args, .. } => adapter.list(args),
+                _ => 0..0,
+            };
             adapter.blocks.push(AdapterBlock {
                 insts: InstRange::new(Inst::new(block.insts.start), Inst::new(block.insts.end)),
                 succs: ids(&block.succs),
                 preds: ids(&block.preds),
-                params: block.params.iter().copied().map(vreg).collect(),
+                params,
+                args,
             });
         }
         adapter
+    }
+
+    /// Where in the lists these registers stand now.
+    fn list(&mut self, regs: &[Reg]) -> Range<usize> {
+        let start = self.lists.len();
+        self.lists.extend(regs.iter().copied().map(vreg));
+        start..self.lists.len()
     }
 
     fn add_inst(&mut self, inst: &MInst) {
         let first = self.operands.len();
         let ops = &mut self.operands;
         let mut kind = Kind::Plain;
-        let mut args = Vec::new();
         match inst {
             MInst::Op { guard, operands, .. } => {
                 ops.extend(guard.map(|guard| Operand::reg_use(vreg(guard))));
@@ -149,10 +167,7 @@ impl Adapter {
             }
             MInst::Undef { dst } => ops.push(Operand::any_def(vreg(*dst))),
             MInst::Join => {}
-            MInst::Jump { args: jump_args, .. } => {
-                kind = Kind::Branch;
-                args = jump_args.iter().copied().map(vreg).collect();
-            }
+            MInst::Jump { .. } => kind = Kind::Branch,
             MInst::CondBr { condition, .. } => {
                 kind = Kind::Branch;
                 ops.push(Operand::new(
@@ -171,7 +186,6 @@ impl Adapter {
         }
         self.operand_ends.push(self.operands.len());
         self.kinds.push(kind);
-        self.jump_args.push(args);
     }
 
     fn kind(&self, inst: Inst) -> Kind {
@@ -217,7 +231,7 @@ impl regalloc2::Function for Adapter {
     }
 
     fn block_params(&self, block: Block) -> &[VReg] {
-        &self.blocks[block.index()].params
+        &self.lists[self.blocks[block.index()].params.clone()]
     }
 
     fn is_ret(&self, inst: Inst) -> bool {
@@ -228,8 +242,8 @@ impl regalloc2::Function for Adapter {
         self.kind(inst) == Kind::Branch
     }
 
-    fn branch_blockparams(&self, _block: Block, inst: Inst, _succ: usize) -> &[VReg] {
-        &self.jump_args[inst.index()]
+    fn branch_blockparams(&self, block: Block, _inst: Inst, _succ: usize) -> &[VReg] {
+        &self.lists[self.blocks[block.index()].args.clone()]
     }
 
     fn inst_operands(&self, inst: Inst) -> &[Operand] {

@@ -129,6 +129,14 @@ impl Allocated {
         self.output.num_spillslots as u32
     }
 
+    /// All moves.
+    pub(crate) fn moves(&self) -> impl Iterator<Item = Move> + '_ {
+        self.output
+            .edits
+            .iter()
+            .map(|(_, Edit::Move { from, to })| Move { from: location(*from), to: location(*to) })
+    }
+
     /// The instructions and moves of a block in order.
     pub(crate) fn steps(&self, block: BlockId) -> impl Iterator<Item = Step> + '_ {
         let block = regalloc2::Block::new(block.index());

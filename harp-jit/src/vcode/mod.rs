@@ -288,7 +288,7 @@ pub(crate) struct VBlock {
     /// Successors, in the order of the terminator.
     pub(crate) succs: SmallVec<[BlockId; 2]>,
     /// Predecessors, once an edge.
-    pub(crate) preds: Vec<BlockId>,
+    pub(crate) preds: SmallVec<[BlockId; 2]>,
 }
 
 /// A function in VCode.

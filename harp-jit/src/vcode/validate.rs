@@ -102,7 +102,7 @@ impl VCode {
             if preds.iter().any(branches) && (preds.len() > 1 || !data.params.is_empty()) {
                 return Err(Invalid::Critical { block });
             }
-            let mut known = data.preds.clone();
+            let mut known = data.preds.to_vec();
             known.sort_unstable();
             if *preds != known {
                 return Err(Invalid::Edges { block });
@@ -236,7 +236,7 @@ mod tests {
     use crate::vcode::VBlock;
     use cranelift_codegen::ir::SourceLoc;
     use harp_isa::Opcode;
-    use smallvec::smallvec;
+    use smallvec::{SmallVec, smallvec};
 
     /// A diamond: `b0` branches on `%v0 != 0`, `b3` adds its parameter to itself.
     fn diamond() -> (VCode, [Reg; 5]) {
@@ -274,7 +274,7 @@ mod tests {
             vcode.insts.extend(code);
             vcode.srclocs.resize(vcode.insts.len(), SourceLoc::default());
             let insts = start..vcode.insts.len();
-            vcode.blocks.push(VBlock { insts, params, succs, preds: Vec::new() });
+            vcode.blocks.push(VBlock { insts, params, succs, preds: SmallVec::new() });
         }
         vcode.compute_preds();
         (vcode, [x, y, param, sum, condition])

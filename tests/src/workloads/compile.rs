@@ -14,6 +14,7 @@ pub fn code_bytes(func: &Function, arch: ArchId) -> Result<usize, ModuleError> {
     let options = CompileOptions {
         opt_level: OptLevel::Speed,
         execution: Execution::SingleLane,
+        verify_input: false,
         verify: false,
         stack_bytes: 1 << 20,
         ..CompileOptions::default()

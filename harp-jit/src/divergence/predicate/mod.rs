@@ -79,6 +79,9 @@ pub(crate) fn predicate(
     regions: &[Region],
     arch: ArchId,
 ) -> Result<Predicated, NotPredicable> {
+    if regions.is_empty() {
+        return Ok(Predicated::default());
+    }
     let members = regions
         .iter()
         .map(|&region| members(vcode, region))

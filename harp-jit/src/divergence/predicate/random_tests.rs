@@ -208,7 +208,7 @@ impl Generator<'_> {
                 insts: start..vcode.insts.len(),
                 params: node.params,
                 succs: node.succs.iter().map(|&succ| ids[succ]).collect(),
-                preds: Vec::new(),
+                preds: SmallVec::new(),
             });
         }
         vcode.compute_preds();

@@ -32,7 +32,7 @@ use cranelift_codegen::ir::{Block, FuncRef, Function, Inst, Type, Value};
 use harp_isa::{ArchId, WordSize};
 use hashbrown::HashMap;
 
-use super::FloatCode;
+use super::LargeCode;
 use super::wide::reachable;
 use crate::library::Routine;
 
@@ -79,7 +79,7 @@ impl Machine {
 }
 
 /// Replaces what `arch` does not have; see the [module](self). Returns whether there was anything.
-pub(super) fn expand(func: &mut Function, arch: ArchId, code: FloatCode) -> bool {
+pub(super) fn expand(func: &mut Function, arch: ArchId, code: LargeCode) -> bool {
     if !has_floats(func) {
         return false;
     }
@@ -115,7 +115,7 @@ struct Floats<'f> {
     /// Stands at the instruction that is replaced: what is made comes before it.
     at: FuncCursor<'f>,
     machine: Machine,
-    code: FloatCode,
+    code: LargeCode,
     /// The routines that were declared.
     routines: HashMap<Routine, FuncRef>,
     /// What stands for an `f64` on 4-byte words.

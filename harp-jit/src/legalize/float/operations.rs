@@ -11,7 +11,7 @@ use super::convert::Signedness;
 use super::format::Format;
 use super::round::Direction;
 use super::soft::Soft;
-use super::{FloatCode, Floats, Way};
+use super::{Floats, LargeCode, Way};
 use crate::builder::word_int;
 use crate::library::Routine;
 
@@ -70,7 +70,7 @@ impl<'f> Floats<'f> {
                 self.arithmetic(Fadd, &[args[0], negated], format)
             }
             (Way::Soft, Fadd | Fmul | Fdiv) | (_, Sqrt | Fma)
-                if self.code == FloatCode::Library =>
+                if self.code == LargeCode::Library =>
             {
                 Some(self.routine(opcode, args, format))
             }
@@ -117,7 +117,8 @@ impl<'f> Floats<'f> {
         let routine = Routine::new(opcode, format.float).expect("the library has these routines");
         let held = if soft { format.int } else { format.float };
         let func = &mut self.at.func;
-        let callee = *self.routines.entry(routine).or_insert_with(|| routine.declare(func, held));
+        let callee =
+            *self.routines.entry(routine).or_insert_with(|| routine.declare(func, &[held]));
         let call = self.at.ins().call(callee, &args);
         self.at.func.dfg.first_result(call)
     }

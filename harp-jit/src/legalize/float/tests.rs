@@ -12,7 +12,7 @@ use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 use harp_isa::{ArchId, WordSize};
 
 use super::expand;
-use crate::legalize::FloatCode;
+use crate::legalize::LargeCode;
 
 const MACHINES: [&str; 4] = ["harp32", "4w32/16/8/8+x", "harp64", "harp64+x"];
 
@@ -23,7 +23,7 @@ fn parse(text: &str) -> Function {
 
 fn expanded(before: &Function, arch: ArchId) -> Function {
     let mut after = before.clone();
-    expand(&mut after, arch, FloatCode::InPlace);
+    expand(&mut after, arch, LargeCode::InPlace);
     let flags = settings::Flags::new(settings::builder());
     verify_function(&after, &flags)
         .unwrap_or_else(|errors| panic!("{errors}\n{}", after.display()));

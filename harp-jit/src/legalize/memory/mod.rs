@@ -40,8 +40,6 @@ pub(super) fn expand(
         let mut next = memory.at.func.layout.first_inst(block);
         while let Some(inst) = next {
             next = memory.at.func.layout.next_inst(inst);
-            memory.at.goto_inst(inst);
-            memory.at.use_srcloc(inst);
             memory.access(inst)?;
         }
     }
@@ -64,12 +62,16 @@ impl Memory<'_> {
     fn access(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let data = self.at.func.dfg.insts[inst];
         if let Some(atomic) = self.atomic(inst) {
+            self.at.goto_inst(inst);
+            self.at.use_srcloc(inst);
             return self.replace_atomic(inst, atomic);
         }
         let Some(flags) = data.memflags_data(&self.at.func.dfg) else { return Ok(()) };
         if flags.explicit_endianness() != Some(Endianness::Big) {
             return Ok(());
         }
+        self.at.goto_inst(inst);
+        self.at.use_srcloc(inst);
         let flags = little_endian(flags);
         match data {
             InstructionData::Load { opcode, arg, offset, .. } => {

@@ -1,4 +1,4 @@
-//! Division of pairs, as straight code.
+//! Division of pairs, as straight code, or by calls of a routine that has this code once.
 //!
 //! The machine divides halves, so a quotient of pairs takes three divisions of halves and two of their
 //! digits, with corrections by selection. Straight code has three advantages over a loop or a call: no
@@ -6,7 +6,9 @@
 //! library. It has its price in size: on machines with 32 registers an unsigned division of `i64` takes
 //! about 230 base instructions, or 130 with extension X; signs take 80 or 50 more. Quotient and
 //! remainder of the same operands in one block share nearly all of it. What divides by a constant
-//! hardly comes here: the mid-end multiplies.
+//! hardly comes here: the mid-end multiplies. A function for one lane with more than [`MAX_IN_PLACE`] divisions calls
+//! routines of the [library](crate::library) instead: else divisions would be most of its code, and most of the
+//! time that it takes to compile.
 //!
 //! The method is Warren's (Hacker's Delight, section 9-5, "Unsigned doubleword division from long
 //! division"), with the estimate and the two corrections of a digit after Knuth (The Art of Computer
@@ -14,9 +16,47 @@
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Opcode, TrapCode, Value};
+use cranelift_codegen::ir::{Function, InstBuilder, Opcode, TrapCode, Type, Value};
 
-use super::{Pair, Wide};
+use super::{LargeCode, Pair, Wide};
+use crate::library::Routine;
+use crate::options::Execution;
+
+/// The most divisions of a function that have their code in place.
+pub(super) const MAX_IN_PLACE: usize = 4;
+
+/// How the divisions of a function are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DivisionCode {
+    /// Where they stand.
+    InPlace,
+    /// The same, in a routine: its callers have made sure that nothing traps.
+    InRoutine,
+    /// By calls of routines.
+    Calls,
+}
+
+/// How the divisions of values of type `full` in `func` are done.
+pub(super) fn division_code(
+    func: &Function,
+    full: Type,
+    code: LargeCode,
+    execution: Execution,
+) -> DivisionCode {
+    if code == LargeCode::InPlace {
+        return DivisionCode::InRoutine;
+    }
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let divisions = insts.filter(|&inst| {
+        let opcode = func.dfg.insts[inst].opcode();
+        matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem)
+            && func.dfg.inst_results(inst).iter().any(|&value| func.dfg.value_type(value) == full)
+    });
+    let many = execution == Execution::SingleLane
+        && divisions.count() > MAX_IN_PLACE
+        && Routine::new(Opcode::Udiv, full).is_some();
+    if many { DivisionCode::Calls } else { DivisionCode::InPlace }
+}
 
 /// Quotient and remainder.
 #[derive(Clone, Copy)]
@@ -28,18 +68,24 @@ pub(super) struct Division {
 impl Wide<'_> {
     /// Division or remainder with CLIF's traps: the divisor 0, and the overflow of `sdiv`.
     pub(super) fn divide(&mut self, opcode: Opcode, x: Pair, y: Pair) -> Pair {
-        self.trap_on_zero(y);
         let signed = matches!(opcode, Opcode::Sdiv | Opcode::Srem);
-        if opcode == Opcode::Sdiv {
-            self.trap_on_overflow(x, y);
+        if self.division_code != DivisionCode::InRoutine {
+            self.trap_on_zero(y);
+            if opcode == Opcode::Sdiv {
+                self.trap_on_overflow(x, y);
+            }
         }
         let block = self.at.func.layout.inst_block(self.at.current_inst().expect("it is at one"));
         let key = (block, signed, x, y);
         let division = match self.divisions.get(&key) {
             Some(&known) => known,
             None => {
-                let division =
-                    if signed { self.divide_signed(x, y) } else { self.divide_unsigned(x, y) };
+                let narrow = !signed && self.is_known(x[1], 0) && self.is_known(y[1], 0);
+                let division = match self.division_code {
+                    DivisionCode::Calls if !narrow => self.call_division(signed, x, y),
+                    _ if signed => self.divide_signed(x, y),
+                    _ => self.divide_unsigned(x, y),
+                };
                 self.divisions.insert(key, division);
                 division
             }
@@ -47,6 +93,20 @@ impl Wide<'_> {
         match opcode {
             Opcode::Udiv | Opcode::Sdiv => division.quotient,
             _ => division.remainder,
+        }
+    }
+
+    fn call_division(&mut self, signed: bool, x: Pair, y: Pair) -> Division {
+        let opcode = if signed { Opcode::Sdiv } else { Opcode::Udiv };
+        let routine = Routine::new(opcode, self.full).expect("the library has these routines");
+        let (func, held) = (&mut self.at.func, [self.half; 2]);
+        let callee = *self.routines.entry(routine).or_insert_with(|| routine.declare(func, &held));
+        let call = self.at.ins().call(callee, &[x[0], x[1], y[0], y[1]]);
+        match *self.at.func.dfg.inst_results(call) {
+            [low, high, rest_low, rest_high] => {
+                Division { quotient: [low, high], remainder: [rest_low, rest_high] }
+            }
+            _ => unreachable!("a division has two results"),
         }
     }
 

@@ -15,12 +15,16 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value,
+    Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode,
+    Type, Value,
 };
 use hashbrown::HashMap;
 
+use super::LargeCode;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
+use crate::library::Routine;
+use crate::options::Execution;
 
 mod arithmetic;
 mod bits;
@@ -31,17 +35,23 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-use divide::Division;
+use divide::{Division, DivisionCode};
 
 /// The low half and the high half of a value.
 type Pair = [Value; 2];
 
-/// Replaces all values of type `full`, an integer of two halves. Returns whether there were any.
+/// Replaces all values of type `full`, an integer of two halves. Returns whether there were any. `code` is
+/// that of divisions, if there are many.
 ///
 /// # Errors
 ///
 /// The first instruction that takes or makes such a value and is not covered.
-pub(super) fn expand(func: &mut Function, full: Type) -> Result<bool, Unsupported> {
+pub(super) fn expand(
+    func: &mut Function,
+    full: Type,
+    code: LargeCode,
+    execution: Execution,
+) -> Result<bool, Unsupported> {
     let half = full.half_width().expect("the caller asks for wide integers");
     calls::check_exceptions(func, full)?;
     let intrinsics = calls::intrinsics(func, full);
@@ -50,6 +60,7 @@ pub(super) fn expand(func: &mut Function, full: Type) -> Result<bool, Unsupporte
         return Ok(false);
     }
     let order = reachable(func);
+    let division_code = divide::division_code(func, full, code, execution);
     let mut wide = Wide {
         at: FuncCursor::new(func),
         full,
@@ -57,6 +68,8 @@ pub(super) fn expand(func: &mut Function, full: Type) -> Result<bool, Unsupporte
         parts: SecondaryMap::new(),
         intrinsics,
         divisions: HashMap::new(),
+        division_code,
+        routines: HashMap::new(),
     };
     for &block in &order {
         wide.block_params(block);
@@ -102,6 +115,9 @@ struct Wide<'f> {
     intrinsics: HashMap<Inst, Intrinsic>,
     /// Divisions in each block, by whether they are signed and by their operands.
     divisions: HashMap<(Option<Block>, bool, Pair, Pair), Division>,
+    division_code: DivisionCode,
+    /// The routines that were declared.
+    routines: HashMap<Routine, FuncRef>,
 }
 
 impl Wide<'_> {

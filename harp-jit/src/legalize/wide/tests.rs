@@ -3,15 +3,17 @@
 //! documents.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, TrapCode, Type, types};
+use cranelift_codegen::ir::{Function, Opcode, TrapCode, Type, types};
 use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 
-use super::super::{legalize, single_results};
+use super::super::{LargeCode, Opcodes, legalize, single_results};
+use super::divide::MAX_IN_PLACE;
 use super::expand;
+use crate::options::Execution;
 
 fn parse(text: &str) -> Vec<Function> {
     cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -57,13 +59,17 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     let mut funcs = parse(text);
     for func in &mut funcs {
         verify(func);
-        single_results(func);
-        assert!(expand(func, full).unwrap(), "{}", func.display());
+        single_results(func, &Opcodes::of(func));
+        assert!(
+            expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap(),
+            "{}",
+            func.display()
+        );
         verify(func);
         legalize(func);
         verify(func);
         assert!(!super::has_values(func, full), "{}", func.display());
-        assert!(!expand(func, full).unwrap());
+        assert!(!expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap());
     }
     funcs
 }
@@ -455,7 +461,8 @@ fn what_is_not_covered_is_named() {
     ] {
         let mut func = parse(&function("i64", body)).remove(0);
         verify(&func);
-        let error = expand(&mut func, types::I64).unwrap_err();
+        let error =
+            expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
         assert!(error.what.contains(name), "{}", error.what);
     }
 }
@@ -474,7 +481,8 @@ fn calls_with_handlers_are_named() {
         return v0
     }";
     let mut func = parse(text).remove(0);
-    let error = expand(&mut func, types::I64).unwrap_err();
+    let error =
+        expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
     assert!(error.what.contains("try_call"), "{}", error.what);
 }
 
@@ -487,7 +495,7 @@ fn other_types_stay() {
     }";
     let mut func = parse(text).remove(0);
     let before = func.display().to_string();
-    assert!(!expand(&mut func, types::I64).unwrap());
+    assert!(!expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap());
     assert_eq!(before, func.display().to_string());
 }
 
@@ -501,7 +509,10 @@ fn comparisons_of_128_bits() {
             let text = function("i8", &format!("{operands}\n v9 = icmp {cc} v2, v3"));
             let (before, mut after) = (parse(&text), parse(&text));
             verify(&after[0]);
-            assert!(expand(&mut after[0], types::I128).unwrap());
+            assert!(
+                expand(&mut after[0], types::I128, LargeCode::Library, Execution::SingleLane)
+                    .unwrap()
+            );
             verify(&after[0]);
             for x in edges() {
                 for y in edges() {
@@ -510,5 +521,53 @@ fn comparisons_of_128_bits() {
                 }
             }
         }
+    }
+}
+
+/// A chain of `count` divisions.
+fn divisions(opcode: &str, count: usize) -> Function {
+    let mut text = "function %f(i64, i64) -> i64 {\nblock0(v0: i64, v1: i64):\n".to_owned();
+    let mut last = 0;
+    for value in 2..2 + count {
+        text += &format!("    v{value} = {opcode} v{last}, v1\n");
+        last = value;
+    }
+    parse(&format!("{text}    return v{last}\n}}")).remove(0)
+}
+
+#[test]
+fn many_divisions_are_calls_behind_the_checks() {
+    for (opcode, checks) in [("udiv", 1), ("urem", 1), ("sdiv", 2), ("srem", 1)] {
+        for count in [MAX_IN_PLACE, MAX_IN_PLACE + 1] {
+            let mut func = divisions(opcode, count);
+            assert!(
+                expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap()
+            );
+            verify(&func);
+            let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+            let number = |wanted: fn(Opcode) -> bool| {
+                insts().filter(|&inst| wanted(func.dfg.insts[inst].opcode())).count()
+            };
+            let many = count > MAX_IN_PLACE;
+            assert_eq!(number(Opcode::is_call), if many { count } else { 0 }, "{opcode}");
+            assert_eq!(number(|opcode| opcode == Opcode::Udiv) == 0, many, "{opcode}");
+            let traps = number(|opcode| matches!(opcode, Opcode::Trapz | Opcode::Trapnz));
+            assert_eq!(traps, checks * count, "{opcode}");
+        }
+    }
+}
+
+#[test]
+fn routines_hold_a_division_without_checks() {
+    for opcode in ["udiv", "urem", "sdiv", "srem"] {
+        let mut func = divisions(opcode, 1);
+        assert!(expand(&mut func, types::I64, LargeCode::InPlace, Execution::SingleLane).unwrap());
+        verify(&func);
+        assert_eq!(func.layout.blocks().count(), 1, "{opcode}");
+        let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        assert!(!insts.any(|inst| {
+            let opcode = func.dfg.insts[inst].opcode();
+            opcode.is_call() || matches!(opcode, Opcode::Trapz | Opcode::Trapnz)
+        }));
     }
 }

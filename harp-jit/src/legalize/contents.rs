@@ -1,0 +1,54 @@
+//! What a function holds, found out in one walk, so that a step with nothing to do needs no walk of its own.
+
+use cranelift_codegen::ir::types::{F32, F64, I128};
+use cranelift_codegen::ir::{Function, Opcode, Type};
+
+/// The opcodes that occur in a function.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opcodes([u64; 4]);
+
+impl Opcodes {
+    /// Those of the instructions in the layout of any function, also one that is malformed.
+    pub(crate) fn of(func: &Function) -> Opcodes {
+        let mut found = Opcodes::default();
+        for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+            let number = func.dfg.insts[inst].opcode() as u8;
+            found.0[usize::from(number / 64)] |= 1 << (number % 64);
+        }
+        found
+    }
+
+    pub(super) fn contain(&self, opcode: Opcode) -> bool {
+        let number = opcode as u8;
+        self.0[usize::from(number / 64)] >> (number % 64) & 1 != 0
+    }
+
+    pub(super) fn contain_any(&self, opcodes: &[Opcode]) -> bool {
+        opcodes.iter().any(|&opcode| self.contain(opcode))
+    }
+}
+
+/// The types that may occur in a function. Values that are not in its layout any more count, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Types {
+    pub(super) has_i128: bool,
+    /// `f32` or `f64`.
+    pub(super) has_floats: bool,
+}
+
+impl Types {
+    pub(super) fn of(func: &Function) -> Types {
+        let mut types = Types::default();
+        for signature in func.dfg.signatures.values().chain([&func.signature]) {
+            let params = signature.params.iter().chain(&signature.returns);
+            params.for_each(|param| types.add(param.value_type));
+        }
+        func.dfg.values().for_each(|value| types.add(func.dfg.value_type(value)));
+        types
+    }
+
+    fn add(&mut self, ty: Type) {
+        self.has_i128 |= ty == I128;
+        self.has_floats |= ty == F32 || ty == F64;
+    }
+}
