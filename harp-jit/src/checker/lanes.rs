@@ -7,9 +7,9 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 
+use super::fact::Number;
 use super::places::Place;
 use super::sets::{Set, Sets};
-use super::state::Number;
 
 /// What has a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub(super) enum Condition {
 }
 
 /// Where there are more nodes than these, the proof takes too long.
-const MOST_NODES: usize = 300_000;
+const MOST_NODES: usize = 1_000_000;
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ pub(super) struct Lanes {
 
 impl Lanes {
     pub(super) fn new() -> Lanes {
-        Lanes { sets: RefCell::new(Sets::new()), variables: RefCell::default() }
+        Lanes { sets: RefCell::new(Sets::new(MOST_NODES)), variables: RefCell::default() }
     }
 
     /// Whether the proof takes too long.
     pub(super) fn is_full(&self) -> bool {
-        self.sets.borrow().len() > MOST_NODES
+        self.sets.borrow().is_full()
     }
 
     fn number(&self, condition: Condition) -> u32 {
@@ -97,9 +97,14 @@ impl Lanes {
         self.and(set, other)
     }
 
-    /// The lanes that are the first of some pair.
-    pub(super) fn first(&self, pairs: Set) -> Set {
-        self.sets.borrow_mut().hide_odd(pairs)
+    /// A simple set that is `set` among those in `care`.
+    pub(super) fn given(&self, set: Set, care: Set) -> Set {
+        self.sets.borrow_mut().given(set, care)
+    }
+
+    /// What `set` says that it does not say any more without the conditions in `hidden`.
+    pub(super) fn told_by(&self, set: Set, hidden: Set) -> Set {
+        self.given(set, self.hide(set, hidden))
     }
 
     /// Conditions of one lane, to be hidden.

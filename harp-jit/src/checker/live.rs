@@ -6,11 +6,12 @@
 
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, Role as Access};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
 use super::places::{Place, Places};
 use super::record::Role;
+use super::repeats::{self, Known};
 use super::structure::Structure;
 use super::value::sources;
 
@@ -78,34 +79,72 @@ impl Live {
     }
 }
 
-/// What is live at the beginning of each block.
-pub(super) fn at_blocks(code: &Code<'_>, structure: &Structure, places: &Places) -> Vec<Live> {
+/// What is read in each block or later, and behind each instruction.
+#[derive(Debug)]
+pub(super) struct Lives {
+    /// At the beginning of each block.
+    pub(super) blocks: Vec<Live>,
+    /// By instruction.
+    pub(super) after: Vec<After>,
+}
+
+/// What is read behind an instruction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct After {
+    /// Places that it reads or writes, and that nobody reads any more.
+    pub(super) dead: SmallVec<[Place; 2]>,
+    /// Whether it may matter which number its result is.
+    pub(super) compared: bool,
+    /// Whether something on which a warp must agree may come from its result.
+    pub(super) shared: bool,
+    /// The register of which it tells whether it is zero, if it may matter which number that is.
+    pub(super) tested: Option<Place>,
+    /// Where its result is remembered.
+    pub(super) remembered: Option<Place>,
+    /// Where its result is, because it was computed before.
+    pub(super) known: Option<Known>,
+}
+
+/// Finds what is read again.
+pub(super) fn find(code: &Code<'_>, structure: &Structure, places: &Places) -> Lives {
     let none = Live::new(places);
     let heights = heights(code, structure);
-    let mut live = vec![none.clone(); structure.blocks.len()];
-    let mut todo: Vec<usize> = (0..live.len()).collect();
-    let mut successors = vec![Vec::new(); live.len()];
+    let mut blocks = vec![none.clone(); structure.blocks.len()];
+    let mut todo: Vec<usize> = (0..blocks.len()).collect();
+    let mut successors = vec![Vec::new(); blocks.len()];
     for (number, block) in structure.blocks.iter().enumerate() {
         for edge in &block.edges {
             successors[edge.from].push(number);
         }
     }
     let liveness = Liveness { code, places, roles: RegisterRoles::new(code.arch) };
+    let behind = |number: usize, blocks: &[Live]| {
+        let mut live = none.clone();
+        successors[number].iter().for_each(|&successor: &usize| live.add(&blocks[successor]));
+        live
+    };
     while let Some(number) = todo.pop() {
         let block = &structure.blocks[number];
-        let mut here = none.clone();
-        for &successor in &successors[number] {
-            here.add(&live[successor]);
-        }
+        let mut live = behind(number, &blocks);
         for at in (block.first..=block.last).rev() {
-            liveness.step(&mut here, at, heights[at]);
+            liveness.step(&mut live, at, heights[at]);
         }
-        if here != live[number] {
-            live[number] = here;
+        if live != blocks[number] {
+            blocks[number] = live;
             todo.extend(block.edges.iter().map(|edge| edge.from));
         }
     }
-    live
+    let mut after = vec![After::default(); code.insts.len()];
+    for (number, block) in structure.blocks.iter().enumerate() {
+        let mut live = behind(number, &blocks);
+        for at in (block.first..=block.last).rev() {
+            after[at] = liveness.after(&live, at, heights[at]);
+            liveness.step(&mut live, at, heights[at]);
+        }
+        let accessed = |at| liveness.accessed(at, heights[at]);
+        repeats::find(code, block.first..=block.last, places, accessed, &mut after);
+    }
+    Lives { blocks, after }
 }
 
 /// How far the stack pointer is from where it was at the entry, before each instruction that is
@@ -147,6 +186,12 @@ fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
     heights
 }
 
+/// What an instruction writes, and what it reads.
+pub(super) struct Accessed {
+    pub(super) to: Option<Place>,
+    pub(super) from: SmallVec<[Place; 4]>,
+}
+
 struct Liveness<'a> {
     code: &'a Code<'a>,
     places: &'a Places,
@@ -154,6 +199,58 @@ struct Liveness<'a> {
 }
 
 impl Liveness<'_> {
+    /// What is to be known behind an instruction of which `live` is read later.
+    fn after(&self, live: &Live, at: usize, height: Option<i64>) -> After {
+        let Accessed { to, from } = self.accessed(at, height);
+        let Instruction { guard, op } = self.code.insts[at].instruction;
+        let guard = guard.map(Places::pred);
+        let tested = match op {
+            Op::Rtop { src, .. } | Op::Iszero { src, .. } if guard.is_none() => {
+                Some(Places::gpr(src)).filter(|&src| live.is_live(src) && live.is_compared(src))
+            }
+            _ => None,
+        };
+        let accessed = from.into_iter().chain(to).chain(guard);
+        After {
+            dead: accessed.filter(|&place| !live.is_live(place)).collect(),
+            compared: to.is_some_and(|to| live.is_compared(to)),
+            shared: to.is_some_and(|to| live.is_shared(to)),
+            tested,
+            ..After::default()
+        }
+    }
+
+    /// What an instruction reads and writes, words of the frame included.
+    fn accessed(&self, at: usize, height: Option<i64>) -> Accessed {
+        let op = self.code.insts[at].instruction.op;
+        let mut accessed = Accessed { to: None, from: SmallVec::new() };
+        Instruction::new(op).for_each_register(|operand, _, access| {
+            let place = match operand {
+                Operand::Gpr(reg) => Places::gpr(reg),
+                Operand::Pred(reg) => Places::pred(reg),
+                Operand::Imm(_) => return,
+            };
+            if access != Access::Use {
+                accessed.to = Some(place);
+            }
+            if access != Access::Def {
+                accessed.from.push(place);
+            }
+        });
+        match op {
+            Op::St { base, offset, .. } => accessed.to = self.slot(base, offset, height),
+            Op::Ld { base, offset, .. } => accessed.from.extend(self.slot(base, offset, height)),
+            _ => {}
+        }
+        accessed
+    }
+
+    /// The word of the frame that is so far from a register.
+    fn slot(&self, base: Gpr, offset: i64, height: Option<i64>) -> Option<Place> {
+        let height = height.filter(|_| base == self.roles.stack_pointer())?;
+        self.places.slot(height + offset)
+    }
+
     /// What is live before an instruction, from what is live behind it.
     fn step(&self, live: &mut Live, at: usize, height: Option<i64>) {
         let placed = &self.code.insts[at];
@@ -194,34 +291,17 @@ impl Liveness<'_> {
     fn compare(&self, live: &mut Live, at: usize, height: Option<i64>) {
         let placed = &self.code.insts[at];
         let Instruction { guard, op } = placed.instruction;
-        let stack = self.roles.stack_pointer();
-        let slot = |base: Gpr, offset: i64| {
-            height.filter(|_| base == stack).and_then(|height| self.places.slot(height + offset))
-        };
-        let (mut to, mut from) = (None, Vec::new());
-        Instruction::new(op).for_each_register(|operand, _, access| {
-            let place = match operand {
-                Operand::Gpr(reg) => Places::gpr(reg),
-                Operand::Pred(reg) => Places::pred(reg),
-                Operand::Imm(_) => return,
-            };
-            if access != Access::Use {
-                to = Some(place);
-            }
-            if access != Access::Def {
-                from.push(place);
-            }
-        });
+        let Accessed { to, mut from } = self.accessed(at, height);
         let mut numbers = sources(op).unwrap_or_default();
         match op {
-            Op::St { value, base, offset } => {
-                to = slot(base, offset);
-                (numbers, from) = (smallvec![Places::gpr(value)], vec![Places::gpr(value)]);
+            Op::St { value, .. } => {
+                (numbers, from) = (smallvec![Places::gpr(value)], smallvec![Places::gpr(value)]);
             }
             Op::Ld { base, offset, .. } => {
-                if let Some(slot) = slot(base, offset) {
-                    (numbers, from) = (smallvec![slot], vec![slot]);
-                } else if base == stack || base == self.roles.return_address() {
+                if let Some(slot) = self.slot(base, offset, height) {
+                    (numbers, from) = (smallvec![slot], smallvec![slot]);
+                } else if base == self.roles.stack_pointer() || base == self.roles.return_address()
+                {
                     // Of a large frame it is not known which word.
                     (numbers, from) =
                         (self.places.slots().collect(), self.places.slots().collect());
@@ -253,24 +333,24 @@ impl Liveness<'_> {
 
     /// Loads and stores of words of the frame.
     fn frame(&self, live: &mut Live, op: Op, guard: Option<Pred>, height: Option<i64>) {
-        let stack = self.roles.stack_pointer();
-        let slot = |base: Gpr, offset: i64| {
-            let at = height.filter(|_| base == stack)? + offset;
-            self.places.slot(at)
-        };
         match op {
-            Op::Ld { base, offset, .. } if base == stack && height.is_some() => {
-                if let Some(slot) = slot(base, offset) {
+            Op::Ld { base, offset, .. }
+                if base == self.roles.stack_pointer() && height.is_some() =>
+            {
+                if let Some(slot) = self.slot(base, offset, height) {
                     live.set(slot, true);
                 }
             }
             Op::St { base, offset, .. } => {
-                if let Some(slot) = slot(base, offset).filter(|_| guard.is_none()) {
+                let slot = self.slot(base, offset, height).filter(|_| guard.is_none());
+                if let Some(slot) = slot {
                     live.set(slot, false);
                 }
             }
             // Large frames are accessed by way of the scratch register.
-            Op::Ld { base, .. } if base == self.roles.return_address() || base == stack => {
+            Op::Ld { base, .. }
+                if [self.roles.return_address(), self.roles.stack_pointer()].contains(&base) =>
+            {
                 self.places.slots().for_each(|slot| live.set(slot, true));
             }
             _ => {}

@@ -7,17 +7,19 @@
 //!
 //! What nobody reads any more is forgotten.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
+use super::fact::{Form, Number, Numbers, Scratch, Value, union};
 use super::lanes::{Condition, Lanes};
 use super::live::Live;
+use super::origins::Kept;
 use super::places::Place;
 use super::sets::Set;
-use super::state::{Form, Kept, Number, Numbers, Scratch, State, Value, union};
+use super::state::State;
 use super::structure::Open;
 
 /// The ways that lead to a join.
@@ -84,34 +86,48 @@ enum Plan {
 }
 
 /// A way, in terms of what lanes are told apart by behind the meeting.
-struct Way<'a> {
-    lanes: &'a Lanes,
+struct Way {
+    active: Set,
     pairs: Set,
-    active: OnceCell<Set>,
+    /// In which lanes, of all that meet, it is the way that they came.
+    taken: Set,
     values: Vec<Value>,
+    kept: Vec<Kept>,
 }
 
-impl Way<'_> {
-    /// Of a set of lanes those that come this way.
-    fn among(&self, set: Set) -> Set {
-        match set {
-            Set::NONE => Set::NONE,
-            _ => {
-                let active = *self.active.get_or_init(|| self.lanes.first(self.pairs));
-                self.lanes.and(set, active)
-            }
-        }
+impl Way {
+    /// Of pairs of lanes those of which both came this way.
+    fn pairs_among(&self, lanes: &Lanes, pairs: Set) -> Set {
+        lanes.and(pairs, lanes.both(self.taken))
     }
+}
+
+/// The lanes that meet come to `state`.
+fn gather(state: &mut State, ways: &mut [Way], meeting: Meeting<'_>) {
+    let lanes = meeting.lanes;
+    state.active = ways.iter().fold(Set::NONE, |all, way| lanes.or(all, way.active));
+    ways.iter_mut().for_each(|way| way.taken = lanes.given(way.active, state.active));
+    let kept = meeting.open.iter().filter_map(|open| {
+        let each = ways.iter().map(|way| {
+            let kept = way.kept.iter().rfind(|kept| kept.branch == open.branch)?;
+            Some((kept, way.taken))
+        });
+        let each = each.collect::<Option<SmallVec<[_; 4]>>>()?;
+        Some(Kept::meet(lanes, &each))
+    });
+    state.kept = kept.collect();
 }
 
 /// What is known where `ways` meet that all active lanes came together.
 pub(super) fn meet(ways: &[&State], meeting: Meeting<'_>) -> State {
     let lanes = meeting.lanes;
     let plans = plans(ways, meeting);
-    let prepared: Vec<Way<'_>> = ways.iter().map(|way| prepare(way, &plans, meeting)).collect();
-    let pairs = prepared.iter().fold(Set::NONE, |all, way| lanes.or(all, way.pairs));
+    let mut prepared: Vec<Way> = ways.iter().map(|way| prepare(way, &plans, meeting)).collect();
     let mut state = outline(ways, &plans, meeting);
-    state.pairs = pairs;
+    gather(&mut state, &mut prepared, meeting);
+    state.pairs = prepared
+        .iter()
+        .fold(Set::NONE, |all, way| lanes.or(all, way.pairs_among(lanes, way.pairs)));
     for (index, value) in state.values.iter_mut().enumerate() {
         if plans[index] == Plan::Dead {
             continue;
@@ -121,14 +137,14 @@ pub(super) fn meet(ways: &[&State], meeting: Meeting<'_>) -> State {
             value.differs = Set::ALL;
             continue;
         }
-        let differ = |way: &Way<'_>| way.values[index].differs;
+        let differ = |way: &Way| way.values[index].differs;
         let first = differ(&prepared[0]);
         value.differs = if prepared.iter().all(|way| differ(way) == first) {
             first
         } else {
             prepared
                 .iter()
-                .fold(Set::NONE, |all, way| lanes.or(all, lanes.and(differ(way), way.pairs)))
+                .fold(Set::NONE, |all, way| lanes.or(all, way.pairs_among(lanes, differ(way))))
         };
     }
     finish(state, lanes)
@@ -139,27 +155,40 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
     let lanes = meeting.lanes;
     let Sides { sides, before, guard, branch } = parted;
     let plans = plans(&sides, meeting);
-    let prepared = sides.map(|side| prepare(side, &plans, meeting));
+    let mut prepared = sides.map(|side| prepare(side, &plans, meeting));
+    let mut state = outline(&sides, &plans, meeting);
+    gather(&mut state, &mut prepared, meeting);
     let [passed, taken] = &prepared;
     // Pairs whose first lane passed by and whose second one was taken.
     let truth = before.not_zero(lanes, guard);
     let parting = lanes.and(lanes.not(truth), lanes.other(truth));
-    let parting = lanes.and(parting, before.pairs);
-    let origins = sides.map(|side| origins(side, branch));
-    let rest = Rest::new(lanes, before, &plans, [&origins[0], &origins[1]]);
-    let known = rest.of(parting);
-    let [all_passed, all_taken] = [passed, taken].map(|way| way.among(Set::ALL));
-    let mixed = lanes.and(all_passed, lanes.and(lanes.other(all_taken), known));
-    let mut state = outline(&sides, &plans, meeting);
-    state.pairs = [passed.pairs, taken.pairs, mixed, lanes.other(mixed)]
-        .into_iter()
-        .fold(Set::NONE, |all, pairs| lanes.or(all, pairs));
+    let parting = lanes.and(lanes.and(parting, before.pairs), lanes.both(before.active));
+    let unknown = Kept::unknown(branch, before.values.len());
+    let origins = prepared.each_ref().map(|way| {
+        let kept = way.kept.iter().rfind(|kept| kept.branch == branch);
+        kept.unwrap_or(&unknown)
+    });
+    let rest = Rest::new(lanes, before, &plans, origins);
+    let simple =
+        |pairs: Set| lanes.given(lanes.given(pairs, passed.active), lanes.other(taken.active));
+    let known = simple(rest.of(parting));
+    let mixed = lanes.and(passed.taken, lanes.and(lanes.other(taken.taken), known));
+    state.pairs = [
+        passed.pairs_among(lanes, passed.pairs),
+        taken.pairs_among(lanes, taken.pairs),
+        mixed,
+        lanes.other(mixed),
+    ]
+    .into_iter()
+    .fold(Set::NONE, |all, pairs| lanes.or(all, pairs));
     for (index, value) in state.values.iter_mut().enumerate() {
         if plans[index] == Plan::Dead {
             continue;
         }
         value.undefined = undefined(&prepared, index, lanes);
-        let origin = origins[0][index].filter(|_| origins[0][index] == origins[1][index]);
+        let place = Place::from_index(index);
+        let origin =
+            origins[0].only(place).filter(|_| origins[0].of(place) == origins[1].of(place));
         if value.form == Form::OnStack && origin.is_none() {
             // How far away the lanes' own addresses are from each other is known only for what no
             // side changed.
@@ -173,22 +202,31 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
             continue;
         }
         let shared = matches!(value.form, Form::Scratch | Form::GroupBlock);
-        let differed = match origin {
-            _ if shared => Set::NONE,
-            Some(origin) => match before.differing(lanes, origin) {
-                Set::NONE => Set::NONE,
-                Set::ALL => Set::ALL,
-                differing => rest.of(lanes.and(parting, differing)),
-            },
-            None => Set::ALL,
+        let differed = if shared {
+            Set::NONE
+        } else {
+            let each = origins[0].of(place).iter();
+            let pairs = each.flat_map(|a| origins[1].of(place).iter().map(move |b| (*a, *b)));
+            pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
+                let differing = match one.filter(|_| one == other) {
+                    Some(origin) => before.differing(lanes, origin),
+                    None => Set::ALL,
+                };
+                let differing = match differing {
+                    Set::NONE | Set::ALL => differing,
+                    some => simple(rest.of(lanes.and(parting, some))),
+                };
+                let pair = lanes.and(passed, lanes.other(taken));
+                lanes.or(all, lanes.and(pair, differing))
+            })
         };
         let [a, b] = [&passed.values[index], &taken.values[index]];
         // Nobody asks for differences to lanes in which it is not meant to be read.
         let meant = lanes.and(lanes.not(a.undefined), lanes.other(lanes.not(b.undefined)));
         let apart = lanes.and(lanes.and(mixed, differed), meant);
         let parts = [
-            lanes.and(a.differs, passed.pairs),
-            lanes.and(b.differs, taken.pairs),
+            passed.pairs_among(lanes, a.differs),
+            taken.pairs_among(lanes, b.differs),
             apart,
             lanes.other(apart),
         ];
@@ -197,20 +235,14 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
     finish(state, lanes)
 }
 
-/// Where the values of each place were at a split.
-fn origins(side: &State, branch: usize) -> Rc<Vec<Option<Place>>> {
-    let kept = side.kept.iter().rfind(|kept| kept.branch == branch);
-    kept.map_or_else(|| Rc::new(vec![None; side.values.len()]), |kept| Rc::clone(&kept.origins))
-}
-
 /// In which lanes, of all ways, a place is not what is meant to be read.
-fn undefined(ways: &[Way<'_>], index: usize, lanes: &Lanes) -> Set {
-    let of = |way: &Way<'_>| way.values[index].undefined;
+fn undefined(ways: &[Way], index: usize, lanes: &Lanes) -> Set {
+    let of = |way: &Way| way.values[index].undefined;
     let first = of(&ways[0]);
     if ways.iter().all(|way| of(way) == first) {
         return first;
     }
-    ways.iter().fold(Set::NONE, |all, way| lanes.or(all, way.among(of(way))))
+    ways.iter().fold(Set::NONE, |all, way| lanes.or(all, lanes.and(of(way), way.taken)))
 }
 
 /// By which numbers of which places lanes are told apart behind a meeting.
@@ -274,27 +306,12 @@ fn outline(ways: &[&State], plans: &[Plan], meeting: Meeting<'_>) -> State {
         Value { form, names, ..Value::uniform() }
     });
     let values: Vec<Value> = values.collect();
-    let kept = meeting.open.iter().filter_map(|open| {
-        let each: Option<SmallVec<[&Kept; 4]>> = (ways.iter())
-            .map(|way| way.kept.iter().rfind(|kept| kept.branch == open.branch))
-            .collect();
-        let each = each?;
-        let first = each[0];
-        let mut origins = Rc::clone(&first.origins);
-        for other in &each[1..] {
-            if other.origins != origins {
-                let both = origins.iter().zip(&*other.origins);
-                origins = Rc::new(both.map(|(a, b)| a.filter(|_| a == b)).collect());
-            }
-        }
-        Some(Kept { branch: open.branch, origins })
-    });
-    let kept = kept.collect();
-    State { values, pairs: Set::ALL, kept, free, scratch: Scratch::Anything }
+    let kept = Vec::new();
+    State { values, active: Set::ALL, pairs: Set::ALL, kept, free, scratch: Scratch::Anything }
 }
 
 /// A way with lanes told apart as they are behind the meeting.
-fn prepare<'a>(way: &State, plans: &[Plan], meeting: Meeting<'a>) -> Way<'a> {
+fn prepare(way: &State, plans: &[Plan], meeting: Meeting<'_>) -> Way {
     let lanes = meeting.lanes;
     let shared = |place: Place| meeting.live.is_shared(place);
     let mut state = way.clone();
@@ -345,8 +362,8 @@ fn prepare<'a>(way: &State, plans: &[Plan], meeting: Meeting<'a>) -> Way<'a> {
             one = lanes.and(one, known);
         }
     }
-    let pairs = lanes.and(state.pairs, lanes.both(one));
-    Way { lanes, pairs, active: OnceCell::new(), values: state.values }
+    let active = lanes.and(state.active, one);
+    Way { active, pairs: state.pairs, taken: Set::ALL, values: state.values, kept: state.kept }
 }
 
 /// Numbers that no lane has are left out.
@@ -359,7 +376,7 @@ fn finish(mut state: State, lanes: &Lanes) -> State {
             continue;
         };
         let there =
-            |&&number: &&Number| !lanes.apart(state.pairs, state.holds(lanes, place, number));
+            |&&number: &&Number| !lanes.apart(state.active, state.holds(lanes, place, number));
         let left: Numbers = numbers.iter().filter(there).copied().collect();
         if left.len() == numbers.len() || left.is_empty() {
             continue;
@@ -403,12 +420,7 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    fn new(
-        lanes: &'a Lanes,
-        before: &State,
-        plans: &[Plan],
-        origins: [&[Option<Place>]; 2],
-    ) -> Rest<'a> {
+    fn new(lanes: &'a Lanes, before: &State, plans: &[Plan], origins: [&Kept; 2]) -> Rest<'a> {
         let mut rest = Rest { lanes, possible: Set::ALL, gone: Set::ALL, moves: Vec::new() };
         for (side, origins) in origins.into_iter().enumerate() {
             rest.add_side(before, plans, origins, |set| match side {
@@ -423,7 +435,7 @@ impl<'a> Rest<'a> {
         &mut self,
         before: &State,
         plans: &[Plan],
-        origins: &[Option<Place>],
+        origins: &Kept,
         of_side: impl Fn(Set) -> Set,
     ) {
         let lanes = self.lanes;
@@ -433,8 +445,10 @@ impl<'a> Rest<'a> {
         let mut uses: HashMap<Condition, usize> = HashMap::new();
         let mut moved = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
-            let (Plan::Numbers(numbers), Some(origin)) = (plan, origins[index]) else { continue };
             let place = Place::from_index(index);
+            let (Plan::Numbers(numbers), Some(origin)) = (plan, origins.only(place)) else {
+                continue;
+            };
             for number in before.value(origin).told_apart() {
                 let from = Condition::Holds(origin, number);
                 if !numbers.contains(&number) {

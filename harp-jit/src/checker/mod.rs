@@ -15,24 +15,29 @@
 //! The proof is an abstract interpretation to a fixpoint, from nothing known to be reached on. Uniformity
 //! is simpler here than before code was generated: active lanes go in lockstep, so what they compute from
 //! equal values by the same instruction is equal, and it is only at a `join` and under guards that lanes with
-//! different pasts come together ([`merge`]). So what is known is known of pairs of active lanes
-//! ([`state`]): which predicates and other few numbers the two can hold at a time, exactly, as decision
-//! diagrams ([`sets`], [`lanes`]), and in which of these pairs everything else may differ. In which lanes a
-//! value is meant to be read is such a set, too. All sets only grow on the way to the fixpoint.
+//! different pasts come together ([`merge`], [`origins`]). So what is known is known of active lanes and of pairs
+//! of them ([`state`], [`fact`]): which predicates and other few numbers they can hold at a time, exactly, as
+//! decision diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which lanes a
+//! value is meant to be read is such a set, too. Conditions that are computed again are found to be the same
+//! ([`repeats`]), and what nobody reads any more is forgotten at once ([`live`]).
 //!
-//! Not found are proofs of equality that lanes came to at different times, each in its turn. Proofs that take
-//! too many nodes are given up, as an error of their own.
+//! It proves less than is true: of what lanes count, each in its turn, not that they count alike. Proofs that take too
+//! many nodes are given up, as an error of their own.
 //!
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
 mod code;
 mod error;
+mod fact;
 mod lanes;
 mod live;
 mod merge;
+mod names;
+mod origins;
 mod places;
 mod record;
+mod repeats;
 mod sets;
 mod skeleton;
 mod solve;

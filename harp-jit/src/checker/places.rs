@@ -22,6 +22,9 @@ pub(super) struct Places {
 /// General registers and predicates have at most so many names.
 const CLASS: u32 = 64;
 
+/// So many results are remembered at a time.
+const REMEMBERED: usize = 8;
+
 impl Places {
     pub(super) fn new(entry: &Entry, word: i64) -> Places {
         let part = |range: &std::ops::Range<i64>, private| {
@@ -52,13 +55,19 @@ impl Places {
 
     /// Where the result of a guarded instruction is until it is known in which lanes it is written.
     pub(super) fn result(&self) -> Place {
-        Place(self.count() as u32 - 1)
+        Place((self.count() - REMEMBERED) as u32 - 1)
+    }
+
+    /// Where results are remembered that no register holds any more.
+    pub(super) fn remembered(&self) -> impl Iterator<Item = Place> + use<> {
+        let first = self.result().0 + 1;
+        (first..first + REMEMBERED as u32).map(Place)
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();
-        (2 * CLASS + slots + 1) as usize
+        (2 * CLASS + slots + 1) as usize + REMEMBERED
     }
 
     /// The word of the frame at an offset from the stack pointer at the entry; a private one before
@@ -80,6 +89,10 @@ impl Places {
         let start = offset - offset.rem_euclid(self.word);
         let starts = (start..offset + bytes).step_by(self.word as usize);
         starts.filter_map(|start| self.slot(start))
+    }
+
+    pub(super) fn is_slot(&self, place: Place) -> bool {
+        (2 * CLASS..self.result().0).contains(&place.0)
     }
 
     /// All words of the frame that are followed.

@@ -34,28 +34,31 @@ enum Operation {
     Choice(Set, Set),
     /// Without these variables.
     Hide(Set),
-    HideOdd,
     Swap,
+    /// As simple as it can be said where this is known.
+    Given(Set),
 }
 
 /// All sets of one proof.
 #[derive(Debug)]
 pub(super) struct Sets {
+    /// No more nodes are made than these. Once there are more, what is computed means nothing.
+    most: usize,
     nodes: Vec<Node>,
     unique: HashMap<Node, Set>,
     known: HashMap<(Set, Operation), Set>,
 }
 
 impl Sets {
-    pub(super) fn new() -> Sets {
+    pub(super) fn new(most: usize) -> Sets {
         let leaf = |set| Node { variable: LEAF, low: set, high: set };
         let nodes = vec![leaf(Set::NONE), leaf(Set::ALL)];
-        Sets { nodes, unique: HashMap::new(), known: HashMap::new() }
+        Sets { most, nodes, unique: HashMap::new(), known: HashMap::new() }
     }
 
-    /// How many nodes there are.
-    pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+    /// Whether there are too many nodes: then no result can be relied on.
+    pub(super) fn is_full(&self) -> bool {
+        self.nodes.len() > self.most
     }
 
     /// Where a variable is true.
@@ -99,6 +102,9 @@ impl Sets {
         let key = (set, Operation::Choice(yes, no));
         if let Some(&known) = self.known.get(&key) {
             return known;
+        }
+        if self.is_full() {
+            return set;
         }
         let variable = self.at(set).variable.min(self.at(yes).variable).min(self.at(no).variable);
         let [[s0, s1], [y0, y1], [n0, n1]] = [set, yes, no].map(|set| self.split(set, variable));
@@ -147,20 +153,33 @@ impl Sets {
         result
     }
 
-    /// Where there is a way to assign the variables with odd numbers.
-    pub(super) fn hide_odd(&mut self, set: Set) -> Set {
-        let Node { variable, low, high } = self.at(set);
-        if variable == LEAF {
+    /// A set that is `set` among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
+    /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
+    pub(super) fn given(&mut self, set: Set, care: Set) -> Set {
+        if care == Set::ALL || care == Set::NONE || matches!(set, Set::ALL | Set::NONE) {
             return set;
         }
-        let key = (set, Operation::HideOdd);
+        if set == care {
+            return Set::ALL;
+        }
+        let key = (set, Operation::Given(care));
         if let Some(&known) = self.known.get(&key) {
             return known;
         }
-        let [low, high] = [low, high].map(|side| self.hide_odd(side));
-        let result = match variable % 2 {
-            0 => self.node(variable, low, high),
-            _ => self.or(low, high),
+        let Node { variable, low, high } = self.at(set);
+        let first = self.at(care).variable;
+        let [no, yes] = self.split(care, first.min(variable));
+        let result = if first < variable {
+            let care = self.or(no, yes);
+            self.given(set, care)
+        } else if no == Set::NONE {
+            self.given(high, yes)
+        } else if yes == Set::NONE {
+            self.given(low, no)
+        } else {
+            let low = self.given(low, no);
+            let high = self.given(high, yes);
+            self.node(variable, low, high)
         };
         self.known.insert(key, result);
         result
@@ -181,5 +200,85 @@ impl Sets {
         let result = self.choice(other, high, low);
         self.known.insert(key, result);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Variables of the functions that are tried.
+    const VARIABLES: u32 = 6;
+
+    /// A function with this truth table.
+    fn of_table(sets: &mut Sets, table: u64, variable: u32) -> Set {
+        if variable == VARIABLES {
+            return if table & 1 == 1 { Set::ALL } else { Set::NONE };
+        }
+        let half = 1 << (VARIABLES - variable - 1);
+        let low = of_table(sets, table, variable + 1);
+        let high = of_table(sets, table >> half, variable + 1);
+        let decides = sets.variable(variable);
+        sets.choice(decides, high, low)
+    }
+
+    /// The truth table of a function: bit by bit, with the first variable as the highest bit.
+    fn table(sets: &Sets, set: Set) -> u64 {
+        (0..1 << VARIABLES).fold(0, |table, index: u64| {
+            let mut at = set;
+            while sets.at(at).variable != LEAF {
+                let node = sets.at(at);
+                let bit = VARIABLES - node.variable - 1;
+                at = if index >> bit & 1 == 1 { node.high } else { node.low };
+            }
+            table | u64::from(at == Set::ALL) << index
+        })
+    }
+
+    /// The bits of a table whose index has a bit exchanged.
+    fn exchanged(table: u64, index: impl Fn(u64) -> u64) -> u64 {
+        (0..1 << VARIABLES).fold(0, |all, at| all | (table >> index(at) & 1) << at)
+    }
+
+    proptest! {
+        #[test]
+        fn operations_are_those_of_truth_tables(a: u64, b: u64, c: u64) {
+            let mut sets = Sets::new(100_000);
+            let [x, y, z] = [a, b, c].map(|table| of_table(&mut sets, table, 0));
+            prop_assert_eq!(table(&sets, x), a);
+            let choice = sets.choice(x, y, z);
+            prop_assert_eq!(table(&sets, choice), a & b | !a & c);
+            let and = sets.and(x, y);
+            prop_assert_eq!(table(&sets, and), a & b);
+            let or = sets.or(x, y);
+            prop_assert_eq!(table(&sets, or), a | b);
+            let not = sets.not(x);
+            prop_assert_eq!(table(&sets, not), !a);
+            prop_assert_eq!(of_table(&mut sets, a & b, 0), and, "equal functions are equal numbers");
+        }
+
+        #[test]
+        fn what_is_given_is_right_where_it_matters(a: u64, care: u64) {
+            let mut sets = Sets::new(100_000);
+            let [set, among] = [a, care].map(|table| of_table(&mut sets, table, 0));
+            let given = sets.given(set, among);
+            prop_assert_eq!(table(&sets, given) & care, a & care);
+        }
+
+        #[test]
+        fn variables_are_hidden_and_exchanged(a: u64, hidden in 0..VARIABLES) {
+            let mut sets = Sets::new(100_000);
+            let set = of_table(&mut sets, a, 0);
+            let bit = 1 << (VARIABLES - hidden - 1);
+            let variable = sets.variable(hidden);
+            let without = sets.hide(set, variable);
+            let expected = exchanged(a, |at| at | bit) | exchanged(a, |at| at & !bit);
+            prop_assert_eq!(table(&sets, without), expected);
+            let swapped = sets.swap(set);
+            let expected = exchanged(a, |at| (at & 0o25) << 1 | at >> 1 & 0o25);
+            prop_assert_eq!(table(&sets, swapped), expected);
+        }
     }
 }

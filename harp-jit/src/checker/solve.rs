@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::code::Code;
 use super::error::{CodeError, CodeFault};
 use super::lanes::Lanes;
-use super::live::{self, Live};
+use super::live::{self, Lives};
 use super::merge::{self, Growth, Meeting, Precision, Sides};
 use super::places::Places;
 use super::record::Record;
@@ -39,14 +39,15 @@ fn check_with(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let lanes = Lanes::new();
-    let transfer = Transfer { code, places: &places, entry: &record.entry, lanes: &lanes };
+    let transfer =
+        Transfer { code, places: &places, entry: &record.entry, lanes: &lanes, precision };
     let ends = vec![None; structure.blocks.len()];
-    let live = live::at_blocks(code, structure, &places);
+    let lives = live::find(code, structure, &places);
     let starts = vec![None; ends.len()];
     let growth = vec![Growth::default(); ends.len()];
     let skeleton = Skeleton::new(code, record);
     let mut solver =
-        Solver { transfer, structure, skeleton, live, growth, starts, precision, ends };
+        Solver { transfer, structure, skeleton, lives, growth, starts, precision, ends };
     solver.solve()?;
     for (number, block) in structure.blocks.iter().enumerate() {
         let Some(mut state) = solver.start(number) else { continue };
@@ -55,6 +56,9 @@ fn check_with(
             solver.step(&mut state, block, at, &mut |found| {
                 fault.get_or_insert(found);
             });
+            if lanes.is_full() {
+                return Err(code.error(at, CodeFault::TooLong));
+            }
             if let Some(fault) = fault {
                 return Err(code.error(at, fault));
             }
@@ -70,8 +74,7 @@ struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
     skeleton: Skeleton<'a>,
-    /// What is read in each block or later.
-    live: Vec<Live>,
+    lives: Lives,
     /// How much the numbers became that are told apart in each block.
     growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
@@ -106,7 +109,7 @@ impl Solver<'_> {
             let Some(mut state) = self.start(number) else { continue };
             if visits[number] > PATIENCE {
                 if let Some(before) = self.starts[number].take() {
-                    let (live, growth) = (&self.live[number], &self.growth[number]);
+                    let (live, growth) = (&self.lives.blocks[number], &self.growth[number]);
                     let lanes = self.transfer.lanes;
                     let meeting = Meeting {
                         lanes,
@@ -133,8 +136,12 @@ impl Solver<'_> {
 
     /// Executes an instruction, and passes what is passed behind it within the block.
     fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
-        self.transfer.step(state, at, report);
+        self.transfer.step(state, at, &self.lives.after[at], report);
         if at != block.last {
+            // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
+            // from here.
+            let dead = self.lives.after[at].dead.iter();
+            dead.for_each(|&place| state.forget(self.transfer.lanes, place));
             self.skeleton.each_passed(at, None, |passes| state.pass(passes));
         }
     }
@@ -150,7 +157,7 @@ impl Solver<'_> {
             let edges = block.edges.iter().filter(|edge| comes(edge));
             edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
         };
-        let (live, growth) = (&self.live[number], &self.growth[number]);
+        let (live, growth) = (&self.lives.blocks[number], &self.growth[number]);
         let meeting = Meeting {
             lanes: self.transfer.lanes,
             live,

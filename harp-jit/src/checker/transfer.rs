@@ -8,11 +8,15 @@ use smallvec::SmallVec;
 
 use super::code::{Code, Flow};
 use super::error::CodeFault;
+use super::fact::{Detail, Form, New, Scratch, Told, Value};
 use super::lanes::Lanes;
+use super::live::After;
+use super::merge::Precision;
 use super::places::{Place, Places};
 use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
+use super::repeats::Known;
 use super::sets::Set;
-use super::state::{Form, New, Scratch, State, Told, Value};
+use super::state::State;
 use super::value::{self, Computed};
 
 /// Executes instructions on what is known.
@@ -22,6 +26,7 @@ pub(super) struct Transfer<'a> {
     pub(super) places: &'a Places,
     pub(super) entry: &'a Entry,
     pub(super) lanes: &'a Lanes,
+    pub(super) precision: Precision,
 }
 
 /// An instruction with what surrounds it.
@@ -31,6 +36,7 @@ struct Step<'a> {
     instruction: Instruction,
     guard: Option<Place>,
     role: Option<&'a Role>,
+    after: &'a After,
 }
 
 impl Step<'_> {
@@ -107,14 +113,25 @@ impl Transfer<'_> {
         self.code.arch.word()
     }
 
+    /// Whether there is only one lane at all.
+    fn is_single(&self) -> bool {
+        self.entry.single_lane || self.code.arch.lanes() == 1
+    }
+
     /// One lane agrees with itself.
     fn adjusted(&self, value: Value) -> Value {
-        let differs = if self.entry.single_lane { Set::NONE } else { value.differs };
+        let differs = if self.is_single() { Set::NONE } else { value.differs };
         Value { differs, ..value }
     }
 
     /// Executes the instruction `at`; `report` gets what is wrong with it.
-    pub(super) fn step(&self, state: &mut State, at: usize, report: &mut dyn FnMut(CodeFault)) {
+    pub(super) fn step(
+        &self,
+        state: &mut State,
+        at: usize,
+        after: &After,
+        report: &mut dyn FnMut(CodeFault),
+    ) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
         for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
@@ -127,6 +144,7 @@ impl Transfer<'_> {
             instruction,
             guard: instruction.guard.map(Places::pred),
             role: placed.note.map(|note| &note.role),
+            after,
         };
         check_selection(state, &step, report);
         self.check_lanes(state, &step, report);
@@ -142,7 +160,7 @@ impl Transfer<'_> {
     /// What acts on the warp as a whole needs lanes that agree.
     fn check_lanes(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
         let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
-        if self.entry.single_lane || !step.flags().intersects(warp) {
+        if self.is_single() || !step.flags().intersects(warp) {
             return;
         }
         let varies = |place: Place| !state.is_uniform(self.lanes, place);
@@ -346,13 +364,29 @@ impl Transfer<'_> {
         if step.claims().uniform {
             let result = self.places.result();
             match computed {
-                Computed::Copy(source) => state.copy(self.lanes, result, source),
+                Computed::Copy(source) => state.copy(self.lanes, result, source, Detail::Numbers),
                 Computed::New(new) => state.assign(self.lanes, result, new),
             }
             state.equalize(self.lanes, result);
             computed = Computed::Copy(result);
         }
+        computed = match step.after.known {
+            Some(Known { place, inverted: false }) => Computed::Copy(place),
+            Some(Known { place, inverted: true }) => {
+                Computed::New(state.opposite(self.lanes, place))
+            }
+            None => computed,
+        };
         self.write(state, step, target, computed);
+        if let Some(tested) = step.after.tested
+            && self.precision == Precision::Fine
+        {
+            let inverted = matches!(op, Op::Iszero { .. });
+            state.tell_zero(self.lanes, tested, (target, inverted));
+        }
+        if let Some(remembered) = step.after.remembered {
+            state.copy(self.lanes, remembered, target, Detail::Numbers);
+        }
     }
 
     /// What is loaded from memory that is not tracked.
@@ -403,12 +437,18 @@ impl Transfer<'_> {
     /// `place` gets a value, in the lanes where the guard holds.
     fn write(&self, state: &mut State, step: &Step<'_>, place: Place, computed: Computed) {
         let lanes = self.lanes;
+        let detail = match (step.after.compared, step.after.shared) {
+            (true, _) => Detail::Numbers,
+            (false, true) => Detail::Differences,
+            (false, false) => Detail::Nothing,
+        };
         match (step.guard, computed) {
             (None, Computed::Copy(source)) => {
-                state.copy(lanes, place, source);
+                state.copy(lanes, place, source, detail);
                 state.drop(lanes, self.places.result());
             }
             (None, Computed::New(new)) => {
+                let new = new.blurred(detail);
                 state.assign(lanes, place, new);
                 state.find_names(lanes, place);
             }
@@ -421,7 +461,7 @@ impl Transfer<'_> {
                         result
                     }
                 };
-                state.select(lanes, place, (guard, source), step.claims().old_is_dead);
+                state.select(lanes, place, (guard, source), step.claims().old_is_dead, detail);
                 state.drop(lanes, result);
                 state.find_names(lanes, place);
             }

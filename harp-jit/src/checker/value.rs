@@ -3,10 +3,11 @@
 use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access, WordSize};
 use smallvec::{SmallVec, smallvec};
 
+use super::fact::{Form, MOST_NUMBERS, New, Number, Scratch, Told, Value};
 use super::lanes::Lanes;
 use super::places::{Place, Places};
 use super::sets::Set;
-use super::state::{Form, MOST_NUMBERS, New, Number, Scratch, State, Told, Value};
+use super::state::State;
 
 /// A result.
 #[derive(Clone, Debug)]
@@ -28,6 +29,11 @@ pub(super) fn of(
     let is_truth = |place: Place| state.value(place).is_truth();
     let gpr = Places::gpr;
     let new = |value: Value| Computed::New(New::of(value));
+    let value = match op {
+        Op::Xorp { a, b, .. } => exchanged(state, [a, b].map(Places::pred), value),
+        Op::Andp { a, b, .. } => masked(state, lanes, [a, b].map(Places::pred), value),
+        _ => value,
+    };
     match op {
         Op::Ldi { imm, .. } => new(Value::constant(imm.cast_unsigned() & word.mask())),
         Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Computed::Copy(gpr(src)),
@@ -111,6 +117,40 @@ fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
     value
 }
 
+/// What is in one of two predicates only. Where it is taken from one of these again, the other is left.
+fn exchanged(state: &State, [a, b]: [Place; 2], mut value: Value) -> Value {
+    let sides = [(a, b), (b, a)].map(|(one, other)| (state.value(one), state.value(other)));
+    for (one, other) in sides {
+        let taken = one.mixed.iter().find(|(name, _)| other.names.contains(name));
+        if let Some(&(_, undefined)) = taken {
+            value.undefined = undefined;
+            return value;
+        }
+    }
+    if value.undefined != Set::NONE {
+        for (one, other) in sides {
+            value.mixed.extend(other.names.iter().map(|&name| (name, one.undefined)));
+        }
+    }
+    value
+}
+
+/// What is exchanged in the lanes of a predicate only: elsewhere the one it is exchanged for stays.
+fn masked(state: &State, lanes: &Lanes, [a, b]: [Place; 2], mut value: Value) -> Value {
+    for (one, guard) in [(a, b), (b, a)] {
+        let among = state.not_zero(lanes, guard);
+        let unknown = state.value(guard).undefined;
+        for &(name, undefined) in &state.value(one).mixed {
+            let Some(old) = state.values.iter().find(|value| value.names.contains(&name)) else {
+                continue;
+            };
+            let undefined = lanes.choice(among, undefined, old.undefined);
+            value.mixed.push((name, lanes.or(undefined, unknown)));
+        }
+    }
+    value
+}
+
 /// In which lanes the result is not meant to be read of an operation that one operand can decide alone.
 fn decided(state: &State, lanes: &Lanes, op: Op) -> Option<Set> {
     let (a, b, deciding) = match op {
@@ -161,7 +201,7 @@ fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Ve
     }
     let mut results: Vec<(Number, Set)> = Vec::new();
     for (operands, set) in combined {
-        if lanes.apart(state.pairs, set) {
+        if lanes.apart(state.active, set) {
             continue;
         }
         let known = operands.iter().map(|number| match number {

@@ -1,0 +1,79 @@
+//! Where the predicates are that were selected.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::lanes::Lanes;
+use super::places::Place;
+use super::record::{Name, Passes};
+use super::state::State;
+
+impl State {
+    /// `name` now is what `place` holds and nothing else.
+    pub(super) fn rename(&mut self, name: Name, place: Place) {
+        self.unname(name);
+        self.values[place.index()].names.push(name);
+    }
+
+    /// `name` is no value any more.
+    fn unname(&mut self, name: Name) {
+        self.free.remove(&name);
+        for value in &mut self.values {
+            value.names.retain(|other| *other != name);
+            value.mixed.retain(|(other, _)| *other != name);
+        }
+    }
+
+    /// Parameters become what is passed to them, all at once.
+    pub(super) fn pass(&mut self, passes: &Passes) {
+        type Given = (Name, SmallVec<[usize; 2]>, bool);
+        let holders = |name: Name| {
+            let all = self.values.iter().enumerate();
+            all.filter(move |(_, value)| value.names.contains(&name)).map(|(index, _)| index)
+        };
+        let given: SmallVec<[Given; 2]> = (passes.iter())
+            .map(|&(param, arg)| match arg {
+                Some(arg) => (param, holders(arg).collect(), self.free.contains(&arg)),
+                None => (param, smallvec![], true),
+            })
+            .collect();
+        for &(param, ..) in &given {
+            self.unname(param);
+        }
+        for (param, holders, free) in given {
+            for index in holders {
+                self.values[index].names.push(param);
+            }
+            if free {
+                self.free.insert(param);
+            }
+        }
+    }
+
+    /// A value that is true exactly where others are goes by their names, too.
+    pub(super) fn find_names(&mut self, lanes: &Lanes, place: Place) {
+        if !self.value(place).is_truth() {
+            return;
+        }
+        let truth = self.not_zero(lanes, place);
+        let undefined = self.value(place).undefined;
+        let mut names = self.value(place).names.clone();
+        for (index, value) in self.values.iter().enumerate() {
+            if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
+                continue;
+            }
+            let other = self.not_zero(lanes, Place::from_index(index));
+            let differ = lanes.minus(lanes.either(truth, other), undefined);
+            if lanes.apart(self.active, differ) {
+                names.extend(
+                    value
+                        .names
+                        .iter()
+                        .filter(|name| !names.contains(name))
+                        .copied()
+                        .collect::<SmallVec<[Name; 4]>>(),
+                );
+            }
+        }
+        self.values[place.index()].names = names;
+    }
+}

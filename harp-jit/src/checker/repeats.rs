@@ -1,0 +1,199 @@
+//! Predicates that are computed again.
+//!
+//! Conditions are computed anew for each use. Lanes that are parted by one must be known to be parted by the other,
+//! so what the first one found is remembered in a place of its own, which no instruction writes. That the
+//! second one is the same is found by numbering values, block by block (J. Cocke and J. Schwartz, "Programming
+//! languages and their compilers", 1970: local value numbering).
+
+use harp_isa::{Instruction, Op, Opcode, OpcodeFlags, Operand, Role as Access};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::code::{Code, Flow};
+use super::live::{Accessed, After};
+use super::places::{Place, Places};
+
+/// Where a predicate is found that was computed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) place: Place,
+    /// Whether it is true where that is false.
+    pub(super) inverted: bool,
+}
+
+/// The number of a value, and whether what is meant is its opposite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Number {
+    value: usize,
+    inverted: bool,
+}
+
+/// What a value depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Expression {
+    opcode: Opcode,
+    operands: SmallVec<[Source; 2]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Value(Number),
+    Imm(i64),
+}
+
+/// A predicate, where it was computed, and where it is again.
+struct Test {
+    value: usize,
+    at: usize,
+    /// Whether the first time it was the opposite.
+    inverted: bool,
+    again: Vec<(usize, bool)>,
+}
+
+/// Says of the instructions of a block which results are remembered, and asked for again. `accessed` says what
+/// an instruction reads and writes.
+pub(super) fn find(
+    code: &Code<'_>,
+    insts: impl Iterator<Item = usize>,
+    places: &Places,
+    accessed: impl Fn(usize) -> Accessed,
+    after: &mut [After],
+) {
+    let mut numbering = Numbering::new(places);
+    let mut tests: Vec<Test> = Vec::new();
+    for at in insts {
+        let Some(number) = numbering.step(code, at, &accessed(at)) else { continue };
+        match tests.iter_mut().find(|test| test.value == number.value) {
+            Some(first) => first.again.push((at, number.inverted)),
+            None => {
+                let Number { value, inverted } = number;
+                tests.push(Test { value, at, inverted, again: Vec::new() });
+            }
+        }
+    }
+    let mut free: Vec<(Place, usize)> = places.remembered().map(|place| (place, 0)).collect();
+    for test in tests.iter().filter(|test| !test.again.is_empty()) {
+        let Some((place, until)) = free.iter_mut().find(|&&mut (_, until)| until <= test.at) else {
+            continue;
+        };
+        after[test.at].remembered = Some(*place);
+        for &(at, inverted) in &test.again {
+            after[at].known = Some(Known { place: *place, inverted: inverted != test.inverted });
+            *until = at;
+        }
+        after[*until].dead.push(*place);
+    }
+}
+
+/// The values that places hold.
+struct Numbering<'a> {
+    places: &'a Places,
+    held: HashMap<Place, Number>,
+    known: HashMap<Expression, usize>,
+    count: usize,
+}
+
+impl<'a> Numbering<'a> {
+    fn new(places: &'a Places) -> Numbering<'a> {
+        Numbering { places, held: HashMap::new(), known: HashMap::new(), count: 0 }
+    }
+
+    fn fresh(&mut self) -> Number {
+        self.count += 1;
+        Number { value: self.count, inverted: false }
+    }
+
+    fn of(&mut self, place: Place) -> Number {
+        match self.held.get(&place) {
+            Some(&number) => number,
+            None => {
+                let number = self.fresh();
+                self.held.insert(place, number);
+                number
+            }
+        }
+    }
+
+    /// Executes an instruction: the number of the predicate that it computes, if it does in all lanes.
+    fn step(&mut self, code: &Code<'_>, at: usize, accessed: &Accessed) -> Option<Number> {
+        let placed = &code.insts[at];
+        let op = placed.instruction.op;
+        let flags = op.opcode().flags();
+        if placed.flow == Flow::Call {
+            self.held.clear();
+            return None;
+        }
+        if flags.intersects(OpcodeFlags::STORE | OpcodeFlags::ATOMIC) && accessed.to.is_none() {
+            self.held.retain(|&place, _| !self.places.is_slot(place));
+            return None;
+        }
+        for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
+            self.places.of(holder).and_then(|place| self.held.remove(&place));
+        }
+        let to = accessed.to?;
+        let number = match placed.instruction.guard {
+            None => self.value(op, accessed),
+            Some(_) => None,
+        };
+        let computed = number.filter(|_| Self::is_test(op));
+        let number = number.unwrap_or_else(|| self.fresh());
+        self.held.insert(to, number);
+        computed
+    }
+
+    /// Whether an operation makes a predicate of general registers.
+    fn is_test(op: Op) -> bool {
+        let mut operands = SmallVec::<[Operand; 4]>::new();
+        op.for_each_operand(|operand| operands.push(operand));
+        let is_pred = |operand: &Operand| matches!(operand, Operand::Pred(_));
+        operands.first().is_some_and(is_pred) && !operands[1..].iter().any(is_pred)
+    }
+
+    /// The number of what an operation computes, if that depends on its operands alone.
+    fn value(&mut self, op: Op, accessed: &Accessed) -> Option<Number> {
+        let slot = accessed.from.iter().copied().find(|&place| self.places.is_slot(place));
+        match op {
+            Op::Ld { .. } => return slot.map(|slot| self.of(slot)),
+            Op::St { value, .. } => return Some(self.of(Places::gpr(value))),
+            Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => {
+                return Some(self.of(Places::gpr(src)));
+            }
+            Op::Orp { a, b, .. } if a == b => return Some(self.of(Places::pred(a))),
+            Op::Notp { src, .. } => {
+                let Number { value, inverted } = self.of(Places::pred(src));
+                return Some(Number { value, inverted: !inverted });
+            }
+            _ => {}
+        }
+        let opcode = op.opcode();
+        let pure = OpcodeFlags::FLOAT | OpcodeFlags::EXTENSION | OpcodeFlags::DIVIDES;
+        let again = matches!(op, Op::Csr { .. } | Op::Tid { .. }) || changes(op);
+        if !pure.contains(opcode.flags()) || again {
+            return None;
+        }
+        let mut operands = SmallVec::<[Operand; 4]>::new();
+        op.for_each_operand(|operand| operands.push(operand));
+        let source = |operand: &Operand| match *operand {
+            Operand::Gpr(reg) => Source::Value(self.of(Places::gpr(reg))),
+            Operand::Pred(reg) => Source::Value(self.of(Places::pred(reg))),
+            Operand::Imm(imm) => Source::Imm(imm),
+        };
+        let operands = operands[1..].iter().map(source).collect();
+        // Whether something is zero is the opposite of whether it is not.
+        let (opcode, inverted) = match opcode {
+            Opcode::Iszero => (Opcode::Rtop, true),
+            opcode => (opcode, false),
+        };
+        let next = self.count + 1;
+        let value = *self.known.entry(Expression { opcode, operands }).or_insert(next);
+        self.count = self.count.max(value);
+        Some(Number { value, inverted })
+    }
+}
+
+/// Whether what an operation computes depends on what is where the result goes.
+fn changes(op: Op) -> bool {
+    let mut changes = false;
+    Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
+    changes
+}
