@@ -77,7 +77,7 @@ pub struct CompileOptions {
     /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof
     /// starts from the code and what the calling convention says, not from the analysis that the code
     /// was made by. It is not complete: of random kernels with much divergent control flow, the proof
-    /// of one in five takes more steps than it is given, and one in twenty is refused without a known
+    /// of one in twenty takes more steps than it is given, and one in sixty is refused without a known
     /// defect. It can take longer than all else. So it is asked for. Code that was compiled with `verify`
     /// can be checked later: [`Kernel::check`](crate::Kernel::check).
     pub check_code: bool,

@@ -49,15 +49,15 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
 }
 
 /// The proof of finished code does not find all that is right. What it misses must not become more: when
-/// this was written, of 375 kernels 279 were proved, the proofs of 79 were too long, and 17 were refused.
+/// this was written, of 375 kernels 349 were proved, the proofs of 20 were too long, and 6 were refused.
 fn assert_proofs(reached: &Reached) {
     let count = |name| reached.proofs.get(name).copied().unwrap_or_default();
     let all: u64 = reached.proofs.values().sum();
     let (proved, too_long) = (count(PROVED), count(TOO_LONG));
     assert!(all > 300, "only {all} proofs were tried");
-    assert!(proved * 100 >= all * 65, "{proved} of {all} are proved: {:#?}", reached.proofs);
+    assert!(proved * 100 >= all * 92, "{proved} of {all} are proved: {:#?}", reached.proofs);
     let refused = all - proved - too_long;
-    assert!(refused * 100 <= all * 6, "{refused} of {all} are refused: {:#?}", reached.proofs);
+    assert!(refused * 100 <= all * 2, "{refused} of {all} are refused: {:#?}", reached.proofs);
 }
 
 /// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what

@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::lanes::Lanes;
 use super::record::Name;
+use super::repeats::Numbered;
 use super::sets::Set;
 
 /// What a value is, as far as that is known.
@@ -69,9 +70,20 @@ pub(super) struct Value {
     pub(super) differs: Set,
     /// Predicates that were selected and are what this value is: true where it is not zero.
     pub(super) names: SmallVec<[Name; 1]>,
-    /// Selected predicates, and in which lanes what they and this value are in one only is not what is meant
-    /// to be read: less than what either is, if what is exchanged so is what was not meant.
-    pub(super) mixed: SmallVec<[(Name, Set); 1]>,
+    /// What is left of other predicates where this value is taken from some.
+    pub(super) mixed: SmallVec<[Mixed; 1]>,
+}
+
+/// A predicate that was exchanged for another: where it is taken from that, it is left itself. What was not meant
+/// to be read in the one does not matter then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mixed {
+    /// The other.
+    pub(super) with: Numbered,
+    /// In which lanes what is left is not what is meant to be read.
+    pub(super) undefined: Set,
+    /// In which lanes the other is not.
+    pub(super) other: Set,
 }
 
 impl Value {
@@ -183,22 +195,22 @@ impl New {
         }
         New { value, numbers }
     }
-}
 
-/// In which lanes a new value is true, if it is a truth value of which that is known.
-pub(super) fn truth(lanes: &Lanes, new: &New) -> Option<Set> {
-    match &new.numbers {
-        Told::Nothing => match new.value.form {
-            Form::Constant(0) => Some(Set::NONE),
-            Form::Constant(1) => Some(Set::ALL),
-            _ => None,
-        },
-        Told::Truth { .. } => None,
-        Told::Each(each) if each.iter().all(|&(number, _)| number <= Number::ONE) => {
-            let yes = each.iter().find(|&&(number, _)| number == Number::ONE);
-            Some(yes.map_or(Set::NONE, |&(_, yes)| yes))
+    /// In which lanes it is true, if it is a truth value of which that is known.
+    pub(super) fn truth(&self) -> Option<Set> {
+        match &self.numbers {
+            Told::Nothing => match self.value.form {
+                Form::Constant(0) => Some(Set::NONE),
+                Form::Constant(1) => Some(Set::ALL),
+                _ => None,
+            },
+            Told::Truth { .. } => None,
+            Told::Each(each) if each.iter().all(|&(number, _)| number <= Number::ONE) => {
+                let yes = each.iter().find(|&&(number, _)| number == Number::ONE);
+                Some(yes.map_or(Set::NONE, |&(_, yes)| yes))
+            }
+            Told::Each(_) => None,
         }
-        Told::Each(_) => None,
     }
 }
 

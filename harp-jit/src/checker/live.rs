@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use super::code::{Code, Flow};
 use super::places::{Place, Places};
 use super::record::Role;
-use super::repeats::{self, Known};
+use super::repeats::{self, Known, Numbered};
 use super::structure::Structure;
 use super::value::sources;
 
@@ -99,6 +99,8 @@ pub(super) struct After {
     pub(super) shared: bool,
     /// The register of which it tells whether it is zero, if it may matter which number that is.
     pub(super) tested: Option<Place>,
+    /// Of what exchanges or masks a predicate, its predicates.
+    pub(super) sources: SmallVec<[Numbered; 2]>,
     /// Where its result is remembered.
     pub(super) remembered: Option<Place>,
     /// Where its result is, because it was computed before.
@@ -292,7 +294,12 @@ impl Liveness<'_> {
         let placed = &self.code.insts[at];
         let Instruction { guard, op } = placed.instruction;
         let Accessed { to, mut from } = self.accessed(at, height);
-        let mut numbers = sources(op).unwrap_or_default();
+        // What is calculated from several values or moved by bits does not say where lanes go.
+        let mut numbers = match op {
+            Op::Add { .. } | Op::Sub { .. } | Op::Shli { .. } => SmallVec::new(),
+            Op::And { .. } | Op::Or { .. } | Op::Xor { .. } => SmallVec::new(),
+            _ => sources(op).unwrap_or_default(),
+        };
         match op {
             Op::St { value, .. } => {
                 (numbers, from) = (smallvec![Places::gpr(value)], smallvec![Places::gpr(value)]);

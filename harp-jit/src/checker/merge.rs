@@ -123,7 +123,7 @@ pub(super) fn meet(ways: &[&State], meeting: Meeting<'_>) -> State {
     let lanes = meeting.lanes;
     let plans = plans(ways, meeting);
     let mut prepared: Vec<Way> = ways.iter().map(|way| prepare(way, &plans, meeting)).collect();
-    let mut state = outline(ways, &plans, meeting);
+    let mut state = outline(ways, &plans);
     gather(&mut state, &mut prepared, meeting);
     state.pairs = prepared
         .iter()
@@ -156,7 +156,7 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
     let Sides { sides, before, guard, branch } = parted;
     let plans = plans(&sides, meeting);
     let mut prepared = sides.map(|side| prepare(side, &plans, meeting));
-    let mut state = outline(&sides, &plans, meeting);
+    let mut state = outline(&sides, &plans);
     gather(&mut state, &mut prepared, meeting);
     let [passed, taken] = &prepared;
     // Pairs whose first lane passed by and whose second one was taken.
@@ -274,7 +274,7 @@ fn plans(ways: &[&State], meeting: Meeting<'_>) -> Vec<Plan> {
 }
 
 /// What all ways agree on without a look at sets.
-fn outline(ways: &[&State], plans: &[Plan], meeting: Meeting<'_>) -> State {
+fn outline(ways: &[&State], plans: &[Plan]) -> State {
     let mut free = ways[0].free.clone();
     free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
     let values = plans.iter().enumerate().map(|(index, plan)| {
@@ -306,8 +306,14 @@ fn outline(ways: &[&State], plans: &[Plan], meeting: Meeting<'_>) -> State {
         Value { form, names, ..Value::uniform() }
     });
     let values: Vec<Value> = values.collect();
-    let kept = Vec::new();
-    State { values, active: Set::ALL, pairs: Set::ALL, kept, free, scratch: Scratch::Anything }
+    State {
+        values,
+        active: Set::ALL,
+        pairs: Set::ALL,
+        kept: Vec::new(),
+        free,
+        scratch: Scratch::Anything,
+    }
 }
 
 /// A way with lanes told apart as they are behind the meeting.

@@ -19,7 +19,6 @@ impl State {
         self.free.remove(&name);
         for value in &mut self.values {
             value.names.retain(|other| *other != name);
-            value.mixed.retain(|(other, _)| *other != name);
         }
     }
 

@@ -7,7 +7,7 @@
 
 use harp_isa::{Instruction, Op, Opcode, OpcodeFlags, Operand, Role as Access};
 use hashbrown::HashMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
 use super::live::{Accessed, After};
@@ -21,9 +21,9 @@ pub(super) struct Known {
     pub(super) inverted: bool,
 }
 
-/// The number of a value, and whether what is meant is its opposite.
+/// The number of a value in its block, and whether what is meant is its opposite. Equal numbers are equal bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Number {
+pub(super) struct Numbered {
     value: usize,
     inverted: bool,
 }
@@ -37,7 +37,7 @@ struct Expression {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
-    Value(Number),
+    Value(Numbered),
     Imm(i64),
 }
 
@@ -62,11 +62,12 @@ pub(super) fn find(
     let mut numbering = Numbering::new(places);
     let mut tests: Vec<Test> = Vec::new();
     for at in insts {
+        after[at].sources = numbering.sources(code.insts[at].instruction.op);
         let Some(number) = numbering.step(code, at, &accessed(at)) else { continue };
         match tests.iter_mut().find(|test| test.value == number.value) {
             Some(first) => first.again.push((at, number.inverted)),
             None => {
-                let Number { value, inverted } = number;
+                let Numbered { value, inverted } = number;
                 tests.push(Test { value, at, inverted, again: Vec::new() });
             }
         }
@@ -88,22 +89,30 @@ pub(super) fn find(
 /// The values that places hold.
 struct Numbering<'a> {
     places: &'a Places,
-    held: HashMap<Place, Number>,
+    held: HashMap<Place, Numbered>,
     known: HashMap<Expression, usize>,
+    /// The predicates that numbers of registers stand for.
+    predicates: HashMap<usize, Numbered>,
     count: usize,
 }
 
 impl<'a> Numbering<'a> {
     fn new(places: &'a Places) -> Numbering<'a> {
-        Numbering { places, held: HashMap::new(), known: HashMap::new(), count: 0 }
+        Numbering {
+            places,
+            held: HashMap::new(),
+            known: HashMap::new(),
+            predicates: HashMap::new(),
+            count: 0,
+        }
     }
 
-    fn fresh(&mut self) -> Number {
+    fn fresh(&mut self) -> Numbered {
         self.count += 1;
-        Number { value: self.count, inverted: false }
+        Numbered { value: self.count, inverted: false }
     }
 
-    fn of(&mut self, place: Place) -> Number {
+    fn of(&mut self, place: Place) -> Numbered {
         match self.held.get(&place) {
             Some(&number) => number,
             None => {
@@ -115,7 +124,7 @@ impl<'a> Numbering<'a> {
     }
 
     /// Executes an instruction: the number of the predicate that it computes, if it does in all lanes.
-    fn step(&mut self, code: &Code<'_>, at: usize, accessed: &Accessed) -> Option<Number> {
+    fn step(&mut self, code: &Code<'_>, at: usize, accessed: &Accessed) -> Option<Numbered> {
         let placed = &code.insts[at];
         let op = placed.instruction.op;
         let flags = op.opcode().flags();
@@ -133,12 +142,46 @@ impl<'a> Numbering<'a> {
         let to = accessed.to?;
         let number = match placed.instruction.guard {
             None => self.value(op, accessed),
-            Some(_) => None,
+            Some(guard) => self.written(op, to, Places::pred(guard)),
         };
         let computed = number.filter(|_| Self::is_test(op));
         let number = number.unwrap_or_else(|| self.fresh());
         self.held.insert(to, number);
         computed
+    }
+
+    /// The predicates that an operation exchanges or masks.
+    fn sources(&mut self, op: Op) -> SmallVec<[Numbered; 2]> {
+        match op {
+            Op::Xorp { a, b, .. } | Op::Andp { a, b, .. } => {
+                [a, b].into_iter().map(|reg| self.of(Places::pred(reg))).collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The number of a predicate in a register: 1 is written over 0 where it is true.
+    fn written(&mut self, op: Op, to: Place, guard: Place) -> Option<Numbered> {
+        let zero = Expression { opcode: Opcode::Ldi, operands: smallvec![Source::Imm(0)] };
+        let old = self.held.get(&to)?;
+        let is_zero = self.known.get(&zero) == Some(&old.value) && !old.inverted;
+        let guard = self.of(guard);
+        (is_zero && matches!(op, Op::Ldi { imm: 1, .. })).then(|| self.in_register(guard))
+    }
+
+    /// The number of 0 or 1 for a predicate.
+    fn in_register(&mut self, predicate: Numbered) -> Numbered {
+        let operands = smallvec![Source::Value(predicate)];
+        let value = self.number(Expression { opcode: Opcode::Ptor, operands });
+        self.predicates.insert(value, predicate);
+        Numbered { value, inverted: false }
+    }
+
+    fn number(&mut self, expression: Expression) -> usize {
+        let next = self.count + 1;
+        let value = *self.known.entry(expression).or_insert(next);
+        self.count = self.count.max(value);
+        value
     }
 
     /// Whether an operation makes a predicate of general registers.
@@ -150,7 +193,7 @@ impl<'a> Numbering<'a> {
     }
 
     /// The number of what an operation computes, if that depends on its operands alone.
-    fn value(&mut self, op: Op, accessed: &Accessed) -> Option<Number> {
+    fn value(&mut self, op: Op, accessed: &Accessed) -> Option<Numbered> {
         let slot = accessed.from.iter().copied().find(|&place| self.places.is_slot(place));
         match op {
             Op::Ld { .. } => return slot.map(|slot| self.of(slot)),
@@ -159,9 +202,19 @@ impl<'a> Numbering<'a> {
                 return Some(self.of(Places::gpr(src)));
             }
             Op::Orp { a, b, .. } if a == b => return Some(self.of(Places::pred(a))),
+            Op::Ptor { src, .. } => {
+                let predicate = self.of(Places::pred(src));
+                return Some(self.in_register(predicate));
+            }
+            Op::Rtop { src, .. } => {
+                let number = self.of(Places::gpr(src)).value;
+                if let Some(&predicate) = self.predicates.get(&number) {
+                    return Some(predicate);
+                }
+            }
             Op::Notp { src, .. } => {
-                let Number { value, inverted } = self.of(Places::pred(src));
-                return Some(Number { value, inverted: !inverted });
+                let Numbered { value, inverted } = self.of(Places::pred(src));
+                return Some(Numbered { value, inverted: !inverted });
             }
             _ => {}
         }
@@ -184,10 +237,8 @@ impl<'a> Numbering<'a> {
             Opcode::Iszero => (Opcode::Rtop, true),
             opcode => (opcode, false),
         };
-        let next = self.count + 1;
-        let value = *self.known.entry(Expression { opcode, operands }).or_insert(next);
-        self.count = self.count.max(value);
-        Some(Number { value, inverted })
+        let value = self.number(Expression { opcode, operands });
+        Some(Numbered { value, inverted })
     }
 }
 

@@ -64,6 +64,9 @@ fn check_with(
             }
         }
     }
+    if lanes.is_full() {
+        return Err(code.error(0, CodeFault::TooLong));
+    }
     Ok(())
 }
 

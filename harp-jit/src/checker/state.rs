@@ -14,7 +14,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::fact::{
-    Detail, Form, New, Number, Numbers, Relation, Scratch, Told, Value, truth, union,
+    Detail, Form, Mixed, New, Number, Numbers, Relation, Scratch, Told, Value, union,
 };
 use super::lanes::{Condition, Lanes};
 use super::origins::Kept;
@@ -255,7 +255,7 @@ impl State {
         let (names, mixed) = (SmallVec::new(), SmallVec::new());
         let value = Value { form, numbers, computed, undefined, differs, names, mixed };
         let new = New { value, numbers: each.map_or(Told::Nothing, Told::Each) };
-        let truth = truth(lanes, &new);
+        let truth = new.truth();
         if self.is_true_in(lanes, guard, truth) {
             // A predicate goes into a register so.
             self.kept.iter_mut().for_each(|kept| kept.copy(place, guard));
@@ -273,7 +273,7 @@ impl State {
 
     /// `place` gets a value that was computed from what places held before.
     pub(super) fn assign(&mut self, lanes: &Lanes, place: Place, new: New) {
-        if !self.is_true_in(lanes, place, truth(lanes, &new)) {
+        if !self.is_true_in(lanes, place, new.truth()) {
             self.kept.iter_mut().for_each(|kept| kept.lose(place));
         }
         self.assign_kept(lanes, place, new);
@@ -295,7 +295,7 @@ impl State {
         let holds = |number| Condition::Holds(place, number);
         let next = |number| Condition::Next(place, number);
         let gone = self.both(lanes, old.iter().map(|&number| holds(number)));
-        let mixed = value.mixed.iter().map(|&(_, set)| set);
+        let mixed = value.mixed.iter().flat_map(|mixed| [mixed.undefined, mixed.other]);
         let sets = mixed.chain([value.undefined, value.differs]);
         let depends = sets.into_iter().any(|set| lanes.tells(set, gone))
             || match &numbers {
@@ -379,8 +379,10 @@ impl State {
             if lanes.tells(value.undefined, gone) {
                 value.undefined = lanes.hide(lanes.and(value.undefined, of_lane), gone);
             }
-            for (_, undefined) in &mut value.mixed {
-                *undefined = lanes.hide(lanes.and(*undefined, of_lane), gone);
+            for Mixed { undefined, other, .. } in &mut value.mixed {
+                for set in [undefined, other] {
+                    *set = lanes.hide(lanes.and(*set, of_lane), gone);
+                }
             }
             if lanes.tells(value.differs, gone) {
                 value.differs = lanes.hide(lanes.and(value.differs, of_pair), gone);

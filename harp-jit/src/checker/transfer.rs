@@ -345,7 +345,10 @@ impl Transfer<'_> {
         }
         let mut computed = match loaded {
             Some(slot) => Computed::Copy(slot),
-            None => value::of(state, self.lanes, op, self.word(), self.entry.lane_stack_log2),
+            None => {
+                let stack_log2 = self.entry.lane_stack_log2;
+                value::of(state, self.lanes, op, self.word(), stack_log2, &step.after.sources)
+            }
         };
         if step.flags().intersects(OpcodeFlags::LOAD)
             && let Computed::New(new) = &mut computed
@@ -370,12 +373,12 @@ impl Transfer<'_> {
             state.equalize(self.lanes, result);
             computed = Computed::Copy(result);
         }
-        computed = match step.after.known {
-            Some(Known { place, inverted: false }) => Computed::Copy(place),
-            Some(Known { place, inverted: true }) => {
+        computed = match (computed, step.after.known) {
+            (Computed::New(_), Some(Known { place, inverted: false })) => Computed::Copy(place),
+            (Computed::New(_), Some(Known { place, inverted: true })) => {
                 Computed::New(state.opposite(self.lanes, place))
             }
-            None => computed,
+            (computed, _) => computed,
         };
         self.write(state, step, target, computed);
         if let Some(tested) = step.after.tested

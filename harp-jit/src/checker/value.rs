@@ -3,9 +3,10 @@
 use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access, WordSize};
 use smallvec::{SmallVec, smallvec};
 
-use super::fact::{Form, MOST_NUMBERS, New, Number, Scratch, Told, Value};
+use super::fact::{Form, MOST_NUMBERS, Mixed, New, Number, Scratch, Told, Value};
 use super::lanes::Lanes;
 use super::places::{Place, Places};
+use super::repeats::Numbered;
 use super::sets::Set;
 use super::state::State;
 
@@ -17,20 +18,27 @@ pub(super) enum Computed {
     New(New),
 }
 
-/// The value that `op` computes from registers. Of loads only that they depend on the address.
+/// The value that `op` computes from registers. Of loads only that they depend on the address. `sources` are the
+/// numbers of the predicates that it exchanges.
 pub(super) fn of(
     state: &State,
     lanes: &Lanes,
     op: Op,
     word: WordSize,
     stack_log2: u32,
+    sources: &[Numbered],
 ) -> Computed {
     let value = operation(state, lanes, op);
     let is_truth = |place: Place| state.value(place).is_truth();
     let gpr = Places::gpr;
     let new = |value: Value| Computed::New(New::of(value));
     let value = match op {
-        Op::Xorp { a, b, .. } => exchanged(state, [a, b].map(Places::pred), value),
+        Op::Xorp { a, b, .. } => match *sources {
+            [one, other] => {
+                exchanged(state, [(Places::pred(a), one), (Places::pred(b), other)], value)
+            }
+            _ => value,
+        },
         Op::Andp { a, b, .. } => masked(state, lanes, [a, b].map(Places::pred), value),
         _ => value,
     };
@@ -118,18 +126,18 @@ fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
 }
 
 /// What is in one of two predicates only. Where it is taken from one of these again, the other is left.
-fn exchanged(state: &State, [a, b]: [Place; 2], mut value: Value) -> Value {
-    let sides = [(a, b), (b, a)].map(|(one, other)| (state.value(one), state.value(other)));
-    for (one, other) in sides {
-        let taken = one.mixed.iter().find(|(name, _)| other.names.contains(name));
-        if let Some(&(_, undefined)) = taken {
-            value.undefined = undefined;
+fn exchanged(state: &State, reads: [(Place, Numbered); 2], mut value: Value) -> Value {
+    let [a, b] = reads.map(|(place, number)| (state.value(place), number));
+    for ((one, _), (_, with)) in [(a, b), (b, a)] {
+        if let Some(left) = one.mixed.iter().find(|mixed| mixed.with == with) {
+            value.undefined = left.undefined;
             return value;
         }
     }
     if value.undefined != Set::NONE {
-        for (one, other) in sides {
-            value.mixed.extend(other.names.iter().map(|&name| (name, one.undefined)));
+        for ((one, _), (other, with)) in [(a, b), (b, a)] {
+            let (undefined, other) = (one.undefined, other.undefined);
+            value.mixed.push(Mixed { with, undefined, other });
         }
     }
     value
@@ -140,13 +148,11 @@ fn masked(state: &State, lanes: &Lanes, [a, b]: [Place; 2], mut value: Value) ->
     for (one, guard) in [(a, b), (b, a)] {
         let among = state.not_zero(lanes, guard);
         let unknown = state.value(guard).undefined;
-        for &(name, undefined) in &state.value(one).mixed {
-            let Some(old) = state.values.iter().find(|value| value.names.contains(&name)) else {
-                continue;
-            };
-            let undefined = lanes.choice(among, undefined, old.undefined);
-            value.mixed.push((name, lanes.or(undefined, unknown)));
-        }
+        let masked = state.value(one).mixed.iter().map(|mixed| {
+            let left = lanes.choice(among, mixed.undefined, mixed.other);
+            Mixed { undefined: lanes.or(left, unknown), ..mixed.clone() }
+        });
+        value.mixed.extend(masked);
     }
     value
 }
