@@ -72,17 +72,21 @@ pub(super) fn find(
             }
         }
     }
-    let mut free: Vec<(Place, usize)> = places.remembered().map(|place| (place, 0)).collect();
+    let mut used: Vec<(Place, Option<usize>)> =
+        places.remembered().map(|place| (place, None)).collect();
     for test in tests.iter().filter(|test| !test.again.is_empty()) {
-        let Some((place, until)) = free.iter_mut().find(|&&mut (_, until)| until <= test.at) else {
+        let is_free = |until: Option<usize>| until.is_none_or(|until| until < test.at);
+        let Some((place, until)) = used.iter_mut().find(|(_, until)| is_free(*until)) else {
             continue;
         };
         after[test.at].remembered = Some(*place);
         for &(at, inverted) in &test.again {
             after[at].known = Some(Known { place: *place, inverted: inverted != test.inverted });
-            *until = at;
+            *until = Some(at);
         }
-        after[*until].dead.push(*place);
+        if let Some(last) = *until {
+            after[last].dead.push(*place);
+        }
     }
 }
 
