@@ -263,21 +263,14 @@ impl Liveness<'_> {
             self.caller_saved().for_each(|place| live.set(place, false));
         }
         self.compare(live, at, height);
-        let mut reads = Vec::new();
-        Instruction::new(op).for_each_register(|operand, _, access| {
-            let place = match operand {
-                Operand::Gpr(reg) => Places::gpr(reg),
-                Operand::Pred(reg) => Places::pred(reg),
-                Operand::Imm(_) => return,
-            };
-            if access != Access::Use && (guard.is_none() || old_is_dead) {
-                live.set(place, false);
-            }
-            if access != Access::Def {
-                reads.push(place);
-            }
-        });
-        self.frame(live, op, guard, height);
+        let Accessed { to, from: mut reads } = self.accessed(at, height);
+        // What is not written in all lanes is kept in the others, in the frame in any case.
+        let written =
+            |place: &Place| guard.is_none() || old_is_dead && !self.places.is_slot(*place);
+        to.iter().filter(|place| written(place)).for_each(|&place| live.set(place, false));
+        if self.reads_any_slot(op, height) {
+            reads.extend(self.places.slots());
+        }
         reads.extend(guard.map(Places::pred));
         if let Some(Role::Call { hands, .. } | Role::Leave { hands }) = role {
             reads.extend(hands.iter().copied().map(Places::gpr));
@@ -338,29 +331,11 @@ impl Liveness<'_> {
         self.roles.caller_saved().map(Places::gpr).chain(preds)
     }
 
-    /// Loads and stores of words of the frame.
-    fn frame(&self, live: &mut Live, op: Op, guard: Option<Pred>, height: Option<i64>) {
-        match op {
-            Op::Ld { base, offset, .. }
-                if base == self.roles.stack_pointer() && height.is_some() =>
-            {
-                if let Some(slot) = self.slot(base, offset, height) {
-                    live.set(slot, true);
-                }
-            }
-            Op::St { base, offset, .. } => {
-                let slot = self.slot(base, offset, height).filter(|_| guard.is_none());
-                if let Some(slot) = slot {
-                    live.set(slot, false);
-                }
-            }
-            // Large frames are accessed by way of the scratch register.
-            Op::Ld { base, .. }
-                if [self.roles.return_address(), self.roles.stack_pointer()].contains(&base) =>
-            {
-                self.places.slots().for_each(|slot| live.set(slot, true));
-            }
-            _ => {}
-        }
+    /// Whether an operation loads from the frame, and it is not known which word: large frames are
+    /// accessed by way of the scratch register.
+    fn reads_any_slot(&self, op: Op, height: Option<i64>) -> bool {
+        let Op::Ld { base, .. } = op else { return false };
+        base == self.roles.return_address()
+            || base == self.roles.stack_pointer() && height.is_none()
     }
 }

@@ -50,7 +50,8 @@ impl Kept {
         }
     }
 
-    fn set(&mut self, place: Place, origins: Origins) {
+    /// `place` holds what came from these origins.
+    pub(super) fn set(&mut self, place: Place, origins: Origins) {
         if self.origins[place.index()] != origins {
             Rc::make_mut(&mut self.origins)[place.index()] = origins;
         }
@@ -64,11 +65,6 @@ impl Kept {
     /// `place` holds what `source` does.
     pub(super) fn copy(&mut self, place: Place, source: Place) {
         self.set(place, self.of(source).clone());
-    }
-
-    /// `place` holds what came from these origins.
-    pub(super) fn replace(&mut self, place: Place, origins: Origins) {
-        self.set(place, origins);
     }
 
     /// The origins of what is in `source` in the lanes of `among`, and in `place` in the others.
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(one.only(a), Some(b));
         one.lose(b);
         assert_eq!(one.only(b), None);
-        one.replace(c, one.chosen(&lanes, c, (truth, a)));
+        one.set(c, one.chosen(&lanes, c, (truth, a)));
         assert_eq!(**one.of(c), [(Some(b), truth), (Some(c), lanes.not(truth))]);
         assert_eq!(one.only(c), None, "it depends on the lane");
         let other = Kept::new(7, 3);
@@ -170,7 +166,7 @@ mod tests {
         let [x, y] = [b, c].map(|place| Condition::Holds(place, Number::ONE));
         let [truth, copy] = [x, y].map(|condition| lanes.condition(condition));
         let mut kept = Kept::new(7, 3);
-        kept.replace(a, kept.chosen(&lanes, a, (truth, b)));
+        kept.set(a, kept.chosen(&lanes, a, (truth, b)));
         let gone = lanes.hidden([x]);
         kept.hide(&lanes, gone, lanes.same(truth, copy));
         assert_eq!(**kept.of(a), [(Some(a), lanes.not(copy)), (Some(b), copy)]);

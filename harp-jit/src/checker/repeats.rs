@@ -190,8 +190,7 @@ impl<'a> Numbering<'a> {
 
     /// Whether an operation makes a predicate of general registers.
     fn is_test(op: Op) -> bool {
-        let mut operands = SmallVec::<[Operand; 4]>::new();
-        op.for_each_operand(|operand| operands.push(operand));
+        let operands = operands(op);
         let is_pred = |operand: &Operand| matches!(operand, Operand::Pred(_));
         operands.first().is_some_and(is_pred) && !operands[1..].iter().any(is_pred)
     }
@@ -228,8 +227,7 @@ impl<'a> Numbering<'a> {
         if !pure.contains(opcode.flags()) || again {
             return None;
         }
-        let mut operands = SmallVec::<[Operand; 4]>::new();
-        op.for_each_operand(|operand| operands.push(operand));
+        let operands = operands(op);
         let source = |operand: &Operand| match *operand {
             Operand::Gpr(reg) => Source::Value(self.of(Places::gpr(reg))),
             Operand::Pred(reg) => Source::Value(self.of(Places::pred(reg))),
@@ -251,4 +249,11 @@ fn changes(op: Op) -> bool {
     let mut changes = false;
     Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
     changes
+}
+
+/// The operands of an operation, its result first.
+fn operands(op: Op) -> SmallVec<[Operand; 4]> {
+    let mut operands = SmallVec::new();
+    op.for_each_operand(|operand| operands.push(operand));
+    operands
 }

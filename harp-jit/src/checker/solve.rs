@@ -23,51 +23,19 @@ pub(super) fn check(
     structure: &Structure,
     record: &Record,
 ) -> Result<(), CodeError> {
-    match check_with(code, structure, record, Precision::Coarse) {
-        Err(error) if error.fault != CodeFault::TooLong => {
-            check_with(code, structure, record, Precision::Fine)
-        }
+    let places = Places::new(&record.entry, code.arch.word().bytes().into());
+    let lives = live::find(code, structure, &places);
+    let skeleton = Skeleton::new(code, record);
+    let check_with = |precision| {
+        let lanes = Lanes::new();
+        let transfer =
+            Transfer { code, places: &places, entry: &record.entry, lanes: &lanes, precision };
+        Solver::new(transfer, structure, &skeleton, &lives).check()
+    };
+    match check_with(Precision::Coarse) {
+        Err(error) if error.fault != CodeFault::TooLong => check_with(Precision::Fine),
         found => found,
     }
-}
-
-fn check_with(
-    code: &Code<'_>,
-    structure: &Structure,
-    record: &Record,
-    precision: Precision,
-) -> Result<(), CodeError> {
-    let places = Places::new(&record.entry, code.arch.word().bytes().into());
-    let lanes = Lanes::new();
-    let transfer =
-        Transfer { code, places: &places, entry: &record.entry, lanes: &lanes, precision };
-    let ends = vec![None; structure.blocks.len()];
-    let lives = live::find(code, structure, &places);
-    let starts = vec![None; ends.len()];
-    let growth = vec![Growth::default(); ends.len()];
-    let skeleton = Skeleton::new(code, record);
-    let mut solver =
-        Solver { transfer, structure, skeleton, lives, growth, starts, precision, ends };
-    solver.solve()?;
-    for (number, block) in structure.blocks.iter().enumerate() {
-        let Some(mut state) = solver.start(number) else { continue };
-        for at in block.first..=block.last {
-            let mut fault = None;
-            solver.step(&mut state, block, at, &mut |found| {
-                fault.get_or_insert(found);
-            });
-            if lanes.is_full() {
-                return Err(code.error(at, CodeFault::TooLong));
-            }
-            if let Some(fault) = fault {
-                return Err(code.error(at, fault));
-            }
-        }
-    }
-    if lanes.is_full() {
-        return Err(code.error(0, CodeFault::TooLong));
-    }
-    Ok(())
 }
 
 /// How often before it only becomes less what is known at its beginning.
@@ -76,18 +44,60 @@ const PATIENCE: usize = 12;
 struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
-    skeleton: Skeleton<'a>,
-    lives: Lives,
+    skeleton: &'a Skeleton<'a>,
+    lives: &'a Lives,
     /// How much the numbers became that are told apart in each block.
     growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
     starts: Vec<Option<State>>,
-    precision: Precision,
     /// What is known at the end of each block that was reached so far.
     ends: Vec<Option<State>>,
 }
 
-impl Solver<'_> {
+impl<'a> Solver<'a> {
+    fn new(
+        transfer: Transfer<'a>,
+        structure: &'a Structure,
+        skeleton: &'a Skeleton<'a>,
+        lives: &'a Lives,
+    ) -> Solver<'a> {
+        let blocks = structure.blocks.len();
+        Solver {
+            transfer,
+            structure,
+            skeleton,
+            lives,
+            growth: vec![Growth::default(); blocks],
+            starts: vec![None; blocks],
+            ends: vec![None; blocks],
+        }
+    }
+
+    /// Finds what is known, and checks every instruction against it.
+    fn check(mut self) -> Result<(), CodeError> {
+        self.solve()?;
+        let Transfer { code, lanes, .. } = self.transfer;
+        for (number, block) in self.structure.blocks.iter().enumerate() {
+            let Some(mut state) = self.start(number) else { continue };
+            for at in block.first..=block.last {
+                let mut fault = None;
+                self.step(&mut state, block, at, &mut |found| {
+                    fault.get_or_insert(found);
+                });
+                if lanes.is_full() {
+                    return Err(code.error(at, CodeFault::TooLong));
+                }
+                if let Some(fault) = fault {
+                    return Err(code.error(at, fault));
+                }
+            }
+        }
+        if lanes.is_full() {
+            return Err(code.error(0, CodeFault::TooLong));
+        }
+        Ok(())
+    }
+
     /// Runs all blocks until nothing changes. What is known only ever becomes less, beginning with
     /// ways that were not reached yet, which say nothing.
     fn solve(&mut self) -> Result<(), CodeError> {
@@ -97,7 +107,7 @@ impl Solver<'_> {
             for edge in &block.edges {
                 affected[edge.from].insert(number);
             }
-            if let Some(before) = block.joins.and_then(|branch| self.block_number(branch)) {
+            if let Some(before) = block.joins.and_then(|branch| self.structure.block_of[branch]) {
                 affected[before].insert(number);
             }
         }
@@ -112,16 +122,7 @@ impl Solver<'_> {
             let Some(mut state) = self.start(number) else { continue };
             if visits[number] > PATIENCE {
                 if let Some(before) = self.starts[number].take() {
-                    let (live, growth) = (&self.lives.blocks[number], &self.growth[number]);
-                    let lanes = self.transfer.lanes;
-                    let meeting = Meeting {
-                        lanes,
-                        live,
-                        open: &block.open,
-                        growth,
-                        precision: self.precision,
-                    };
-                    state = merge::meet(&[&before, &state], meeting);
+                    state = merge::meet(&[&before, &state], self.meeting(number));
                 }
                 self.starts[number] = Some(state.clone());
             }
@@ -149,8 +150,15 @@ impl Solver<'_> {
         }
     }
 
-    fn block_number(&self, at: usize) -> Option<usize> {
-        self.structure.blocks.iter().position(|block| (block.first..=block.last).contains(&at))
+    /// Where ways meet at the beginning of a block.
+    fn meeting(&self, number: usize) -> Meeting<'_> {
+        Meeting {
+            lanes: self.transfer.lanes,
+            live: &self.lives.blocks[number],
+            open: &self.structure.blocks[number].open,
+            growth: &self.growth[number],
+            precision: self.transfer.precision,
+        }
     }
 
     /// What is known at the beginning of a block; none if no way there was reached yet.
@@ -160,14 +168,7 @@ impl Solver<'_> {
             let edges = block.edges.iter().filter(|edge| comes(edge));
             edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
         };
-        let (live, growth) = (&self.lives.blocks[number], &self.growth[number]);
-        let meeting = Meeting {
-            lanes: self.transfer.lanes,
-            live,
-            open: &block.open,
-            growth,
-            precision: self.precision,
-        };
+        let meeting = self.meeting(number);
         let Some(branch) = block.joins else {
             let mut ways = ways(&|_| true);
             ways.extend((number == 0).then(|| self.transfer.at_entry()));
@@ -206,7 +207,7 @@ impl Solver<'_> {
     }
 
     fn join(&self, meeting: Meeting<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
-        let before = self.ends[self.block_number(branch)?].as_ref()?;
+        let before = self.ends[self.structure.block_of[branch]?].as_ref()?;
         let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
         Some(merge::join(Sides { sides, before, guard, branch }, meeting))
     }

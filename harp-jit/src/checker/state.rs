@@ -265,7 +265,7 @@ impl State {
                     true => kept.of(source).clone(),
                     false => kept.chosen(lanes, place, (guarded, source)),
                 };
-                kept.replace(place, origins);
+                kept.set(place, origins);
             }
         }
         self.assign_kept(lanes, place, new);

@@ -62,7 +62,7 @@ pub(super) struct Structure {
     /// In reverse post-order, so that the entry is the first. Only what is reached.
     pub(super) blocks: Vec<Block>,
     /// The block of each instruction that is reached.
-    block_of: Vec<Option<usize>>,
+    pub(super) block_of: Vec<Option<usize>>,
 }
 
 /// Where control goes from an instruction, with what its guard is then.

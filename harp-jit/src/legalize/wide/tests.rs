@@ -12,7 +12,7 @@ use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 
 use super::super::{LargeCode, Opcodes, legalize, single_results};
 use super::divide::MAX_IN_PLACE;
-use super::expand;
+use super::{Unsupported, expand};
 use crate::options::Execution;
 
 fn parse(text: &str) -> Vec<Function> {
@@ -54,22 +54,23 @@ fn split(values: &[DataValue], full: Type) -> Vec<DataValue> {
     halves.flatten().collect()
 }
 
+/// As it is expanded where routines can be called.
+fn expand_for_one_lane(func: &mut Function, full: Type) -> Result<bool, Unsupported> {
+    expand(func, full, LargeCode::Library, Execution::SingleLane)
+}
+
 /// Expands `full` in all functions of a text; they are valid and hold no value of that type.
 fn expanded(text: &str, full: Type) -> Vec<Function> {
     let mut funcs = parse(text);
     for func in &mut funcs {
         verify(func);
         single_results(func, &Opcodes::of(func));
-        assert!(
-            expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap(),
-            "{}",
-            func.display()
-        );
+        assert!(expand_for_one_lane(func, full).unwrap(), "{}", func.display());
         verify(func);
         legalize(func);
         verify(func);
         assert!(!super::has_values(func, full), "{}", func.display());
-        assert!(!expand(func, full, LargeCode::Library, Execution::SingleLane).unwrap());
+        assert!(!expand_for_one_lane(func, full).unwrap());
     }
     funcs
 }
@@ -461,8 +462,7 @@ fn what_is_not_covered_is_named() {
     ] {
         let mut func = parse(&function("i64", body)).remove(0);
         verify(&func);
-        let error =
-            expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
+        let error = expand_for_one_lane(&mut func, types::I64).unwrap_err();
         assert!(error.what.contains(name), "{}", error.what);
     }
 }
@@ -481,8 +481,7 @@ fn calls_with_handlers_are_named() {
         return v0
     }";
     let mut func = parse(text).remove(0);
-    let error =
-        expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap_err();
+    let error = expand_for_one_lane(&mut func, types::I64).unwrap_err();
     assert!(error.what.contains("try_call"), "{}", error.what);
 }
 
@@ -495,7 +494,7 @@ fn other_types_stay() {
     }";
     let mut func = parse(text).remove(0);
     let before = func.display().to_string();
-    assert!(!expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap());
+    assert!(!expand_for_one_lane(&mut func, types::I64).unwrap());
     assert_eq!(before, func.display().to_string());
 }
 
@@ -509,10 +508,7 @@ fn comparisons_of_128_bits() {
             let text = function("i8", &format!("{operands}\n v9 = icmp {cc} v2, v3"));
             let (before, mut after) = (parse(&text), parse(&text));
             verify(&after[0]);
-            assert!(
-                expand(&mut after[0], types::I128, LargeCode::Library, Execution::SingleLane)
-                    .unwrap()
-            );
+            assert!(expand_for_one_lane(&mut after[0], types::I128).unwrap());
             verify(&after[0]);
             for x in edges() {
                 for y in edges() {
@@ -540,9 +536,7 @@ fn many_divisions_are_calls_behind_the_checks() {
     for (opcode, checks) in [("udiv", 1), ("urem", 1), ("sdiv", 2), ("srem", 1)] {
         for count in [MAX_IN_PLACE, MAX_IN_PLACE + 1] {
             let mut func = divisions(opcode, count);
-            assert!(
-                expand(&mut func, types::I64, LargeCode::Library, Execution::SingleLane).unwrap()
-            );
+            assert!(expand_for_one_lane(&mut func, types::I64).unwrap());
             verify(&func);
             let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
             let number = |wanted: fn(Opcode) -> bool| {
