@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::analysis::{BlockConvergence, BlockProof};
-use crate::checker::{self, Bytes, CodeError, Entry, Passes, Record};
+use crate::checker::{self, Bytes, CodeError, Entry, Holders, Passes, Record};
 use crate::divergence::profile::{BranchCounters, BranchSite};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
@@ -49,6 +49,8 @@ pub(crate) struct Skeleton {
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
     /// The predicates that each block passes on.
     pub(crate) passes: Vec<Passes>,
+    /// What holds nothing that is meant once each block was left.
+    pub(crate) undefined: Vec<Holders>,
 }
 
 impl CompiledFunction {
@@ -110,10 +112,11 @@ impl CompiledFunction {
             traps: placed.traps,
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
-            record: self.skeleton.clone().map(|Skeleton { entry, successors, passes }| Record {
-                entry,
-                successors,
-                passes,
+            record: self.skeleton.clone().map(|skeleton| Record {
+                entry: skeleton.entry,
+                successors: skeleton.successors,
+                passes: skeleton.passes,
+                undefined: skeleton.undefined,
                 notes: placed.notes,
             }),
             uses_groups: self.uses_groups,

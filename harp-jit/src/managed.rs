@@ -56,9 +56,10 @@ pub(crate) fn prepare(
 ) -> Result<(Prepared, Branches), CompileError> {
     let (prepared, branches) = canonical_form(func, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
-    let mut func = prepared.func;
+    let Prepared { mut func, steering, .. } = prepared;
     profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
-    let (prepared, counted) = canonical_form(func, unit, clock)?;
+    let (mut prepared, counted) = canonical_form(func, unit, clock)?;
+    prepared.steering.extend(steering);
     if !counted.ids().eq(branches.ids()) {
         let message = format!("`{}`: its branches are others with counters", unit.name);
         return Err(CompileError::Internal { stage: "counting branches", message });

@@ -76,10 +76,10 @@ pub struct CompileOptions {
     /// Whether the finished machine code must be proved to keep lanes together: splits and joins match on all
     /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof
     /// starts from the code and what the calling convention says, not from the analysis that the code
-    /// was made by. It is not complete: of random kernels with much divergent control flow, the proof
-    /// of one in twenty takes more steps than it is given, and one in sixty is refused without a known
-    /// defect. It can take longer than all else. So it is asked for. Code that was compiled with `verify`
-    /// can be checked later: [`Kernel::check`](crate::Kernel::check).
+    /// was made by. Such a proof need not be found for all code that is right, and can take longer than
+    /// all else: milliseconds for most functions, seconds for large ones with much divergent control
+    /// flow. So it is asked for. Code that was compiled with `verify` can be checked later:
+    /// [`Kernel::check`](crate::Kernel::check).
     pub check_code: bool,
     /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
     /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).

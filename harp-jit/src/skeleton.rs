@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Params, Width};
-use crate::checker::{Entry, Passes};
+use crate::checker::{Entry, Holders, Passes};
 use crate::emit::Emitted;
 use crate::function::Skeleton;
 use crate::options::Execution;
@@ -53,7 +53,17 @@ pub(crate) fn skeleton(
             .map(|block| successors(&vcode.insts[block.insts.end - 1]))
             .collect(),
         passes: passes(vcode),
+        undefined: undefined(vcode, emitted),
     }
+}
+
+/// What holds nothing that is meant once each block was left.
+fn undefined(vcode: &VCode, emitted: &Emitted) -> Vec<Holders> {
+    let mut undefined = vec![Holders::new(); vcode.blocks.len()];
+    for (block, holders) in &emitted.left_undefined {
+        undefined[block.index()].extend(holders.iter().copied());
+    }
+    undefined
 }
 
 /// The predicates that each block passes to its successor.

@@ -16,7 +16,8 @@ const ARCHS: &[&str] =
     &["harp32", "harp64", "4w8/2/4/2+x", "4w64/64/8/2", "4b8/2/4/2", "8w8/2/4/2", "8b64/64/4/1+x"];
 
 fn launch(arch: ArchId, source: &KernelSource, opt_level: OptLevel) -> (Vec<u64>, Kernel) {
-    let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
+    let options =
+        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
     let kernel = source.compile(&options).unwrap();
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     let word = usize::from(arch.word().bytes());

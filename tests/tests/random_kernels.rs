@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use cranelift_codegen::ir::{InstructionData, Opcode};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
-    ARCHS, CONSTRUCTS, Counts, PROVED, Reached, Selection, TOO_LONG, WAYS, bytes_of, run, shrink,
+    ARCHS, CONSTRUCTS, Counts, PROVED, Reached, Selection, WAYS, bytes_of, run, shrink,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -48,16 +48,12 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     }
 }
 
-/// The proof of finished code does not find all that is right. What it misses must not become more: when
-/// this was written, of 375 kernels 349 were proved, the proofs of 20 were too long, and 6 were refused.
+/// All finished code that is to be proved is.
 fn assert_proofs(reached: &Reached) {
-    let count = |name| reached.proofs.get(name).copied().unwrap_or_default();
     let all: u64 = reached.proofs.values().sum();
-    let (proved, too_long) = (count(PROVED), count(TOO_LONG));
+    let proved = reached.proofs.get(PROVED).copied().unwrap_or_default();
     assert!(all > 300, "only {all} proofs were tried");
-    assert!(proved * 100 >= all * 92, "{proved} of {all} are proved: {:#?}", reached.proofs);
-    let refused = all - proved - too_long;
-    assert!(refused * 100 <= all * 2, "{refused} of {all} are refused: {:#?}", reached.proofs);
+    assert_eq!(proved, all, "{:#?}", reached.proofs);
 }
 
 /// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what

@@ -19,7 +19,8 @@ const ARCHS: &[&str] = &[
 ];
 
 fn compile(arch: ArchId, opt_level: OptLevel) -> Kernel {
-    let options = CompileOptions { opt_level, verify: true, ..CompileOptions::default() };
+    let options =
+        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
     saxpy::source(arch).unwrap().compile(&options).unwrap()
 }
 

@@ -89,7 +89,13 @@ impl Run {
 
     fn options(&self, divergence: DivergenceStrategy) -> CompileOptions {
         let opt_level = if self.seed.is_multiple_of(3) { OptLevel::None } else { OptLevel::Speed };
-        CompileOptions { opt_level, divergence, verify: true, ..CompileOptions::default() }
+        CompileOptions {
+            opt_level,
+            divergence,
+            verify: true,
+            check_code: true,
+            ..CompileOptions::default()
+        }
     }
 
     fn all(&mut self, outcomes: &mut [Outcome]) {

@@ -24,7 +24,7 @@ fn trap_of(
     let mut b = KernelBuilder::new(&mut source);
     let line = body(&mut b);
     b.finalize().unwrap();
-    let options = CompileOptions { verify: true, ..CompileOptions::default() };
+    let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
     let kernel = source.compile(&options).unwrap();
     let mut config = DeviceConfig::new(arch);
     config.memory_bytes = MEMORY;

@@ -113,6 +113,12 @@ impl Value {
         Value { form: Form::Constant(number), numbers: Some(numbers), ..Value::uniform() }
     }
 
+    /// All sets that say something.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Set> + '_ {
+        let mixed = self.mixed.iter().flat_map(|mixed| [mixed.undefined, mixed.other]);
+        [self.undefined, self.differs].into_iter().chain(mixed)
+    }
+
     /// Whether it is 0 or 1.
     pub(super) fn is_truth(&self) -> bool {
         self.numbers

@@ -9,7 +9,8 @@ use hashbrown::HashMap;
 
 use super::fact::Number;
 use super::places::Place;
-use super::sets::{Set, Sets};
+use super::sets::{Limits, Set, Sets};
+use super::state::State;
 
 /// What has a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +21,9 @@ pub(super) enum Condition {
     Next(Place, Number),
 }
 
-/// Where there are more nodes than these, the proof takes too long.
-const MOST_NODES: usize = 1_000_000;
+/// Where there are more nodes than these, the proof takes too long: some three hundred megabytes, and some
+/// minutes.
+const LIMITS: Limits = Limits { nodes: 4_000_000, made: 500_000_000 };
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]
@@ -32,12 +34,20 @@ pub(super) struct Lanes {
 
 impl Lanes {
     pub(super) fn new() -> Lanes {
-        Lanes { sets: RefCell::new(Sets::new(MOST_NODES)), variables: RefCell::default() }
+        Lanes { sets: RefCell::new(Sets::new(LIMITS)), variables: RefCell::default() }
     }
 
     /// Whether the proof takes too long.
     pub(super) fn is_full(&self) -> bool {
         self.sets.borrow().is_full()
+    }
+
+    /// Makes room for other sets than those of these states, if it is time to.
+    pub(super) fn make_room<'a>(&self, states: impl Iterator<Item = &'a State>) {
+        let mut sets = self.sets.borrow_mut();
+        if sets.is_crowded() {
+            sets.keep(states.flat_map(State::sets));
+        }
     }
 
     fn number(&self, condition: Condition) -> u32 {

@@ -9,10 +9,12 @@ use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, Role as Access}
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
+use super::frame;
 use super::places::{Place, Places};
-use super::record::Role;
+use super::record::{Holder, Role, Selected};
 use super::repeats::{self, Known, Numbered};
-use super::structure::Structure;
+use super::skeleton::Skeleton;
+use super::structure::{Block, Structure};
 use super::value::sources;
 
 /// Sets of places.
@@ -46,6 +48,13 @@ impl Live {
 
     fn set(&mut self, place: Place, live: bool) {
         self.read[place.index()] = live;
+    }
+
+    /// Nobody asks what is in a place.
+    fn lose(&mut self, place: Place) {
+        for set in [&mut self.read, &mut self.compared, &mut self.shared] {
+            set[place.index()] = false;
+        }
     }
 
     fn add(&mut self, other: &Live) {
@@ -108,21 +117,31 @@ pub(super) struct After {
 }
 
 /// Finds what is read again.
-pub(super) fn find(code: &Code<'_>, structure: &Structure, places: &Places) -> Lives {
+pub(super) fn find(
+    code: &Code<'_>,
+    structure: &Structure,
+    skeleton: &Skeleton<'_>,
+    places: &Places,
+) -> Lives {
     let none = Live::new(places);
-    let heights = heights(code, structure);
+    let heights = frame::heights(code, structure);
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let mut todo: Vec<usize> = (0..blocks.len()).collect();
     let mut successors = vec![Vec::new(); blocks.len()];
     for (number, block) in structure.blocks.iter().enumerate() {
         for edge in &block.edges {
-            successors[edge.from].push(number);
+            successors[edge.from].push((number, edge.taken));
         }
     }
-    let liveness = Liveness { code, places, roles: RegisterRoles::new(code.arch) };
+    let liveness = Liveness { code, places, skeleton, roles: RegisterRoles::new(code.arch) };
     let behind = |number: usize, blocks: &[Live]| {
+        let last = structure.blocks[number].last;
         let mut live = none.clone();
-        successors[number].iter().for_each(|&successor: &usize| live.add(&blocks[successor]));
+        for &(successor, taken) in &successors[number] {
+            let mut along: Live = Live::clone(&blocks[successor]);
+            liveness.pass(&mut along, last, taken);
+            live.add(&along);
+        }
         live
     };
     while let Some(number) = todo.pop() {
@@ -130,6 +149,7 @@ pub(super) fn find(code: &Code<'_>, structure: &Structure, places: &Places) -> L
         let mut live = behind(number, &blocks);
         for at in (block.first..=block.last).rev() {
             liveness.step(&mut live, at, heights[at]);
+            liveness.begin(&mut live, block, at);
         }
         if live != blocks[number] {
             blocks[number] = live;
@@ -142,50 +162,12 @@ pub(super) fn find(code: &Code<'_>, structure: &Structure, places: &Places) -> L
         for at in (block.first..=block.last).rev() {
             after[at] = liveness.after(&live, at, heights[at]);
             liveness.step(&mut live, at, heights[at]);
+            liveness.begin(&mut live, block, at);
         }
         let accessed = |at| liveness.accessed(at, heights[at]);
         repeats::find(code, block.first..=block.last, places, accessed, &mut after);
     }
     Lives { blocks, after }
-}
-
-/// How far the stack pointer is from where it was at the entry, before each instruction that is
-/// reached; none if that is not known.
-fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
-    let stack = RegisterRoles::new(code.arch).stack_pointer();
-    let mut heights = vec![None; code.insts.len()];
-    let mut ends: Vec<Option<i64>> = vec![None; structure.blocks.len()];
-    for (number, block) in structure.blocks.iter().enumerate() {
-        // In reverse post-order, some way was seen before; all of them agree where it matters.
-        let mut height = match number {
-            0 => Some(0),
-            _ => block.edges.iter().find_map(|edge| ends[edge.from]),
-        };
-        let insts = block.first..=block.last;
-        for (known, inst) in heights[insts.clone()].iter_mut().zip(&code.insts[insts]) {
-            *known = height;
-            let writes = |op: Op| {
-                let mut writes = false;
-                Instruction::new(op).for_each_register(|operand, _, access| {
-                    writes |= operand == Operand::Gpr(stack) && access != Access::Use;
-                });
-                writes
-            };
-            let popped = match inst.note.map(|note| &note.role) {
-                Some(Role::Call { popped, .. }) => *popped,
-                _ => 0,
-            };
-            height = match inst.instruction.op {
-                Op::Addi { dst, src, imm } if dst == stack && src == stack => {
-                    height.map(|height| height + imm)
-                }
-                op if writes(op) => None,
-                _ => height.map(|height| height + popped),
-            };
-        }
-        ends[number] = height;
-    }
-    heights
 }
 
 /// What an instruction writes, and what it reads.
@@ -197,6 +179,7 @@ pub(super) struct Accessed {
 struct Liveness<'a> {
     code: &'a Code<'a>,
     places: &'a Places,
+    skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
 }
 
@@ -280,6 +263,27 @@ impl Liveness<'_> {
         }
         reads.extend([self.roles.stack_pointer(), self.roles.return_address()].map(Places::gpr));
         reads.into_iter().for_each(|place| live.set(place, true));
+        // What is read of it is not what was there before.
+        self.lose(live, placed.note.map(|note| note.undefined.as_slice()).unwrap_or_default());
+    }
+
+    /// What is live before what blocks pass on that end in front of an instruction of `block`.
+    fn begin(&self, live: &mut Live, block: &Block, at: usize) {
+        if at != block.first {
+            self.pass(live, at - 1, None);
+        }
+    }
+
+    /// What is live before what blocks pass on that end between `at` and the next instruction.
+    fn pass(&self, live: &mut Live, at: usize, taken: Option<bool>) {
+        self.skeleton.each_passed(at, taken, |block| {
+            self.lose(live, self.skeleton.undefined(block));
+        });
+    }
+
+    fn lose(&self, live: &mut Live, undefined: &[Holder]) {
+        let places = undefined.iter().filter_map(|&holder| self.places.of(holder));
+        places.for_each(|place| live.lose(place));
     }
 
     /// What is compared and shared before an operation, from what is behind it.
@@ -287,12 +291,13 @@ impl Liveness<'_> {
         let placed = &self.code.insts[at];
         let Instruction { guard, op } = placed.instruction;
         let Accessed { to, mut from } = self.accessed(at, height);
-        // What is calculated from several values or moved by bits does not say where lanes go.
-        let mut numbers = match op {
-            Op::Add { .. } | Op::Sub { .. } | Op::Shli { .. } => SmallVec::new(),
-            Op::And { .. } | Op::Or { .. } | Op::Xor { .. } => SmallVec::new(),
-            _ => sources(op).unwrap_or_default(),
-        };
+        let mut numbers = sources(op).unwrap_or_default();
+        let role = placed.note.map(|note| &note.role);
+        // Conditions of the program itself tell lanes apart, what they are computed from need not.
+        let own = |selected: &Selected| !selected.steers && to.is_some_and(Place::is_pred);
+        if matches!(role, Some(Role::Selected(selected)) if own(selected)) {
+            numbers.clear();
+        }
         match op {
             Op::St { value, .. } => {
                 (numbers, from) = (smallvec![Places::gpr(value)], smallvec![Places::gpr(value)]);
@@ -317,10 +322,12 @@ impl Liveness<'_> {
         }
         let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
         let splits = self.code.is_split(at) || self.code.is_split_branch(at);
-        if op.opcode().flags().intersects(warp) && !splits {
+        // Lanes that are bound for the same place run on together there.
+        let steers = matches!(role, Some(Role::Selected(selected)) if selected.steers);
+        if op.opcode().flags().intersects(warp) && !splits || steers {
             from.iter().for_each(|place| live.shared[place.index()] = true);
         }
-        if let Some(Role::Call { depends, .. }) = placed.note.map(|note| &note.role) {
+        if let Some(Role::Call { depends, .. }) = role {
             let all = depends.iter().flat_map(|(_, args)| args);
             all.for_each(|&reg| live.shared[Places::gpr(reg).index()] = true);
         }

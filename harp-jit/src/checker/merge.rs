@@ -13,10 +13,11 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
+use super::derived::Computations;
 use super::fact::{Form, Number, Numbers, Scratch, Value, union};
 use super::lanes::{Condition, Lanes};
 use super::live::Live;
-use super::origins::Kept;
+use super::origins::{Kept, Origin};
 use super::places::Place;
 use super::sets::Set;
 use super::state::State;
@@ -32,6 +33,7 @@ pub(super) struct Sides<'a> {
     pub(super) guard: Place,
     /// Its branch.
     pub(super) branch: usize,
+    pub(super) computations: &'a Computations,
 }
 
 /// Where ways meet.
@@ -109,7 +111,7 @@ fn gather(state: &mut State, ways: &mut [Way], meeting: Meeting<'_>) {
     ways.iter_mut().for_each(|way| way.taken = lanes.given(way.active, state.active));
     let kept = meeting.open.iter().filter_map(|open| {
         let each = ways.iter().map(|way| {
-            let kept = way.kept.iter().rfind(|kept| kept.branch == open.branch)?;
+            let kept = way.kept.iter().rfind(|kept| kept.branch == *open)?;
             Some((kept, way.taken))
         });
         let each = each.collect::<Option<SmallVec<[_; 4]>>>()?;
@@ -153,7 +155,7 @@ pub(super) fn meet(ways: &[&State], meeting: Meeting<'_>) -> State {
 /// What is known at a join, where both sides of a split meet.
 pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
     let lanes = meeting.lanes;
-    let Sides { sides, before, guard, branch } = parted;
+    let Sides { sides, before, guard, branch, computations } = parted;
     let plans = plans(&sides, meeting);
     let mut prepared = sides.map(|side| prepare(side, &plans, meeting));
     let mut state = outline(&sides, &plans);
@@ -187,9 +189,9 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
         }
         value.undefined = undefined(&prepared, index, lanes);
         let place = Place::from_index(index);
-        let origin =
-            origins[0].only(place).filter(|_| origins[0].of(place) == origins[1].of(place));
-        if value.form == Form::OnStack && origin.is_none() {
+        let unchanged = matches!(origins[0].only(place), Origin::Place(_))
+            && origins[0].of(place) == origins[1].of(place);
+        if value.form == Form::OnStack && !unchanged {
             // How far away the lanes' own addresses are from each other is known only for what no
             // side changed.
             value.form = Form::Unknown;
@@ -208,8 +210,11 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
             let each = origins[0].of(place).iter();
             let pairs = each.flat_map(|a| origins[1].of(place).iter().map(move |b| (*a, *b)));
             pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
-                let differing = match one.filter(|_| one == other) {
-                    Some(origin) => before.differing(lanes, origin),
+                let same = computations.places(one).filter(|_| one == other);
+                let differing = match same {
+                    Some(places) => places.iter().fold(Set::NONE, |all, &place| {
+                        lanes.or(all, before.differing(lanes, place))
+                    }),
                     None => Set::ALL,
                 };
                 let differing = match differing {
@@ -452,7 +457,8 @@ impl<'a> Rest<'a> {
         let mut moved = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
             let place = Place::from_index(index);
-            let (Plan::Numbers(numbers), Some(origin)) = (plan, origins.only(place)) else {
+            let (Plan::Numbers(numbers), Origin::Place(origin)) = (plan, origins.only(place))
+            else {
                 continue;
             };
             for number in before.value(origin).told_apart() {

@@ -15,21 +15,28 @@
 //! The proof is an abstract interpretation to a fixpoint, from nothing known to be reached on. Uniformity
 //! is simpler here than before code was generated: active lanes go in lockstep, so what they compute from
 //! equal values by the same instruction is equal, and it is only at a `join` and under guards that lanes with
-//! different pasts come together ([`merge`], [`origins`]). So what is known is known of active lanes and of pairs
-//! of them ([`state`], [`fact`]): which predicates and other few numbers they can hold at a time, exactly, as
-//! decision diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which lanes a
-//! value is meant to be read is such a set, too. Conditions that are computed again are found to be the same
-//! ([`repeats`]), and what nobody reads any more is forgotten at once ([`live`]).
+//! different pasts come together ([`merge`], [`origins`], [`derived`]). So what is known is known of active lanes
+//! and of pairs of them ([`state`], [`fact`]): which predicates and other few numbers they can hold at a time,
+//! exactly, as decision diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which
+//! lanes a value is meant to be read is such a set, too. Conditions that are computed again are found to be the
+//! same ([`repeats`]), and what nobody reads any more is forgotten at once ([`live`]).
 //!
-//! It proves less than is true: of what lanes count, each in its turn, not that they count alike. Proofs that take too
-//! many nodes are given up, as an error of their own.
+//! What it costs is a matter of how many numbers are told apart. By numbers in general registers lanes are told
+//! apart only where a condition depends on them of which the record says that it *steers*: it sends lanes
+//! where they are bound for, since control flow was rearranged. If the record says that of too few, a proof is not
+//! found; nothing is taken to be true because of it.
+//!
+//! It proves less than is true: of what lanes count, each in its turn, not that they count alike. Proofs that
+//! take too many nodes are given up, as an error of their own.
 //!
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
 mod code;
+mod derived;
 mod error;
 mod fact;
+mod frame;
 mod lanes;
 mod live;
 mod merge;
@@ -49,7 +56,7 @@ mod value;
 pub(crate) use code::Bytes;
 pub use error::{CodeError, CodeFault};
 pub(crate) use record::{
-    Claims, Entry, Holder, Name, Named, Note, Passes, Record, Regs, Role, Selected,
+    Claims, Entry, Holder, Holders, Name, Named, Note, Passes, Record, Regs, Role, Selected,
 };
 
 use code::Code;

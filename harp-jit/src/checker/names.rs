@@ -14,6 +14,21 @@ impl State {
         self.values[place.index()].names.push(name);
     }
 
+    /// Whether `name` is what `place` holds, or may be anything.
+    pub(super) fn is_named(&self, place: Place, name: Name) -> bool {
+        self.value(place).names.contains(&name) || self.free.contains(&name)
+    }
+
+    /// `place` goes by these names, too.
+    pub(super) fn add_names(&mut self, place: Place, names: &[Name]) {
+        let known = &mut self.values[place.index()].names;
+        for name in names {
+            if !known.contains(name) {
+                known.push(*name);
+            }
+        }
+    }
+
     /// `name` is no value any more.
     fn unname(&mut self, name: Name) {
         self.free.remove(&name);
@@ -55,7 +70,7 @@ impl State {
         }
         let truth = self.not_zero(lanes, place);
         let undefined = self.value(place).undefined;
-        let mut names = self.value(place).names.clone();
+        let mut names: SmallVec<[Name; 4]> = SmallVec::new();
         for (index, value) in self.values.iter().enumerate() {
             if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
                 continue;
@@ -63,16 +78,9 @@ impl State {
             let other = self.not_zero(lanes, Place::from_index(index));
             let differ = lanes.minus(lanes.either(truth, other), undefined);
             if lanes.apart(self.active, differ) {
-                names.extend(
-                    value
-                        .names
-                        .iter()
-                        .filter(|name| !names.contains(name))
-                        .copied()
-                        .collect::<SmallVec<[Name; 4]>>(),
-                );
+                names.extend(value.names.iter().copied());
             }
         }
-        self.values[place.index()].names = names;
+        self.add_names(place, &names);
     }
 }

@@ -2,18 +2,29 @@
 //!
 //! Sides of a split execute the same instructions at different times, if they execute them. That two lanes of
 //! different sides hold the same behind the join is known of values that both had when they parted, wherever
-//! these have been moved.
+//! these have been moved, and of what was computed from such values in the same way ([`derived`](super::derived)).
 
 use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::derived::Derived;
 use super::lanes::Lanes;
 use super::places::Place;
 use super::sets::Set;
 
-/// The places whose values a place may hold, with the lanes in which it may; none, if it is another value.
-pub(super) type Origins = SmallVec<[(Option<Place>, Set); 1]>;
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Origin {
+    /// It was in this place.
+    Place(Place),
+    /// It was computed.
+    Derived(Derived),
+    Unknown,
+}
+
+/// Where the value that a place holds may come from, with the lanes in which it may.
+pub(super) type Origins = SmallVec<[(Origin, Set); 1]>;
 
 /// No more origins than these are told apart.
 const MOST_ORIGINS: usize = 4;
@@ -23,30 +34,42 @@ const MOST_ORIGINS: usize = 4;
 pub(super) struct Kept {
     /// The branch of the split.
     pub(super) branch: usize,
+    /// The sides that lanes came by: the one where the predicate is false, the one where it is true.
+    pub(super) sides: [bool; 2],
     origins: Rc<Vec<Origins>>,
 }
 
 impl Kept {
-    /// At the split itself.
-    pub(super) fn new(branch: usize, places: usize) -> Kept {
-        let own = |index| smallvec![(Some(Place::from_index(index)), Set::ALL)];
-        Kept { branch, origins: Rc::new((0..places).map(own).collect()) }
+    /// At the split itself, on one of its sides.
+    pub(super) fn new(branch: usize, taken: bool, places: usize) -> Kept {
+        let own = |index| smallvec![(Origin::Place(Place::from_index(index)), Set::ALL)];
+        let origins = Rc::new((0..places).map(own).collect());
+        Kept { branch, sides: [!taken, taken], origins }
     }
 
     /// Where nothing is known.
     pub(super) fn unknown(branch: usize, places: usize) -> Kept {
-        Kept { branch, origins: Rc::new(vec![smallvec![(None, Set::ALL)]; places]) }
+        Kept {
+            branch,
+            sides: [true; 2],
+            origins: Rc::new(vec![smallvec![(Origin::Unknown, Set::ALL)]; places]),
+        }
+    }
+
+    /// All sets that say something.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Set> + '_ {
+        self.origins.iter().flatten().map(|&(_, set)| set)
     }
 
     pub(super) fn of(&self, place: Place) -> &Origins {
         &self.origins[place.index()]
     }
 
-    /// The only origin of what a place holds.
-    pub(super) fn only(&self, place: Place) -> Option<Place> {
+    /// The origin of what a place holds, unless that depends on the lane.
+    pub(super) fn only(&self, place: Place) -> Origin {
         match **self.of(place) {
             [(origin, _)] => origin,
-            _ => None,
+            _ => Origin::Unknown,
         }
     }
 
@@ -59,7 +82,12 @@ impl Kept {
 
     /// `place` holds something else.
     pub(super) fn lose(&mut self, place: Place) {
-        self.set(place, smallvec![(None, Set::ALL)]);
+        self.derive(place, Origin::Unknown);
+    }
+
+    /// `place` holds what comes from there.
+    pub(super) fn derive(&mut self, place: Place, origin: Origin) {
+        self.set(place, smallvec![(origin, Set::ALL)]);
     }
 
     /// `place` holds what `source` does.
@@ -97,8 +125,9 @@ impl Kept {
     /// What is known where ways meet that lanes come which are in these sets.
     pub(super) fn meet(lanes: &Lanes, ways: &[(&Kept, Set)]) -> Kept {
         let (first, _) = ways[0];
+        let sides = [0, 1].map(|side| ways.iter().any(|(way, _)| way.sides[side]));
         if ways.iter().all(|(way, _)| way.origins == first.origins) {
-            return first.clone();
+            return Kept { sides, ..first.clone() };
         }
         let all = |index: usize| {
             let place = Place::from_index(index);
@@ -111,12 +140,12 @@ impl Kept {
             union(lanes, each)
         };
         let origins = (0..first.origins.len()).map(all).collect();
-        Kept { branch: first.branch, origins: Rc::new(origins) }
+        Kept { branch: first.branch, sides, origins: Rc::new(origins) }
     }
 }
 
 /// Each origin once.
-fn union(lanes: &Lanes, each: impl Iterator<Item = (Option<Place>, Set)>) -> Origins {
+fn union(lanes: &Lanes, each: impl Iterator<Item = (Origin, Set)>) -> Origins {
     let mut origins = Origins::new();
     for (origin, set) in each.filter(|&(_, set)| set != Set::NONE) {
         match origins.iter_mut().find(|(other, _)| *other == origin) {
@@ -127,7 +156,7 @@ fn union(lanes: &Lanes, each: impl Iterator<Item = (Option<Place>, Set)>) -> Ori
     origins.sort_unstable();
     match &*origins {
         [(only, _)] => smallvec![(*only, Set::ALL)],
-        _ if origins.len() > MOST_ORIGINS => smallvec![(None, Set::ALL)],
+        _ if origins.len() > MOST_ORIGINS => smallvec![(Origin::Unknown, Set::ALL)],
         _ => origins,
     }
 }
@@ -143,20 +172,21 @@ mod tests {
         let lanes = Lanes::new();
         let [a, b, c] = [0, 1, 2].map(Place::from_index);
         let truth = lanes.condition(Condition::Holds(c, Number::ONE));
-        let mut one = Kept::new(7, 3);
-        assert_eq!(one.only(a), Some(a));
+        let mut one = Kept::new(7, false, 3);
+        assert_eq!(one.only(a), Origin::Place(a));
         one.copy(a, b);
-        assert_eq!(one.only(a), Some(b));
+        assert_eq!(one.only(a), Origin::Place(b));
         one.lose(b);
-        assert_eq!(one.only(b), None);
+        assert_eq!(one.only(b), Origin::Unknown);
         one.set(c, one.chosen(&lanes, c, (truth, a)));
-        assert_eq!(**one.of(c), [(Some(b), truth), (Some(c), lanes.not(truth))]);
-        assert_eq!(one.only(c), None, "it depends on the lane");
-        let other = Kept::new(7, 3);
+        assert_eq!(**one.of(c), [(Origin::Place(b), truth), (Origin::Place(c), lanes.not(truth))]);
+        assert_eq!(one.only(c), Origin::Unknown, "it depends on the lane");
+        let other = Kept::new(7, true, 3);
         let both = Kept::meet(&lanes, &[(&one, truth), (&other, lanes.not(truth))]);
-        assert_eq!(**both.of(a), [(Some(a), lanes.not(truth)), (Some(b), truth)]);
+        assert_eq!(**both.of(a), [(Origin::Place(a), lanes.not(truth)), (Origin::Place(b), truth)]);
+        assert_eq!((other.sides, both.sides), ([false, true], [true, true]));
         let unknown = Kept::unknown(7, 3);
-        assert_eq!(unknown.only(a), None);
+        assert_eq!(unknown.only(a), Origin::Unknown);
     }
 
     #[test]
@@ -165,10 +195,10 @@ mod tests {
         let [a, b, c] = [0, 1, 2].map(Place::from_index);
         let [x, y] = [b, c].map(|place| Condition::Holds(place, Number::ONE));
         let [truth, copy] = [x, y].map(|condition| lanes.condition(condition));
-        let mut kept = Kept::new(7, 3);
+        let mut kept = Kept::new(7, false, 3);
         kept.set(a, kept.chosen(&lanes, a, (truth, b)));
         let gone = lanes.hidden([x]);
         kept.hide(&lanes, gone, lanes.same(truth, copy));
-        assert_eq!(**kept.of(a), [(Some(a), lanes.not(copy)), (Some(b), copy)]);
+        assert_eq!(**kept.of(a), [(Origin::Place(a), lanes.not(copy)), (Origin::Place(b), copy)]);
     }
 }

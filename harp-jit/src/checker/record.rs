@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
     /// The predicates that each block passes to the parameters of its only successor.
     pub(crate) passes: Vec<Passes>,
+    /// What holds nothing that is meant once each block was left, besides what is noted on instructions.
+    pub(crate) undefined: Vec<Holders>,
     /// Notes on instructions by offset, ascending.
     pub(crate) notes: Vec<(u32, Note)>,
 }
@@ -56,9 +58,12 @@ pub(crate) struct Note {
     /// Its place among the instructions of the block, those left out later included.
     pub(crate) position: u32,
     /// What holds nothing that is meant, from here on.
-    pub(crate) undefined: SmallVec<[Holder; 1]>,
+    pub(crate) undefined: Holders,
     pub(crate) role: Role,
 }
+
+/// Places.
+pub(crate) type Holders = SmallVec<[Holder; 1]>;
 
 /// Where a value is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +100,9 @@ pub(crate) struct Selected {
     /// The predicate operands in the order in which they stand.
     pub(crate) predicates: SmallVec<[Named; 3]>,
     pub(crate) claims: Claims,
+    /// Whether the predicate that it computes may say where lanes go. That only says what is worth following,
+    /// it is not relied on.
+    pub(crate) steers: bool,
 }
 
 /// A predicate operand.

@@ -5,13 +5,14 @@
 //! second one is the same is found by numbering values, block by block (J. Cocke and J. Schwartz, "Programming
 //! languages and their compilers", 1970: local value numbering).
 
-use harp_isa::{Instruction, Op, Opcode, OpcodeFlags, Operand, Role as Access};
+use harp_isa::{Op, Opcode, OpcodeFlags, Operand};
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
 use super::live::{Accessed, After};
 use super::places::{Place, Places};
+use super::value;
 
 /// Where a predicate is found that was computed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(super) struct Known {
 }
 
 /// The number of a value in its block, and whether what is meant is its opposite. Equal numbers are equal bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Numbered {
     value: usize,
     inverted: bool,
@@ -35,7 +36,7 @@ struct Expression {
     operands: SmallVec<[Source; 2]>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Source {
     Value(Numbered),
     Imm(i64),
@@ -97,6 +98,8 @@ struct Numbering<'a> {
     known: HashMap<Expression, usize>,
     /// The predicates that numbers of registers stand for.
     predicates: HashMap<usize, Numbered>,
+    /// Values that are zero where these two are the same.
+    differences: HashMap<usize, [Source; 2]>,
     count: usize,
 }
 
@@ -107,6 +110,7 @@ impl<'a> Numbering<'a> {
             held: HashMap::new(),
             known: HashMap::new(),
             predicates: HashMap::new(),
+            differences: HashMap::new(),
             count: 0,
         }
     }
@@ -137,7 +141,9 @@ impl<'a> Numbering<'a> {
             return None;
         }
         if flags.intersects(OpcodeFlags::STORE | OpcodeFlags::ATOMIC) && accessed.to.is_none() {
-            self.held.retain(|&place, _| !self.places.is_slot(place));
+            self.places.exposed().for_each(|place| {
+                self.held.remove(&place);
+            });
             return None;
         }
         for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
@@ -222,9 +228,7 @@ impl<'a> Numbering<'a> {
             _ => {}
         }
         let opcode = op.opcode();
-        let pure = OpcodeFlags::FLOAT | OpcodeFlags::EXTENSION | OpcodeFlags::DIVIDES;
-        let again = matches!(op, Op::Csr { .. } | Op::Tid { .. }) || changes(op);
-        if !pure.contains(opcode.flags()) || again {
+        if !value::is_pure(op) {
             return None;
         }
         let operands = operands(op);
@@ -233,22 +237,43 @@ impl<'a> Numbering<'a> {
             Operand::Pred(reg) => Source::Value(self.of(Places::pred(reg))),
             Operand::Imm(imm) => Source::Imm(imm),
         };
-        let operands = operands[1..].iter().map(source).collect();
+        let mut operands: SmallVec<[Source; 2]> = operands[1..].iter().map(source).collect();
         // Whether something is zero is the opposite of whether it is not.
         let (opcode, inverted) = match opcode {
             Opcode::Iszero => (Opcode::Rtop, true),
             opcode => (opcode, false),
         };
-        let value = self.number(Expression { opcode, operands });
+        if let (Opcode::Rtop, [Source::Value(tested)]) = (opcode, &*operands)
+            && let Some(parts) = self.differences.get(&tested.value)
+        {
+            operands = parts.iter().cloned().collect();
+            let value = self.number(Expression { opcode: Opcode::Eqp, operands });
+            return Some(Numbered { value, inverted: !inverted });
+        }
+        if opcode == Opcode::Eqp {
+            operands.sort_unstable();
+        }
+        let value = self.number(Expression { opcode, operands: operands.clone() });
+        if let [one, other] = &*operands
+            && matches!(opcode, Opcode::Sub | Opcode::Subi | Opcode::Xor | Opcode::Xori)
+        {
+            let mut parts = [one.clone(), other.clone()].map(|part| self.loaded(part));
+            parts.sort_unstable();
+            self.differences.insert(value, parts);
+        }
         Some(Numbered { value, inverted })
     }
-}
 
-/// Whether what an operation computes depends on what is where the result goes.
-fn changes(op: Op) -> bool {
-    let mut changes = false;
-    Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
-    changes
+    /// The same as a value in a register.
+    fn loaded(&mut self, source: Source) -> Source {
+        match source {
+            Source::Imm(_) => {
+                let ldi = Expression { opcode: Opcode::Ldi, operands: smallvec![source] };
+                Source::Value(Numbered { value: self.number(ldi), inverted: false })
+            }
+            source => source,
+        }
+    }
 }
 
 /// The operands of an operation, its result first.
@@ -256,4 +281,85 @@ fn operands(op: Op) -> SmallVec<[Operand; 4]> {
     let mut operands = SmallVec::new();
     op.for_each_operand(|operand| operands.push(operand));
     operands
+}
+
+#[cfg(test)]
+mod tests {
+    use harp_isa::{ArchId, Gpr, Instruction, Pred, Role as Access};
+
+    use super::super::code::Bytes;
+    use super::super::record::Entry;
+    use super::*;
+
+    /// What is remembered and found again behind each of these operations, which access registers only.
+    fn after(ops: &[Op]) -> Vec<After> {
+        let arch: ArchId = "harp32".parse().unwrap();
+        let mut bytes = Vec::new();
+        for op in ops.iter().copied().chain([Op::Trap {}]) {
+            harp_isa::encode(&Instruction::new(op), arch, &mut bytes).unwrap();
+        }
+        let bytes = Bytes { arch, bytes: &bytes, literals: &[], linked: &[] };
+        let code = Code::decode(bytes, &[]).unwrap();
+        let places = Places::new(&Entry::default(), arch.word().bytes().into());
+        let accessed = |at: usize| {
+            let mut accessed = Accessed { to: None, from: SmallVec::new() };
+            code.insts[at].instruction.for_each_register(|operand, _, access| {
+                let place = match operand {
+                    Operand::Gpr(reg) => Places::gpr(reg),
+                    Operand::Pred(reg) => Places::pred(reg),
+                    Operand::Imm(_) => return,
+                };
+                match access {
+                    Access::Def => accessed.to = Some(place),
+                    _ => accessed.from.push(place),
+                }
+            });
+            accessed
+        };
+        let mut after = vec![After::default(); code.insts.len()];
+        find(&code, 0..ops.len(), &places, accessed, &mut after);
+        after
+    }
+
+    fn r(index: u8) -> Gpr {
+        Gpr::new(index)
+    }
+
+    fn p(index: u8) -> Pred {
+        Pred::new(index)
+    }
+
+    #[test]
+    fn conditions_are_found_again_in_other_words() {
+        let compared = Op::Eqp { dst: p(1), a: r(2), b: r(1) };
+        let difference = Op::Sub { dst: r(3), a: r(1), b: r(2) };
+        for (test, inverted) in [
+            (Op::Rtop { dst: p(0), src: r(3) }, true),
+            (Op::Iszero { dst: p(0), src: r(3) }, false),
+        ] {
+            let after = after(&[difference, test, compared]);
+            let place = after[1].remembered.expect("it is asked for again");
+            assert_eq!(after[2].known, Some(Known { place, inverted }));
+        }
+        let after = after(&[
+            Op::Subi { dst: r(3), src: r(1), imm: 5 },
+            Op::Iszero { dst: p(0), src: r(3) },
+            Op::Ldi { dst: r(2), imm: 5 },
+            Op::Eqp { dst: p(1), a: r(1), b: r(2) },
+        ]);
+        let place = after[1].remembered.expect("it is asked for again");
+        assert_eq!(after[3].known, Some(Known { place, inverted: false }));
+    }
+
+    #[test]
+    fn other_values_are_other_conditions() {
+        let test = |dst| Op::Rtop { dst, src: r(1) };
+        let again = after(&[test(p(0)), test(p(1))]);
+        assert!(again[1].known.is_some());
+        let changed = after(&[test(p(0)), Op::Addi { dst: r(1), src: r(1), imm: 1 }, test(p(1))]);
+        assert_eq!(changed[0].remembered, None);
+        assert_eq!(changed[2].known, None);
+        let other = after(&[test(p(0)), Op::Rtop { dst: p(1), src: r(2) }]);
+        assert_eq!(other[1].known, None);
+    }
 }

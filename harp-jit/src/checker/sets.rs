@@ -3,7 +3,7 @@
 //! implementation of a BDD package", 1990).
 //!
 //! Equal functions are equal numbers, so what was computed once is looked up from then on, in every round of
-//! a fixpoint. Nothing is freed before the proof is over.
+//! a fixpoint. What is not kept then makes room, from time to time.
 
 use hashbrown::HashMap;
 
@@ -42,23 +42,71 @@ enum Operation {
 /// All sets of one proof.
 #[derive(Debug)]
 pub(super) struct Sets {
-    /// No more nodes are made than these. Once there are more, what is computed means nothing.
-    most: usize,
+    limits: Limits,
     nodes: Vec<Node>,
+    /// Nodes that are no set's any more.
+    free: Vec<Set>,
     unique: HashMap<Node, Set>,
     known: HashMap<(Set, Operation), Set>,
+    /// Nodes that were made so far.
+    made: usize,
+    /// From so many nodes on, it is time to make room.
+    crowded: usize,
+    full: bool,
 }
 
+/// How many nodes there may be. Once there are more, what is computed means nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// At a time.
+    pub(super) nodes: usize,
+    /// In all.
+    pub(super) made: usize,
+}
+
+/// Room is made when there are so many times fewer nodes than there may be, or twice those that were kept.
+const CROWDED: usize = 16;
+
 impl Sets {
-    pub(super) fn new(most: usize) -> Sets {
+    pub(super) fn new(limits: Limits) -> Sets {
         let leaf = |set| Node { variable: LEAF, low: set, high: set };
-        let nodes = vec![leaf(Set::NONE), leaf(Set::ALL)];
-        Sets { most, nodes, unique: HashMap::new(), known: HashMap::new() }
+        Sets {
+            limits,
+            nodes: vec![leaf(Set::NONE), leaf(Set::ALL)],
+            free: Vec::new(),
+            unique: HashMap::new(),
+            known: HashMap::new(),
+            made: 0,
+            crowded: limits.nodes / CROWDED,
+            full: false,
+        }
     }
 
-    /// Whether there are too many nodes: then no result can be relied on.
+    /// Whether there were too many nodes: then no result can be relied on.
     pub(super) fn is_full(&self) -> bool {
-        self.nodes.len() > self.most
+        self.full
+    }
+
+    /// Whether it is time to make room.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.nodes.len() - self.free.len() > self.crowded
+    }
+
+    /// Makes room: only these sets are kept.
+    pub(super) fn keep(&mut self, sets: impl Iterator<Item = Set>) {
+        let mut kept = vec![false; self.nodes.len()];
+        kept[..2].fill(true);
+        let mut todo: Vec<Set> = sets.collect();
+        while let Some(set) = todo.pop() {
+            if !std::mem::replace(&mut kept[set.0 as usize], true) {
+                let Node { low, high, .. } = self.at(set);
+                todo.extend([low, high]);
+            }
+        }
+        self.free = (0..kept.len()).filter(|&at| !kept[at]).map(|at| Set(at as u32)).collect();
+        self.unique.retain(|_, set| kept[set.0 as usize]);
+        self.known.clear();
+        self.crowded = (self.limits.nodes / CROWDED).max(2 * self.unique.len());
     }
 
     /// Where a variable is true.
@@ -71,10 +119,16 @@ impl Sets {
             return low;
         }
         let node = Node { variable, low, high };
-        let nodes = &mut self.nodes;
+        let Sets { nodes, free, made, full, limits, .. } = self;
         *self.unique.entry(node).or_insert_with(|| {
-            nodes.push(node);
-            Set((nodes.len() - 1) as u32)
+            *made += 1;
+            let set = free.pop().unwrap_or_else(|| {
+                nodes.push(node);
+                Set((nodes.len() - 1) as u32)
+            });
+            nodes[set.0 as usize] = node;
+            *full |= nodes.len() - free.len() > limits.nodes || *made > limits.made;
+            set
         })
     }
 
@@ -209,6 +263,8 @@ mod tests {
 
     use super::*;
 
+    const LIMITS: Limits = Limits { nodes: 100_000, made: 100_000 };
+
     /// Variables of the functions that are tried.
     const VARIABLES: u32 = 6;
 
@@ -242,10 +298,30 @@ mod tests {
         (0..1 << VARIABLES).fold(0, |all, at| all | (table >> index(at) & 1) << at)
     }
 
+    #[test]
+    fn limits_hold_for_good() {
+        let mut sets = Sets::new(Limits { nodes: 4, made: 100 });
+        let all = (0..4).fold(Set::ALL, |all, variable| {
+            let one = sets.variable(variable);
+            sets.and(all, one)
+        });
+        assert!(sets.is_full(), "{all:?}");
+        sets.keep(std::iter::empty());
+        assert!(sets.is_full());
+        let mut sets = Sets::new(Limits { nodes: 100, made: 10 });
+        for variable in 0..10 {
+            sets.variable(variable);
+            sets.keep(std::iter::empty());
+        }
+        assert!(!sets.is_full());
+        sets.variable(0);
+        assert!(sets.is_full());
+    }
+
     proptest! {
         #[test]
         fn operations_are_those_of_truth_tables(a: u64, b: u64, c: u64) {
-            let mut sets = Sets::new(100_000);
+            let mut sets = Sets::new(LIMITS);
             let [x, y, z] = [a, b, c].map(|table| of_table(&mut sets, table, 0));
             prop_assert_eq!(table(&sets, x), a);
             let choice = sets.choice(x, y, z);
@@ -261,15 +337,28 @@ mod tests {
 
         #[test]
         fn what_is_given_is_right_where_it_matters(a: u64, care: u64) {
-            let mut sets = Sets::new(100_000);
+            let mut sets = Sets::new(LIMITS);
             let [set, among] = [a, care].map(|table| of_table(&mut sets, table, 0));
             let given = sets.given(set, among);
             prop_assert_eq!(table(&sets, given) & care, a & care);
         }
 
         #[test]
+        fn what_is_kept_stays_what_it_is(a: u64, b: u64, c: u64) {
+            let mut sets = Sets::new(LIMITS);
+            let [x, y] = [a, b].map(|table| of_table(&mut sets, table, 0));
+            let before = sets.and(x, y);
+            sets.keep([x, y].into_iter());
+            of_table(&mut sets, c, 0);
+            prop_assert_eq!([x, y].map(|set| table(&sets, set)), [a, b]);
+            prop_assert_eq!(of_table(&mut sets, a, 0), x, "it is still found");
+            let after = sets.and(x, y);
+            prop_assert_eq!(table(&sets, after), a & b, "{:?} was forgotten", before);
+        }
+
+        #[test]
         fn variables_are_hidden_and_exchanged(a: u64, hidden in 0..VARIABLES) {
-            let mut sets = Sets::new(100_000);
+            let mut sets = Sets::new(LIMITS);
             let set = of_table(&mut sets, a, 0);
             let bit = 1 << (VARIABLES - hidden - 1);
             let variable = sets.variable(hidden);

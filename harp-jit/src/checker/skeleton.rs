@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::code::{Code, Flow};
 use super::error::{CodeError, CodeFault};
-use super::record::{Passes, Record};
+use super::record::{Holder, Passes, Record};
 use super::structure::Structure;
 
 /// Compares the ways through `code` with the blocks of `record`.
@@ -73,27 +73,32 @@ impl<'a> Skeleton<'a> {
         Skeleton { code, record, present, place }
     }
 
-    /// Calls `visit` with what the blocks pass on that end between `at`, whose guard is `taken` if it
+    /// Calls `visit` with the blocks that end between `at`, whose guard is `taken` if it
     /// is a branch, and the next instruction.
-    pub(super) fn each_passed(
-        &self,
-        at: usize,
-        taken: Option<bool>,
-        mut visit: impl FnMut(&Passes),
-    ) {
+    pub(super) fn each_passed(&self, at: usize, taken: Option<bool>, mut visit: impl FnMut(usize)) {
         let Some(&(mut block, index)) = self.place.get(&at) else { return };
         if index + 1 < self.present[block].len() {
             return;
         }
         let mut side = usize::from(taken == Some(false));
         for _ in 0..=self.present.len() {
-            visit(&self.record.passes[block]);
+            visit(block);
             let Some(&next) = self.record.successors[block].get(side) else { return };
             (block, side) = (next as usize, 0);
             if !self.present[block].is_empty() {
                 return;
             }
         }
+    }
+
+    /// The predicates that a block passes on.
+    pub(super) fn passes(&self, block: usize) -> &Passes {
+        &self.record.passes[block]
+    }
+
+    /// What holds nothing that is meant once a block was left.
+    pub(super) fn undefined(&self, block: usize) -> &[Holder] {
+        &self.record.undefined[block]
     }
 
     /// The first instruction of a block, or of the next that has one, whichever way is taken; none if

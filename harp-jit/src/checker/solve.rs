@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::code::Code;
+use super::derived::Computations;
 use super::error::{CodeError, CodeFault};
 use super::lanes::Lanes;
 use super::live::{self, Lives};
@@ -24,12 +25,18 @@ pub(super) fn check(
     record: &Record,
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
-    let lives = live::find(code, structure, &places);
     let skeleton = Skeleton::new(code, record);
+    let lives = live::find(code, structure, &skeleton, &places);
     let check_with = |precision| {
-        let lanes = Lanes::new();
-        let transfer =
-            Transfer { code, places: &places, entry: &record.entry, lanes: &lanes, precision };
+        let (lanes, computations) = (Lanes::new(), Computations::default());
+        let transfer = Transfer {
+            code,
+            places: &places,
+            entry: &record.entry,
+            lanes: &lanes,
+            computations: &computations,
+            precision,
+        };
         Solver::new(transfer, structure, &skeleton, &lives).check()
     };
     match check_with(Precision::Coarse) {
@@ -146,8 +153,10 @@ impl<'a> Solver<'a> {
             // from here.
             let dead = self.lives.after[at].dead.iter();
             dead.for_each(|&place| state.forget(self.transfer.lanes, place));
-            self.skeleton.each_passed(at, None, |passes| state.pass(passes));
+            self.pass(state, at, None);
         }
+        let known = self.ends.iter().chain(&self.starts).flatten();
+        self.transfer.lanes.make_room(known.chain([&*state]));
     }
 
     /// Where ways meet at the beginning of a block.
@@ -164,25 +173,20 @@ impl<'a> Solver<'a> {
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
-        let ways = |comes: &dyn Fn(&Edge) -> bool| {
-            let edges = block.edges.iter().filter(|edge| comes(edge));
-            edges.filter_map(|edge| self.along(edge)).collect::<Vec<State>>()
-        };
+        let mut ways: Vec<State> = block.edges.iter().filter_map(|edge| self.along(edge)).collect();
         let meeting = self.meeting(number);
         let Some(branch) = block.joins else {
-            let mut ways = ways(&|_| true);
             ways.extend((number == 0).then(|| self.transfer.at_entry()));
             return meet(&ways, meeting);
         };
         // Behind the join the split is not open any more, but the ways that lead there begin at it.
-        let sides = [*block.edges.first()?, *block.edges.last()?];
-        let mut open = block.open.clone();
-        open.push(Open { branch, sides: sides[0].sides });
+        let open: Vec<Open> = block.open.iter().copied().chain([branch]).collect();
         let within = Meeting { open: &open, ..meeting };
-        let side = |side: bool| meet(&ways(&|edge| edge.sides[usize::from(side)]), within);
+        let side =
+            |side: bool| meet(ways.iter().filter(|way| way.comes_from(branch, side)), within);
         match (side(false), side(true)) {
             (Some(passed), Some(taken)) => self.join(meeting, branch, [&passed, &taken]),
-            (one, other) => meet(&[one.or(other)?], meeting),
+            (one, other) => meet(&one.or(other), meeting),
         }
     }
 
@@ -194,7 +198,7 @@ impl<'a> Solver<'a> {
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
             let lanes = self.transfer.lanes;
             if self.transfer.code.is_split_branch(last) {
-                state.open(last);
+                state.open(last, truth);
             }
             let taken = state.not_zero(lanes, Places::pred(reg));
             if !state.assume(lanes, if truth { taken } else { lanes.not(taken) }) {
@@ -202,18 +206,30 @@ impl<'a> Solver<'a> {
             }
             state.settle(lanes);
         }
-        self.skeleton.each_passed(last, edge.taken, |passes| state.pass(passes));
+        self.pass(&mut state, last, edge.taken);
         Some(state)
+    }
+
+    /// What blocks pass on that end between `at`, whose guard is `taken` if it is a branch, and the next
+    /// instruction.
+    fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
+        let Transfer { lanes, places, .. } = self.transfer;
+        self.skeleton.each_passed(at, taken, |block| {
+            state.pass(self.skeleton.passes(block));
+            let undefined = self.skeleton.undefined(block).iter();
+            undefined.filter_map(|&holder| places.of(holder)).for_each(|p| state.drop(lanes, p));
+        });
     }
 
     fn join(&self, meeting: Meeting<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
         let before = self.ends[self.structure.block_of[branch]?].as_ref()?;
         let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
-        Some(merge::join(Sides { sides, before, guard, branch }, meeting))
+        let computations = self.transfer.computations;
+        Some(merge::join(Sides { sides, before, guard, branch, computations }, meeting))
     }
 }
 
-fn meet(ways: &[State], meeting: Meeting<'_>) -> Option<State> {
-    let ways: Vec<&State> = ways.iter().collect();
+fn meet<'a>(ways: impl IntoIterator<Item = &'a State>, meeting: Meeting<'_>) -> Option<State> {
+    let ways: Vec<&State> = ways.into_iter().collect();
     (!ways.is_empty()).then(|| merge::meet(&ways, meeting))
 }

@@ -17,7 +17,7 @@ use super::fact::{
     Detail, Form, Mixed, New, Number, Numbers, Relation, Scratch, Told, Value, union,
 };
 use super::lanes::{Condition, Lanes};
-use super::origins::Kept;
+use super::origins::{Kept, Origin};
 use super::places::{Place, Places};
 use super::record::Name;
 use super::sets::Set;
@@ -50,6 +50,17 @@ impl State {
             free: BTreeSet::new(),
             scratch: Scratch::Anything,
         }
+    }
+
+    /// All sets that say something.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Set> + '_ {
+        let voted = match self.scratch {
+            Scratch::Vote(voted) => Some(voted),
+            Scratch::Anything | Scratch::Zero => None,
+        };
+        let origins = self.kept.iter().flat_map(Kept::sets);
+        let values = self.values.iter().flat_map(Value::sets);
+        [self.active, self.pairs].into_iter().chain(voted).chain(origins).chain(values)
     }
 
     pub(super) fn value(&self, place: Place) -> &Value {
@@ -97,14 +108,6 @@ impl State {
         })
     }
 
-    /// What is true where the predicate in a place is false.
-    pub(super) fn opposite(&self, lanes: &Lanes, place: Place) -> New {
-        let yes = self.not_zero(lanes, place);
-        let each = vec![(Number::ZERO, yes), (Number::ONE, lanes.not(yes))];
-        let value = Value { undefined: self.value(place).undefined, ..Value::uniform() };
-        New { value, numbers: Told::Each(each) }
-    }
-
     /// Whether all lanes hold the same in a place.
     pub(super) fn is_uniform(&self, lanes: &Lanes, place: Place) -> bool {
         self.is_impossible(lanes, self.differing(lanes, place))
@@ -132,17 +135,26 @@ impl State {
     pub(super) fn tell_zero(&mut self, lanes: &Lanes, place: Place, predicate: (Place, bool)) {
         let (predicate, inverted) = predicate;
         let value = self.value(place);
-        if value.numbers.is_some()
-            || value.form != Form::Unknown
-            || !self.value(predicate).is_truth()
-        {
+        if !value.has_others() || value.form != Form::Unknown || !self.value(predicate).is_truth() {
             return;
         }
         let yes = self.not_zero(lanes, predicate);
         let other = if inverted { lanes.not(yes) } else { yes };
-        self.values[place.index()].numbers = Some(Rc::new([Number::ZERO, Number::Other]));
-        let holds = lanes.condition(Condition::Holds(place, Number::Other));
-        self.active = lanes.and(self.active, lanes.same(holds, other));
+        let told = value.told_apart().filter(|&number| number != Number::Other);
+        let mut each: Vec<_> = told.map(|n| (n, self.holds(lanes, place, n))).collect();
+        each.push((Number::Other, lanes.and(self.holds(lanes, place, Number::Other), other)));
+        let not_zero = each.iter().fold(Set::NONE, |all, &(_, set)| lanes.or(all, set));
+        each.push((Number::ZERO, lanes.not(not_zero)));
+        let new = New { value: value.clone(), numbers: Told::Each(each) };
+        self.assign_kept(lanes, place, new);
+    }
+
+    /// A place holds the same truth value as another, or the opposite of it.
+    pub(super) fn equate(&mut self, lanes: &Lanes, place: Place, (other, inverted): (Place, bool)) {
+        let [one, other] = [place, other].map(|place| self.not_zero(lanes, place));
+        let same = lanes.same(one, other);
+        self.active = lanes.and(self.active, if inverted { lanes.not(same) } else { same });
+        self.find_names(lanes, place);
     }
 
     /// All lanes hold the same in a place.
@@ -152,8 +164,14 @@ impl State {
     }
 
     /// Where values at an open split are is followed from here on.
-    pub(super) fn open(&mut self, branch: usize) {
-        self.kept.push(Kept::new(branch, self.values.len()));
+    pub(super) fn open(&mut self, branch: usize, taken: bool) {
+        self.kept.push(Kept::new(branch, taken, self.values.len()));
+    }
+
+    /// Whether there may be lanes that came by this side of an open split.
+    pub(super) fn comes_from(&self, branch: usize, taken: bool) -> bool {
+        let kept = self.kept.iter().rfind(|kept| kept.branch == branch);
+        kept.is_none_or(|kept| kept.sides[usize::from(taken)])
     }
 
     /// What a place is known to hold is forgotten: it is nothing that is meant to be read.
@@ -277,6 +295,15 @@ impl State {
             self.kept.iter_mut().for_each(|kept| kept.lose(place));
         }
         self.assign_kept(lanes, place, new);
+    }
+
+    /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
+    pub(super) fn derive(&mut self, place: Place, origins: &[Origin]) {
+        for (kept, &origin) in self.kept.iter_mut().zip(origins) {
+            if kept.only(place) == Origin::Unknown && kept.of(place).len() == 1 {
+                kept.derive(place, origin);
+            }
+        }
     }
 
     /// Whether a place holds a truth value that is true in just these lanes.

@@ -17,20 +17,11 @@ use hashbrown::HashMap;
 use super::code::{Code, Flow};
 use super::error::{CodeError, CodeFault};
 
-/// An open split, named by its branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Open {
-    pub(super) branch: usize,
-    pub(super) sides: Sides,
-}
+/// An open split, by its branch.
+pub(super) type Open = usize;
 
-/// Which sides of a split come along: the one where the predicate is false, the one where it is true.
-type Sides = [bool; 2];
-
-impl Open {
-    /// Any splits: below it, nothing is known.
-    const ANY: Open = Open { branch: usize::MAX, sides: [false; 2] };
-}
+/// Any splits: below it, nothing is known.
+const ANY: Open = usize::MAX;
 
 /// A way into a block.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +30,6 @@ pub(super) struct Edge {
     pub(super) from: usize,
     /// What the guard of that block's branch is, if it ends in one.
     pub(super) taken: Option<bool>,
-    /// Into a join: the sides of its split that end here.
-    pub(super) sides: Sides,
 }
 
 /// Instructions that are executed one after the other.
@@ -157,7 +146,7 @@ impl Structure {
         for (from, &(_, last)) in ordered.iter().enumerate() {
             for (to, taken) in successors(code, last) {
                 let to = block_of[to].expect("what is reached is in a block");
-                blocks[to].edges.push(Edge { from, taken, sides: [false; 2] });
+                blocks[to].edges.push(Edge { from, taken });
             }
         }
         Structure { blocks, block_of }
@@ -166,7 +155,6 @@ impl Structure {
     /// Gives every block its open splits.
     fn match_splits(&mut self, code: &Code<'_>) -> Result<(), CodeError> {
         let ends = self.ends(code);
-        let lasts: Vec<usize> = self.blocks.iter().map(|block| block.last).collect();
         let mut known: Vec<Option<Vec<Open>>> = vec![None; self.blocks.len()];
         let mut joined_at: HashMap<usize, usize> = HashMap::new();
         known[0] = Some(Vec::new());
@@ -193,29 +181,19 @@ impl Structure {
                         known[to] = Some(open);
                         todo.push(to);
                     }
+                    Some(before) if *before == open => {}
+                    Some(before) if ends[to] => {
+                        let (one, other) = (before.len(), open.len());
+                        return Err(code.error(first, CodeFault::OpenSplits { one, other }));
+                    }
                     Some(before) => {
-                        let both = match both_sides(before, &open) {
-                            Some(both) => both,
-                            None if !ends[to] => common(before, &open),
-                            None => {
-                                let (one, other) = (before.len(), open.len());
-                                let fault = CodeFault::OpenSplits { one, other };
-                                return Err(code.error(first, fault));
-                            }
-                        };
+                        let both = common(before, &open);
                         if both != *before {
                             known[to] = Some(both);
                             todo.push(to);
                         }
                     }
                 }
-            }
-        }
-        for block in self.blocks.iter_mut().filter(|block| block.joins.is_some()) {
-            for edge in &mut block.edges {
-                let open = known[edge.from].as_deref().unwrap_or_default();
-                let open = along(code, lasts[edge.from], edge.taken, open);
-                edge.sides = open.last().map_or([false; 2], |open| open.sides);
             }
         }
         for (block, open) in self.blocks.iter_mut().zip(known) {
@@ -244,10 +222,8 @@ impl Structure {
         open: &mut Vec<Open>,
         joined_at: &mut HashMap<usize, usize>,
     ) -> Result<(), Mismatch> {
-        let closed = open.pop().filter(|&open| open != Open::ANY);
-        let closed = closed.ok_or(Mismatch::NothingOpen)?;
+        let branch = open.pop().filter(|&open| open != ANY).ok_or(Mismatch::NothingOpen)?;
         let block = &mut self.blocks[to];
-        let branch = closed.branch;
         let here = *joined_at.entry(branch).or_insert(to) == to;
         if !here || *block.joins.get_or_insert(branch) != branch {
             return Err(Mismatch::OtherJoin { branch });
@@ -258,28 +234,16 @@ impl Structure {
 
 /// What is open behind the end of a block.
 fn along(code: &Code<'_>, last: usize, taken: Option<bool>, open: &[Open]) -> Vec<Open> {
-    let splits = taken.filter(|_| code.is_split_branch(last));
-    let split = splits.map(|taken| Open { branch: last, sides: [!taken, taken] });
+    let split = taken.filter(|_| code.is_split_branch(last)).map(|_| last);
     open.iter().copied().chain(split).collect()
-}
-
-/// The same splits with the sides of both ways; none if other splits are open.
-fn both_sides(one: &[Open], other: &[Open]) -> Option<Vec<Open>> {
-    let same = one.iter().map(|open| open.branch).eq(other.iter().map(|open| open.branch));
-    let both = |(a, b): (&Open, &Open)| {
-        let sides = [a.sides[0] || b.sides[0], a.sides[1] || b.sides[1]];
-        Open { branch: a.branch, sides }
-    };
-    same.then(|| one.iter().zip(other).map(both).collect())
 }
 
 /// What is open on both of two ways, from the innermost on.
 fn common(one: &[Open], other: &[Open]) -> Vec<Open> {
     let pairs = one.iter().rev().zip(other.iter().rev());
-    let same = pairs.take_while(|(a, b)| a.branch == b.branch).count();
-    let innermost = both_sides(&one[one.len() - same..], &other[other.len() - same..]);
-    let innermost = innermost.unwrap_or_default().into_iter().filter(|&open| open != Open::ANY);
-    std::iter::once(Open::ANY).chain(innermost).collect()
+    let same = pairs.take_while(|(a, b)| a == b).count();
+    let innermost = one[one.len() - same..].iter().copied().filter(|&open| open != ANY);
+    std::iter::once(ANY).chain(innermost).collect()
 }
 
 /// Why a join closes no split.

@@ -4,14 +4,16 @@ use harp_isa::abi::{LaneField, RegisterRoles};
 use harp_isa::{
     Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, RegClass, Role as Access, WordSize,
 };
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
+use super::derived::{Computations, Source};
 use super::error::CodeFault;
 use super::fact::{Detail, Form, New, Scratch, Told, Value};
 use super::lanes::Lanes;
 use super::live::After;
 use super::merge::Precision;
+use super::origins::{Kept, Origin};
 use super::places::{Place, Places};
 use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
 use super::repeats::Known;
@@ -26,6 +28,7 @@ pub(super) struct Transfer<'a> {
     pub(super) places: &'a Places,
     pub(super) entry: &'a Entry,
     pub(super) lanes: &'a Lanes,
+    pub(super) computations: &'a Computations,
     pub(super) precision: Precision,
 }
 
@@ -373,14 +376,24 @@ impl Transfer<'_> {
             state.equalize(self.lanes, result);
             computed = Computed::Copy(result);
         }
-        computed = match (computed, step.after.known) {
-            (Computed::New(_), Some(Known { place, inverted: false })) => Computed::Copy(place),
-            (Computed::New(_), Some(Known { place, inverted: true })) => {
-                Computed::New(state.opposite(self.lanes, place))
+        let known = step.after.known.filter(|known| state.value(known.place).is_truth());
+        if let (Computed::New(new), Some(Known { place, .. })) = (&mut computed, known) {
+            // They are the same bits: where one is meant, both are.
+            let undefined = &mut new.value.undefined;
+            *undefined = self.lanes.and(*undefined, state.value(place).undefined);
+        }
+        // Names say where a value is not zero.
+        let names = match op {
+            Op::Rtop { src, .. } if step.guard.is_none() => {
+                state.value(Places::gpr(src)).names.clone()
             }
-            (computed, _) => computed,
+            _ => SmallVec::new(),
         };
         self.write(state, step, target, computed);
+        state.add_names(target, &names);
+        if let Some(Known { place, inverted }) = known {
+            state.equate(self.lanes, target, (place, inverted));
+        }
         if let Some(tested) = step.after.tested
             && self.precision == Precision::Fine
         {
@@ -445,6 +458,7 @@ impl Transfer<'_> {
             (false, true) => Detail::Differences,
             (false, false) => Detail::Nothing,
         };
+        let origins = self.derived(state, step.instruction.op);
         match (step.guard, computed) {
             (None, Computed::Copy(source)) => {
                 state.copy(lanes, place, source, detail);
@@ -453,6 +467,7 @@ impl Transfer<'_> {
             (None, Computed::New(new)) => {
                 let new = new.blurred(detail);
                 state.assign(lanes, place, new);
+                state.derive(place, &origins);
                 state.find_names(lanes, place);
             }
             (Some(guard), computed) => {
@@ -461,6 +476,7 @@ impl Transfer<'_> {
                     Computed::Copy(source) => source,
                     Computed::New(new) => {
                         state.assign(lanes, result, new);
+                        state.derive(result, &origins);
                         result
                     }
                 };
@@ -469,6 +485,27 @@ impl Transfer<'_> {
                 state.find_names(lanes, place);
             }
         }
+    }
+
+    /// Where the result of an operation comes from, by what was there at each of the open splits.
+    fn derived(&self, state: &State, op: Op) -> SmallVec<[Origin; 4]> {
+        if !value::is_pure(op) {
+            return smallvec![Origin::Unknown; state.kept.len()];
+        }
+        let of = |kept: &Kept| {
+            self.computations.result(op, |operand| {
+                let place = match operand {
+                    Operand::Gpr(reg) => Places::gpr(reg),
+                    Operand::Pred(reg) => Places::pred(reg),
+                    Operand::Imm(imm) => return Source::Immediate(imm),
+                };
+                match state.value(place).form {
+                    Form::Constant(constant) => Source::Constant(constant),
+                    _ => Source::From(kept.only(place)),
+                }
+            })
+        };
+        state.kept.iter().map(of).collect()
     }
 
     /// Selected predicates are where the instruction puts them.
@@ -501,7 +538,7 @@ fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
 /// The instruction is the one that was selected, with the predicates that were selected.
 fn check_selection(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
     let mut expect = |reg: Pred, name: Name| {
-        if !state.value(Places::pred(reg)).names.contains(&name) {
+        if !state.is_named(Places::pred(reg), name) {
             let operand = Operand::Pred(reg);
             report(CodeFault::Predicate { operand, selected: name });
         }

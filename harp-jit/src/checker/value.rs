@@ -1,6 +1,6 @@
 //! What an operation computes, as far as that is followed.
 
-use harp_isa::{Gpr, Instruction, Op, Operand, Pred, Role as Access, WordSize};
+use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
 use smallvec::{SmallVec, smallvec};
 
 use super::fact::{Form, MOST_NUMBERS, Mixed, New, Number, Scratch, Told, Value};
@@ -47,6 +47,7 @@ pub(super) fn of(
         Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Computed::Copy(gpr(src)),
         Op::Rtop { src, .. } if is_truth(gpr(src)) => Computed::Copy(gpr(src)),
         Op::Ptor { src, .. } => Computed::Copy(Places::pred(src)),
+        Op::Orp { a, b, .. } if a == b => Computed::Copy(Places::pred(a)),
         Op::Anyp { src, .. } => {
             let yes = state.not_zero(lanes, Places::pred(src));
             let value = Value { differs: Set::NONE, ..value };
@@ -107,7 +108,7 @@ pub(super) fn of(
 /// The result depends on the sources alone.
 fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
     let mut value = Value::uniform();
-    let atomic = op.opcode().flags().intersects(harp_isa::OpcodeFlags::ATOMIC);
+    let atomic = op.opcode().flags().intersects(OpcodeFlags::ATOMIC);
     Instruction::new(op).for_each_register(|operand, _, access| {
         let place = match operand {
             Operand::Gpr(reg) => Places::gpr(reg),
@@ -266,8 +267,17 @@ fn to_truth(op: Op) -> bool {
     truth
 }
 
+/// Whether what an operation computes depends on its operands alone.
+pub(super) fn is_pure(op: Op) -> bool {
+    let pure = OpcodeFlags::FLOAT | OpcodeFlags::EXTENSION | OpcodeFlags::DIVIDES;
+    let mut changes = false;
+    Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
+    let asks = matches!(op, Op::Csr { .. } | Op::Tid { .. });
+    pure.contains(op.opcode().flags()) && !changes && !asks
+}
+
 /// What an operation makes of numbers.
-fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
+pub(super) fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
     let &[a, ref rest @ ..] = operands else { return None };
     let b = rest.first().copied().unwrap_or(0);
     let top = 1 << (word.bits() - 1);

@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
     BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value,
 };
 
+use super::Steering;
 use super::canonicalize::undef;
 use super::regions::Regions;
 use crate::analysis::{LevelId, Uniformity};
@@ -20,8 +21,14 @@ use crate::intrinsic::Intrinsic;
 use crate::legalize;
 
 /// Rewrites the calls that lanes do not make together. Returns whether there were any; what was known of
-/// the function does not hold any more then.
-pub(super) fn make_convergent(func: &mut Function, facts: &Uniformity, regions: &Regions) -> bool {
+/// the function does not hold any more then. Conditions that say where lanes are bound for are added to
+/// `steering`.
+pub(super) fn make_convergent(
+    func: &mut Function,
+    facts: &Uniformity,
+    regions: &Regions,
+    steering: &mut Steering,
+) -> bool {
     let indirect = facts.divergent_calls().to_vec();
     let end = facts.flow().levels().level(LevelId::LIVE).end();
     let apart =
@@ -38,7 +45,7 @@ pub(super) fn make_convergent(func: &mut Function, facts: &Uniformity, regions: 
     }
     let mut changed = !tail_calls.is_empty();
     for &inst in indirect.iter().filter(|inst| !tail_calls.contains(inst)) {
-        call_in_turn(func, inst);
+        call_in_turn(func, inst, steering);
         changed = true;
     }
     if !tail_calls.is_empty() {
@@ -68,7 +75,7 @@ fn call_and_return(func: &mut Function, inst: Inst) {
 }
 
 /// An indirect call becomes a loop over the targets.
-fn call_in_turn(func: &mut Function, inst: Inst) {
+fn call_in_turn(func: &mut Function, inst: Inst, steering: &mut Steering) {
     let InstructionData::CallIndirect { sig_ref, .. } = func.dfg.insts[inst] else { return };
     let args = func.dfg.inst_args(inst).to_vec();
     let results = func.dfg.inst_results(inst).to_vec();
@@ -79,6 +86,7 @@ fn call_in_turn(func: &mut Function, inst: Inst) {
     func.layout.split_block(after, inst);
     // Where it ends, the results are the latch's parameters.
     let done = func.dfg.append_block_param(latch, I8);
+    steering.insert(done);
     let passed: Vec<Value> =
         types.iter().map(|&ty| func.dfg.append_block_param(latch, ty)).collect();
     for block in [round, called, latch] {

@@ -20,16 +20,17 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::Steering;
 use crate::intrinsic::Intrinsic;
 
-/// See the [module](self).
-pub(crate) fn canonicalize(func: &mut Function) {
+/// See the [module](self). Conditions that say where lanes are bound for are added to `steering`.
+pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) {
     let mut cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut todo = vec![dominators.cfg_postorder().to_vec()];
     while let Some(blocks) = todo.pop() {
         for cycle in cycles(func, &blocks) {
-            todo.push(without_header(func, &mut cfg, cycle));
+            todo.push(without_header(func, &mut cfg, cycle, steering));
         }
     }
     one_latch_each(func);
@@ -61,6 +62,7 @@ fn without_header(
     func: &mut Function,
     cfg: &mut ControlFlowGraph,
     cycle: Vec<Block>,
+    steering: &mut Steering,
 ) -> Vec<Block> {
     let inside: HashSet<Block> = cycle.iter().copied().collect();
     let outer = |&&block: &&Block| cfg.pred_iter(block).any(|pred| !inside.contains(&pred.block));
@@ -70,7 +72,7 @@ fn without_header(
         return cycle.into_iter().filter(|&block| block != header).collect();
     }
     let mut rest = cycle;
-    rest.extend(insert_dispatch(func, cfg, &entries, &inside));
+    rest.extend(insert_dispatch(func, cfg, &entries, &inside, steering));
     cfg.compute(func);
     rest
 }
@@ -82,6 +84,7 @@ fn insert_dispatch(
     cfg: &ControlFlowGraph,
     entries: &[Block],
     inside: &HashSet<Block>,
+    steering: &mut Steering,
 ) -> Vec<Block> {
     let mut made = Vec::new();
     let dispatch = func.dfg.make_block();
@@ -125,7 +128,7 @@ fn insert_dispatch(
             }
         }
     }
-    made.extend(dispatch_body(func, dispatch, number, entries, &params));
+    made.extend(dispatch_body(func, dispatch, number, entries, &params, steering));
     made
 }
 
@@ -136,6 +139,7 @@ fn dispatch_body(
     number: Value,
     entries: &[Block],
     params: &[Vec<Value>],
+    steering: &mut Steering,
 ) -> Vec<Block> {
     let mut chain = Vec::new();
     let mut here = dispatch;
@@ -151,6 +155,7 @@ fn dispatch_body(
         let index = at.ins().iconst(I32, index as i64);
         let here_it_is = at.ins().icmp(IntCC::Equal, number, index);
         at.ins().brif(here_it_is, entry, &args, next, &[]);
+        steering.insert(here_it_is);
         chain.push(next);
         here = next;
     }

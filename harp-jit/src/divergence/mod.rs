@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, Function, Inst};
-use hashbrown::HashMap;
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use hashbrown::{HashMap, HashSet};
 
 use crate::analysis::{Known, Uniformity};
 use crate::times::{Clock, Stage};
@@ -79,11 +79,17 @@ pub(crate) struct Plan {
     joins: EntitySet<Block>,
     /// Apart from each other.
     pub(crate) predicated: Vec<PredicatedRegion>,
+    /// Conditions that say where lanes are bound for.
+    pub(crate) steering: Steering,
     /// The branches that are the function's own.
     sites: HashMap<Inst, BranchSite>,
     /// The branches of the function as it was that these are copies of; none if it is as it was.
     origins: Option<HashMap<Inst, Origin>>,
 }
+
+/// Conditions that are not the function's own: they send lanes where they are bound for, after its control
+/// flow was rearranged.
+pub(crate) type Steering = HashSet<Value>;
 
 /// What a branch is a copy of.
 #[derive(Clone, Copy, Debug)]
@@ -192,22 +198,24 @@ pub(crate) struct Prepared {
     pub(crate) func: Function,
     pub(crate) facts: Uniformity,
     pub(crate) regions: Regions,
+    pub(crate) steering: Steering,
 }
 
 /// Brings a function, of which `known` is known, to the form in which regions are decided upon.
 pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Prepared {
     clock.begin(Stage::Divergence);
-    canonicalize(&mut func);
+    let mut steering = Steering::new();
+    canonicalize(&mut func, &mut steering);
     loop {
         clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
-        if calls::make_convergent(&mut func, &facts, &regions) {
-            canonicalize(&mut func);
+        if calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
+            canonicalize(&mut func, &mut steering);
             continue;
         }
-        return Prepared { func, facts, regions };
+        return Prepared { func, facts, regions, steering };
     }
 }
 
@@ -216,9 +224,9 @@ impl Prepared {
     /// Branches keep the names that `branches` has for them.
     pub(crate) fn manage(self, decisions: &Decisions, branches: &Branches) -> (Function, Plan) {
         let (func, mut plan) = if self.regions.is_empty() {
-            (self.func, Plan::default())
+            (self.func, Plan { steering: self.steering, ..Plan::default() })
         } else {
-            structurize(&self.func, &self.facts, &self.regions, decisions)
+            structurize(&self, decisions)
         };
         let insts = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
         for inst in insts {

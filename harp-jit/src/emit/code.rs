@@ -5,11 +5,10 @@
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::{Gpr, Instruction, Op, Pred};
-use smallvec::SmallVec;
 
 use super::Label;
 use super::body::{Body, Item};
-use crate::checker::{Holder, Name, Note, Role};
+use crate::checker::{Holder, Holders, Name, Note, Role};
 use crate::divergence::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
@@ -30,7 +29,10 @@ pub(super) struct CodeBuffer {
     /// What the next item is there for.
     role: Option<Role>,
     /// What holds nothing that is meant from the next item on.
-    undefined: SmallVec<[Holder; 1]>,
+    undefined: Holders,
+    /// What holds nothing that is meant once a block was left, by blocks: jumps may be left out, with their
+    /// notes.
+    left_undefined: Vec<(Label, Holders)>,
 }
 
 impl CodeBuffer {
@@ -46,7 +48,8 @@ impl CodeBuffer {
             notes: recording.then(Vec::new),
             block: Label::new(0),
             role: None,
-            undefined: SmallVec::new(),
+            undefined: Holders::new(),
+            left_undefined: Vec::new(),
         }
     }
 
@@ -58,6 +61,11 @@ impl CodeBuffer {
     /// Whether notes are taken for the checker.
     pub(super) fn is_recording(&self) -> bool {
         self.notes.is_some()
+    }
+
+    /// What holds nothing that is meant once a block was left.
+    pub(super) fn left_undefined(&mut self) -> Vec<(Label, Holders)> {
+        std::mem::take(&mut self.left_undefined)
     }
 
     /// What the next item is there for, if it is more than a part of something.
@@ -125,6 +133,9 @@ impl CodeBuffer {
             let block = u32::try_from(self.block.index()).expect("blocks have numbers of 32 bits");
             let position = u32::try_from(self.items.len() - start).expect("code ends before 2^32");
             let undefined = std::mem::take(&mut self.undefined);
+            if matches!(item, Item::Jump { .. }) && !undefined.is_empty() {
+                self.left_undefined.push((self.block, undefined.clone()));
+            }
             notes.push(Note { block, position, undefined, role });
         }
         self.items.push(item);

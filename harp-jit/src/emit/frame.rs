@@ -133,11 +133,13 @@ impl Frame {
         self.spill_offset(self.spills + self.saved.len() as u32).wrapping_add(offset)
     }
 
-    /// The bytes of spill slots and saved registers, counted from the stack pointer at the entry.
+    /// The bytes of spill slots and of saved and kept registers, counted from the stack pointer at the entry.
     pub(super) fn private(&self) -> Vec<Range<i64>> {
         let base = -self.bytes().cast_signed();
         let saved = u32::try_from(self.saved.len()).expect("registers have numbers of 8 bits");
-        let kept = base + self.spill_offset(0)..base + self.spill_offset(self.spills + saved);
+        let first = self.spill_offset(0)
+            - self.words_to_bytes(self.needs.keeps_register.into()).cast_signed();
+        let kept = base + first..base + self.spill_offset(self.spills + saved);
         let link = -self.return_address_depth();
         let link = link..link + self.word_bytes().cast_signed();
         if self.saves_return_address { vec![kept, link] } else { vec![kept] }

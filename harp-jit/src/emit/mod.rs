@@ -9,7 +9,7 @@ use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegC
 
 use smallvec::SmallVec;
 
-use crate::checker::{Claims, Entry, Holder, Name, Named, Regs, Role, Selected};
+use crate::checker::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
 use crate::regalloc::{Access, Allocated, Location, Step};
 use crate::vcode::{BlockId, Callee, Fixed, MInst, MOperand, Reg, VCode};
@@ -40,6 +40,8 @@ pub(crate) struct Emitted {
     pub(crate) lane_stack_bytes: u64,
     /// What the function finds at its entry, for the checker; what lanes agree on is left open.
     pub(crate) entry: Entry,
+    /// For the checker: what holds nothing that is meant once a block was left.
+    pub(crate) left_undefined: Vec<(BlockId, Holders)>,
 }
 
 /// What a function takes of the stack.
@@ -174,7 +176,9 @@ pub(crate) fn emit(
         scratch: emitter.frame.scratch(),
         ..Entry::default()
     };
-    Ok(Emitted { body: emitter.code.finish(), stack, lane_stack_bytes: stack_bytes, entry })
+    let left_undefined = emitter.code.left_undefined();
+    let body = emitter.code.finish();
+    Ok(Emitted { body, stack, lane_stack_bytes: stack_bytes, entry, left_undefined })
 }
 
 /// The frame and the deepest of the functions that are called from it or in its place; none if
@@ -250,7 +254,7 @@ impl Emitter<'_> {
         self.named = uses.collect();
         self.emit_inst(index);
         self.named.clear();
-        if !matches!(self.vcode.insts[index], MInst::Op { .. })
+        if !matches!(self.vcode.insts[index], MInst::Op { .. } | MInst::Undef { .. })
             && let Some((_, name)) = self.allocated.predicates(index, Access::Def).next()
         {
             self.code.defines(name);
@@ -457,6 +461,7 @@ impl Emitter<'_> {
             guard: guard.map(name),
             predicates: predicates.collect(),
             claims,
+            steers: defined.is_some_and(|reg| promises.steering.contains(&reg)),
         }
     }
 

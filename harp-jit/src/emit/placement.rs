@@ -204,7 +204,7 @@ impl Forms {
         out.placed.bytes.reserve(end);
         for (index, item) in body.items.iter().enumerate() {
             debug_assert_eq!(out.placed.bytes.len(), offsets[index]);
-            out.note = body.notes.get(index).and_then(Option::as_ref);
+            out.note = body.notes.get(index).cloned().flatten();
             let place = body.places[index];
             if out.placed.places.last().is_none_or(|&(_, last)| last != place) {
                 out.placed.places.push((offsets[index] as u32, place));
@@ -253,25 +253,28 @@ struct Encoder<'a> {
     forms: Forms,
     symbols: &'a [String],
     placed: Placed,
-    /// The note on the item that is encoded.
-    note: Option<&'a Note>,
+    /// The note on what is left of the item that is encoded.
+    note: Option<Note>,
 }
 
 impl Encoder<'_> {
     /// An instruction before or behind the one that an item is there for.
     fn part(&mut self, instruction: Instruction) -> Result<(), EmitError> {
         let role = Role::Part { guard: None, defines: None };
-        let note = self.note.map(|note| Note { role, ..note.clone() });
+        let note = self.note.clone().map(|note| Note { role, ..note });
         self.encode(instruction, note)
     }
 
     fn instruction(&mut self, instruction: Instruction) -> Result<(), EmitError> {
-        self.encode(instruction, self.note.cloned())
+        self.encode(instruction, self.note.clone())
     }
 
     fn encode(&mut self, instruction: Instruction, note: Option<Note>) -> Result<(), EmitError> {
         let at = self.placed.bytes.len() as u32;
         self.placed.notes.extend(note.map(|note| (at, note)));
+        if let Some(note) = &mut self.note {
+            note.undefined.clear();
+        }
         harp_isa::encode(&instruction, self.forms.arch, &mut self.placed.bytes)
             .map_err(EmitError::Encode)
     }

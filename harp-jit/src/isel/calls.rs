@@ -54,11 +54,10 @@ pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLay
         slot_bytes: slots.bytes,
         ..FrameNeeds::default()
     };
-    let mut keeps = false;
     for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
         let Some(signature) = func.dfg.call_signature(inst) else { continue };
         let layout = CallLayout::new(&func.dfg.signatures[signature], arch);
-        keeps |= needs_kept_register(func, inst, &layout, arch);
+        needs.keeps_register |= needs_kept_register(func, inst, &layout, arch);
         if func.dfg.insts[inst].opcode().is_return() {
             let growth = layout.stack_arguments().saturating_sub(own.stack_arguments());
             needs.tail_growth_words = needs.tail_growth_words.max(growth);
@@ -67,7 +66,7 @@ pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLay
             needs.outgoing_words = needs.outgoing_words.max(words);
         }
     }
-    needs.outgoing_words += u32::from(keeps);
+    needs.outgoing_words += u32::from(needs.keeps_register);
     (needs, slots)
 }
 

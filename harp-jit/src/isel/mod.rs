@@ -82,7 +82,7 @@ pub(crate) fn select(
         }
         block.insts = start..lower.code.len();
     }
-    Ok((lower.finish(blocks), BlockIds(order)))
+    Ok((lower.finish(blocks, plan), BlockIds(order)))
 }
 
 /// An instruction with its place, as it is collected backwards.
@@ -98,7 +98,7 @@ struct Lower<'a> {
     slots: SlotLayout,
     layout: Layout,
     vcode: VCode,
-    /// The general register and the predicate in which a value is wanted.
+    /// The general register in which a value is wanted, and the predicate in which it is wanted or was made.
     gprs: SecondaryMap<Value, Option<Reg>>,
     preds: SecondaryMap<Value, Option<Reg>>,
     /// Where the position in the first dimension of the grid stays, if it is asked for.
@@ -418,7 +418,7 @@ impl<'a> Lower<'a> {
 
     /// Turns the code around and gives every register its final name. Where the blocks' code lies is
     /// counted backwards.
-    fn finish(mut self, mut blocks: Vec<VBlock>) -> VCode {
+    fn finish(mut self, mut blocks: Vec<VBlock>, plan: &Plan) -> VCode {
         let mut vcode = std::mem::take(&mut self.vcode);
         let code = std::mem::take(&mut self.code);
         let count = code.len();
@@ -439,6 +439,8 @@ impl<'a> Lower<'a> {
             vcode.srclocs.push(place);
         }
         vcode.blocks = blocks;
+        let steering = plan.steering.iter().filter_map(|&value| self.preds[value]);
+        vcode.promises.steering = steering.map(|reg| self.resolve(reg)).collect();
         vcode.drop_unused_regs(&used);
         vcode.compute_preds();
         vcode

@@ -69,8 +69,9 @@ impl Lower<'_> {
 
     /// The truth value was computed into `pred`; where it is wanted as a number, that follows.
     pub(super) fn define_pred(&mut self, value: Value, pred: Reg) {
-        if let Some(wanted) = self.preds[value] {
-            self.alias(wanted, pred);
+        match self.preds[value] {
+            Some(wanted) => self.alias(wanted, pred),
+            None => self.preds[value] = Some(pred),
         }
         if let Some(wanted) = self.gprs[value] {
             let reg = rules::Context::bool_reg(self, pred);

@@ -320,12 +320,15 @@ pub(crate) struct Promises {
     pub(crate) uniform: HashSet<Reg>,
     /// They are returned by calls, and uniform if what is passed in these registers is.
     pub(crate) returned: HashMap<Reg, SmallVec<[Gpr; 4]>>,
+    /// Predicates that send lanes where they are bound for since control flow was rearranged. It is worth
+    /// following what they are computed from; nothing is taken to be true because of it.
+    pub(crate) steering: HashSet<Reg>,
 }
 
 impl Promises {
     /// Gives the registers other names; of those that have none nothing is known.
     pub(crate) fn rename(&mut self, name: impl Fn(Reg) -> Option<Reg>) {
-        for known in [&mut self.read_only, &mut self.uniform] {
+        for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
             *known = known.drain().filter_map(&name).collect();
         }
         let returned = self.returned.drain();
@@ -336,9 +339,11 @@ impl Promises {
 /// What a function's instructions ask of its frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameNeeds {
-    /// Words for stack arguments and results of the functions that are called, and for
+    /// Words for stack arguments and results of the functions that are called, and behind them one for
     /// [`FarCall::Kept`].
     pub(crate) outgoing_words: u32,
+    /// Whether there is that one.
+    pub(crate) keeps_register: bool,
     /// Words of stack arguments that this function takes off the stack when it returns.
     pub(crate) popped_words: u32,
     /// Words by which the arguments of a tail call outgrow those of this function.

@@ -151,7 +151,12 @@ impl Case {
     pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, Box<CompileError>> {
         self.compile_with(
             arch,
-            &CompileOptions { opt_level, verify: true, ..CompileOptions::default() },
+            &CompileOptions {
+                opt_level,
+                verify: true,
+                check_code: true,
+                ..CompileOptions::default()
+            },
         )
     }
 

@@ -12,7 +12,7 @@ use harp_tests::functions::{name, parse, word_type};
 use super::{DEEP, archs, define, word_bytes};
 
 fn simt() -> CompileOptions {
-    CompileOptions { verify: true, ..CompileOptions::default() }
+    CompileOptions { verify: true, check_code: true, ..CompileOptions::default() }
 }
 
 fn device(arch: ArchId) -> Device {

@@ -108,7 +108,7 @@ pub(crate) fn report(
     (mut vcode, blocks): (VCode, BlockIds),
     sources: &SourceMap,
 ) -> DivergenceReport {
-    let Prepared { func, facts: uniformity, regions } = facts.prepared;
+    let Prepared { func, facts: uniformity, regions, .. } = facts.prepared;
     let odds = Model::new(facts, &vcode, &blocks);
     let priced = facts.price(facts.candidates(|_| true), &mut vcode, &blocks);
     let mut branches = Vec::new();
@@ -195,7 +195,7 @@ impl Facts<'_> {
 
     /// The divergent branches that belong to a region and to no smaller one.
     fn own_branches(&self, id: RegionId) -> impl Iterator<Item = BranchId> + '_ {
-        let Prepared { func, facts, regions } = self.prepared;
+        let Prepared { func, facts, regions, .. } = self.prepared;
         let region = regions.get(id);
         let level = facts.flow().levels().level(region.level);
         let block = |&node: &usize| match level.nodes[node] {
@@ -258,7 +258,7 @@ impl Facts<'_> {
     /// The regions that can be predicated and belong to a branch that is wanted: each after those inside
     /// of it.
     fn candidates(&self, wanted: impl Fn(Block) -> bool) -> Vec<Candidate> {
-        let Prepared { func, facts, regions } = self.prepared;
+        let Prepared { func, facts, regions, .. } = self.prepared;
         let mut found = candidates(func, facts, regions);
         found.retain(|candidate| {
             let region = regions.get(candidate.id);

@@ -32,6 +32,13 @@ pub(super) enum Set {
     Number(Type, i64),
 }
 
+impl Set {
+    /// Whether it is a number of the type of truth values: those are 0 and 1.
+    fn is_truth(self) -> bool {
+        matches!(self, Set::Number(I8, _))
+    }
+}
+
 /// What a variable is for lanes that take the other edge of a branch, if that does not set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Otherwise {
@@ -64,6 +71,9 @@ impl Writer<'_> {
             }
             InstructionData::Brif { arg, blocks, .. } => {
                 let condition = self.value(arg);
+                if self.steering.contains(&arg) {
+                    self.plan.steering.insert(condition);
+                }
                 let [on_true, on_false] = blocks.map(|call| self.edge(block, &call));
                 self.branch(condition, on_true, on_false, Some((level, node)));
             }
@@ -275,7 +285,7 @@ impl Writer<'_> {
         };
         let only_b = b.sets.iter().filter(|(variable, ..)| find(a, *variable).is_none());
         let all: Vec<Assignment> = a.sets.iter().chain(only_b).copied().collect();
-        let mut sets = Vec::new();
+        let mut sides = Vec::new();
         for (variable, set, otherwise) in all {
             let other = match otherwise {
                 Otherwise::Free => None,
@@ -284,20 +294,29 @@ impl Writer<'_> {
             };
             let on_true = find(a, variable).or(other).unwrap_or(set);
             let on_false = find(b, variable).or(other).unwrap_or(set);
-            let value = self.choose(condition, on_true, on_false);
+            sides.push((variable, on_true, on_false, otherwise));
+        }
+        // If it becomes a truth value, everything is chosen by that.
+        let becomes = |&(_, x, y, _): &(_, Set, Set, _)| x != y && x.is_truth() && y.is_truth();
+        let condition = if sides.iter().any(becomes) { self.truth(condition) } else { condition };
+        let negates = |x: Set, y: Set| (x, y) == (Set::Number(I8, 0), Set::Number(I8, 1));
+        let is_read = sides.iter().any(|&(_, x, y, _)| x != y && !negates(x, y));
+        let mut sets = Vec::new();
+        for (variable, on_true, on_false, otherwise) in sides {
+            let value = match negates(on_true, on_false) {
+                true => self.not(condition, is_read),
+                false => self.choose(condition, on_true, on_false),
+            };
             sets.push((variable, Set::New(value), otherwise));
         }
         Landing { block: a.block, sets }
     }
 
+    /// One of two, by a condition, which is what is chosen if they are true and false.
     fn choose(&mut self, condition: Value, on_true: Set, on_false: Set) -> Value {
         match (on_true, on_false) {
             (x, y) if x == y => self.read(x),
-            (Set::Number(I8, 1), Set::Number(I8, 0)) => self.truth(condition),
-            (Set::Number(I8, 0), Set::Number(I8, 1)) => {
-                let truth = self.truth(condition);
-                self.not(truth)
-            }
+            (Set::Number(I8, 1), Set::Number(I8, 0)) => condition,
             (x, y) => {
                 let (x, y) = (self.read(x), self.read(y));
                 if x == y { x } else { self.b.ins().select(condition, x, y) }

@@ -125,15 +125,16 @@ impl Writer<'_> {
         let block = self.node_entry(level, part.head);
         let code = codes.of[&part.head];
         let bound = self.b.use_var(codes.variable);
-        let branch = match (codes.ty, code) {
-            (I8, 0) => self.b.ins().brif(bound, other, &[], block, &[]),
-            (I8, _) => self.b.ins().brif(bound, block, &[], other, &[]),
+        let (here, on_true, on_false) = match (codes.ty, code) {
+            (I8, 0) => (bound, other, block),
+            (I8, _) => (bound, block, other),
             _ => {
                 let code = self.b.ins().iconst(codes.ty, code);
-                let here = self.b.ins().icmp(IntCC::Equal, bound, code);
-                self.b.ins().brif(here, block, &[], other, &[])
+                (self.b.ins().icmp(IntCC::Equal, bound, code), block, other)
             }
         };
+        self.plan.steering.insert(here);
+        let branch = self.b.ins().brif(here, on_true, &[], on_false, &[]);
         if part.partial {
             self.split(branch, Some(join));
         }

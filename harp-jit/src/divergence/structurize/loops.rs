@@ -109,6 +109,7 @@ impl Writer<'_> {
         let live = mask.live.expect("without an open header it is asked who is live");
         let body = self.b.create_block();
         let is_live = self.b.use_var(live);
+        self.plan.steering.insert(is_live);
         let branch = self.b.ins().brif(is_live, body, &[], mask.merge, &[]);
         self.split(branch, Some(mask.merge));
         self.blocks[header] = Some(body);
@@ -116,6 +117,7 @@ impl Writer<'_> {
         self.nodes(level, &(0..count).collect::<Vec<_>>(), None);
         self.start(mask.merge);
         let is_live = self.b.use_var(live);
+        self.plan.steering.insert(is_live);
         let any = self.any(is_live);
         self.b.ins().brif(any, round, &[], after, &[]);
     }
@@ -139,7 +141,7 @@ impl Writer<'_> {
         let condition = self.value(arg);
         let mut goes_on = self.truth(condition);
         if open.leaves == 0 {
-            goes_on = self.not(goes_on);
+            goes_on = self.not(goes_on, false);
         }
         let leaving = self.edge(header, &blocks[open.leaves]);
         let mut passed = Vec::new();
@@ -154,7 +156,11 @@ impl Writer<'_> {
             let is_live = self.b.use_var(live);
             goes_on = self.b.ins().band(is_live, goes_on);
             self.b.def_var(live, goes_on);
+            self.plan.steering.insert(is_live);
         }
+        // Without a variable it is the program's own condition that says who is live.
+        self.copied.remove(&goes_on);
+        self.plan.steering.insert(goes_on);
         let any = self.any(goes_on);
         let guard = self.b.create_block();
         self.b.ins().brif(any, guard, &[], after, &[]);
@@ -255,6 +261,7 @@ impl Writer<'_> {
         if let [_, _] = landings[..] {
             let (second, first) = (landings.pop(), landings.pop());
             let [first, second] = [first, second].map(|landing| landing.expect("there are two"));
+            self.plan.steering.insert(left_by);
             return self.branch(left_by, second, first, Some((outer, node)));
         }
         let mut number = landings.len() as i64 - 1;
@@ -264,20 +271,27 @@ impl Writer<'_> {
         for landing in landings.into_iter().rev() {
             number -= 1;
             if landing.block == rest.block && chain.is_empty() {
-                let here = self.b.ins().icmp_imm_u(IntCC::Equal, left_by, number);
+                let here = self.left_by(left_by, number);
                 rest = self.merge(here, &landing, &rest);
             } else {
                 chain.push((number, landing));
             }
         }
         for (number, landing) in chain.into_iter().rev() {
-            let here = self.b.ins().icmp_imm_u(IntCC::Equal, left_by, number);
+            let here = self.left_by(left_by, number);
             let next = self.b.create_block();
             let other = Landing { block: next, sets: Vec::new() };
             self.branch(here, landing, other, Some((outer, node)));
             self.start(next);
         }
         self.jump(rest);
+    }
+
+    /// Whether a lane left by the exit with this number.
+    fn left_by(&mut self, exit: Value, number: i64) -> Value {
+        let here = self.b.ins().icmp_imm_u(IntCC::Equal, exit, number);
+        self.plan.steering.insert(here);
+        here
     }
 }
 

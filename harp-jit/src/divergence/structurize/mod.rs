@@ -27,7 +27,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{Decisions, Plan, PredicatedRegion, Split, Technique};
+use super::{Decisions, Plan, PredicatedRegion, Prepared, Split, Steering, Technique};
 use crate::analysis::{LevelId, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 
@@ -39,12 +39,8 @@ mod values;
 use edges::Codes;
 
 /// The function with managed divergence, and how its branches are executed.
-pub(crate) fn structurize(
-    old: &Function,
-    facts: &Uniformity,
-    regions: &Regions,
-    decisions: &Decisions,
-) -> (Function, Plan) {
+pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Function, Plan) {
+    let Prepared { func: old, facts, regions, steering } = prepared;
     let mut func = old.clone();
     func.layout = Layout::new();
     let mut context = FunctionBuilderContext::new();
@@ -53,6 +49,8 @@ pub(crate) fn structurize(
         facts,
         regions,
         decisions,
+        steering,
+        copied: HashSet::new(),
         b: FunctionBuilder::new(&mut func, &mut context),
         blocks: SecondaryMap::new(),
         variables: SecondaryMap::new(),
@@ -71,10 +69,13 @@ pub(crate) fn structurize(
         plan: Plan { origins: Some(HashMap::new()), ..Plan::default() },
     };
     writer.function();
-    let Writer { mut plan, predicated, .. } = writer;
+    let Writer { mut plan, predicated, copied, .. } = writer;
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
-    (without_constant_parameters(func), plan)
+    let func = without_constant_parameters(func);
+    let steering = plan.steering.iter().map(|&value| func.dfg.resolve_aliases(value));
+    plan.steering = steering.filter(|value| !copied.contains(value)).collect();
+    (func, plan)
 }
 
 /// Drops block parameters for which all edges pass the same value.
@@ -145,6 +146,11 @@ struct Writer<'a> {
     facts: &'a Uniformity,
     regions: &'a Regions,
     decisions: &'a Decisions,
+    /// Conditions of the old function that say where lanes are bound for.
+    steering: &'a Steering,
+    /// What the program itself computes: it does not say where lanes are bound for, even if it is looked at for
+    /// that.
+    copied: HashSet<Value>,
     b: FunctionBuilder<'a>,
     /// Where edges to an old block lead.
     blocks: SecondaryMap<Block, Option<Block>>,

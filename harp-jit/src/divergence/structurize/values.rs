@@ -176,6 +176,9 @@ impl Writer<'_> {
         let new = self.build(inst);
         let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
         for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
+            if !self.steering.contains(&before) {
+                self.copied.insert(after);
+            }
             match self.variables[before] {
                 Some(variable) => {
                     self.here.insert(before, after);
@@ -239,18 +242,30 @@ impl Writer<'_> {
         }
         let ty = self.b.func.dfg.value_type(condition);
         let zero = self.b.ins().iconst(ty, 0);
-        self.b.ins().icmp(IntCC::NotEqual, condition, zero)
+        let truth = self.b.ins().icmp(IntCC::NotEqual, condition, zero);
+        self.steers_too(condition, truth)
     }
 
-    /// The negation of a truth value.
-    pub(super) fn not(&mut self, truth: Value) -> Value {
-        if let Some(InstructionData::IntCompare { args, cond, .. }) = self.comparison(truth)
+    /// The negation of a truth value, which either `is_read` itself, too, or is of no other use.
+    pub(super) fn not(&mut self, truth: Value, is_read: bool) -> Value {
+        if !is_read
+            && let Some(InstructionData::IntCompare { args, cond, .. }) = self.comparison(truth)
             && matches!(cond, IntCC::Equal | IntCC::NotEqual)
         {
-            return self.b.ins().icmp(cond.complement(), args[0], args[1]);
+            let opposite = self.b.ins().icmp(cond.complement(), args[0], args[1]);
+            return self.steers_too(truth, opposite);
         }
         let one = self.b.ins().iconst(I8, 1);
-        self.b.ins().bxor(truth, one)
+        let opposite = self.b.ins().bxor(truth, one);
+        self.steers_too(truth, opposite)
+    }
+
+    /// `other` sends lanes where they are bound for if `condition` does.
+    fn steers_too(&mut self, condition: Value, other: Value) -> Value {
+        if self.plan.steering.contains(&condition) {
+            self.plan.steering.insert(other);
+        }
+        other
     }
 
     fn comparison(&self, value: Value) -> Option<InstructionData> {
