@@ -293,7 +293,7 @@ mod tests {
 
     /// What is remembered and found again behind each of these operations, which access registers only.
     fn after(ops: &[Op]) -> Vec<After> {
-        let arch: ArchId = "harp32".parse().unwrap();
+        let arch: ArchId = "4w8/8/16/16+x".parse().unwrap();
         let mut bytes = Vec::new();
         for op in ops.iter().copied().chain([Op::Trap {}]) {
             harp_isa::encode(&Instruction::new(op), arch, &mut bytes).unwrap();
