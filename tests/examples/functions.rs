@@ -19,7 +19,7 @@ use harp_isa::ArchId;
 use harp_tests::fuzzing::functions::{
     CONSTRUCTS, Counts, Reached, all_operations, bytes_of, run, shrink,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use harp_tests::progress::Progress;
 use serde_json::json;
 
 /// How many smaller modules are tried when one fails.
@@ -51,10 +51,9 @@ struct Options {
 fn main() -> Result<ExitCode, Box<dyn error::Error>> {
     let Options { seed, count, arch, threads, json } = Options::parse();
     let threads = threads.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let style = "{elapsed_precise} {wide_bar} {pos}/{len} functions, {eta} left";
-    let bar = ProgressBar::new(count).with_style(ProgressStyle::with_template(style)?);
-    let reached = run(seed.., count, arch, threads, &|functions| bar.inc(functions));
-    bar.finish_and_clear();
+    let progress = Progress::new(count, "functions");
+    let reached = run(seed.., count, arch, threads, &|functions| progress.inc(functions));
+    progress.finish();
     let reached = match reached {
         Ok(reached) => reached,
         Err((seed, failure)) => {

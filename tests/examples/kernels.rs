@@ -23,7 +23,7 @@ use harp_tests::fuzzing::divergent::{
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
-use indicatif::{ProgressBar, ProgressStyle};
+use harp_tests::progress::Progress;
 use serde_json::json;
 
 /// How many smaller kernels are tried when one fails.
@@ -101,13 +101,12 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         return Ok(ExitCode::SUCCESS);
     }
     let threads = threads.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let style = "{elapsed_precise} {wide_bar} {pos}/{len} kernels, {eta} left";
-    let bar = ProgressBar::new(count).with_style(ProgressStyle::with_template(style)?);
     if every_failure {
         return Ok(list_failures(seed, count, selection));
     }
-    let reached = run(seed, count, selection, threads, &|kernels| bar.inc(kernels));
-    bar.finish_and_clear();
+    let progress = Progress::new(count, "kernels");
+    let reached = run(seed, count, selection, threads, &|kernels| progress.inc(kernels));
+    progress.finish();
     let reached = match reached {
         Ok(reached) => reached,
         Err((seed, failure)) => {

@@ -7,6 +7,7 @@ pub mod generate;
 pub mod kernels;
 pub mod mutate;
 pub mod oracle;
+pub mod progress;
 pub mod quality;
 pub mod seeds;
 pub mod workloads;
