@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
-use harp_tests::fuzzing::divergent::{Machines, Selection, check, targets_of};
+use harp_tests::fuzzing::divergent::{
+    Machines, PROVED, Selection, TOO_LONG, check, targets_of,
+};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
@@ -12,10 +14,15 @@ thread_local! {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&turn, rest)) = bytes.split_first() else { return };
-    let targets = targets_of(turn.into(), Selection::default());
+    let selection = Selection { prove_one_of: 1, ..Selection::default() };
+    let targets = targets_of(turn.into(), selection);
     let checked = MACHINES.with_borrow_mut(|machines| check(rest, &targets, machines));
     match checked {
-        Ok(reached) => assert!(reached.refused.is_empty(), "{:?}", reached.refused),
+        Ok(reached) => {
+            assert!(reached.refused.is_empty(), "{:?}", reached.refused);
+            let refuted = |outcome: &&String| ![PROVED, TOO_LONG].contains(&outcome.as_str());
+            assert_eq!(reached.proofs.keys().find(refuted), None);
+        }
         Err(failure) => panic!("{failure}"),
     }
 });
