@@ -14,7 +14,7 @@ thread_local! {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&turn, rest)) = bytes.split_first() else { return };
-    let selection = Selection { prove_one_of: 1, ..Selection::default() };
+    let selection = Selection { prove: true, ..Selection::default() };
     let targets = targets_of(turn.into(), selection);
     let checked = MACHINES.with_borrow_mut(|machines| check(rest, &targets, machines));
     match checked {

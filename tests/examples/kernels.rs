@@ -89,13 +89,8 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         every_failure,
         print,
     } = Options::parse();
-    let selection = Selection {
-        arch,
-        way: strategy,
-        every_way: every_strategy,
-        unverified,
-        prove_one_of: check.into(),
-    };
+    let selection =
+        Selection { arch, way: strategy, every_way: every_strategy, unverified, prove: check };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);

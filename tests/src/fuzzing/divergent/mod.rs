@@ -128,8 +128,8 @@ pub struct Selection {
     pub every_way: bool,
     /// The compiler does not check what it makes: only what the machine does decides.
     pub unverified: bool,
-    /// Of so many kernels, one has its finished code proved to keep lanes together; of none, if it is 0.
-    pub prove_one_of: u64,
+    /// Finished code is proved to keep lanes together.
+    pub prove: bool,
 }
 
 /// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
@@ -158,7 +158,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
     }
     let mut targets = Vec::new();
     let verify = !selection.unverified;
-    let prove = verify && selection.prove_one_of > 0 && turn.is_multiple_of(selection.prove_one_of);
+    let prove = verify && selection.prove;
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
         let one = WAYS[(turn as usize + turn as usize / WAYS.len() + at) % WAYS.len()];
         let ways = match selection {
