@@ -21,9 +21,9 @@ pub(super) enum Condition {
     Next(Place, Number),
 }
 
-/// Where there are more nodes than these, the proof takes too long: some three hundred megabytes, and some
-/// minutes.
-const LIMITS: Limits = Limits { nodes: 4_000_000, made: 500_000_000 };
+/// Where there are more nodes than these, the proof takes too long: some three hundred megabytes, and half
+/// a minute.
+const LIMITS: Limits = Limits { nodes: 4_000_000, made: 100_000_000 };
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]

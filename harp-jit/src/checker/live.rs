@@ -250,7 +250,12 @@ impl Liveness<'_> {
         // What is not written in all lanes is kept in the others, in the frame in any case.
         let written =
             |place: &Place| guard.is_none() || old_is_dead && !self.places.is_slot(*place);
-        to.iter().filter(|place| written(place)).for_each(|&place| live.set(place, false));
+        match to {
+            Some(place) if written(&place) => live.set(place, false),
+            // It is looked at which predicate is kept, even if nobody reads it.
+            Some(place) if place.is_pred() => reads.push(place),
+            _ => {}
+        }
         if self.reads_any_slot(op, height) {
             reads.extend(self.places.slots());
         }
