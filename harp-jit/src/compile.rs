@@ -20,8 +20,8 @@ use crate::library::Library;
 use crate::managed::{self, Managed};
 use crate::options::{CompileOptions, Execution, OptLevel};
 use crate::precheck::precheck;
+use crate::record::record;
 use crate::regalloc::{self, Allocated};
-use crate::skeleton::skeleton;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
 use crate::times::{Clock, Stage, StageTimes};
@@ -344,7 +344,7 @@ fn compiled(
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
-    let skeleton = unit.options.records().then(|| skeleton(unit, signature, &vcode, &emitted));
+    let record = unit.options.records().then(|| record(unit, signature, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
     let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
     CompiledFunction {
@@ -361,6 +361,6 @@ fn compiled(
         branch_fingerprint: 0,
         counters: None,
         times: StageTimes::default(),
-        skeleton,
+        record,
     }
 }

@@ -4,10 +4,9 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
-use smallvec::SmallVec;
 
 use crate::analysis::{BlockConvergence, BlockProof};
-use crate::checker::{self, Bytes, CodeError, Entry, Holders, Passes, Record};
+use crate::checker::{self, Bytes, CodeError, Record};
 use crate::divergence::profile::{BranchCounters, BranchSite};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::kernel::CompileStats;
@@ -37,20 +36,8 @@ pub struct CompiledFunction {
     pub(crate) times: StageTimes,
     /// Why lanes are together in each block, if that was asked for.
     pub(crate) proofs: Vec<BlockProof>,
-    /// What the checker is told, if it is to check the function.
-    pub(crate) skeleton: Option<Skeleton>,
-}
-
-/// What the checker is told about a function wherever it lies.
-#[derive(Clone, Debug)]
-pub(crate) struct Skeleton {
-    pub(crate) entry: Entry,
-    /// The successors of each block.
-    pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
-    /// The predicates that each block passes on.
-    pub(crate) passes: Vec<Passes>,
-    /// What holds nothing that is meant once each block was left.
-    pub(crate) undefined: Vec<Holders>,
+    /// What the checker is told, if it is to check the function; the notes come when it lies somewhere.
+    pub(crate) record: Option<Record>,
 }
 
 impl CompiledFunction {
@@ -112,13 +99,7 @@ impl CompiledFunction {
             traps: placed.traps,
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
-            record: self.skeleton.clone().map(|skeleton| Record {
-                entry: skeleton.entry,
-                successors: skeleton.successors,
-                passes: skeleton.passes,
-                undefined: skeleton.undefined,
-                notes: placed.notes,
-            }),
+            record: self.record.clone().map(|record| Record { notes: placed.notes, ..record }),
             uses_groups: self.uses_groups,
         }
     }

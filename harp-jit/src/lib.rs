@@ -79,8 +79,8 @@ mod managed;
 mod module;
 mod options;
 mod precheck;
+mod record;
 mod regalloc;
-mod skeleton;
 mod source;
 mod symbols;
 #[cfg(feature = "text")]

@@ -59,7 +59,7 @@ pub(crate) fn prepare(
     let Prepared { mut func, steering, .. } = prepared;
     profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
     let (mut prepared, counted) = canonical_form(func, unit, clock)?;
-    prepared.steering.extend(steering);
+    prepared.steering.extend(steering.iter());
     if !counted.ids().eq(branches.ids()) {
         let message = format!("`{}`: its branches are others with counters", unit.name);
         return Err(CompileError::Internal { stage: "counting branches", message });

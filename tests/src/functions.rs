@@ -24,7 +24,12 @@ pub enum Result {
     Trap(TrapCode),
 }
 
-/// Options for code that runs on one lane, with all checks on.
+/// Options for code that runs on warps, with all checks on: of each stage, and of what comes out.
+pub fn checked() -> CompileOptions {
+    CompileOptions { verify: true, check_code: true, ..CompileOptions::default() }
+}
+
+/// Options for code that runs on one lane, with the checks of each stage on.
 pub fn single_lane() -> CompileOptions {
     CompileOptions { execution: Execution::SingleLane, verify: true, ..CompileOptions::default() }
 }

@@ -6,6 +6,7 @@ use harp_emu::TrapKind;
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::{ArchId, CompileOptions, KernelSource, OptLevel, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, Report};
+use harp_tests::functions::checked;
 use harp_tests::kernels::array::Array;
 
 const ARCHS: [&str; 8] = [
@@ -82,8 +83,7 @@ fn try_launch(
     opt_level: OptLevel,
 ) -> (Vec<u32>, Result<Report, LaunchError>) {
     let source = source(arch, body);
-    let options =
-        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
+    let options = CompileOptions { opt_level, ..checked() };
     let kernel = source.compile(&options).unwrap_or_else(|error| panic!("{error}"));
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     let out = Array::of_ints(&device, &[0; COUNT]).unwrap();

@@ -6,6 +6,7 @@ use harp_isa::ArchId;
 use harp_jit::CompileStats;
 use harp_jit::prelude::*;
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_tests::functions::checked;
 
 /// Values that each work-item keeps alive at once. At 4 bytes a slot far more than the 63 bytes that
 /// the immediates of the widest register files reach.
@@ -16,8 +17,7 @@ const ARCHS: &[&str] =
     &["harp32", "harp64", "4w8/2/4/2+x", "4w64/64/8/2", "4b8/2/4/2", "8w8/2/4/2", "8b64/64/4/1+x"];
 
 fn launch(arch: ArchId, source: &KernelSource, opt_level: OptLevel) -> (Vec<u64>, Kernel) {
-    let options =
-        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
+    let options = CompileOptions { opt_level, ..checked() };
     let kernel = source.compile(&options).unwrap();
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     let word = usize::from(arch.word().bytes());

@@ -4,6 +4,7 @@
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{CompileOptions, Kernel, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
+use harp_tests::functions::checked;
 use harp_tests::kernels::{checksum, saxpy};
 
 /// Eight registers without extension; the wide machine; the extension; the byte encoding in both
@@ -19,8 +20,7 @@ const ARCHS: &[&str] = &[
 ];
 
 fn compile(arch: ArchId, opt_level: OptLevel) -> Kernel {
-    let options =
-        CompileOptions { opt_level, verify: true, check_code: true, ..CompileOptions::default() };
+    let options = CompileOptions { opt_level, ..checked() };
     saxpy::source(arch).unwrap().compile(&options).unwrap()
 }
 

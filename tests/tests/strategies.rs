@@ -11,6 +11,7 @@ use harp_jit::{
     ProfileError, ProfileParams,
 };
 use harp_runtime::{Device, profile_from_json, profile_to_json};
+use harp_tests::functions::checked;
 use harp_tests::fuzzing::divergent::profiles_differ;
 use harp_tests::fuzzing::kernels::ARCHS;
 use harp_tests::fuzzing::random_bytes;
@@ -89,13 +90,7 @@ impl Run {
 
     fn options(&self, divergence: DivergenceStrategy) -> CompileOptions {
         let opt_level = if self.seed.is_multiple_of(3) { OptLevel::None } else { OptLevel::Speed };
-        CompileOptions {
-            opt_level,
-            divergence,
-            verify: true,
-            check_code: true,
-            ..CompileOptions::default()
-        }
+        CompileOptions { opt_level, divergence, ..checked() }
     }
 
     fn all(&mut self, outcomes: &mut [Outcome]) {

@@ -5,6 +5,7 @@ use harp_emu::TrapKind;
 use harp_isa::ArchId;
 use harp_jit::prelude::*;
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+use harp_tests::functions::checked;
 
 const ARCHS: &[&str] = &["harp32", "harp64", "4w32/16/32/16+x", "8b16/16/4/2+x"];
 /// Small: what a kernel reads beyond it must trap.
@@ -24,7 +25,7 @@ fn trap_of(
     let mut b = KernelBuilder::new(&mut source);
     let line = body(&mut b);
     b.finalize().unwrap();
-    let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
+    let options = checked();
     let kernel = source.compile(&options).unwrap();
     let mut config = DeviceConfig::new(arch);
     config.memory_bytes = MEMORY;

@@ -5,8 +5,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature};
 use cranelift_codegen::isa::CallConv;
-use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
+use harp_jit::{ArchId, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_tests::functions::checked;
 use harp_tests::kernels::array::Array;
 
 /// `out[i]` = whether the number of a work-item in the warp of `i` is `wanted`.
@@ -40,9 +41,7 @@ fn kernel(arch: ArchId) -> Kernel {
     b.store_elem(value, out, i);
     b.return_();
     b.finalize().unwrap();
-    source
-        .compile(&CompileOptions { verify: true, check_code: true, ..CompileOptions::default() })
-        .unwrap()
+    source.compile(&checked()).unwrap()
 }
 
 #[test]

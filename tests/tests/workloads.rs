@@ -6,12 +6,12 @@ use cranelift_codegen::data_value::DataValue;
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
-use harp_tests::functions::{compiled, expected, observed, parse, single_lane};
+use harp_tests::functions::{checked, compiled, expected, observed, parse, single_lane};
 use harp_tests::kernels::{WORKLOADS, Workload, checksum};
 use harp_tests::workloads::{DRIVER, HELPER, generated, handwritten};
 
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
-    let options = CompileOptions { verify: true, check_code: true, ..CompileOptions::default() };
+    let options = checked();
     let kernel = (workload.source)(arch).unwrap().compile(&options).unwrap();
     let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
     (workload.run)(&mut device, &kernel, scale).unwrap()

@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::origins::Origin;
 use super::places::Place;
+use super::value::operands;
 
 /// The name of something that was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,10 +54,8 @@ pub(super) struct Computations {
 impl Computations {
     /// What `op` makes of these operands, its result left out; unknown if that is not followed.
     pub(super) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
-        let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
-        op.for_each_operand(|operand| operands.push(operand));
         let sources: SmallVec<[Source; 3]> =
-            operands[1..].iter().map(|&operand| source(operand)).collect();
+            operands(op)[1..].iter().map(|&operand| source(operand)).collect();
         let Some((places, depth)) = self.made_of(&sources) else { return Origin::Unknown };
         let expression = Expression { opcode: op.opcode(), sources };
         let mut entries = self.entries.borrow_mut();

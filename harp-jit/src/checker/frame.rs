@@ -22,35 +22,36 @@ pub(super) fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>
             0 => Some(0),
             _ => block.edges.iter().find_map(|edge| ends[edge.from]),
         };
-        let mut frame = FramePointer::new(code, height);
+        let mut stack = StackPointer::new(code, height);
         let insts = block.first..=block.last;
         for (known, inst) in heights[insts.clone()].iter_mut().zip(&code.insts[insts]) {
-            *known = frame.height;
-            frame.step(inst.instruction.op);
+            *known = stack.height;
+            stack.step(inst.instruction);
             if let Some(Role::Call { popped, .. }) = inst.note.map(|note| &note.role) {
-                frame.height = frame.height.map(|height| height + popped);
+                stack.height = stack.height.map(|height| height + popped);
+                stack.constants.clear();
             }
         }
-        ends[number] = frame.height;
+        ends[number] = stack.height;
     }
     heights
 }
 
 /// Follows the stack pointer through a block. Sizes of large frames are computed in registers.
-struct FramePointer {
-    stack: Gpr,
+struct StackPointer {
+    register: Gpr,
     word: WordSize,
     height: Option<i64>,
     constants: HashMap<Place, u64>,
 }
 
-impl FramePointer {
-    fn new(code: &Code<'_>, height: Option<i64>) -> FramePointer {
-        let stack = RegisterRoles::new(code.arch).stack_pointer();
-        FramePointer { stack, word: code.arch.word(), height, constants: HashMap::new() }
+impl StackPointer {
+    fn new(code: &Code<'_>, height: Option<i64>) -> StackPointer {
+        let register = RegisterRoles::new(code.arch).stack_pointer();
+        StackPointer { register, word: code.arch.word(), height, constants: HashMap::new() }
     }
 
-    fn step(&mut self, op: Op) {
+    fn step(&mut self, Instruction { guard, op }: Instruction) {
         let mut written = None;
         Instruction::new(op).for_each_register(|operand, _, access| {
             if let (Operand::Gpr(reg), true) = (operand, access != Access::Use) {
@@ -58,12 +59,12 @@ impl FramePointer {
             }
         });
         let Some(written) = written else { return };
-        let constant = self.constant(op);
-        if written == self.stack {
+        let constant = self.constant(op).filter(|_| guard.is_none());
+        if written == self.register {
             let distance = match op {
-                Op::Addi { src, imm, .. } if src == self.stack => Some(imm),
-                Op::Add { a, b, .. } if a == self.stack => self.signed(b),
-                Op::Add { a, b, .. } if b == self.stack => self.signed(a),
+                Op::Addi { src, imm, .. } if src == self.register => Some(imm),
+                Op::Add { a, b, .. } if a == self.register => self.signed(b),
+                Op::Add { a, b, .. } if b == self.register => self.signed(a),
                 _ => None,
             };
             self.height = self.height.zip(distance).map(|(height, distance)| height + distance);

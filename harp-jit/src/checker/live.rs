@@ -5,7 +5,7 @@
 //! frame by way of other registers count as reads of all of it.
 
 use harp_isa::abi::RegisterRoles;
-use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, Role as Access};
+use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Pred, Role as Access};
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
@@ -127,7 +127,7 @@ pub(super) fn find(
     let heights = frame::heights(code, structure);
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let mut todo: Vec<usize> = (0..blocks.len()).collect();
-    let mut successors = vec![Vec::new(); blocks.len()];
+    let mut successors: Vec<Vec<(usize, Option<bool>)>> = vec![Vec::new(); blocks.len()];
     for (number, block) in structure.blocks.iter().enumerate() {
         for edge in &block.edges {
             successors[edge.from].push((number, edge.taken));
@@ -138,7 +138,7 @@ pub(super) fn find(
         let last = structure.blocks[number].last;
         let mut live = none.clone();
         for &(successor, taken) in &successors[number] {
-            let mut along: Live = Live::clone(&blocks[successor]);
+            let mut along = blocks[successor].clone();
             liveness.pass(&mut along, last, taken);
             live.add(&along);
         }
@@ -210,11 +210,7 @@ impl Liveness<'_> {
         let op = self.code.insts[at].instruction.op;
         let mut accessed = Accessed { to: None, from: SmallVec::new() };
         Instruction::new(op).for_each_register(|operand, _, access| {
-            let place = match operand {
-                Operand::Gpr(reg) => Places::gpr(reg),
-                Operand::Pred(reg) => Places::pred(reg),
-                Operand::Imm(_) => return,
-            };
+            let Some(place) = Places::operand(operand) else { return };
             if access != Access::Use {
                 accessed.to = Some(place);
             }
@@ -287,8 +283,7 @@ impl Liveness<'_> {
     }
 
     fn lose(&self, live: &mut Live, undefined: &[Holder]) {
-        let places = undefined.iter().filter_map(|&holder| self.places.of(holder));
-        places.for_each(|place| live.lose(place));
+        self.places.of(undefined).for_each(|place| live.lose(place));
     }
 
     /// What is compared and shared before an operation, from what is behind it.

@@ -2,7 +2,7 @@
 //!
 //! A *place* is a general register, a predicate, or a word of the private part of the frame.
 
-use harp_isa::{Gpr, Pred};
+use harp_isa::{Gpr, Operand, Pred};
 
 use super::record::{Entry, Holder};
 
@@ -44,13 +44,22 @@ impl Places {
         Place(CLASS + u32::from(reg.index()))
     }
 
-    /// Where a value is kept; none if that is not followed.
-    pub(super) fn of(&self, holder: Holder) -> Option<Place> {
-        match holder {
+    /// The place that an operand names, if it is a register.
+    pub(super) fn operand(operand: Operand) -> Option<Place> {
+        match operand {
+            Operand::Gpr(reg) => Some(Places::gpr(reg)),
+            Operand::Pred(reg) => Some(Places::pred(reg)),
+            Operand::Imm(_) => None,
+        }
+    }
+
+    /// Where values are kept, as far as that is followed.
+    pub(super) fn of(&self, holders: &[Holder]) -> impl Iterator<Item = Place> {
+        holders.iter().filter_map(|holder| match *holder {
             Holder::Gpr(reg) => Some(Places::gpr(reg)),
             Holder::Pred(reg) => Some(Places::pred(reg)),
             Holder::Frame(offset) => self.slot(offset),
-        }
+        })
     }
 
     /// Where the result of a guarded instruction is until it is known in which lanes it is written.

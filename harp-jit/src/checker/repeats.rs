@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::code::{Code, Flow};
 use super::live::{Accessed, After};
 use super::places::{Place, Places};
-use super::value;
+use super::value::{is_pure, operands};
 
 /// Where a predicate is found that was computed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +146,8 @@ impl<'a> Numbering<'a> {
             });
             return None;
         }
-        for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
-            self.places.of(holder).and_then(|place| self.held.remove(&place));
+        for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
+            self.held.remove(&place);
         }
         let to = accessed.to?;
         let number = match placed.instruction.guard {
@@ -228,7 +228,7 @@ impl<'a> Numbering<'a> {
             _ => {}
         }
         let opcode = op.opcode();
-        if !value::is_pure(op) {
+        if !is_pure(op) {
             return None;
         }
         let operands = operands(op);
@@ -276,13 +276,6 @@ impl<'a> Numbering<'a> {
     }
 }
 
-/// The operands of an operation, its result first.
-fn operands(op: Op) -> SmallVec<[Operand; 4]> {
-    let mut operands = SmallVec::new();
-    op.for_each_operand(|operand| operands.push(operand));
-    operands
-}
-
 #[cfg(test)]
 mod tests {
     use harp_isa::{ArchId, Gpr, Instruction, Pred, Role as Access};
@@ -304,11 +297,7 @@ mod tests {
         let accessed = |at: usize| {
             let mut accessed = Accessed { to: None, from: SmallVec::new() };
             code.insts[at].instruction.for_each_register(|operand, _, access| {
-                let place = match operand {
-                    Operand::Gpr(reg) => Places::gpr(reg),
-                    Operand::Pred(reg) => Places::pred(reg),
-                    Operand::Imm(_) => return,
-                };
+                let Some(place) = Places::operand(operand) else { return };
                 match access {
                     Access::Def => accessed.to = Some(place),
                     _ => accessed.from.push(place),

@@ -216,8 +216,8 @@ impl<'a> Solver<'a> {
         let Transfer { lanes, places, .. } = self.transfer;
         self.skeleton.each_passed(at, taken, |block| {
             state.pass(self.skeleton.passes(block));
-            let undefined = self.skeleton.undefined(block).iter();
-            undefined.filter_map(|&holder| places.of(holder)).for_each(|p| state.drop(lanes, p));
+            let undefined = places.of(self.skeleton.undefined(block));
+            undefined.for_each(|place| state.drop(lanes, place));
         });
     }
 

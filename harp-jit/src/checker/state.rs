@@ -300,7 +300,7 @@ impl State {
     /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
     pub(super) fn derive(&mut self, place: Place, origins: &[Origin]) {
         for (kept, &origin) in self.kept.iter_mut().zip(origins) {
-            if kept.only(place) == Origin::Unknown && kept.of(place).len() == 1 {
+            if matches!(**kept.of(place), [(Origin::Unknown, _)]) {
                 kept.derive(place, origin);
             }
         }

@@ -4,7 +4,7 @@ use harp_isa::abi::{LaneField, RegisterRoles};
 use harp_isa::{
     Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, RegClass, Role as Access, WordSize,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::code::{Code, Flow};
 use super::derived::{Computations, Source};
@@ -56,15 +56,6 @@ impl Step<'_> {
 
     fn claims(&self) -> Claims {
         self.selected().map(|selected| selected.claims).unwrap_or_default()
-    }
-}
-
-/// The place that an operand names, if it is a register.
-fn place(operand: Operand) -> Option<Place> {
-    match operand {
-        Operand::Gpr(reg) => Some(Places::gpr(reg)),
-        Operand::Pred(reg) => Some(Places::pred(reg)),
-        Operand::Imm(_) => None,
     }
 }
 
@@ -137,10 +128,8 @@ impl Transfer<'_> {
     ) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
-        for &holder in placed.note.iter().flat_map(|note| &note.undefined) {
-            if let Some(place) = self.places.of(holder) {
-                state.drop(self.lanes, place);
-            }
+        for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
+            state.drop(self.lanes, place);
         }
         let step = Step {
             at,
@@ -178,7 +167,7 @@ impl Transfer<'_> {
             return;
         }
         for (operand, access) in registers(step.instruction.op) {
-            if access == Access::Use && place(operand).is_some_and(varies) {
+            if access == Access::Use && Places::operand(operand).is_some_and(varies) {
                 report(CodeFault::Divergent(operand));
             }
         }
@@ -221,7 +210,7 @@ impl Transfer<'_> {
         let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));
         for operand in wanted {
             let defined = |place| state.is_defined(self.lanes, place, among);
-            if !place(operand).is_none_or(defined) {
+            if !Places::operand(operand).is_none_or(defined) {
                 report(CodeFault::Undefined(operand));
             }
         }
@@ -339,7 +328,7 @@ impl Transfer<'_> {
         let op = step.instruction.op;
         let registers = registers(op);
         let target = registers.iter().find(|(_, access)| *access != Access::Use);
-        let target = target.and_then(|&(operand, _)| place(operand));
+        let target = target.and_then(|&(operand, _)| Places::operand(operand));
         let Some(target) = target else { return };
         let loaded = self.slot(state, op);
         if step.flags().intersects(OpcodeFlags::ATOMIC) {
@@ -458,7 +447,6 @@ impl Transfer<'_> {
             (false, true) => Detail::Differences,
             (false, false) => Detail::Nothing,
         };
-        let origins = self.derived(state, step.instruction.op);
         match (step.guard, computed) {
             (None, Computed::Copy(source)) => {
                 state.copy(lanes, place, source, detail);
@@ -466,8 +454,7 @@ impl Transfer<'_> {
             }
             (None, Computed::New(new)) => {
                 let new = new.blurred(detail);
-                state.assign(lanes, place, new);
-                state.derive(place, &origins);
+                self.assign(state, step.instruction.op, place, new);
                 state.find_names(lanes, place);
             }
             (Some(guard), computed) => {
@@ -475,8 +462,7 @@ impl Transfer<'_> {
                 let source = match computed {
                     Computed::Copy(source) => source,
                     Computed::New(new) => {
-                        state.assign(lanes, result, new);
-                        state.derive(result, &origins);
+                        self.assign(state, step.instruction.op, result, new);
                         result
                     }
                 };
@@ -487,25 +473,21 @@ impl Transfer<'_> {
         }
     }
 
-    /// Where the result of an operation comes from, by what was there at each of the open splits.
-    fn derived(&self, state: &State, op: Op) -> SmallVec<[Origin; 4]> {
-        if !value::is_pure(op) {
-            return smallvec![Origin::Unknown; state.kept.len()];
-        }
-        let of = |kept: &Kept| {
-            self.computations.result(op, |operand| {
-                let place = match operand {
-                    Operand::Gpr(reg) => Places::gpr(reg),
-                    Operand::Pred(reg) => Places::pred(reg),
-                    Operand::Imm(imm) => return Source::Immediate(imm),
-                };
-                match state.value(place).form {
-                    Form::Constant(constant) => Source::Constant(constant),
-                    _ => Source::From(kept.only(place)),
-                }
-            })
+    /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
+    fn assign(&self, state: &mut State, op: Op, place: Place, new: New) {
+        let source = |kept: &Kept, operand| match (operand, Places::operand(operand)) {
+            (Operand::Imm(imm), _) => Source::Immediate(imm),
+            (_, None) => Source::From(Origin::Unknown),
+            (_, Some(place)) => match state.value(place).form {
+                Form::Constant(constant) => Source::Constant(constant),
+                _ => Source::From(kept.only(place)),
+            },
         };
-        state.kept.iter().map(of).collect()
+        let of = |kept: &Kept| self.computations.result(op, |operand| source(kept, operand));
+        let pure = value::is_pure(op);
+        let origins: SmallVec<[Origin; 4]> = state.kept.iter().filter(|_| pure).map(of).collect();
+        state.assign(self.lanes, place, new);
+        state.derive(place, &origins);
     }
 
     /// Selected predicates are where the instruction puts them.

@@ -110,11 +110,7 @@ fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
     let mut value = Value::uniform();
     let atomic = op.opcode().flags().intersects(OpcodeFlags::ATOMIC);
     Instruction::new(op).for_each_register(|operand, _, access| {
-        let place = match operand {
-            Operand::Gpr(reg) => Places::gpr(reg),
-            Operand::Pred(reg) => Places::pred(reg),
-            Operand::Imm(_) => return,
-        };
+        let Some(place) = Places::operand(operand) else { return };
         if access != Access::Def {
             value.undefined = lanes.or(value.undefined, state.value(place).undefined);
             value.differs = lanes.or(value.differs, state.differing(lanes, place));
@@ -274,6 +270,13 @@ pub(super) fn is_pure(op: Op) -> bool {
     Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
     let asks = matches!(op, Op::Csr { .. } | Op::Tid { .. });
     pure.contains(op.opcode().flags()) && !changes && !asks
+}
+
+/// The operands of an operation, its result first.
+pub(super) fn operands(op: Op) -> SmallVec<[Operand; 4]> {
+    let mut operands = SmallVec::new();
+    op.for_each_operand(|operand| operands.push(operand));
+    operands
 }
 
 /// What an operation makes of numbers.

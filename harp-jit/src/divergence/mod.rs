@@ -22,7 +22,7 @@ use std::fmt;
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use crate::analysis::{Known, Uniformity};
 use crate::times::{Clock, Stage};
@@ -89,7 +89,7 @@ pub(crate) struct Plan {
 
 /// Conditions that are not the function's own: they send lanes where they are bound for, after its control
 /// flow was rearranged.
-pub(crate) type Steering = HashSet<Value>;
+pub(crate) type Steering = EntitySet<Value>;
 
 /// What a branch is a copy of.
 #[derive(Clone, Copy, Debug)]

@@ -30,8 +30,7 @@ pub(super) struct CodeBuffer {
     role: Option<Role>,
     /// What holds nothing that is meant from the next item on.
     undefined: Holders,
-    /// What holds nothing that is meant once a block was left, by blocks: jumps may be left out, with their
-    /// notes.
+    /// What holds nothing that is meant once a block was left: not noted on jumps, which may be left out.
     left_undefined: Vec<(Label, Holders)>,
 }
 
@@ -132,9 +131,9 @@ impl CodeBuffer {
             let start = self.starts[self.block.index()];
             let block = u32::try_from(self.block.index()).expect("blocks have numbers of 32 bits");
             let position = u32::try_from(self.items.len() - start).expect("code ends before 2^32");
-            let undefined = std::mem::take(&mut self.undefined);
+            let mut undefined = std::mem::take(&mut self.undefined);
             if matches!(item, Item::Jump { .. }) && !undefined.is_empty() {
-                self.left_undefined.push((self.block, undefined.clone()));
+                self.left_undefined.push((self.block, std::mem::take(&mut undefined)));
             }
             notes.push(Note { block, position, undefined, role });
         }

@@ -260,20 +260,21 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     /// An instruction before or behind the one that an item is there for.
     fn part(&mut self, instruction: Instruction) -> Result<(), EmitError> {
-        let role = Role::Part { guard: None, defines: None };
-        let note = self.note.clone().map(|note| Note { role, ..note });
-        self.encode(instruction, note)
+        self.encode(instruction, Some(Role::Part { guard: None, defines: None }))
     }
 
     fn instruction(&mut self, instruction: Instruction) -> Result<(), EmitError> {
-        self.encode(instruction, self.note.clone())
+        self.encode(instruction, None)
     }
 
-    fn encode(&mut self, instruction: Instruction, note: Option<Note>) -> Result<(), EmitError> {
+    /// An instruction with the role of the item, or another.
+    fn encode(&mut self, instruction: Instruction, role: Option<Role>) -> Result<(), EmitError> {
         let at = self.placed.bytes.len() as u32;
-        self.placed.notes.extend(note.map(|note| (at, note)));
         if let Some(note) = &mut self.note {
-            note.undefined.clear();
+            let role = role.unwrap_or_else(|| note.role.clone());
+            // It is so from the first instruction on, and the next ones may define it.
+            let undefined = std::mem::take(&mut note.undefined);
+            self.placed.notes.push((at, Note { role, undefined, ..*note }));
         }
         harp_isa::encode(&instruction, self.forms.arch, &mut self.placed.bytes)
             .map_err(EmitError::Encode)

@@ -439,7 +439,7 @@ impl<'a> Lower<'a> {
             vcode.srclocs.push(place);
         }
         vcode.blocks = blocks;
-        let steering = plan.steering.iter().filter_map(|&value| self.preds[value]);
+        let steering = plan.steering.iter().filter_map(|value| self.preds[value]);
         vcode.promises.steering = steering.map(|reg| self.resolve(reg)).collect();
         vcode.drop_unused_regs(&used);
         vcode.compute_preds();

@@ -17,6 +17,7 @@ use harp_runtime::{
 use thiserror::Error;
 
 use super::{FlatMemory, Grid, ItemTrap, OracleError, Stop, run};
+use crate::functions::checked;
 
 /// Instructions that a launch may take: far more than any kernel here needs.
 pub(super) const FUEL: u64 = 20_000_000;
@@ -149,15 +150,7 @@ impl Case {
     ///
     /// If it does not compile.
     pub fn compile(&self, arch: ArchId, opt_level: OptLevel) -> Result<Kernel, Box<CompileError>> {
-        self.compile_with(
-            arch,
-            &CompileOptions {
-                opt_level,
-                verify: true,
-                check_code: true,
-                ..CompileOptions::default()
-            },
-        )
+        self.compile_with(arch, &CompileOptions { opt_level, ..checked() })
     }
 
     /// Compiles the kernel with the options given.

@@ -7,13 +7,9 @@ use harp_jit::{
     Module, ParamType,
 };
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapSite};
-use harp_tests::functions::{name, parse, word_type};
+use harp_tests::functions::{checked, name, parse, word_type};
 
 use super::{DEEP, archs, define, word_bytes};
-
-fn simt() -> CompileOptions {
-    CompileOptions { verify: true, check_code: true, ..CompileOptions::default() }
-}
 
 fn device(arch: ArchId) -> Device {
     Device::new(DeviceConfig { fuel: Some(50_000_000), ..DeviceConfig::new(arch) }).unwrap()
@@ -96,7 +92,7 @@ fn kernels_pass_structures_by_value() {
             .replace("BYTES", &(words * bytes).to_string())
             .replace("LAST", &((words - 1) * bytes).to_string());
         let functions = parse(arch.word(), &text);
-        let mut module = Module::new(arch, CompileOptions { check_code: true, ..simt() });
+        let mut module = Module::new(arch, checked());
         define(&mut module, &functions);
         let kernel = caller(&mut module, &functions[1], store_results);
         let wanted: Vec<i64> = (0..37).map(|i| (i + i * i) * (1 + i % 2)).collect();
@@ -132,7 +128,7 @@ fn kernels_call_functions() {
         }";
     for arch in archs() {
         let functions = parse(arch.word(), text);
-        let mut module = Module::new(arch, simt());
+        let mut module = Module::new(arch, checked());
         let offset = module.declare_data("offset", Linkage::Local, DataAccess::ReadOnly).unwrap();
         let mut data = DataDescription::new();
         data.define(word_bytes(arch, &[1000]));
@@ -177,7 +173,7 @@ fn recursion_in_a_kernel_to_the_limit() {
         );
         let deep = cranelift_reader::parse_functions(&text).unwrap().remove(0);
         let functions = [functions[0].clone(), deep];
-        let mut module = Module::new(arch, CompileOptions { stack_bytes: 4096, ..simt() });
+        let mut module = Module::new(arch, CompileOptions { stack_bytes: 4096, ..checked() });
         define(&mut module, &functions);
         let kernel = caller(&mut module, &functions[1], |b, callee| {
             let depth = b.param(ParamType::Pointer);
@@ -242,7 +238,7 @@ fn indirect_calls_on_whose_target_lanes_disagree() {
         }";
     for arch in archs() {
         let functions = parse(arch.word(), text);
-        let mut module = Module::new(arch, simt());
+        let mut module = Module::new(arch, checked());
         define(&mut module, &functions);
         let kernel = caller(&mut module, &functions[4], store_results);
         let count = 37;
@@ -268,7 +264,7 @@ fn wide_parameters_of_kernels() {
         }
         b.return_();
         b.finalize().unwrap();
-        let kernel = source.compile(&simt()).unwrap();
+        let kernel = source.compile(&checked()).unwrap();
         let mut device = device(arch);
         let out = device.buffer_zeroed::<u64>(4).unwrap();
         let wide = 0x8000_0001_9abc_def0_u64;
@@ -292,7 +288,7 @@ fn a_kernel_with_a_thousand_parameters() {
         b.store_elem(sum, out, i);
         b.return_();
         b.finalize().unwrap();
-        let kernel = source.compile(&simt()).unwrap();
+        let kernel = source.compile(&checked()).unwrap();
         let args: Vec<_> = (0..1200).map(Arg::address).collect();
         for count in [1, 37] {
             let wanted: Vec<i64> = (0..count as i64).map(|i| i + 1199 * 600).collect();

@@ -71,7 +71,7 @@ impl Writer<'_> {
             }
             InstructionData::Brif { arg, blocks, .. } => {
                 let condition = self.value(arg);
-                if self.steering.contains(&arg) {
+                if self.steering.contains(arg) {
                     self.plan.steering.insert(condition);
                 }
                 let [on_true, on_false] = blocks.map(|call| self.edge(block, &call));

@@ -159,7 +159,7 @@ impl Writer<'_> {
             self.plan.steering.insert(is_live);
         }
         // Without a variable it is the program's own condition that says who is live.
-        self.copied.remove(&goes_on);
+        self.copied.remove(goes_on);
         self.plan.steering.insert(goes_on);
         let any = self.any(goes_on);
         let guard = self.b.create_block();

@@ -19,7 +19,7 @@
 //! function, with their instructions in order, and further blocks around them.
 
 use cranelift_codegen::Context;
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Layout, Opcode, Type, Value};
 use cranelift_codegen::settings;
@@ -50,7 +50,7 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
         regions,
         decisions,
         steering,
-        copied: HashSet::new(),
+        copied: EntitySet::new(),
         b: FunctionBuilder::new(&mut func, &mut context),
         blocks: SecondaryMap::new(),
         variables: SecondaryMap::new(),
@@ -73,8 +73,9 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
     let func = without_constant_parameters(func);
-    let steering = plan.steering.iter().map(|&value| func.dfg.resolve_aliases(value));
-    plan.steering = steering.filter(|value| !copied.contains(value)).collect();
+    let steering = std::mem::take(&mut plan.steering);
+    let steering = steering.iter().map(|value| func.dfg.resolve_aliases(value));
+    plan.steering.extend(steering.filter(|&value| !copied.contains(value)));
     (func, plan)
 }
 
@@ -150,7 +151,7 @@ struct Writer<'a> {
     steering: &'a Steering,
     /// What the program itself computes: it does not say where lanes are bound for, even if it is looked at for
     /// that.
-    copied: HashSet<Value>,
+    copied: EntitySet<Value>,
     b: FunctionBuilder<'a>,
     /// Where edges to an old block lead.
     blocks: SecondaryMap<Block, Option<Block>>,

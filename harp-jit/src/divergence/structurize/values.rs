@@ -176,7 +176,7 @@ impl Writer<'_> {
         let new = self.build(inst);
         let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
         for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
-            if !self.steering.contains(&before) {
+            if !self.steering.contains(before) {
                 self.copied.insert(after);
             }
             match self.variables[before] {
@@ -262,7 +262,7 @@ impl Writer<'_> {
 
     /// `other` sends lanes where they are bound for if `condition` does.
     fn steers_too(&mut self, condition: Value, other: Value) -> Value {
-        if self.plan.steering.contains(&condition) {
+        if self.plan.steering.contains(condition) {
             self.plan.steering.insert(other);
         }
         other

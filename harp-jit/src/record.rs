@@ -8,20 +8,19 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Params, Width};
-use crate::checker::{Entry, Holders, Passes};
+use crate::checker::{Entry, Holders, Passes, Record};
 use crate::emit::Emitted;
-use crate::function::Skeleton;
 use crate::options::Execution;
 use crate::unit::Unit;
 use crate::vcode::{MInst, Reg, VBlock, VCode};
 
-/// What the checker is told besides notes on instructions.
-pub(crate) fn skeleton(
+/// What the checker is told, without notes on instructions.
+pub(crate) fn record(
     unit: Unit<'_>,
     signature: &Signature,
     vcode: &VCode,
     emitted: &Emitted,
-) -> Skeleton {
+) -> Record {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
         MInst::CondBr { taken, not_taken, .. } => {
@@ -43,7 +42,7 @@ pub(crate) fn skeleton(
                 .collect()
         }
     };
-    Skeleton {
+    Record {
         entry: Entry {
             single_lane: unit.options.execution == Execution::SingleLane,
             uniform,
@@ -54,6 +53,7 @@ pub(crate) fn skeleton(
             .collect(),
         passes: passes(vcode),
         undefined: undefined(vcode, emitted),
+        notes: Vec::new(),
     }
 }
 
