@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::fact::Number;
 use super::places::Place;
-use super::sets::{Limits, Set, Sets};
+use super::sets::{Limits, Renaming, Set, Sets};
 use super::state::State;
 
 /// What has a variable.
@@ -132,6 +132,27 @@ impl Lanes {
     /// `set` without what it says of the conditions in `hidden`.
     pub(super) fn hide(&self, set: Set, hidden: Set) -> Set {
         self.sets.borrow_mut().hide(set, hidden)
+    }
+
+    /// What both say, without what they say of the conditions in `hidden`.
+    pub(super) fn image(&self, a: Set, b: Set, hidden: Set) -> Set {
+        self.sets.borrow_mut().image(a, b, hidden)
+    }
+
+    /// The first condition of each two becomes the second, of one lane of a pair and of the other.
+    pub(super) fn renaming(&self, both: [&[(Condition, Condition)]; 2]) -> Renaming {
+        let mut others = HashMap::new();
+        for (lane, conditions) in (0..).zip(both) {
+            for &(from, to) in conditions {
+                let [from, to] = [from, to].map(|condition| 2 * self.number(condition) + lane);
+                others.insert(from, to);
+            }
+        }
+        self.sets.borrow_mut().renaming(others)
+    }
+
+    pub(super) fn rename(&self, set: Set, renaming: Renaming) -> Set {
+        self.sets.borrow_mut().rename(set, renaming)
     }
 
     /// Whether `set` says something of the conditions in `hidden`.

@@ -19,7 +19,7 @@ use super::lanes::{Condition, Lanes};
 use super::live::Live;
 use super::origins::{Kept, Origin};
 use super::places::Place;
-use super::sets::Set;
+use super::sets::{Renaming, Set};
 use super::state::State;
 use super::structure::Open;
 
@@ -170,10 +170,10 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
         let kept = way.kept.iter().rfind(|kept| kept.branch == branch);
         kept.unwrap_or(&unknown)
     });
-    let rest = Rest::new(lanes, before, &plans, origins);
+    let rest = Rest::new(lanes, before, parting, &plans, origins);
     let simple =
         |pairs: Set| lanes.given(lanes.given(pairs, passed.active), lanes.other(taken.active));
-    let known = simple(rest.of(parting));
+    let known = simple(rest.of(Set::ALL));
     let mixed = lanes.and(passed.taken, lanes.and(lanes.other(taken.taken), known));
     state.pairs = [
         passed.pairs_among(lanes, passed.pairs),
@@ -219,7 +219,7 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
                 };
                 let differing = match differing {
                     Set::NONE | Set::ALL => differing,
-                    some => simple(rest.of(lanes.and(parting, some))),
+                    some => simple(rest.of(some)),
                 };
                 let pair = lanes.and(passed, lanes.other(taken));
                 lanes.or(all, lanes.and(pair, differing))
@@ -421,40 +421,67 @@ fn finish(mut state: State, lanes: &Lanes) -> State {
 /// What remains behind a join of what was known of a pair of lanes when they parted.
 struct Rest<'a> {
     lanes: &'a Lanes,
-    /// What the sides that the lanes took say about the numbers that there were.
-    possible: Set,
+    /// The pairs that parted, as far as the sides that the lanes took say that they can be there.
+    parted: Set,
     /// What is not there any more, and in no other place.
     gone: Set,
-    /// What is in another place: what it was, what it becomes, and what is not asked for after that.
-    /// One after the other, first to where nothing else is, then to where it belongs.
-    moves: Vec<(Set, Set, Set)>,
+    /// What is in another place.
+    moved: Renaming,
+    /// What is in several places is the same in all of them.
+    copies: Vec<Set>,
 }
 
 impl<'a> Rest<'a> {
-    fn new(lanes: &'a Lanes, before: &State, plans: &[Plan], origins: [&Kept; 2]) -> Rest<'a> {
-        let mut rest = Rest { lanes, possible: Set::ALL, gone: Set::ALL, moves: Vec::new() };
-        for (side, origins) in origins.into_iter().enumerate() {
-            rest.add_side(before, plans, origins, |set| match side {
-                0 => set,
-                _ => lanes.other(set),
-            });
+    fn new(
+        lanes: &'a Lanes,
+        before: &State,
+        parting: Set,
+        plans: &[Plan],
+        origins: [&Kept; 2],
+    ) -> Rest<'a> {
+        let sides = origins.map(|origins| Moves::of(before, plans, origins));
+        let moved = lanes.renaming(sides.each_ref().map(|side| &*side.moved));
+        let mut rest = Rest { lanes, parted: parting, gone: Set::ALL, moved, copies: Vec::new() };
+        for (number, side) in sides.into_iter().enumerate() {
+            let of_side = |set| if number == 0 { set } else { lanes.other(set) };
+            let is = |condition| of_side(lanes.condition(condition));
+            for condition in side.impossible {
+                rest.parted = lanes.minus(rest.parted, is(condition));
+            }
+            rest.gone = lanes.and(rest.gone, of_side(lanes.hidden(side.gone)));
+            let copies = side.copies.into_iter().map(|(one, other)| lanes.same(is(one), is(other)));
+            rest.copies.extend(copies);
         }
         rest
     }
 
-    fn add_side(
-        &mut self,
-        before: &State,
-        plans: &[Plan],
-        origins: &Kept,
-        of_side: impl Fn(Set) -> Set,
-    ) {
+    /// Of the pairs that parted those of `pairs`, in terms of what there is now.
+    fn of(&self, pairs: Set) -> Set {
         let lanes = self.lanes;
-        let is = |condition| of_side(lanes.condition(condition));
-        let hidden = |condition| of_side(lanes.hidden([condition]));
-        // How often each condition is asked for: those that stay where they are, for good.
-        let mut uses: HashMap<Condition, usize> = HashMap::new();
-        let mut moved = Vec::new();
+        let left = lanes.image(self.parted, pairs, self.gone);
+        let moved = lanes.rename(left, self.moved);
+        self.copies.iter().fold(moved, |pairs, &copies| lanes.and(pairs, copies))
+    }
+}
+
+/// What became of the conditions that there were at a split, on one of its sides.
+#[derive(Default)]
+struct Moves {
+    /// The numbers are not there any more.
+    impossible: Vec<Condition>,
+    /// Nothing says of them any more whether they are true.
+    gone: Vec<Condition>,
+    /// What they are in terms of other places.
+    moved: Vec<(Condition, Condition)>,
+    /// What is the same behind the join.
+    copies: Vec<(Condition, Condition)>,
+}
+
+impl Moves {
+    fn of(before: &State, plans: &[Plan], origins: &Kept) -> Moves {
+        let mut moves = Moves::default();
+        // What each condition is called behind the join.
+        let mut names: HashMap<Condition, SmallVec<[Condition; 2]>> = HashMap::new();
         for (index, plan) in plans.iter().enumerate() {
             let place = Place::from_index(index);
             let (Plan::Numbers(numbers), Origin::Place(origin)) = (plan, origins.only(place))
@@ -464,39 +491,29 @@ impl<'a> Rest<'a> {
             for number in before.value(origin).told_apart() {
                 let from = Condition::Holds(origin, number);
                 if !numbers.contains(&number) {
-                    self.possible = lanes.minus(self.possible, is(from));
+                    moves.impossible.push(from);
                 } else if numbers.len() > 1 {
-                    *uses.entry(from).or_insert(0) += 1;
-                    if origin != place {
-                        moved.push((
-                            from,
-                            Condition::Next(place, number),
-                            Condition::Holds(place, number),
-                        ));
-                    }
+                    names.entry(from).or_default().push(Condition::Holds(place, number));
                 }
             }
         }
         for (index, value) in before.values.iter().enumerate() {
-            let all = value.told_apart().map(|n| Condition::Holds(Place::from_index(index), n));
-            for condition in all.filter(|condition| !uses.contains_key(condition)) {
-                self.gone = lanes.and(self.gone, hidden(condition));
+            let place = Place::from_index(index);
+            for from in value.told_apart().map(|number| Condition::Holds(place, number)) {
+                let names = names.get(&from).map_or(&[][..], |names| &**names);
+                let first = names.iter().find(|&&name| name == from).or(names.first());
+                match first {
+                    None => moves.gone.push(from),
+                    Some(&first) => {
+                        if first != from {
+                            moves.moved.push((from, first));
+                        }
+                        let others = names.iter().filter(|&&name| name != first);
+                        moves.copies.extend(others.map(|&name| (first, name)));
+                    }
+                }
             }
         }
-        for &(from, next, _) in &moved {
-            let left = uses.get_mut(&from).expect("it was counted above");
-            *left -= 1;
-            let gone = if *left == 0 { hidden(from) } else { Set::ALL };
-            self.moves.push((is(from), is(next), gone));
-        }
-        self.moves.extend(moved.iter().map(|&(_, next, now)| (is(next), is(now), hidden(next))));
-    }
-
-    fn of(&self, pairs: Set) -> Set {
-        let lanes = self.lanes;
-        let left = lanes.hide(lanes.and(pairs, self.possible), self.gone);
-        self.moves.iter().fold(left, |left, &(from, to, gone)| {
-            lanes.hide(lanes.and(left, lanes.same(from, to)), gone)
-        })
+        moves
     }
 }

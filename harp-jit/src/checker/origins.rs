@@ -117,7 +117,7 @@ impl Kept {
         }
         for origins in Rc::make_mut(&mut self.origins).iter_mut().filter(|origins| tells(origins)) {
             for (_, set) in origins.iter_mut() {
-                *set = lanes.hide(lanes.and(*set, known), gone);
+                *set = lanes.image(*set, known, gone);
             }
         }
     }

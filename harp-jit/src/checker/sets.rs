@@ -34,10 +34,17 @@ enum Operation {
     Choice(Set, Set),
     /// Without these variables.
     Hide(Set),
+    /// Among the first, without these variables.
+    Image(Set, Set),
+    Rename(Renaming),
     Swap,
     /// As simple as it can be said where this is known.
     Given(Set),
 }
+
+/// Names of variables that are exchanged for others, all at once: an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Renaming(usize);
 
 /// All sets of one proof.
 #[derive(Debug)]
@@ -48,6 +55,8 @@ pub(super) struct Sets {
     free: Vec<Set>,
     unique: HashMap<Node, Set>,
     known: HashMap<(Set, Operation), Set>,
+    /// What variables become that become others, since room was made.
+    renamings: Vec<HashMap<u32, u32>>,
     /// Nodes that were made so far.
     made: usize,
     /// From so many nodes on, it is time to make room.
@@ -76,6 +85,7 @@ impl Sets {
             free: Vec::new(),
             unique: HashMap::new(),
             known: HashMap::new(),
+            renamings: Vec::new(),
             made: 0,
             crowded: limits.nodes / CROWDED,
             full: false,
@@ -92,7 +102,7 @@ impl Sets {
         self.nodes.len() - self.free.len() > self.crowded
     }
 
-    /// Makes room: only these sets are kept.
+    /// Makes room: only these sets are kept, and no renaming.
     pub(super) fn keep(&mut self, sets: impl Iterator<Item = Set>) {
         let mut kept = vec![false; self.nodes.len()];
         kept[..2].fill(true);
@@ -106,6 +116,7 @@ impl Sets {
         self.free = (0..kept.len()).filter(|&at| !kept[at]).map(|at| Set(at as u32)).collect();
         self.unique.retain(|_, set| kept[set.0 as usize]);
         self.known.clear();
+        self.renamings.clear();
         self.crowded = (self.limits.nodes / CROWDED).max(2 * self.unique.len());
     }
 
@@ -203,6 +214,65 @@ impl Sets {
         } else {
             self.node(variable, low, high)
         };
+        self.known.insert(key, result);
+        result
+    }
+
+    /// As [`Sets::hide`], of what is in both, which is not made itself: it can be much larger (J. Burch and others,
+    /// "Symbolic model checking: 10^20 states and beyond", 1990: the relational product).
+    pub(super) fn image(&mut self, a: Set, b: Set, mut hidden: Set) -> Set {
+        let (a, b) = (a.min(b), a.max(b));
+        if a == Set::NONE {
+            return Set::NONE;
+        }
+        if a == Set::ALL || a == b {
+            return self.hide(b, hidden);
+        }
+        let variable = self.at(a).variable.min(self.at(b).variable);
+        while self.at(hidden).variable < variable {
+            hidden = self.at(hidden).high;
+        }
+        if hidden == Set::ALL {
+            return self.and(a, b);
+        }
+        let key = (a, Operation::Image(b, hidden));
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        let [[a0, a1], [b0, b1]] = [a, b].map(|set| self.split(set, variable));
+        let is_hidden = self.at(hidden).variable == variable;
+        let low = self.image(a0, b0, hidden);
+        let result = if is_hidden && low == Set::ALL {
+            Set::ALL
+        } else {
+            let high = self.image(a1, b1, hidden);
+            if is_hidden { self.or(low, high) } else { self.node(variable, low, high) }
+        };
+        self.known.insert(key, result);
+        result
+    }
+
+    /// Variables that become others, all at once.
+    pub(super) fn renaming(&mut self, others: HashMap<u32, u32>) -> Renaming {
+        self.renamings.push(others);
+        Renaming(self.renamings.len() - 1)
+    }
+
+    /// The same, said of other variables.
+    pub(super) fn rename(&mut self, set: Set, renaming: Renaming) -> Set {
+        let others = &self.renamings[renaming.0];
+        let Node { variable, low, high } = self.at(set);
+        if variable == LEAF || others.is_empty() {
+            return set;
+        }
+        let variable = others.get(&variable).copied().unwrap_or(variable);
+        let key = (set, Operation::Rename(renaming));
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        let [low, high] = [low, high].map(|side| self.rename(side, renaming));
+        let decides = self.variable(variable);
+        let result = self.choice(decides, high, low);
         self.known.insert(key, result);
         result
     }
@@ -354,6 +424,39 @@ mod tests {
             prop_assert_eq!(of_table(&mut sets, a, 0), x, "it is still found");
             let after = sets.and(x, y);
             prop_assert_eq!(table(&sets, after), a & b, "{:?} was forgotten", before);
+        }
+
+        #[test]
+        fn an_image_is_what_is_hidden_of_both(a: u64, b: u64, hidden in 0..1u32 << VARIABLES) {
+            let mut sets = Sets::new(LIMITS);
+            let [x, y] = [a, b].map(|table| of_table(&mut sets, table, 0));
+            let each = (0..VARIABLES).rev().filter(|variable| hidden >> variable & 1 == 1);
+            let hidden = each.fold(Set::ALL, |all, variable| {
+                let one = sets.variable(variable);
+                sets.and(one, all)
+            });
+            let image = sets.image(x, y, hidden);
+            let both = sets.and(x, y);
+            prop_assert_eq!(image, sets.hide(both, hidden));
+        }
+
+        #[test]
+        fn variables_become_others_at_once(a: u64, [one, two, three] in Just([0, 1, 2]).prop_shuffle()) {
+            let mut sets = Sets::new(LIMITS);
+            let set = of_table(&mut sets, a, 0);
+            // Round about among the first three; the last one becomes one that is not there.
+            let last = VARIABLES - 1;
+            let others = [(one, two), (two, three), (three, one), (last, last + 2)];
+            let renaming = sets.renaming(others.into_iter().collect());
+            let renamed = sets.rename(set, renaming);
+            let bit = |variable: u32| VARIABLES - variable - 1;
+            let expected = exchanged(a, |at| {
+                let moved = others[..3].iter().fold(0, |all, &(from, to)| all | (at >> bit(to) & 1) << bit(from));
+                at & 0o7 | moved
+            });
+            let back = sets.renaming([(last + 2, last)].into_iter().collect());
+            let renamed = sets.rename(renamed, back);
+            prop_assert_eq!(table(&sets, renamed), expected);
         }
 
         #[test]

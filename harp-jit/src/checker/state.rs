@@ -404,15 +404,15 @@ impl State {
         let of_pair = lanes.and(lanes.told_by(self.pairs, gone), lanes.both(of_lane));
         for value in &mut self.values {
             if lanes.tells(value.undefined, gone) {
-                value.undefined = lanes.hide(lanes.and(value.undefined, of_lane), gone);
+                value.undefined = lanes.image(value.undefined, of_lane, gone);
             }
             for Mixed { undefined, other, .. } in &mut value.mixed {
                 for set in [undefined, other] {
-                    *set = lanes.hide(lanes.and(*set, of_lane), gone);
+                    *set = lanes.image(*set, of_lane, gone);
                 }
             }
             if lanes.tells(value.differs, gone) {
-                value.differs = lanes.hide(lanes.and(value.differs, of_pair), gone);
+                value.differs = lanes.image(value.differs, of_pair, gone);
             }
         }
         self.kept.iter_mut().for_each(|kept| kept.hide(lanes, gone, of_lane));
@@ -424,7 +424,7 @@ impl State {
             self.scratch = Scratch::Vote(lanes.not(others));
         }
         if of_pair != Set::ALL {
-            self.pairs = lanes.hide(lanes.and(self.pairs, of_pair), gone);
+            self.pairs = lanes.image(self.pairs, of_pair, gone);
         }
         self.active = lanes.hide(self.active, gone);
     }
