@@ -19,7 +19,7 @@ use clap::Parser;
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 use harp_tests::fuzzing::divergent::{
-    CONSTRUCTS, Reached, Selection, WAYS, Way, bytes_of, run, shrink, targets_of,
+    CONSTRUCTS, Reached, Selection, Unproved, WAYS, Way, bytes_of, run, shrink, targets_of,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -118,7 +118,7 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
     }
     // One machine alone may lack registers to spill, and a few kernels lack much.
     let vacuous = !complete && arch.is_none() && count >= ENOUGH;
-    let failed = vacuous || !reached.refused.is_empty();
+    let failed = vacuous || !reached.refused.is_empty() || !reached.unproved.is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -161,13 +161,16 @@ fn print_counts(reached: &Reached) -> bool {
         ("divergent branches that became predicates", &reached.predicated_branches),
         ("endings", &reached.endings),
         ("refused", &reached.refused),
-        ("proofs of the finished code", &reached.proofs),
     ];
     for (title, counts) in lists {
         println!("{title}:");
         for (name, count) in counts {
             println!("  {count:8} {name}");
         }
+    }
+    if reached.proved > 0 || !reached.unproved.is_empty() {
+        println!("{} compilations proved, {} not:", reached.proved, reached.unproved.len());
+        reached.unproved.iter().for_each(|unproved| println!("  {unproved}"));
     }
     println!(
         "{} kernels, {} functions, {} launches that agree, {} instructions issued",
@@ -195,6 +198,12 @@ fn as_json(reached: &Reached) -> serde_json::Value {
         "launches without a profile": reached.unprofiled,
         "endings": reached.endings,
         "refused": reached.refused,
-        "proofs": reached.proofs,
+        "proved": reached.proved,
+        "unproved": reached.unproved.iter().map(unproved_as_json).collect::<Vec<_>>(),
     })
+}
+
+fn unproved_as_json(unproved: &Unproved) -> serde_json::Value {
+    let Unproved { seed, target, error } = unproved;
+    json!({ "seed": seed, "target": target.to_string(), "error": error.to_string() })
 }

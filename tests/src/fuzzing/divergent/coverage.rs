@@ -1,13 +1,14 @@
 //! What random kernels reached: constructs, machines, strategies, endings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::AddAssign;
 
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
 
-use harp_jit::{CodeFault, Kernel};
+use harp_jit::{CodeError, CodeFault, Kernel};
 
 use super::Target;
 use crate::generate::divergent::Generated;
@@ -16,11 +17,33 @@ use crate::oracle::{CompiledKernel, Expected, KernelCase, Observed, Stop, Trace}
 /// How often something was reached, by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// What [`Reached::proofs`] calls code that is proved.
-pub const PROVED: &str = "proved";
+/// Finished code that is not proved to keep lanes together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unproved {
+    /// The seed of the kernel, if it was made of one.
+    pub seed: Option<u64>,
+    /// What it was compiled for.
+    pub target: Target,
+    /// What could not be proved first.
+    pub error: CodeError,
+}
 
-/// What [`Reached::proofs`] calls code whose proof takes more steps than it is given.
-pub const TOO_LONG: &str = "too long";
+impl Unproved {
+    /// Whether the proof only takes more steps than it is given.
+    pub fn is_too_long(&self) -> bool {
+        self.error.fault == CodeFault::TooLong
+    }
+}
+
+impl fmt::Display for Unproved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unproved { seed, target, error } = self;
+        if let Some(seed) = seed {
+            write!(f, "seed {seed} on ")?;
+        }
+        write!(f, "{target}: {error}")
+    }
+}
 
 /// What runs came to, so that a vacuous one is seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,8 +75,10 @@ pub struct Reached {
     pub endings: Counts,
     /// What was not compiled, and how often.
     pub refused: Counts,
-    /// What came of the proofs of finished code that were asked for, by what could not be proved.
-    pub proofs: Counts,
+    /// Finished code that was proved, where proofs were asked for.
+    pub proved: u64,
+    /// Finished code that was not.
+    pub unproved: Vec<Unproved>,
 }
 
 impl AddAssign for Reached {
@@ -65,6 +90,8 @@ impl AddAssign for Reached {
         self.branches += other.branches;
         self.divergent_branches += other.divergent_branches;
         self.unprofiled += other.unprofiled;
+        self.proved += other.proved;
+        self.unproved.extend(other.unproved);
         let all = [
             (&mut self.constructs, other.constructs),
             (&mut self.machines, other.machines),
@@ -72,7 +99,6 @@ impl AddAssign for Reached {
             (&mut self.predicated_branches, other.predicated_branches),
             (&mut self.endings, other.endings),
             (&mut self.refused, other.refused),
-            (&mut self.proofs, other.proofs),
         ];
         for (counts, more) in all {
             for (name, count) in more {
@@ -105,13 +131,14 @@ impl Reached {
     }
 
     /// Whether finished code is proved to keep lanes together.
-    pub(super) fn proof(kernel: &Kernel) -> Counts {
-        let outcome = match kernel.check() {
-            Ok(()) => PROVED.to_owned(),
-            Err(error) if error.fault == CodeFault::TooLong => TOO_LONG.to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Counts::from([(outcome, 1)])
+    pub(super) fn proof(target: Target, kernel: &Kernel) -> Reached {
+        match kernel.check() {
+            Ok(()) => Reached { proved: 1, ..Reached::default() },
+            Err(error) => {
+                let unproved = vec![Unproved { seed: None, target, error }];
+                Reached { unproved, ..Reached::default() }
+            }
+        }
     }
 
     /// A launch that did as the oracle says.

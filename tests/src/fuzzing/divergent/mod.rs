@@ -20,7 +20,7 @@ use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase};
 mod coverage;
 mod shrink;
 
-pub use coverage::{CONSTRUCTS, Counts, PROVED, Reached, TOO_LONG};
+pub use coverage::{CONSTRUCTS, Counts, Reached, Unproved};
 pub use shrink::shrink;
 
 /// 1 to 64 lanes, 2 to 64 predicates, 8 to 64 general registers, both word sizes and encodings, with and
@@ -302,12 +302,16 @@ fn check_target(
         Ok(compiled) => compiled,
         Err(refused) => return Ok(refused),
     };
-    let proofs = if prove { Reached::proof(&compiled.kernel) } else { Counts::new() };
+    let mut reached =
+        if prove { Reached::proof(target, &compiled.kernel) } else { Reached::default() };
     let run = |device: &mut Device| case.observed(&compiled.kernel, device);
     let observed = launched(&compiled, || machines.on(arch, run))?;
     match case.difference(expected, &observed, arch.lanes().into()) {
         Some(difference) => Err((difference, Some(code(&compiled)))),
-        None => Ok(Reached { proofs, ..Reached::agreed(target, &compiled, &observed) }),
+        None => {
+            reached += Reached::agreed(target, &compiled, &observed);
+            Ok(reached)
+        }
     }
 }
 
@@ -407,7 +411,9 @@ pub fn run(
             move |seed: u64| check(&bytes_of(seed), &targets_of(seed, selection), &mut machines)
         });
         for (seed, result) in round.iter().zip(results) {
-            reached += result.map_err(|failure| (*seed, failure))?;
+            let mut one = result.map_err(|failure| (*seed, failure))?;
+            one.unproved.iter_mut().for_each(|unproved| unproved.seed = Some(*seed));
+            reached += one;
         }
         progress(round.len() as u64);
     }
