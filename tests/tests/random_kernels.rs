@@ -51,6 +51,21 @@ fn assert_proofs(reached: &Reached) {
     assert!(reached.proved > 2 * KERNELS, "only {} were to be proved", reached.proved);
 }
 
+/// Seeds behind those of an ordinary run whose proof needs what no other does.
+const HARD_PROOFS: [(u64, &str); 1] =
+    [(2888, "both sides of a split load the same from memory that nobody writes")];
+
+#[test]
+fn proofs_that_need_something_of_their_own_are_found() {
+    let selection = Selection { prove: true, ..Selection::default() };
+    for (seed, why) in HARD_PROOFS {
+        let reached = run(seed, 1, selection, 1, &|_| {}).expect("the kernel does what it should");
+        let unproved: Vec<String> = reached.unproved.iter().map(Unproved::to_string).collect();
+        assert_eq!(unproved, [""; 0], "{why}");
+        assert!(reached.proved > 0, "{seed}");
+    }
+}
+
 /// Branches matter: with the sides of one swapped, the oracle says something else, mostly. Else much of what
 /// is compared would not depend on control flow.
 #[test]

@@ -454,7 +454,7 @@ impl Transfer<'_> {
             }
             (None, Computed::New(new)) => {
                 let new = new.blurred(detail);
-                self.assign(state, step.instruction.op, place, new);
+                self.assign(state, step, place, new);
                 state.find_names(lanes, place);
             }
             (Some(guard), computed) => {
@@ -462,7 +462,7 @@ impl Transfer<'_> {
                 let source = match computed {
                     Computed::Copy(source) => source,
                     Computed::New(new) => {
-                        self.assign(state, step.instruction.op, result, new);
+                        self.assign(state, step, result, new);
                         result
                     }
                 };
@@ -474,7 +474,8 @@ impl Transfer<'_> {
     }
 
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
-    fn assign(&self, state: &mut State, op: Op, place: Place, new: New) {
+    fn assign(&self, state: &mut State, step: &Step<'_>, place: Place, new: New) {
+        let op = step.instruction.op;
         let source = |kept: &Kept, operand| match (operand, Places::operand(operand)) {
             (Operand::Imm(imm), _) => Source::Immediate(imm),
             (_, None) => Source::From(Origin::Unknown),
@@ -484,8 +485,10 @@ impl Transfer<'_> {
             },
         };
         let of = |kept: &Kept| self.computations.result(op, |operand| source(kept, operand));
-        let pure = value::is_pure(op);
-        let origins: SmallVec<[Origin; 4]> = state.kept.iter().filter(|_| pure).map(of).collect();
+        // From memory that nobody writes the same is loaded at any time.
+        let repeats = value::is_pure(op) || step.claims().read_only;
+        let origins: SmallVec<[Origin; 4]> =
+            state.kept.iter().filter(|_| repeats).map(of).collect();
         state.assign(self.lanes, place, new);
         state.derive(place, &origins);
     }
