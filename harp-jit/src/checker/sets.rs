@@ -195,12 +195,18 @@ impl Sets {
         self.choice(a, Set::ALL, b)
     }
 
-    /// Where there is a way to assign the variables whose conjunction is `hidden`.
-    pub(super) fn hide(&mut self, set: Set, mut hidden: Set) -> Set {
-        let Node { variable, low, high } = self.at(set);
+    /// Of the variables whose conjunction is `hidden` those from `variable` on.
+    fn from(&self, mut hidden: Set, variable: u32) -> Set {
         while self.at(hidden).variable < variable {
             hidden = self.at(hidden).high;
         }
+        hidden
+    }
+
+    /// Where there is a way to assign the variables whose conjunction is `hidden`.
+    pub(super) fn hide(&mut self, set: Set, hidden: Set) -> Set {
+        let Node { variable, low, high } = self.at(set);
+        let hidden = self.from(hidden, variable);
         if variable == LEAF || hidden == Set::ALL {
             return set;
         }
@@ -220,7 +226,7 @@ impl Sets {
 
     /// As [`Sets::hide`], of what is in both, which is not made itself: it can be much larger (J. Burch and others,
     /// "Symbolic model checking: 10^20 states and beyond", 1990: the relational product).
-    pub(super) fn image(&mut self, a: Set, b: Set, mut hidden: Set) -> Set {
+    pub(super) fn image(&mut self, a: Set, b: Set, hidden: Set) -> Set {
         let (a, b) = (a.min(b), a.max(b));
         if a == Set::NONE {
             return Set::NONE;
@@ -229,9 +235,7 @@ impl Sets {
             return self.hide(b, hidden);
         }
         let variable = self.at(a).variable.min(self.at(b).variable);
-        while self.at(hidden).variable < variable {
-            hidden = self.at(hidden).high;
-        }
+        let hidden = self.from(hidden, variable);
         if hidden == Set::ALL {
             return self.and(a, b);
         }

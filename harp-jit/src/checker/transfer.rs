@@ -476,6 +476,10 @@ impl Transfer<'_> {
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
     fn assign(&self, state: &mut State, step: &Step<'_>, place: Place, new: New) {
         let op = step.instruction.op;
+        // From memory that nobody writes the same is loaded at any time.
+        if !value::is_pure(op) && !step.claims().read_only {
+            return state.assign(self.lanes, place, new);
+        }
         let source = |kept: &Kept, operand| match (operand, Places::operand(operand)) {
             (Operand::Imm(imm), _) => Source::Immediate(imm),
             (_, None) => Source::From(Origin::Unknown),
@@ -485,10 +489,7 @@ impl Transfer<'_> {
             },
         };
         let of = |kept: &Kept| self.computations.result(op, |operand| source(kept, operand));
-        // From memory that nobody writes the same is loaded at any time.
-        let repeats = value::is_pure(op) || step.claims().read_only;
-        let origins: SmallVec<[Origin; 4]> =
-            state.kept.iter().filter(|_| repeats).map(of).collect();
+        let origins: SmallVec<[Origin; 4]> = state.kept.iter().map(of).collect();
         state.assign(self.lanes, place, new);
         state.derive(place, &origins);
     }
@@ -511,13 +512,11 @@ impl Transfer<'_> {
 
 /// The predicate operands of an operation.
 fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
-    let mut predicates = SmallVec::new();
-    op.for_each_operand(|operand| {
-        if let Operand::Pred(reg) = operand {
-            predicates.push(reg);
-        }
-    });
-    predicates
+    let predicate = |operand| match operand {
+        Operand::Pred(reg) => Some(reg),
+        Operand::Gpr(_) | Operand::Imm(_) => None,
+    };
+    value::operands(op).into_iter().filter_map(predicate).collect()
 }
 
 /// The instruction is the one that was selected, with the predicates that were selected.
