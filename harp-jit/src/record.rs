@@ -3,12 +3,11 @@
 use cranelift_codegen::ir::Signature;
 use harp_isa::RegClass;
 use harp_isa::abi::KernelEntry;
-use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Params, Width};
-use crate::checker::{Entry, Holders, Passes, Record};
+use crate::checker::{Entry, Holders, Name, Passes, Record};
 use crate::emit::Emitted;
 use crate::options::Execution;
 use crate::unit::Unit;
@@ -52,6 +51,7 @@ pub(crate) fn record(
             .map(|block| successors(&vcode.insts[block.insts.end - 1]))
             .collect(),
         passes: passes(vcode),
+        free: free(vcode),
         undefined: undefined(vcode, emitted),
         notes: Vec::new(),
     }
@@ -66,21 +66,25 @@ fn undefined(vcode: &VCode, emitted: &Emitted) -> Vec<Holders> {
     undefined
 }
 
+fn name(reg: Reg) -> Name {
+    u32::try_from(reg.index()).expect("registers are numbered with 32 bits")
+}
+
+/// The predicates that nobody looks at.
+fn free(vcode: &VCode) -> Vec<Name> {
+    let undefined = vcode.insts.iter().filter_map(|inst| match *inst {
+        MInst::Undef { dst } if dst.class() == RegClass::Pred => Some(name(dst)),
+        _ => None,
+    });
+    undefined.collect()
+}
+
 /// The predicates that each block passes to its successor.
 fn passes(vcode: &VCode) -> Vec<Passes> {
-    let name = |reg: Reg| u32::try_from(reg.index()).expect("registers are numbered with 32 bits");
-    let undefined: HashSet<usize> = (vcode.insts.iter())
-        .filter_map(|inst| match inst {
-            MInst::Undef { dst } => Some(dst.index()),
-            _ => None,
-        })
-        .collect();
     let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
         MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))
             .filter(|(param, _)| param.class() == RegClass::Pred)
-            .map(|(&param, &arg)| {
-                (name(param), (!undefined.contains(&arg.index())).then(|| name(arg)))
-            })
+            .map(|(&param, &arg)| (name(param), name(arg)))
             .collect(),
         _ => Passes::new(),
     };

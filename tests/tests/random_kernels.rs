@@ -50,8 +50,17 @@ fn unproved(reached: &Reached) -> Vec<String> {
 }
 
 /// Seeds behind those of an ordinary run whose proof needs what no other does.
-const HARD_PROOFS: [(u64, &str); 1] =
-    [(2888, "both sides of a split load the same from memory that nobody writes")];
+const HARD_PROOFS: [(u64, &str); 9] = [
+    (2888, "both sides of a split load the same from memory that nobody writes"),
+    (5090, "both sides go round the same loop, one after the other"),
+    (7338, "a loop is entered in several ways, and what one of them leaves is not meant"),
+    (8695, "both sides decide the same, and forget what they decided"),
+    (8714, "lanes that left a loop earlier hold what others take from further out"),
+    (9856, "what is computed from a few numbers decides for all lanes"),
+    (10745, "a load from memory that nobody writes is guarded, and keeps what was there"),
+    (14224, "a predicate that nobody looks at is moved over another"),
+    (15633, "a predicate is taken from one that it was exchanged for, which is known anyway"),
+];
 
 #[test]
 fn proofs_that_need_something_of_their_own_are_found() {

@@ -3,8 +3,13 @@
 //! Both sides may come through the same block, one after the other, or do the same for another reason. What an
 //! instruction makes of the same operands is the same, so it is given a name by what it is made of (hash
 //! consing, as in value numbering).
+//!
+//! So are values where ways meet, and at the heads of loops. By which of the ways a lane came, and in which round it
+//! is, is what the branches in a [region](super::regions) decide: the [`Course`] through it says what that depends
+//! on. It is taken to depend on nothing, until it is found out better.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use harp_isa::{Op, Opcode, Operand};
 use hashbrown::HashMap;
@@ -12,6 +17,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::origins::Origin;
 use super::places::Place;
+use super::regions::Decided;
 use super::value::operands;
 
 /// The name of something that was computed.
@@ -29,14 +35,48 @@ pub(super) enum Source {
 /// What something was made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Expression {
-    opcode: Opcode,
+    function: Function,
     sources: SmallVec<[Source; 3]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Function {
+    Operation(Opcode),
+    /// The second in the lanes where the first is true, the third elsewhere.
+    Select,
+    /// What a place holds where lanes come by one of several ways: one source for each.
+    Gate(Passage, Place),
+    /// What a place holds at the head of a loop where it was entered with the source.
+    Round(Passage, Place),
+}
+
+/// A way through the region of a block, of lanes that were parted by a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Passage {
+    /// The branch of the split.
+    pub(super) branch: usize,
+    pub(super) block: usize,
+    pub(super) decided: Decided,
+}
+
+/// The way itself, or what it does to a place in each round.
+type Part = (Passage, Option<Place>);
+
+/// What a part depends on.
+#[derive(Clone, Debug, Default)]
+struct Course {
+    places: BTreeSet<Place>,
+    parts: BTreeSet<Part>,
+    /// Whether it depends on something else.
+    unknown: bool,
 }
 
 #[derive(Debug)]
 struct Entry {
     /// The places that it depends on.
     places: SmallVec<[Place; 4]>,
+    /// And the ways on which.
+    parts: BTreeSet<Part>,
     depth: u32,
 }
 
@@ -49,6 +89,9 @@ const MOST_PLACES: usize = 8;
 pub(super) struct Computations {
     known: RefCell<HashMap<Expression, Derived>>,
     entries: RefCell<Vec<Entry>>,
+    courses: RefCell<BTreeMap<Part, Course>>,
+    /// Whether courses were found to depend on more.
+    changed: Cell<bool>,
 }
 
 impl Computations {
@@ -56,46 +99,170 @@ impl Computations {
     pub(super) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
         let sources: SmallVec<[Source; 3]> =
             operands(op)[1..].iter().map(|&operand| source(operand)).collect();
-        let Some((places, depth)) = self.made_of(&sources) else { return Origin::Unknown };
-        let expression = Expression { opcode: op.opcode(), sources };
+        if sources.contains(&Source::From(Origin::Nothing)) {
+            return Origin::Unknown;
+        }
+        self.name(Function::Operation(op.opcode()), sources)
+    }
+
+    /// The second where the first is true, the third elsewhere.
+    pub(super) fn selected(&self, sources: [Source; 3]) -> Origin {
+        match sources {
+            [_, Source::From(one), Source::From(Origin::Nothing)]
+            | [_, Source::From(Origin::Nothing), Source::From(one)] => return one,
+            _ => {}
+        }
+        self.name(Function::Select, SmallVec::from_buf(sources))
+    }
+
+    /// What a place holds where ways meet on which it is this.
+    pub(super) fn gate(&self, at: Passage, place: Place, ways: &[Origin]) -> Origin {
+        let mut meant = ways.iter().copied().filter(|&way| way != Origin::Nothing);
+        let first = meant.next().unwrap_or(Origin::Nothing);
+        match meant.all(|other| other == first) {
+            true => first,
+            false => {
+                let ways = ways.iter().copied().map(Source::From).collect();
+                self.name(Function::Gate(at, place), ways)
+            }
+        }
+    }
+
+    /// What a place holds at the head of a loop, where it is `entry` in the first round and `back` in each one
+    /// behind that.
+    pub(super) fn round(&self, at: Passage, place: Place, [entry, back]: [Origin; 2]) -> Origin {
+        if self.varies(entry, at) || back == Origin::Unknown {
+            return Origin::Unknown;
+        }
+        if entry == back || back == Origin::Nothing {
+            return entry;
+        }
+        let round = self.name(Function::Round(at, place), smallvec![Source::From(entry)]);
+        if round != Origin::Unknown {
+            [entry, back].iter().for_each(|&origin| self.note((at, Some(place)), origin));
+        }
+        round
+    }
+
+    /// The name of an expression; unknown if it is not followed.
+    fn name(&self, function: Function, sources: SmallVec<[Source; 3]>) -> Origin {
+        let Some(mut entry) = self.made_of(&sources) else { return Origin::Unknown };
+        let more: &[Part] = match function {
+            Function::Operation(_) | Function::Select => &[],
+            Function::Gate(at, _) => &[(at, None)],
+            Function::Round(at, place) => &[(at, None), (at, Some(place))],
+        };
+        entry.parts.extend(more);
+        if matches!(function, Function::Round(..)) {
+            entry.depth = 0;
+        }
+        let mut courses = self.courses.borrow_mut();
+        for &part in more {
+            courses.entry(part).or_insert_with(|| {
+                self.changed.set(true);
+                Course::default()
+            });
+        }
+        let is_followed = entry.depth <= MOST_DEPTH && entry.places.len() <= MOST_PLACES;
+        if !is_followed || more.iter().any(|part| courses[part].unknown) {
+            return Origin::Unknown;
+        }
         let mut entries = self.entries.borrow_mut();
+        let expression = Expression { function, sources };
         let derived = *self.known.borrow_mut().entry(expression).or_insert_with(|| {
-            entries.push(Entry { places, depth });
+            entries.push(entry);
             Derived((entries.len() - 1) as u32)
         });
         Origin::Derived(derived)
     }
 
-    /// The places that operands depend on, and how many steps the result is away from them.
-    fn made_of(&self, sources: &[Source]) -> Option<(SmallVec<[Place; 4]>, u32)> {
+    /// What depends on operands.
+    fn made_of(&self, sources: &[Source]) -> Option<Entry> {
         let entries = self.entries.borrow();
-        let mut places: SmallVec<[Place; 4]> = SmallVec::new();
-        let mut depth = 1;
+        let mut made = Entry { places: SmallVec::new(), parts: BTreeSet::new(), depth: 1 };
         for source in sources {
             match *source {
-                Source::Constant(_) | Source::Immediate(_) => {}
-                Source::From(Origin::Place(place)) => places.push(place),
+                Source::Constant(_) | Source::Immediate(_) | Source::From(Origin::Nothing) => {}
+                Source::From(Origin::Place(place)) => made.places.push(place),
                 Source::From(Origin::Derived(Derived(index))) => {
                     let entry = &entries[index as usize];
-                    places.extend(entry.places.iter().copied());
-                    depth = depth.max(entry.depth + 1);
+                    made.places.extend(entry.places.iter().copied());
+                    made.parts.extend(entry.parts.iter().copied());
+                    made.depth = made.depth.max(entry.depth + 1);
                 }
                 Source::From(Origin::Unknown) => return None,
             }
         }
-        places.sort_unstable();
-        places.dedup();
-        (depth <= MOST_DEPTH && places.len() <= MOST_PLACES).then_some((places, depth))
+        made.places.sort_unstable();
+        made.places.dedup();
+        Some(made)
+    }
+
+    /// The parts that a value depends on.
+    fn parts(&self, origin: Origin) -> BTreeSet<Part> {
+        match origin {
+            Origin::Derived(Derived(index)) => {
+                let own = self.entries.borrow()[index as usize].parts.clone();
+                let courses = self.courses.borrow();
+                let known = own.iter().filter_map(|part| courses.get(part));
+                known.flat_map(|course| &course.parts).chain(&own).copied().collect()
+            }
+            Origin::Place(_) | Origin::Nothing | Origin::Unknown => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a value may change in each round of a loop.
+    pub(super) fn varies(&self, origin: Origin, at: Passage) -> bool {
+        self.parts(origin).contains(&(at, None))
     }
 
     /// The places that a value depends on; none if that is not known.
     pub(super) fn places(&self, origin: Origin) -> Option<SmallVec<[Place; 4]>> {
-        match origin {
-            Origin::Place(place) => Some(smallvec![place]),
-            Origin::Derived(Derived(index)) => {
-                Some(self.entries.borrow()[index as usize].places.clone())
+        let Derived(index) = match origin {
+            Origin::Place(place) => return Some(smallvec![place]),
+            Origin::Derived(derived) => derived,
+            Origin::Nothing => return Some(smallvec![]),
+            Origin::Unknown => return None,
+        };
+        let mut places = self.entries.borrow()[index as usize].places.clone();
+        let courses = self.courses.borrow();
+        for course in self.parts(origin).iter().filter_map(|part| courses.get(part)) {
+            if course.unknown {
+                return None;
             }
-            Origin::Unknown => None,
+            places.extend(course.places.iter().copied());
+        }
+        places.sort_unstable();
+        places.dedup();
+        Some(places)
+    }
+
+    /// All ways that were asked for.
+    pub(super) fn passages(&self) -> Vec<Passage> {
+        let courses = self.courses.borrow();
+        courses.keys().filter(|(_, place)| place.is_none()).map(|&(at, _)| at).collect()
+    }
+
+    /// Which way lanes take depends on this value.
+    pub(super) fn decides(&self, at: Passage, origin: Origin) {
+        self.note((at, None), origin);
+    }
+
+    /// Whether courses were found to depend on more since this was asked last.
+    pub(super) fn has_changed(&self) -> bool {
+        self.changed.take()
+    }
+
+    fn note(&self, part: Part, origin: Origin) {
+        let (places, parts) = (self.places(origin), self.parts(origin));
+        let mut courses = self.courses.borrow_mut();
+        let course = courses.entry(part).or_default();
+        let before = (course.places.len(), course.parts.len(), course.unknown);
+        course.unknown |= places.is_none();
+        course.places.extend(places.unwrap_or_default());
+        course.parts.extend(parts);
+        if before != (course.places.len(), course.parts.len(), course.unknown) {
+            self.changed.set(true);
         }
     }
 }
@@ -134,5 +301,46 @@ mod tests {
         let deep = (0..=MOST_DEPTH)
             .fold(one, |deep, _| of(Op::Addi { dst: gpr(0), src: gpr(1), imm: 1 }, deep));
         assert_eq!(deep, Origin::Unknown, "it is not followed for ever");
+    }
+
+    fn passage(decided: Decided) -> Passage {
+        Passage { branch: 7, block: 3, decided }
+    }
+
+    #[test]
+    fn what_decides_about_the_way_is_depended_on() {
+        let computations = Computations::default();
+        let [a, b, c] = [0, 1, 2].map(Place::from_index);
+        let [one, other, guard] = [a, b, c].map(Origin::Place);
+        let at = passage(Decided::Entry);
+        assert_eq!(computations.gate(at, a, &[one, one]), one, "whichever way");
+        let met = computations.gate(at, a, &[one, other]);
+        assert_eq!(computations.places(met).as_deref(), Some(&[a, b][..]));
+        assert!(computations.has_changed());
+        assert_eq!(computations.passages(), [at]);
+        computations.decides(at, guard);
+        assert!(computations.has_changed());
+        assert_eq!(computations.places(met).as_deref(), Some(&[a, b, c][..]));
+        computations.decides(at, guard);
+        assert!(!computations.has_changed(), "that was known");
+        computations.decides(at, Origin::Unknown);
+        assert_eq!(computations.places(met), None);
+        assert_eq!(computations.gate(at, a, &[one, other]), Origin::Unknown);
+    }
+
+    #[test]
+    fn rounds_depend_on_what_they_begin_with() {
+        let computations = Computations::default();
+        let [a, b, c] = [0, 1, 2].map(Place::from_index);
+        let [entry, step] = [a, b].map(Origin::Place);
+        let at = passage(Decided::Round);
+        assert_eq!(computations.round(at, c, [entry, entry]), entry, "it does not change");
+        let round = computations.round(at, c, [entry, step]);
+        assert!(computations.varies(round, at));
+        assert_eq!(computations.places(round).as_deref(), Some(&[a, b][..]));
+        let next = computations.round(at, c, [entry, round]);
+        assert_eq!(next, round, "however often it goes round");
+        assert_eq!(computations.round(at, c, [round, step]), Origin::Unknown);
+        assert_eq!(computations.round(at, c, [entry, Origin::Unknown]), Origin::Unknown);
     }
 }

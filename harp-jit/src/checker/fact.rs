@@ -166,6 +166,27 @@ pub(super) enum Told {
     Each(Vec<(Number, Set)>),
 }
 
+/// How much is found out. Less is cheaper and mostly enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Precision {
+    /// Lanes are told apart by numbers where all lanes have one of a few.
+    Coarse,
+    /// Also where only some have, and values get names where ways meet.
+    Fine,
+    /// Also by numbers of which the program itself makes conditions, if a warp must agree on what comes of these.
+    Thorough,
+}
+
+impl Precision {
+    pub(super) const ALL: [Precision; 3] =
+        [Precision::Coarse, Precision::Fine, Precision::Thorough];
+
+    /// Whether values get names where ways meet.
+    pub(super) fn names_ways(self) -> bool {
+        self >= Precision::Fine
+    }
+}
+
 /// What is to be known about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {

@@ -9,6 +9,7 @@ use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Pred, Role as Access};
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
+use super::fact::Precision;
 use super::frame;
 use super::places::{Place, Places};
 use super::record::{Holder, Role, Selected};
@@ -122,6 +123,7 @@ pub(super) fn find(
     structure: &Structure,
     skeleton: &Skeleton<'_>,
     places: &Places,
+    precision: Precision,
 ) -> Lives {
     let none = Live::new(places);
     let heights = frame::heights(code, structure);
@@ -133,7 +135,8 @@ pub(super) fn find(
             successors[edge.from].push((number, edge.taken));
         }
     }
-    let liveness = Liveness { code, places, skeleton, roles: RegisterRoles::new(code.arch) };
+    let roles = RegisterRoles::new(code.arch);
+    let liveness = Liveness { code, places, skeleton, roles, precision };
     let behind = |number: usize, blocks: &[Live]| {
         let last = structure.blocks[number].last;
         let mut live = none.clone();
@@ -181,6 +184,7 @@ struct Liveness<'a> {
     places: &'a Places,
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
+    precision: Precision,
 }
 
 impl Liveness<'_> {
@@ -293,8 +297,12 @@ impl Liveness<'_> {
         let Accessed { to, mut from } = self.accessed(at, height);
         let mut numbers = sources(op).unwrap_or_default();
         let role = placed.note.map(|note| &note.role);
-        // Conditions of the program itself tell lanes apart, what they are computed from need not.
-        let own = |selected: &Selected| !selected.steers && to.is_some_and(Place::is_pred);
+        // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
+        let thorough = self.precision == Precision::Thorough;
+        let own = |selected: &Selected| {
+            let is_followed = |to| thorough && live.is_shared(to);
+            !selected.steers && to.is_some_and(|to| to.is_pred() && !is_followed(to))
+        };
         if matches!(role, Some(Role::Selected(selected)) if own(selected)) {
             numbers.clear();
         }

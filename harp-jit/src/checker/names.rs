@@ -1,6 +1,6 @@
 //! Where the predicates are that were selected.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::lanes::Lanes;
 use super::places::Place;
@@ -45,10 +45,7 @@ impl State {
             all.filter(move |(_, value)| value.names.contains(&name)).map(|(index, _)| index)
         };
         let given: SmallVec<[Given; 2]> = (passes.iter())
-            .map(|&(param, arg)| match arg {
-                Some(arg) => (param, holders(arg).collect(), self.free.contains(&arg)),
-                None => (param, smallvec![], true),
-            })
+            .map(|&(param, arg)| (param, holders(arg).collect(), self.free.contains(&arg)))
             .collect();
         for &(param, ..) in &given {
             self.unname(param);

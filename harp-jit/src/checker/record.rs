@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 /// A predicate before registers were allocated, by its number.
 pub(crate) type Name = u32;
 
-/// Parameters with their arguments; none where the argument is nothing that anybody looks at.
-pub(crate) type Passes = SmallVec<[(Name, Option<Name>); 1]>;
+/// Parameters with their arguments.
+pub(crate) type Passes = SmallVec<[(Name, Name); 1]>;
 
 /// What is said about a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) successors: Vec<SmallVec<[u32; 2]>>,
     /// The predicates that each block passes to the parameters of its only successor.
     pub(crate) passes: Vec<Passes>,
+    /// Predicates that nobody looks at: any will do in their place.
+    pub(crate) free: Vec<Name>,
     /// What holds nothing that is meant once each block was left, besides what is noted on instructions.
     pub(crate) undefined: Vec<Holders>,
     /// Notes on instructions by offset, ascending.

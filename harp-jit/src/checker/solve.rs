@@ -2,14 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::code::Code;
+use harp_isa::Instruction;
+
+use super::code::{Code, Flow};
 use super::derived::Computations;
 use super::error::{CodeError, CodeFault};
+use super::fact::{Form, Precision};
+use super::join::{self, Sides};
 use super::lanes::Lanes;
 use super::live::{self, Lives};
-use super::merge::{self, Growth, Meeting, Precision, Sides};
+use super::merge::{self, Growth, Meeting};
+use super::origins::{Gate, Origin};
 use super::places::Places;
 use super::record::Record;
+use super::regions::{Decided, Regions};
 use super::skeleton::Skeleton;
 use super::state::State;
 use super::structure::{Block, Edge, Open, Structure};
@@ -26,23 +32,29 @@ pub(super) fn check(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let skeleton = Skeleton::new(code, record);
-    let lives = live::find(code, structure, &skeleton, &places);
     let check_with = |precision| {
+        let lives = live::find(code, structure, &skeleton, &places, precision);
         let (lanes, computations) = (Lanes::new(), Computations::default());
         let transfer = Transfer {
             code,
             places: &places,
-            entry: &record.entry,
+            record,
             lanes: &lanes,
             computations: &computations,
             precision,
         };
         Solver::new(transfer, structure, &skeleton, &lives).check()
     };
-    match check_with(Precision::Coarse) {
-        Err(error) if error.fault != CodeFault::TooLong => check_with(Precision::Fine),
-        found => found,
+    let mut found = Ok(());
+    for precision in Precision::ALL {
+        match check_with(precision) {
+            // What was found with less says more than that.
+            Err(error) if found.is_err() && error.fault == CodeFault::TooLong => break,
+            Err(error) if error.fault != CodeFault::TooLong => found = Err(error),
+            proved_or_too_long => return proved_or_too_long,
+        }
     }
+    found
 }
 
 /// How often before it only becomes less what is known at its beginning.
@@ -53,6 +65,7 @@ struct Solver<'a> {
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
     lives: &'a Lives,
+    regions: Regions<'a>,
     /// How much the numbers became that are told apart in each block.
     growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
@@ -74,6 +87,7 @@ impl<'a> Solver<'a> {
             structure,
             skeleton,
             lives,
+            regions: Regions::new(structure),
             growth: vec![Growth::default(); blocks],
             starts: vec![None; blocks],
             ends: vec![None; blocks],
@@ -120,7 +134,7 @@ impl<'a> Solver<'a> {
         }
         let mut visits = vec![0; blocks.len()];
         let mut todo: BTreeSet<usize> = (0..blocks.len().min(1)).collect();
-        while let Some(number) = todo.pop_first() {
+        while let Some(number) = self.next(&mut todo) {
             let block = &blocks[number];
             visits[number] += 1;
             if visits[number] > VISITS || self.transfer.lanes.is_full() {
@@ -145,6 +159,47 @@ impl<'a> Solver<'a> {
         Ok(())
     }
 
+    /// The next block to look at; none if nothing changes any more.
+    fn next(&self, todo: &mut BTreeSet<usize>) -> Option<usize> {
+        if todo.is_empty() && self.decide_ways() {
+            // That is relied on at joins, and where values get names.
+            let meet = |&number: &usize| self.structure.blocks[number].edges.len() > 1;
+            let seen = |&number: &usize| self.ends[number].is_some();
+            todo.extend((0..self.ends.len()).filter(meet).filter(seen));
+        }
+        todo.pop_first()
+    }
+
+    /// Finds what decides which way lanes take where values got names. Whether that is more than it was.
+    fn decide_ways(&self) -> bool {
+        let Transfer { code, computations, .. } = self.transfer;
+        let blocks = &self.structure.blocks;
+        for at in computations.passages() {
+            let open = &blocks[at.block].open;
+            let region = self.regions.of(at.block, at.decided).unwrap_or_default();
+            for &number in region {
+                let last = blocks[number].last;
+                // Lanes that part here, or further in, meet again before they come there.
+                let parts = code.is_split_branch(last) && !open.contains(&last);
+                let Instruction { guard: Some(guard), .. } = code.insts[last].instruction else {
+                    continue;
+                };
+                let is_branch = matches!(code.insts[last].flow, Flow::Branch(_));
+                let Some(end) = self.ends[number].as_ref().filter(|_| is_branch) else { continue };
+                if parts || blocks[number].open.len() > open.len() {
+                    continue;
+                }
+                let guard = Places::pred(guard);
+                if !matches!(end.value(guard).form, Form::Constant(_)) {
+                    let kept = end.kept.iter().rfind(|kept| kept.branch == at.branch);
+                    let origin = kept.map_or(Origin::Unknown, |kept| kept.only(guard));
+                    computations.decides(at, origin);
+                }
+            }
+        }
+        computations.has_changed()
+    }
+
     /// Executes an instruction, and passes what is passed behind it within the block.
     fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
         self.transfer.step(state, at, &self.lives.after[at], report);
@@ -167,15 +222,28 @@ impl<'a> Solver<'a> {
             open: &self.structure.blocks[number].open,
             growth: &self.growth[number],
             precision: self.transfer.precision,
+            gate: None,
         }
     }
 
     /// What is known at the beginning of a block; none if no way there was reached yet.
     fn start(&self, number: usize) -> Option<State> {
         let block = &self.structure.blocks[number];
-        let mut ways: Vec<State> = block.edges.iter().filter_map(|edge| self.along(edge)).collect();
+        let along = |edge: &Edge| Some((self.along(edge)?, Decided::of(edge, number)));
+        let (mut ways, decided): (Vec<State>, Vec<Decided>) =
+            block.edges.iter().filter_map(along).unzip();
         let meeting = self.meeting(number);
         let Some(branch) = block.joins else {
+            let is_known = self.transfer.precision.names_ways()
+                && !block.open.is_empty()
+                && ways.len() > 1
+                && self.regions.are_known(number);
+            let gate = is_known.then_some(Gate {
+                block: number,
+                decided: &decided,
+                computations: self.transfer.computations,
+            });
+            let meeting = Meeting { gate, ..meeting };
             ways.extend((number == 0).then(|| self.transfer.at_entry()));
             return meet(&ways, meeting);
         };
@@ -225,7 +293,15 @@ impl<'a> Solver<'a> {
         let before = self.ends[self.structure.block_of[branch]?].as_ref()?;
         let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
         let computations = self.transfer.computations;
-        Some(merge::join(Sides { sides, before, guard, branch, computations }, meeting))
+        let known = |&branch: &Open| {
+            let block = *self.structure.block_of.get(branch)?;
+            Some((branch, self.ends[block?].as_ref()?))
+        };
+        let names = self.transfer.precision.names_ways();
+        let around = meeting.open.iter().filter(|_| names).filter_map(known);
+        let around: Vec<(usize, &State)> = around.collect();
+        let parted = Sides { sides, before, guard, branch, computations, around: &around };
+        Some(join::join(parted, meeting))
     }
 }
 

@@ -300,9 +300,7 @@ impl State {
     /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
     pub(super) fn derive(&mut self, place: Place, origins: &[Origin]) {
         for (kept, &origin) in self.kept.iter_mut().zip(origins) {
-            if matches!(**kept.of(place), [(Origin::Unknown, _)]) {
-                kept.derive(place, origin);
-            }
+            kept.name(place, origin);
         }
     }
 
@@ -434,11 +432,16 @@ impl State {
         let active = self.active;
         let simple = |set: Set| lanes.given(lanes.given(set, active), lanes.other(active));
         self.pairs = simple(self.pairs);
-        for value in &mut self.values {
+        self.kept.iter_mut().for_each(|kept| kept.settle(lanes, active));
+        for (index, value) in self.values.iter_mut().enumerate() {
             value.undefined = match lanes.and(value.undefined, active) {
                 Set::NONE => Set::NONE,
                 undefined => lanes.given(undefined, active),
             };
+            if value.undefined == Set::ALL {
+                let place = Place::from_index(index);
+                self.kept.iter_mut().for_each(|kept| kept.drop(place));
+            }
             value.names.sort_unstable();
             value.differs = simple(value.differs);
         }

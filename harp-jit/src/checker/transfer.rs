@@ -9,13 +9,12 @@ use smallvec::SmallVec;
 use super::code::{Code, Flow};
 use super::derived::{Computations, Source};
 use super::error::CodeFault;
-use super::fact::{Detail, Form, New, Scratch, Told, Value};
+use super::fact::{Detail, Form, New, Precision, Scratch, Told, Value};
 use super::lanes::Lanes;
 use super::live::After;
-use super::merge::Precision;
 use super::origins::{Kept, Origin};
 use super::places::{Place, Places};
-use super::record::{Claims, Entry, Name, Named, Regs, Role, Selected};
+use super::record::{Claims, Name, Named, Record, Regs, Role, Selected};
 use super::repeats::Known;
 use super::sets::Set;
 use super::state::State;
@@ -26,7 +25,7 @@ use super::value::{self, Computed};
 pub(super) struct Transfer<'a> {
     pub(super) code: &'a Code<'a>,
     pub(super) places: &'a Places,
-    pub(super) entry: &'a Entry,
+    pub(super) record: &'a Record,
     pub(super) lanes: &'a Lanes,
     pub(super) computations: &'a Computations,
     pub(super) precision: Precision,
@@ -71,13 +70,14 @@ impl Transfer<'_> {
     /// What is known when the function is entered.
     pub(super) fn at_entry(&self) -> State {
         let mut state = State::new(self.places);
+        state.free.extend(&self.record.free);
         let roles = RegisterRoles::new(self.code.arch);
         let mut set = |place: Place, value: Value| {
             state.values[place.index()] = self.adjusted(value);
         };
         for reg in roles.caller_saved() {
-            let argument = self.entry.arguments.contains(&reg);
-            let value = if self.entry.uniform.contains(&reg) {
+            let argument = self.record.entry.arguments.contains(&reg);
+            let value = if self.record.entry.uniform.contains(&reg) {
                 Value::uniform()
             } else if argument {
                 Value::unknown()
@@ -109,7 +109,7 @@ impl Transfer<'_> {
 
     /// Whether there is only one lane at all.
     fn is_single(&self) -> bool {
-        self.entry.single_lane || self.code.arch.lanes() == 1
+        self.record.entry.single_lane || self.code.arch.lanes() == 1
     }
 
     /// One lane agrees with itself.
@@ -338,7 +338,7 @@ impl Transfer<'_> {
         let mut computed = match loaded {
             Some(slot) => Computed::Copy(slot),
             None => {
-                let stack_log2 = self.entry.lane_stack_log2;
+                let stack_log2 = self.record.entry.lane_stack_log2;
                 value::of(state, self.lanes, op, self.word(), stack_log2, &step.after.sources)
             }
         };
@@ -384,7 +384,7 @@ impl Transfer<'_> {
             state.equate(self.lanes, target, (place, inverted));
         }
         if let Some(tested) = step.after.tested
-            && self.precision == Precision::Fine
+            && self.precision >= Precision::Fine
         {
             let inverted = matches!(op, Op::Iszero { .. });
             state.tell_zero(self.lanes, tested, (target, inverted));
@@ -466,7 +466,16 @@ impl Transfer<'_> {
                         result
                     }
                 };
+                let places = [guard, source, place];
+                let selected = |kept: &Kept| {
+                    self.computations.selected(places.map(|place| source_of(state, kept, place)))
+                };
+                let origins: SmallVec<[Origin; 4]> = (state.kept.iter())
+                    .filter(|_| self.precision.names_ways())
+                    .map(selected)
+                    .collect();
                 state.select(lanes, place, (guard, source), step.claims().old_is_dead, detail);
+                state.derive(place, &origins);
                 state.drop(lanes, result);
                 state.find_names(lanes, place);
             }
@@ -483,10 +492,7 @@ impl Transfer<'_> {
         let source = |kept: &Kept, operand| match (operand, Places::operand(operand)) {
             (Operand::Imm(imm), _) => Source::Immediate(imm),
             (_, None) => Source::From(Origin::Unknown),
-            (_, Some(place)) => match state.value(place).form {
-                Form::Constant(constant) => Source::Constant(constant),
-                _ => Source::From(kept.only(place)),
-            },
+            (_, Some(place)) => source_of(state, kept, place),
         };
         let of = |kept: &Kept| self.computations.result(op, |operand| source(kept, operand));
         let origins: SmallVec<[Origin; 4]> = state.kept.iter().map(of).collect();
@@ -507,6 +513,14 @@ impl Transfer<'_> {
                 state.rename(name, Places::pred(operand));
             }
         }
+    }
+}
+
+/// What a place holds, in terms of what there was at an open split.
+fn source_of(state: &State, kept: &Kept, place: Place) -> Source {
+    match state.value(place).form {
+        Form::Constant(constant) => Source::Constant(constant),
+        _ => Source::From(kept.only(place)),
     }
 }
 

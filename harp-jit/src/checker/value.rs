@@ -35,7 +35,7 @@ pub(super) fn of(
     let value = match op {
         Op::Xorp { a, b, .. } => match *sources {
             [one, other] => {
-                exchanged(state, [(Places::pred(a), one), (Places::pred(b), other)], value)
+                exchanged(state, lanes, [(Places::pred(a), one), (Places::pred(b), other)], value)
             }
             _ => value,
         },
@@ -123,11 +123,16 @@ fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
 }
 
 /// What is in one of two predicates only. Where it is taken from one of these again, the other is left.
-fn exchanged(state: &State, reads: [(Place, Numbered); 2], mut value: Value) -> Value {
+fn exchanged(
+    state: &State,
+    lanes: &Lanes,
+    reads: [(Place, Numbered); 2],
+    mut value: Value,
+) -> Value {
     let [a, b] = reads.map(|(place, number)| (state.value(place), number));
     for ((one, _), (_, with)) in [(a, b), (b, a)] {
         if let Some(left) = one.mixed.iter().find(|mixed| mixed.with == with) {
-            value.undefined = left.undefined;
+            value.undefined = lanes.and(value.undefined, left.undefined);
             return value;
         }
     }

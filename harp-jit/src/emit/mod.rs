@@ -7,6 +7,7 @@
 use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use crate::checker::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
@@ -447,21 +448,24 @@ impl Emitter<'_> {
             _ => None,
         });
         let defined = operands.iter().find_map(|operand| match *operand {
-            MOperand::Def(reg) => Some(reg),
+            MOperand::Def(reg) => Some((reg, true)),
+            MOperand::Mod { new, .. } => Some((new, false)),
             _ => None,
         });
+        let is_promised =
+            |known: &HashSet<Reg>| defined.is_some_and(|(reg, _)| known.contains(&reg));
         let promises = &self.vcode.promises;
         let claims = Claims {
-            read_only: defined.is_some_and(|reg| promises.read_only.contains(&reg)),
-            uniform: defined.is_some_and(|reg| promises.uniform.contains(&reg)),
-            old_is_dead: guard.is_some() && defined.is_some(),
+            read_only: is_promised(&promises.read_only),
+            uniform: is_promised(&promises.uniform),
+            old_is_dead: guard.is_some() && defined.is_some_and(|(_, is_whole)| is_whole),
         };
         Selected {
             opcode: *opcode,
             guard: guard.map(name),
             predicates: predicates.collect(),
             claims,
-            steers: defined.is_some_and(|reg| promises.steering.contains(&reg)),
+            steers: is_promised(&promises.steering),
         }
     }
 

@@ -326,6 +326,15 @@ pub(crate) struct Promises {
 }
 
 impl Promises {
+    /// The instruction that defined `old` defines `new` instead.
+    pub(crate) fn move_to(&mut self, old: Reg, new: Reg) {
+        for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
+            if known.remove(&old) {
+                known.insert(new);
+            }
+        }
+    }
+
     /// Gives the registers other names; of those that have none nothing is known.
     pub(crate) fn rename(&mut self, name: impl Fn(Reg) -> Option<Reg>) {
         for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {

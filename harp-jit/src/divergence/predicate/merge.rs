@@ -65,8 +65,10 @@ impl Converter<'_> {
             }
         }
         // Where nobody looks at the value, any other will do.
-        if arrivals.iter().any(|arrival| !self.undefined.contains(&arrival.value)) {
-            arrivals.retain(|arrival| !self.undefined.contains(&arrival.value));
+        let is_defined = |arrival: &Arrival| !self.undefined.contains(&arrival.value);
+        match arrivals.iter().any(is_defined) {
+            true => arrivals.retain(|arrival| is_defined(arrival)),
+            false => arrivals.truncate(1),
         }
         arrivals
     }
@@ -142,6 +144,7 @@ impl Converter<'_> {
                 operands[0] = destination;
             }
             self.homes.insert(new, home);
+            self.vcode.promises.move_to(arrival.value, new);
             return new;
         }
         let predicate = match self.guards.agreeing(arrival.predicate, care) {
@@ -155,6 +158,7 @@ impl Converter<'_> {
         let (opcode, operands) = match moved {
             Some((MInst::Op { opcode, mut operands, .. }, _)) => {
                 operands[0] = destination;
+                self.vcode.promises.move_to(arrival.value, new);
                 (opcode, operands)
             }
             Some((MInst::Const { value, .. }, _)) => {

@@ -1,0 +1,265 @@
+//! What is known at a join.
+//!
+//! Lanes that went different ways run on together there. Of a pair of them it is known what each side says of its lane,
+//! and what was known of the two when they parted, as far as neither side changed it, or both did the same.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::derived::Computations;
+use super::fact::Form;
+use super::lanes::{Condition, Lanes};
+use super::merge::{Meeting, Plan, Way, finish, gather, outline, plans, prepare, undefined};
+use super::origins::{Kept, Origin};
+use super::places::Place;
+use super::sets::{Renaming, Set};
+use super::state::State;
+
+/// The ways that lead to a join.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sides<'a> {
+    pub(super) sides: [&'a State; 2],
+    /// At the split.
+    pub(super) before: &'a State,
+    /// The predicate of the split.
+    pub(super) guard: Place,
+    /// Its branch.
+    pub(super) branch: usize,
+    pub(super) computations: &'a Computations,
+    /// The branches of the splits around it, with what was known there.
+    pub(super) around: &'a [(usize, &'a State)],
+}
+
+/// What is known at a join, where both sides of a split meet.
+pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
+    let lanes = meeting.lanes;
+    let Sides { sides, before, guard, branch, .. } = parted;
+    let plans = plans(&sides, meeting);
+    let mut prepared = sides.map(|side| prepare(side, &plans, meeting));
+    let mut state = outline(&sides, &plans);
+    gather(&mut state, &mut prepared, meeting);
+    let [passed, taken] = &prepared;
+    // Pairs whose first lane passed by and whose second one was taken.
+    let truth = before.not_zero(lanes, guard);
+    let parting = lanes.and(lanes.not(truth), lanes.other(truth));
+    let parting = lanes.and(lanes.and(parting, before.pairs), lanes.both(before.active));
+    let unknown = Kept::unknown(branch, before.values.len());
+    let origins = [passed, taken].map(|way| way.of(branch).unwrap_or(&unknown));
+    let rest = Rest::new(lanes, before, parting, &plans, origins);
+    let differences = Differences { lanes, parted, ways: [passed, taken], origins, rest };
+    let known = differences.left(Set::ALL);
+    let mixed = lanes.and(passed.taken, lanes.and(lanes.other(taken.taken), known));
+    state.pairs = [
+        passed.pairs_among(lanes, passed.pairs),
+        taken.pairs_among(lanes, taken.pairs),
+        mixed,
+        lanes.other(mixed),
+    ]
+    .into_iter()
+    .fold(Set::NONE, |all, pairs| lanes.or(all, pairs));
+    for (index, value) in state.values.iter_mut().enumerate() {
+        if plans[index] == Plan::Dead {
+            continue;
+        }
+        value.undefined = undefined(&prepared, index, lanes);
+        let place = Place::from_index(index);
+        let unchanged = matches!(origins[0].only(place), Origin::Place(_))
+            && origins[0].of(place) == origins[1].of(place);
+        if value.form == Form::OnStack && !unchanged {
+            // How far away the lanes' own addresses are from each other is known only for what no
+            // side changed.
+            value.form = Form::Unknown;
+        }
+        if !value.has_others() {
+            continue;
+        }
+        if !meeting.live.is_shared(Place::from_index(index)) {
+            value.differs = Set::ALL;
+            continue;
+        }
+        let shared = matches!(value.form, Form::Scratch | Form::GroupBlock);
+        let differed = if shared { Set::NONE } else { differences.of(place) };
+        let [a, b] = [&passed.values[index], &taken.values[index]];
+        // Nobody asks for differences to lanes in which it is not meant to be read.
+        let meant = lanes.and(lanes.not(a.undefined), lanes.other(lanes.not(b.undefined)));
+        let apart = lanes.and(lanes.and(mixed, differed), meant);
+        let parts = [
+            passed.pairs_among(lanes, a.differs),
+            taken.pairs_among(lanes, b.differs),
+            apart,
+            lanes.other(apart),
+        ];
+        value.differs = parts.into_iter().fold(Set::NONE, |all, part| lanes.or(all, part));
+    }
+    finish(state, lanes)
+}
+
+/// In which pairs of lanes that come by different sides a place may hold different values.
+struct Differences<'a> {
+    lanes: &'a Lanes,
+    parted: Sides<'a>,
+    ways: [&'a Way; 2],
+    /// Where values come from on the two sides.
+    origins: [&'a Kept; 2],
+    rest: Rest<'a>,
+}
+
+impl Differences<'_> {
+    fn of(&self, place: Place) -> Set {
+        let lanes = self.lanes;
+        let mut differing = self.crossed(self.origins, place, |origin| match self.before(origin) {
+            differed @ (Set::NONE | Set::ALL) => differed,
+            some => self.left(some),
+        });
+        for &(branch, before) in self.parted.around.iter().rev() {
+            let [Some(passed), Some(taken)] = self.ways.map(|way| way.of(branch)) else { continue };
+            if lanes.apart(differing, self.rest.parted) {
+                break;
+            }
+            // What all lanes held when they came there is the same whenever it is taken from there.
+            let differed = self.crossed([passed, taken], place, |origin| {
+                let places = self.parted.computations.places(origin);
+                let is_same = |place: &Place| before.is_uniform(lanes, *place);
+                let same = places.is_some_and(|places| places.iter().all(is_same));
+                if same { Set::NONE } else { Set::ALL }
+            });
+            differing = lanes.and(differing, differed);
+        }
+        differing
+    }
+
+    /// By where the values come from: what comes from the same differs as `differing` says.
+    fn crossed(&self, kept: [&Kept; 2], place: Place, differing: impl Fn(Origin) -> Set) -> Set {
+        let lanes = self.lanes;
+        let origins = kept.map(|kept| kept.of(place));
+        let [passed, taken] = origins.map(|origins| origins.lists());
+        let lists = if origins.iter().all(|origins| origins.is_one()) { 1 } else { 2 };
+        passed.into_iter().zip(taken).take(lists).fold(Set::ALL, |known, (passed, taken)| {
+            let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));
+            let each = pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
+                let pair = lanes.and(passed, lanes.other(taken));
+                let differing = match (one, other) {
+                    (Origin::Nothing, _) | (_, Origin::Nothing) => Set::NONE,
+                    _ if one == other => differing(one),
+                    _ => Set::ALL,
+                };
+                lanes.or(all, lanes.and(pair, differing))
+            });
+            lanes.and(known, each)
+        })
+    }
+
+    /// Where lanes differed when they parted in what this comes from.
+    fn before(&self, origin: Origin) -> Set {
+        let Some(places) = self.parted.computations.places(origin) else { return Set::ALL };
+        let each = places.iter().map(|&place| self.parted.before.differing(self.lanes, place));
+        each.fold(Set::NONE, |all, differing| self.lanes.or(all, differing))
+    }
+
+    /// What is left of pairs of lanes that parted.
+    fn left(&self, pairs: Set) -> Set {
+        let [passed, taken] = self.ways;
+        let left = self.lanes.given(self.rest.of(pairs), passed.active);
+        self.lanes.given(left, self.lanes.other(taken.active))
+    }
+}
+
+/// What remains behind a join of what was known of a pair of lanes when they parted.
+struct Rest<'a> {
+    lanes: &'a Lanes,
+    /// The pairs that parted, as far as the sides that the lanes took say that they can be there.
+    parted: Set,
+    /// What is not there any more, and in no other place.
+    gone: Set,
+    /// What is in another place.
+    moved: Renaming,
+    /// What is in several places is the same in all of them.
+    copies: Vec<Set>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(
+        lanes: &'a Lanes,
+        before: &State,
+        parting: Set,
+        plans: &[Plan],
+        origins: [&Kept; 2],
+    ) -> Rest<'a> {
+        let sides = origins.map(|origins| Moves::of(before, plans, origins));
+        let moved = lanes.renaming(sides.each_ref().map(|side| &*side.moved));
+        let mut rest = Rest { lanes, parted: parting, gone: Set::ALL, moved, copies: Vec::new() };
+        for (number, side) in sides.into_iter().enumerate() {
+            let of_side = |set| if number == 0 { set } else { lanes.other(set) };
+            let is = |condition| of_side(lanes.condition(condition));
+            for condition in side.impossible {
+                rest.parted = lanes.minus(rest.parted, is(condition));
+            }
+            rest.gone = lanes.and(rest.gone, of_side(lanes.hidden(side.gone)));
+            let copies = side.copies.into_iter().map(|(one, other)| lanes.same(is(one), is(other)));
+            rest.copies.extend(copies);
+        }
+        rest
+    }
+
+    /// Of the pairs that parted those of `pairs`, in terms of what there is now.
+    fn of(&self, pairs: Set) -> Set {
+        let lanes = self.lanes;
+        let left = lanes.image(self.parted, pairs, self.gone);
+        let moved = lanes.rename(left, self.moved);
+        self.copies.iter().fold(moved, |pairs, &copies| lanes.and(pairs, copies))
+    }
+}
+
+/// What became of the conditions that there were at a split, on one of its sides.
+#[derive(Default)]
+struct Moves {
+    /// The numbers are not there any more.
+    impossible: Vec<Condition>,
+    /// Nothing says of them any more whether they are true.
+    gone: Vec<Condition>,
+    /// What they are in terms of other places.
+    moved: Vec<(Condition, Condition)>,
+    /// What is the same behind the join.
+    copies: Vec<(Condition, Condition)>,
+}
+
+impl Moves {
+    fn of(before: &State, plans: &[Plan], origins: &Kept) -> Moves {
+        let mut moves = Moves::default();
+        // What each condition is called behind the join.
+        let mut names: HashMap<Condition, SmallVec<[Condition; 2]>> = HashMap::new();
+        for (index, plan) in plans.iter().enumerate() {
+            let place = Place::from_index(index);
+            let (Plan::Numbers(numbers), Origin::Place(origin)) = (plan, origins.only(place))
+            else {
+                continue;
+            };
+            for number in before.value(origin).told_apart() {
+                let from = Condition::Holds(origin, number);
+                if !numbers.contains(&number) {
+                    moves.impossible.push(from);
+                } else if numbers.len() > 1 {
+                    names.entry(from).or_default().push(Condition::Holds(place, number));
+                }
+            }
+        }
+        for (index, value) in before.values.iter().enumerate() {
+            let place = Place::from_index(index);
+            for from in value.told_apart().map(|number| Condition::Holds(place, number)) {
+                let names = names.get(&from).map_or(&[][..], |names| &**names);
+                let first = names.iter().find(|&&name| name == from).or(names.first());
+                match first {
+                    None => moves.gone.push(from),
+                    Some(&first) => {
+                        if first != from {
+                            moves.moved.push((from, first));
+                        }
+                        let others = names.iter().filter(|&&name| name != first);
+                        moves.copies.extend(others.map(|&name| (first, name)));
+                    }
+                }
+            }
+        }
+        moves
+    }
+}
