@@ -1,4 +1,4 @@
-//! Where the stack pointer is.
+//! Where in the frame loads and stores go.
 
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{Gpr, Instruction, Op, Operand, Role as Access, WordSize};
@@ -11,10 +11,10 @@ use super::record::Role;
 use super::structure::Structure;
 use super::value::{compute, sources};
 
-/// How far the stack pointer is from where it was at the entry, before each instruction that is
-/// reached; none if that is not known.
-pub(super) fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
-    let mut heights = vec![None; code.insts.len()];
+/// Where each load and store of a word goes, in bytes from the stack pointer at the entry; none if that is not
+/// known, or not in the stack.
+pub(super) fn accesses(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
+    let mut accesses = vec![None; code.insts.len()];
     let mut ends: Vec<Option<i64>> = vec![None; structure.blocks.len()];
     for (number, block) in structure.blocks.iter().enumerate() {
         // In reverse post-order, some way was seen before; all of them agree where it matters.
@@ -22,33 +22,54 @@ pub(super) fn heights(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>
             0 => Some(0),
             _ => block.edges.iter().find_map(|edge| ends[edge.from]),
         };
-        let mut stack = StackPointer::new(code, height);
+        let mut known = Known::new(code, height);
         let insts = block.first..=block.last;
-        for (known, inst) in heights[insts.clone()].iter_mut().zip(&code.insts[insts]) {
-            *known = stack.height;
-            stack.step(inst.instruction);
+        for (access, inst) in accesses[insts.clone()].iter_mut().zip(&code.insts[insts]) {
+            *access = known.access(inst.instruction.op);
+            known.step(inst.instruction);
             if let Some(Role::Call { popped, .. }) = inst.note.map(|note| &note.role) {
-                stack.height = stack.height.map(|height| height + popped);
-                stack.constants.clear();
+                known = Known::new(code, known.height().map(|height| height + popped));
             }
         }
-        ends[number] = stack.height;
+        ends[number] = known.height();
     }
-    heights
+    accesses
 }
 
-/// Follows the stack pointer through a block. Sizes of large frames are computed in registers.
-struct StackPointer {
-    register: Gpr,
+/// What a register holds.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Constant(u64),
+    /// The stack pointer at the entry plus this.
+    Stack(i64),
+}
+
+/// What registers hold, in a block. Large frames are accessed by way of others than the stack pointer.
+struct Known {
+    stack_pointer: Gpr,
     word: WordSize,
-    height: Option<i64>,
-    constants: HashMap<Place, u64>,
+    held: HashMap<Place, Held>,
 }
 
-impl StackPointer {
-    fn new(code: &Code<'_>, height: Option<i64>) -> StackPointer {
-        let register = RegisterRoles::new(code.arch).stack_pointer();
-        StackPointer { register, word: code.arch.word(), height, constants: HashMap::new() }
+impl Known {
+    fn new(code: &Code<'_>, height: Option<i64>) -> Known {
+        let stack_pointer = RegisterRoles::new(code.arch).stack_pointer();
+        let height = height.map(|height| (Places::gpr(stack_pointer), Held::Stack(height)));
+        Known { stack_pointer, word: code.arch.word(), held: height.into_iter().collect() }
+    }
+
+    /// How far the stack pointer is from where it was at the entry.
+    fn height(&self) -> Option<i64> {
+        self.stack(self.stack_pointer)
+    }
+
+    fn access(&self, op: Op) -> Option<i64> {
+        match op {
+            Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => {
+                Some(self.stack(base)? + offset)
+            }
+            _ => None,
+        }
     }
 
     fn step(&mut self, Instruction { guard, op }: Instruction) {
@@ -59,31 +80,50 @@ impl StackPointer {
             }
         });
         let Some(written) = written else { return };
-        let constant = self.constant(op).filter(|_| guard.is_none());
-        if written == self.register {
-            let distance = match op {
-                Op::Addi { src, imm, .. } if src == self.register => Some(imm),
-                Op::Add { a, b, .. } if a == self.register => self.signed(b),
-                Op::Add { a, b, .. } if b == self.register => self.signed(a),
-                _ => None,
-            };
-            self.height = self.height.zip(distance).map(|(height, distance)| height + distance);
-        }
-        match constant {
-            Some(constant) => self.constants.insert(Places::gpr(written), constant),
-            None => self.constants.remove(&Places::gpr(written)),
+        let held = self.result(op).filter(|_| guard.is_none());
+        match held {
+            Some(held) => self.held.insert(Places::gpr(written), held),
+            None => self.held.remove(&Places::gpr(written)),
         };
     }
 
-    fn signed(&self, reg: Gpr) -> Option<i64> {
-        self.constants.get(&Places::gpr(reg)).map(|&constant| self.word.sign_extend(constant))
+    fn result(&self, op: Op) -> Option<Held> {
+        let sum = |base: Gpr, distance: i64| Some(Held::Stack(self.stack(base)? + distance));
+        let address = match op {
+            Op::Ldi { imm, .. } => Some(Held::Constant(imm.cast_unsigned() & self.word.mask())),
+            Op::Addi { src, imm, .. } => sum(src, imm),
+            Op::Subi { src, imm, .. } => sum(src, -imm),
+            Op::Ori { src, imm: 0, .. } => sum(src, 0),
+            Op::Add { a, b, .. } => match (self.distance(a), self.distance(b)) {
+                (_, Some(distance)) => sum(a, distance),
+                (Some(distance), _) => sum(b, distance),
+                _ => None,
+            },
+            _ => None,
+        };
+        address.or_else(|| self.constant(op).map(Held::Constant))
+    }
+
+    fn stack(&self, reg: Gpr) -> Option<i64> {
+        match self.held.get(&Places::gpr(reg)) {
+            Some(&Held::Stack(height)) => Some(height),
+            _ => None,
+        }
+    }
+
+    fn distance(&self, reg: Gpr) -> Option<i64> {
+        match self.held.get(&Places::gpr(reg)) {
+            Some(&Held::Constant(constant)) => Some(self.word.sign_extend(constant)),
+            _ => None,
+        }
     }
 
     fn constant(&self, op: Op) -> Option<u64> {
-        if let Op::Ldi { imm, .. } = op {
-            return Some(imm.cast_unsigned() & self.word.mask());
-        }
-        let operands = sources(op)?.into_iter().map(|place| self.constants.get(&place).copied());
+        let constant = |place: Place| match self.held.get(&place) {
+            Some(&Held::Constant(constant)) => Some(constant),
+            _ => None,
+        };
+        let operands = sources(op)?.into_iter().map(constant);
         compute(op, &operands.collect::<Option<SmallVec<[u64; 2]>>>()?, self.word)
     }
 }

@@ -5,7 +5,7 @@
 //! frame by way of other registers count as reads of all of it.
 
 use harp_isa::abi::RegisterRoles;
-use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Pred, Role as Access};
+use harp_isa::{Instruction, Op, OpcodeFlags, Pred, Role as Access};
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
@@ -101,6 +101,8 @@ pub(super) struct Lives {
 /// What is read behind an instruction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct After {
+    /// The word of the frame that it is known to write.
+    pub(super) slot: Option<Place>,
     /// Places that it reads or writes, and that nobody reads any more.
     pub(super) dead: SmallVec<[Place; 2]>,
     /// Whether it may matter which number its result is.
@@ -126,7 +128,7 @@ pub(super) fn find(
     precision: Precision,
 ) -> Lives {
     let none = Live::new(places);
-    let heights = frame::heights(code, structure);
+    let accesses = frame::accesses(code, structure);
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let mut todo: Vec<usize> = (0..blocks.len()).collect();
     let mut successors: Vec<Vec<(usize, Option<bool>)>> = vec![Vec::new(); blocks.len()];
@@ -136,7 +138,7 @@ pub(super) fn find(
         }
     }
     let roles = RegisterRoles::new(code.arch);
-    let liveness = Liveness { code, places, skeleton, roles, precision };
+    let liveness = Liveness { code, places, skeleton, roles, precision, accesses };
     let behind = |number: usize, blocks: &[Live]| {
         let last = structure.blocks[number].last;
         let mut live = none.clone();
@@ -151,7 +153,7 @@ pub(super) fn find(
         let block = &structure.blocks[number];
         let mut live = behind(number, &blocks);
         for at in (block.first..=block.last).rev() {
-            liveness.step(&mut live, at, heights[at]);
+            liveness.step(&mut live, at);
             liveness.begin(&mut live, block, at);
         }
         if live != blocks[number] {
@@ -163,11 +165,11 @@ pub(super) fn find(
     for (number, block) in structure.blocks.iter().enumerate() {
         let mut live = behind(number, &blocks);
         for at in (block.first..=block.last).rev() {
-            after[at] = liveness.after(&live, at, heights[at]);
-            liveness.step(&mut live, at, heights[at]);
+            after[at] = liveness.after(&live, at);
+            liveness.step(&mut live, at);
             liveness.begin(&mut live, block, at);
         }
-        let accessed = |at| liveness.accessed(at, heights[at]);
+        let accessed = |at| liveness.accessed(at);
         repeats::find(code, block.first..=block.last, places, accessed, &mut after);
     }
     Lives { blocks, after }
@@ -185,12 +187,14 @@ struct Liveness<'a> {
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
     precision: Precision,
+    /// Where instructions access the frame, if that is known.
+    accesses: Vec<Option<i64>>,
 }
 
 impl Liveness<'_> {
     /// What is to be known behind an instruction of which `live` is read later.
-    fn after(&self, live: &Live, at: usize, height: Option<i64>) -> After {
-        let Accessed { to, from } = self.accessed(at, height);
+    fn after(&self, live: &Live, at: usize) -> After {
+        let Accessed { to, from } = self.accessed(at);
         let Instruction { guard, op } = self.code.insts[at].instruction;
         let guard = guard.map(Places::pred);
         let tested = match op {
@@ -201,6 +205,7 @@ impl Liveness<'_> {
         };
         let accessed = from.into_iter().chain(to).chain(guard);
         After {
+            slot: to.filter(|&to| self.places.is_slot(to)),
             dead: accessed.filter(|&place| !live.is_live(place)).collect(),
             compared: to.is_some_and(|to| live.is_compared(to)),
             shared: to.is_some_and(|to| live.is_shared(to)),
@@ -210,7 +215,7 @@ impl Liveness<'_> {
     }
 
     /// What an instruction reads and writes, words of the frame included.
-    fn accessed(&self, at: usize, height: Option<i64>) -> Accessed {
+    fn accessed(&self, at: usize) -> Accessed {
         let op = self.code.insts[at].instruction.op;
         let mut accessed = Accessed { to: None, from: SmallVec::new() };
         Instruction::new(op).for_each_register(|operand, _, access| {
@@ -223,30 +228,29 @@ impl Liveness<'_> {
             }
         });
         match op {
-            Op::St { base, offset, .. } => accessed.to = self.slot(base, offset, height),
-            Op::Ld { base, offset, .. } => accessed.from.extend(self.slot(base, offset, height)),
+            Op::St { .. } => accessed.to = self.slot(at),
+            Op::Ld { .. } => accessed.from.extend(self.slot(at)),
             _ => {}
         }
         accessed
     }
 
-    /// The word of the frame that is so far from a register.
-    fn slot(&self, base: Gpr, offset: i64, height: Option<i64>) -> Option<Place> {
-        let height = height.filter(|_| base == self.roles.stack_pointer())?;
-        self.places.slot(height + offset)
+    /// The word of the frame that an instruction accesses.
+    fn slot(&self, at: usize) -> Option<Place> {
+        self.places.slot(self.accesses[at]?)
     }
 
     /// What is live before an instruction, from what is live behind it.
-    fn step(&self, live: &mut Live, at: usize, height: Option<i64>) {
+    fn step(&self, live: &mut Live, at: usize) {
         let placed = &self.code.insts[at];
-        let Instruction { guard, op } = placed.instruction;
+        let guard = placed.instruction.guard;
         let role = placed.note.map(|note| &note.role);
         let old_is_dead = matches!(role, Some(Role::Selected(s)) if s.claims.old_is_dead);
         if placed.flow == Flow::Call {
             self.caller_saved().for_each(|place| live.set(place, false));
         }
-        self.compare(live, at, height);
-        let Accessed { to, from: mut reads } = self.accessed(at, height);
+        self.compare(live, at);
+        let Accessed { to, from: mut reads } = self.accessed(at);
         // What is not written in all lanes is kept in the others, in the frame in any case.
         let written =
             |place: &Place| guard.is_none() || old_is_dead && !self.places.is_slot(*place);
@@ -256,7 +260,7 @@ impl Liveness<'_> {
             Some(place) if place.is_pred() => reads.push(place),
             _ => {}
         }
-        if self.reads_any_slot(op, height) {
+        if self.reads_any_slot(at) {
             reads.extend(self.places.slots());
         }
         reads.extend(guard.map(Places::pred));
@@ -291,10 +295,10 @@ impl Liveness<'_> {
     }
 
     /// What is compared and shared before an operation, from what is behind it.
-    fn compare(&self, live: &mut Live, at: usize, height: Option<i64>) {
+    fn compare(&self, live: &mut Live, at: usize) {
         let placed = &self.code.insts[at];
         let Instruction { guard, op } = placed.instruction;
-        let Accessed { to, mut from } = self.accessed(at, height);
+        let Accessed { to, mut from } = self.accessed(at);
         let mut numbers = sources(op).unwrap_or_default();
         let role = placed.note.map(|note| &note.role);
         // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
@@ -310,12 +314,10 @@ impl Liveness<'_> {
             Op::St { value, .. } => {
                 (numbers, from) = (smallvec![Places::gpr(value)], smallvec![Places::gpr(value)]);
             }
-            Op::Ld { base, offset, .. } => {
-                if let Some(slot) = self.slot(base, offset, height) {
+            Op::Ld { .. } => {
+                if let Some(slot) = self.slot(at) {
                     (numbers, from) = (smallvec![slot], smallvec![slot]);
-                } else if base == self.roles.stack_pointer() || base == self.roles.return_address()
-                {
-                    // Of a large frame it is not known which word.
+                } else if self.reads_any_slot(at) {
                     (numbers, from) =
                         (self.places.slots().collect(), self.places.slots().collect());
                 }
@@ -346,11 +348,11 @@ impl Liveness<'_> {
         self.roles.caller_saved().map(Places::gpr).chain(preds)
     }
 
-    /// Whether an operation loads from the frame, and it is not known which word: large frames are
-    /// accessed by way of the scratch register.
-    fn reads_any_slot(&self, op: Op, height: Option<i64>) -> bool {
-        let Op::Ld { base, .. } = op else { return false };
-        base == self.roles.return_address()
-            || base == self.roles.stack_pointer() && height.is_none()
+    /// Whether an instruction loads from the frame, and it is not known which word.
+    fn reads_any_slot(&self, at: usize) -> bool {
+        let Op::Ld { base, .. } = self.code.insts[at].instruction.op else { return false };
+        // Large frames are accessed by way of the scratch register.
+        let bases = [self.roles.stack_pointer(), self.roles.return_address()];
+        self.accesses[at].is_none() && bases.contains(&base)
     }
 }

@@ -111,8 +111,17 @@ impl Places {
 
     /// The words that a call, or a store through a pointer, may change.
     pub(super) fn exposed(&self) -> impl Iterator<Item = Place> {
+        (self.first_exposed()..self.result().0).map(Place)
+    }
+
+    /// Whether only the code itself accesses a word of the frame.
+    pub(super) fn is_private(&self, place: Place) -> bool {
+        (2 * CLASS..self.first_exposed()).contains(&place.0)
+    }
+
+    fn first_exposed(&self) -> u32 {
         let private: u32 = self.slots.iter().filter(|slots| slots.2).map(|slots| slots.1).sum();
-        (2 * CLASS + private..self.result().0).map(Place)
+        2 * CLASS + private
     }
 }
 

@@ -198,6 +198,14 @@ impl Transfer<'_> {
             // Only the divisor decides whether it traps.
             wanted.drain(..wanted.len().min(1));
         }
+        if flags.intersects(OpcodeFlags::STORE | OpcodeFlags::ATOMIC) {
+            // What is found out without a look at what is known must know it, too.
+            let is_seen = |&place: &Place| step.after.slot == Some(place);
+            let touched = self.touched(state, op).unwrap_or_default();
+            if touched.iter().any(|place| self.places.is_private(*place) && !is_seen(place)) {
+                report(CodeFault::Foreign);
+            }
+        }
         if let Op::St { value, .. } = op
             && self.slot(state, op).is_some()
         {
@@ -247,6 +255,12 @@ impl Transfer<'_> {
             return;
         }
         state.scratch = Scratch::Anything;
+        let touched = self.touched(state, op);
+        self.lose(state, touched.unwrap_or_else(|| self.places.exposed().collect()));
+    }
+
+    /// The words of the frame that a store may touch; none if it is not known to go to the stack.
+    fn touched(&self, state: &State, op: Op) -> Option<Vec<Place>> {
         let mut base = None;
         let mut offset = 0;
         op.for_each_operand(|operand| match operand {
@@ -254,15 +268,13 @@ impl Transfer<'_> {
             Operand::Imm(imm) => offset = imm,
             Operand::Pred(_) => {}
         });
-        let form = base.map(|base| state.value(Places::gpr(base)).form);
-        let touched: Vec<Place> = match form {
-            Some(Form::Stack(start)) => {
+        match state.value(Places::gpr(base?)).form {
+            Form::Stack(start) => {
                 let bytes = i64::from(self.word().bytes());
-                self.places.touched(start + offset, bytes).collect()
+                Some(self.places.touched(start + offset, bytes).collect())
             }
-            _ => self.places.exposed().collect(),
-        };
-        self.lose(state, touched);
+            _ => None,
+        }
     }
 
     /// What the scratch word holds once `value` is stored there.
