@@ -9,8 +9,8 @@ use std::rc::Rc;
 use smallvec::{SmallVec, smallvec};
 
 use super::lanes::Lanes;
+use super::numbering::Numbered;
 use super::record::Name;
-use super::repeats::Numbered;
 use super::sets::Set;
 
 /// What a value is, as far as that is known.

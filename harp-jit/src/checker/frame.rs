@@ -127,3 +127,25 @@ impl Known {
         compute(op, &operands.collect::<Option<SmallVec<[u64; 2]>>>()?, self.word)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{r, with_ops};
+    use super::*;
+
+    #[test]
+    fn words_of_large_frames_are_found() {
+        let sp = RegisterRoles::new("4w8/8/16/16+x".parse().unwrap()).stack_pointer();
+        let store = |base, offset| Op::St { value: r(0), base, offset };
+        let ops = [
+            Op::Addi { dst: sp, src: sp, imm: -512 },
+            Op::Ldi { dst: r(1), imm: 256 },
+            Op::Add { dst: r(1), a: r(1), b: sp },
+            store(r(1), 8),
+            store(sp, 4),
+            store(r(2), 0),
+        ];
+        let accesses = with_ops(&ops, |code, structure, _| accesses(code, structure));
+        assert_eq!(accesses[3..6], [Some(-248), Some(-508), None]);
+    }
+}

@@ -10,7 +10,7 @@ use super::derived::Computations;
 use super::fact::Form;
 use super::lanes::{Condition, Lanes};
 use super::merge::{Meeting, Plan, Way, finish, gather, outline, plans, prepare, undefined};
-use super::origins::{Kept, Origin};
+use super::origins::{Kept, Origin, Origins};
 use super::places::Place;
 use super::sets::{Renaming, Set};
 use super::state::State;
@@ -132,7 +132,7 @@ impl Differences<'_> {
     fn crossed(&self, kept: [&Kept; 2], place: Place, differing: impl Fn(Origin) -> Set) -> Set {
         let lanes = self.lanes;
         let origins = kept.map(|kept| kept.of(place));
-        let [passed, taken] = origins.map(|origins| origins.lists());
+        let [passed, taken] = origins.map(Origins::lists);
         let lists = if origins.iter().all(|origins| origins.is_one()) { 1 } else { 2 };
         passed.into_iter().zip(taken).take(lists).fold(Set::ALL, |known, (passed, taken)| {
             let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));

@@ -8,12 +8,14 @@ use harp_isa::abi::RegisterRoles;
 use harp_isa::{Instruction, Op, OpcodeFlags, Pred, Role as Access};
 use smallvec::{SmallVec, smallvec};
 
+use super::available::Available;
 use super::code::{Code, Flow};
 use super::fact::Precision;
 use super::frame;
+use super::numbering::{Numbered, Numbering};
 use super::places::{Place, Places};
 use super::record::{Holder, Role, Selected};
-use super::repeats::{self, Known, Numbered};
+use super::repeats::{self, Known};
 use super::skeleton::Skeleton;
 use super::structure::{Block, Structure};
 use super::value::sources;
@@ -96,6 +98,8 @@ pub(super) struct Lives {
     pub(super) blocks: Vec<Live>,
     /// By instruction.
     pub(super) after: Vec<After>,
+    /// What is remembered from block to block.
+    pub(super) available: Available,
 }
 
 /// What is read behind an instruction.
@@ -114,9 +118,9 @@ pub(super) struct After {
     /// Of what exchanges or masks a predicate, its predicates.
     pub(super) sources: SmallVec<[Numbered; 2]>,
     /// Where its result is remembered.
-    pub(super) remembered: Option<Place>,
+    pub(super) remembered: SmallVec<[Known; 1]>,
     /// Where its result is, because it was computed before.
-    pub(super) known: Option<Known>,
+    pub(super) known: SmallVec<[Known; 1]>,
 }
 
 /// Finds what is read again.
@@ -162,6 +166,9 @@ pub(super) fn find(
         }
     }
     let mut after = vec![After::default(); code.insts.len()];
+    let mut numbering = Numbering::new(places);
+    let mut tested = Vec::new();
+    let accessed = |at| liveness.accessed(at);
     for (number, block) in structure.blocks.iter().enumerate() {
         let mut live = behind(number, &blocks);
         for at in (block.first..=block.last).rev() {
@@ -169,10 +176,24 @@ pub(super) fn find(
             liveness.step(&mut live, at);
             liveness.begin(&mut live, block, at);
         }
-        let accessed = |at| liveness.accessed(at);
-        repeats::find(code, block.first..=block.last, places, accessed, &mut after);
+        let insts = block.first..=block.last;
+        tested.extend(repeats::find(code, insts, places, &mut numbering, accessed, &mut after));
     }
-    Lives { blocks, after }
+    let available = match precision {
+        Precision::Thorough => Available::find(code, structure, places, &tested, accessed),
+        Precision::Coarse | Precision::Fine => Available::default(),
+    };
+    for &(at, known) in &available.tests {
+        after[at].known.push(known);
+        after[at].remembered.push(known);
+    }
+    for (live, available) in blocks.iter_mut().zip(&available.live) {
+        for place in available {
+            live.read[place.index()] = true;
+            live.compared[place.index()] = true;
+        }
+    }
+    Lives { blocks, after, available }
 }
 
 /// What an instruction writes, and what it reads.

@@ -15,23 +15,25 @@
 //! The proof is an abstract interpretation to a fixpoint, from nothing known to be reached on. Uniformity
 //! is simpler here than before code was generated: active lanes go in lockstep, so what they compute from
 //! equal values by the same instruction is equal, and it is only at a `join` and under guards that lanes with
-//! different pasts come together ([`merge`], [`origins`], [`derived`]). So what is known is known of active lanes
-//! and of pairs of them ([`state`], [`fact`]): which predicates and other few numbers they can hold at a time,
-//! exactly, as decision diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which
-//! lanes a value is meant to be read is such a set, too. Conditions that are computed again are found to be the
-//! same ([`repeats`]), and what nobody reads any more is forgotten at once ([`live`]).
+//! different pasts come together ([`join`]). So what is known is known of active lanes and of pairs of them
+//! ([`state`], [`fact`]): which predicates and other few numbers they can hold at a time, exactly, as decision
+//! diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which lanes a value is meant to be
+//! read is such a set, too. What both sides of a split made of what they found there, be it in loops, is given a
+//! name ([`origins`], [`derived`], [`regions`]). Conditions that are computed again are found to be the same
+//! ([`repeats`], [`available`]), and what nobody reads any more is forgotten at once ([`live`]).
 //!
 //! What it costs is a matter of how many numbers are told apart. By numbers in general registers lanes are told
 //! apart only where a condition depends on them of which the record says that it *steers*: it sends lanes
-//! where they are bound for, since control flow was rearranged. If the record says that of too few, a proof is not
-//! found; nothing is taken to be true because of it.
+//! where they are bound for, since control flow was rearranged. Others are looked at if that is not enough: nothing is
+//! taken to be true because of what the record says there.
 //!
-//! It proves less than is true: of what lanes count, each in its turn, not that they count alike. Proofs that
-//! take too many nodes are given up, as an error of their own.
+//! It proves less than is true. What is not proved is tried again with more found out; proofs that take too many nodes
+//! are given up, as an error of their own.
 //!
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
+mod available;
 mod code;
 mod derived;
 mod error;
@@ -42,6 +44,7 @@ mod lanes;
 mod live;
 mod merge;
 mod names;
+mod numbering;
 mod origins;
 mod places;
 mod record;
@@ -52,6 +55,8 @@ mod skeleton;
 mod solve;
 mod state;
 mod structure;
+#[cfg(test)]
+mod testing;
 mod transfer;
 mod value;
 

@@ -22,8 +22,9 @@ pub(super) struct Places {
 /// General registers and predicates have at most so many names.
 const CLASS: u32 = 64;
 
-/// So many results are remembered at a time.
+/// So many results are remembered at a time, and so many from block to block.
 const REMEMBERED: usize = 8;
+const AVAILABLE: usize = 16;
 
 impl Places {
     pub(super) fn new(entry: &Entry, word: i64) -> Places {
@@ -64,7 +65,7 @@ impl Places {
 
     /// Where the result of a guarded instruction is until it is known in which lanes it is written.
     pub(super) fn result(&self) -> Place {
-        Place((self.count() - REMEMBERED) as u32 - 1)
+        Place((self.count() - REMEMBERED - AVAILABLE) as u32 - 1)
     }
 
     /// Where results are remembered that no register holds any more.
@@ -73,10 +74,16 @@ impl Places {
         (first..first + REMEMBERED as u32).map(Place)
     }
 
+    /// The same from block to block.
+    pub(super) fn available(&self) -> impl Iterator<Item = Place> + use<> {
+        let first = self.result().0 + 1 + REMEMBERED as u32;
+        (first..first + AVAILABLE as u32).map(Place)
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();
-        (2 * CLASS + slots + 1) as usize + REMEMBERED
+        (2 * CLASS + slots + 1) as usize + REMEMBERED + AVAILABLE
     }
 
     /// The word of the frame at an offset from the stack pointer at the entry; a private one before

@@ -33,12 +33,15 @@ impl<'a> Regions<'a> {
     }
 
     /// Whether it is known what decides by which ways lanes come to a block. It is not in loops that have other
-    /// entries than their heads, and at the joins of splits.
+    /// entries than their heads, at the joins of splits, and where nobody asks what is open.
     pub(super) fn are_known(&self, number: usize) -> bool {
         let block = &self.structure.blocks[number];
         let decided = block.edges.iter().map(|edge| Decided::of(edge, number));
         let mut regions = decided.map(|decided| self.of(number, decided));
-        number > 0 && block.joins.is_none() && regions.all(|region| region.is_some())
+        number > 0
+            && block.joins.is_none()
+            && block.knows_open()
+            && regions.all(|region| region.is_some())
     }
 
     /// The blocks whose branches decide.

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use harp_isa::Instruction;
-
 use super::code::{Code, Flow};
 use super::derived::Computations;
 use super::error::{CodeError, CodeFault};
@@ -41,6 +39,7 @@ pub(super) fn check(
             record,
             lanes: &lanes,
             computations: &computations,
+            available: &lives.available,
             precision,
         };
         Solver::new(transfer, structure, &skeleton, &lives).check()
@@ -128,7 +127,8 @@ impl<'a> Solver<'a> {
             for edge in &block.edges {
                 affected[edge.from].insert(number);
             }
-            if let Some(before) = block.joins.and_then(|branch| self.structure.block_of[branch]) {
+            // What was known at splits is asked for at their joins, and at the joins within them.
+            for before in block.joins.iter().flat_map(|branch| self.parted_at(*branch, block)) {
                 affected[before].insert(number);
             }
         }
@@ -159,6 +159,12 @@ impl<'a> Solver<'a> {
         Ok(())
     }
 
+    /// The blocks of this branch, and of those whose splits are open in a block.
+    fn parted_at(&self, branch: usize, block: &Block) -> impl Iterator<Item = usize> {
+        let open = block.open.iter().copied().chain([branch]);
+        open.filter_map(|branch| *self.structure.block_of.get(branch)?)
+    }
+
     /// The next block to look at; none if nothing changes any more.
     fn next(&self, todo: &mut BTreeSet<usize>) -> Option<usize> {
         if todo.is_empty() && self.decide_ways() {
@@ -179,14 +185,12 @@ impl<'a> Solver<'a> {
             let region = self.regions.of(at.block, at.decided).unwrap_or_default();
             for &number in region {
                 let last = blocks[number].last;
-                // Lanes that part here, or further in, meet again before they come there.
-                let parts = code.is_split_branch(last) && !open.contains(&last);
-                let Instruction { guard: Some(guard), .. } = code.insts[last].instruction else {
-                    continue;
-                };
                 let is_branch = matches!(code.insts[last].flow, Flow::Branch(_));
-                let Some(end) = self.ends[number].as_ref().filter(|_| is_branch) else { continue };
-                if parts || blocks[number].open.len() > open.len() {
+                let guard = code.insts[last].instruction.guard.filter(|_| is_branch);
+                let (Some(guard), Some(end)) = (guard, &self.ends[number]) else { continue };
+                // Lanes that part here, or further in, meet again before they come there.
+                let part = code.is_split_branch(last) && !open.contains(&last);
+                if part || blocks[number].open.len() > open.len() {
                     continue;
                 }
                 let guard = Places::pred(guard);
@@ -281,11 +285,11 @@ impl<'a> Solver<'a> {
     /// What blocks pass on that end between `at`, whose guard is `taken` if it is a branch, and the next
     /// instruction.
     fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
-        let Transfer { lanes, places, .. } = self.transfer;
+        let places = self.transfer.places;
         self.skeleton.each_passed(at, taken, |block| {
             state.pass(self.skeleton.passes(block));
             let undefined = places.of(self.skeleton.undefined(block));
-            undefined.for_each(|place| state.drop(lanes, place));
+            undefined.for_each(|place| self.transfer.drop(state, place));
         });
     }
 

@@ -215,6 +215,19 @@ impl State {
         }
     }
 
+    /// `place` gets the opposite of the truth value that `source` holds.
+    pub(super) fn copy_opposite(&mut self, lanes: &Lanes, place: Place, source: Place) {
+        let value = self.value(source);
+        if !value.is_truth() {
+            return self.drop(lanes, place);
+        }
+        let undefined = value.undefined;
+        let no = self.not_zero(lanes, source);
+        let each = vec![(Number::ZERO, no), (Number::ONE, lanes.not(no))];
+        let value = Value { undefined, ..Value::uniform() };
+        self.assign(lanes, place, New { value, numbers: Told::Each(each) });
+    }
+
     /// `place` gets what `source` holds in the lanes where `guard` is true. Elsewhere it keeps what it
     /// had, or nothing that is meant, if that is dead.
     pub(super) fn select(

@@ -45,6 +45,13 @@ pub(super) struct Block {
     pub(super) open: Vec<Open>,
 }
 
+impl Block {
+    /// Whether it is known of all splits that are open in it.
+    pub(super) fn knows_open(&self) -> bool {
+        !self.open.contains(&ANY)
+    }
+}
+
 /// The blocks of a function.
 #[derive(Debug)]
 pub(super) struct Structure {

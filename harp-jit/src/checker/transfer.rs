@@ -6,6 +6,7 @@ use harp_isa::{
 };
 use smallvec::SmallVec;
 
+use super::available::Available;
 use super::code::{Code, Flow};
 use super::derived::{Computations, Source};
 use super::error::CodeFault;
@@ -28,6 +29,7 @@ pub(super) struct Transfer<'a> {
     pub(super) record: &'a Record,
     pub(super) lanes: &'a Lanes,
     pub(super) computations: &'a Computations,
+    pub(super) available: &'a Available,
     pub(super) precision: Precision,
 }
 
@@ -100,6 +102,9 @@ impl Transfer<'_> {
             set(Places::pred(reg), Value::undefined());
         }
         set(self.places.result(), Value::undefined());
+        for place in self.places.remembered().chain(self.places.available()) {
+            set(place, Value::undefined());
+        }
         state
     }
 
@@ -129,7 +134,7 @@ impl Transfer<'_> {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
         for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
-            state.drop(self.lanes, place);
+            self.drop(state, place);
         }
         let step = Step {
             at,
@@ -297,6 +302,18 @@ impl Transfer<'_> {
 
     fn set(&self, state: &mut State, place: Place, value: Value) {
         state.assign(self.lanes, place, New::of(self.adjusted(value)));
+        self.changed(state, place);
+    }
+
+    /// What was computed from what a place held is not any more what is computed from it.
+    fn changed(&self, state: &mut State, place: Place) {
+        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
+    }
+
+    /// A place holds nothing that is meant to be read.
+    pub(super) fn drop(&self, state: &mut State, place: Place) {
+        state.drop(self.lanes, place);
+        self.changed(state, place);
     }
 
     fn call(&self, state: &mut State, step: &Step<'_>) {
@@ -377,11 +394,13 @@ impl Transfer<'_> {
             state.equalize(self.lanes, result);
             computed = Computed::Copy(result);
         }
-        let known = step.after.known.filter(|known| state.value(known.place).is_truth());
-        if let (Computed::New(new), Some(Known { place, .. })) = (&mut computed, known) {
-            // They are the same bits: where one is meant, both are.
-            let undefined = &mut new.value.undefined;
-            *undefined = self.lanes.and(*undefined, state.value(place).undefined);
+        if let Computed::New(new) = &mut computed {
+            let known = step.after.known.iter().filter(|known| state.value(known.place).is_truth());
+            for &Known { place, .. } in known {
+                // They are the same bits: where one is meant, both are.
+                let undefined = &mut new.value.undefined;
+                *undefined = self.lanes.and(*undefined, state.value(place).undefined);
+            }
         }
         // Names say where a value is not zero.
         let names = match op {
@@ -392,8 +411,10 @@ impl Transfer<'_> {
         };
         self.write(state, step, target, computed);
         state.add_names(target, &names);
-        if let Some(Known { place, inverted }) = known {
-            state.equate(self.lanes, target, (place, inverted));
+        for &Known { place, inverted } in &step.after.known {
+            if state.value(place).is_truth() {
+                state.equate(self.lanes, target, (place, inverted));
+            }
         }
         if let Some(tested) = step.after.tested
             && self.precision >= Precision::Fine
@@ -401,8 +422,11 @@ impl Transfer<'_> {
             let inverted = matches!(op, Op::Iszero { .. });
             state.tell_zero(self.lanes, tested, (target, inverted));
         }
-        if let Some(remembered) = step.after.remembered {
-            state.copy(self.lanes, remembered, target, Detail::Numbers);
+        for &Known { place, inverted } in &step.after.remembered {
+            match inverted {
+                true => state.copy_opposite(self.lanes, place, target),
+                false => state.copy(self.lanes, place, target, Detail::Numbers),
+            }
         }
     }
 
@@ -492,6 +516,7 @@ impl Transfer<'_> {
                 state.find_names(lanes, place);
             }
         }
+        self.changed(state, place);
     }
 
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.

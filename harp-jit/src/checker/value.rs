@@ -5,8 +5,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::fact::{Form, MOST_NUMBERS, Mixed, New, Number, Scratch, Told, Value};
 use super::lanes::Lanes;
+use super::numbering::Numbered;
 use super::places::{Place, Places};
-use super::repeats::Numbered;
 use super::sets::Set;
 use super::state::State;
 
