@@ -28,7 +28,7 @@ pub(super) fn accesses(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64
             *access = known.access(inst.instruction.op);
             known.step(inst.instruction);
             if let Some(Role::Call { popped, .. }) = inst.note.map(|note| &note.role) {
-                known = Known::new(code, known.height().map(|height| height + popped));
+                known = Known::new(code, known.height().map(|height| height.wrapping_add(*popped)));
             }
         }
         ends[number] = known.height();
@@ -66,7 +66,7 @@ impl Known {
     fn access(&self, op: Op) -> Option<i64> {
         match op {
             Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => {
-                Some(self.stack(base)? + offset)
+                Some(self.stack(base)?.wrapping_add(offset))
             }
             _ => None,
         }
@@ -88,11 +88,12 @@ impl Known {
     }
 
     fn result(&self, op: Op) -> Option<Held> {
-        let sum = |base: Gpr, distance: i64| Some(Held::Stack(self.stack(base)? + distance));
+        let sum =
+            |base: Gpr, distance: i64| Some(Held::Stack(self.stack(base)?.wrapping_add(distance)));
         let address = match op {
             Op::Ldi { imm, .. } => Some(Held::Constant(imm.cast_unsigned() & self.word.mask())),
             Op::Addi { src, imm, .. } => sum(src, imm),
-            Op::Subi { src, imm, .. } => sum(src, -imm),
+            Op::Subi { src, imm, .. } => sum(src, imm.wrapping_neg()),
             Op::Ori { src, imm: 0, .. } => sum(src, 0),
             Op::Add { a, b, .. } => match (self.distance(a), self.distance(b)) {
                 (_, Some(distance)) => sum(a, distance),
@@ -147,5 +148,19 @@ mod tests {
         ];
         let accesses = with_ops(&ops, |code, structure, _| accesses(code, structure));
         assert_eq!(accesses[3..6], [Some(-248), Some(-508), None]);
+    }
+
+    #[test]
+    fn addresses_go_round() {
+        let sp = RegisterRoles::new("4w8/8/16/16+x".parse().unwrap()).stack_pointer();
+        let least = Op::Ldi { dst: r(1), imm: -262_144 };
+        let below = Op::Add { dst: r(2), a: sp, b: r(1) };
+        let again = Op::Add { dst: r(2), a: r(2), b: r(1) };
+        let accesses = with_ops(&[least, below, again], |code, structure, _| {
+            let mut known = Known::new(code, Some(i64::MIN));
+            code.insts.iter().for_each(|inst| known.step(inst.instruction));
+            accesses(code, structure)
+        });
+        assert!(accesses.iter().all(Option::is_none));
     }
 }

@@ -91,7 +91,7 @@ impl Places {
     pub(super) fn slot(&self, offset: i64) -> Option<Place> {
         let mut first = 2 * CLASS;
         for &(start, words, _) in &self.slots {
-            let distance = offset - start;
+            let distance = offset.saturating_sub(start);
             if distance >= 0 && distance % self.word == 0 && distance / self.word < words.into() {
                 return Some(Place(first + (distance / self.word) as u32));
             }
@@ -102,8 +102,8 @@ impl Places {
 
     /// The words of the frame that an access to the bytes from `offset` on may touch.
     pub(super) fn touched(&self, offset: i64, bytes: i64) -> impl Iterator<Item = Place> {
-        let start = offset - offset.rem_euclid(self.word);
-        let starts = (start..offset + bytes).step_by(self.word as usize);
+        let start = offset.saturating_sub(offset.rem_euclid(self.word));
+        let starts = (start..offset.saturating_add(bytes)).step_by(self.word as usize);
         starts.filter_map(|start| self.slot(start))
     }
 

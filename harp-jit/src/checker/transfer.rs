@@ -241,7 +241,7 @@ impl Transfer<'_> {
             _ => return None,
         };
         match state.value(Places::gpr(base)).form {
-            Form::Stack(place) => self.places.slot(place + offset),
+            Form::Stack(place) => self.places.slot(place.wrapping_add(offset)),
             _ => None,
         }
     }
@@ -276,7 +276,7 @@ impl Transfer<'_> {
         match state.value(Places::gpr(base?)).form {
             Form::Stack(start) => {
                 let bytes = i64::from(self.word().bytes());
-                Some(self.places.touched(start + offset, bytes).collect())
+                Some(self.places.touched(start.wrapping_add(offset), bytes).collect())
             }
             _ => None,
         }
@@ -346,7 +346,7 @@ impl Transfer<'_> {
         if let Form::Stack(place) = state.value(stack).form
             && popped != 0
         {
-            let value = Value { form: Form::Stack(place + popped), ..Value::unknown() };
+            let value = Value { form: Form::Stack(place.wrapping_add(popped)), ..Value::unknown() };
             self.set(state, stack, value);
         }
         self.lose(state, self.places.exposed());
@@ -451,8 +451,9 @@ impl Transfer<'_> {
             }
             Form::Code => return,
             Form::LaneBlock(start) => {
-                let at =
-                    |field: &&LaneField| i64::from(field.offset(self.word())) == start + offset;
+                let at = |field: &&LaneField| {
+                    i64::from(field.offset(self.word())) == start.wrapping_add(offset)
+                };
                 LaneField::ALL.iter().find(at)
             }
             _ => None,
