@@ -8,10 +8,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::abi::{CallLayout, WordPlace};
 use crate::analysis::{Params, Width};
 use crate::checker::{Entry, Holders, Name, Passes, Record};
-use crate::emit::Emitted;
+use crate::emit::{Emitted, name};
 use crate::options::Execution;
 use crate::unit::Unit;
-use crate::vcode::{MInst, Reg, VBlock, VCode};
+use crate::vcode::{MInst, VBlock, VCode};
 
 /// What the checker is told, without notes on instructions.
 pub(crate) fn record(
@@ -64,10 +64,6 @@ fn undefined(vcode: &VCode, emitted: &Emitted) -> Vec<Holders> {
         undefined[block.index()].extend(holders.iter().copied());
     }
     undefined
-}
-
-fn name(reg: Reg) -> Name {
-    u32::try_from(reg.index()).expect("registers are numbered with 32 bits")
 }
 
 /// The predicates that nobody looks at.

@@ -67,10 +67,10 @@ impl Available {
             (_, None) => 0,
         };
         let step = |live: Conditions, at: usize| live & !changed(at) | asked.get(&at).unwrap_or(&0);
-        let live = live(structure, step);
+        let (live, behind) = live(structure, step);
         let mut useful = 0;
-        for (number, block) in structure.blocks.iter().enumerate() {
-            let mut known = behind(structure, &live, number);
+        for (block, behind) in structure.blocks.iter().zip(behind) {
+            let mut known = behind;
             for at in (block.first..=block.last).rev() {
                 useful |= known & asked.get(&at).unwrap_or(&0);
                 known = step(known, at);
@@ -96,15 +96,11 @@ impl Available {
     }
 }
 
-/// What is asked for behind a block.
-fn behind(structure: &Structure, live: &[Conditions], number: usize) -> Conditions {
-    let next = structure.blocks.iter().zip(live);
-    let next = next.filter(|(block, _)| block.edges.iter().any(|edge| edge.from == number));
-    next.fold(0, |all, (_, live)| all | live)
-}
-
-/// What is asked for at the beginning of each block.
-fn live(structure: &Structure, step: impl Fn(Conditions, usize) -> Conditions) -> Vec<Conditions> {
+/// What is asked for at the beginning of each block, and behind it.
+fn live(
+    structure: &Structure,
+    step: impl Fn(Conditions, usize) -> Conditions,
+) -> (Vec<Conditions>, Vec<Conditions>) {
     let mut live = vec![0; structure.blocks.len()];
     let mut behind = live.clone();
     let mut todo: Vec<usize> = (0..live.len()).collect();
@@ -118,7 +114,7 @@ fn live(structure: &Structure, step: impl Fn(Conditions, usize) -> Conditions) -
             }
         }
     }
-    live
+    (live, behind)
 }
 
 #[cfg(test)]
@@ -143,8 +139,8 @@ mod tests {
             let mut tested = Vec::new();
             for block in &structure.blocks {
                 let insts = block.first..=block.last;
-                let more = repeats::find(code, insts, places, &mut numbering, accessed, &mut after);
-                tested.extend(more);
+                let tested = Some(&mut tested);
+                repeats::find(code, insts, places, &mut numbering, accessed, &mut after, tested);
             }
             Available::find(code, structure, places, &tested, accessed)
         })

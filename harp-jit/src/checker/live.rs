@@ -1,8 +1,8 @@
 //! Which registers and words of the frame are read again.
 //!
 //! Facts about what nobody reads are of no use to the proof, and where ways meet their number decides what it
-//! costs. A place that is taken to be read although it is not costs time, nothing else; so accesses to the
-//! frame by way of other registers count as reads of all of it.
+//! costs. A place that is taken to be read although it is not costs time, nothing else; so a load from the frame
+//! counts as a read of all of it where it is not known which word it is.
 
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{Instruction, Op, OpcodeFlags, Pred, Role as Access};
@@ -167,6 +167,7 @@ pub(super) fn find(
     }
     let mut after = vec![After::default(); code.insts.len()];
     let mut numbering = Numbering::new(places);
+    let thorough = precision == Precision::Thorough;
     let mut tested = Vec::new();
     let accessed = |at| liveness.accessed(at);
     for (number, block) in structure.blocks.iter().enumerate() {
@@ -177,11 +178,12 @@ pub(super) fn find(
             liveness.begin(&mut live, block, at);
         }
         let insts = block.first..=block.last;
-        tested.extend(repeats::find(code, insts, places, &mut numbering, accessed, &mut after));
+        let elsewhere = thorough.then_some(&mut tested);
+        repeats::find(code, insts, places, &mut numbering, accessed, &mut after, elsewhere);
     }
-    let available = match precision {
-        Precision::Thorough => Available::find(code, structure, places, &tested, accessed),
-        Precision::Coarse | Precision::Fine => Available::default(),
+    let available = match thorough {
+        true => Available::find(code, structure, places, &tested, accessed),
+        false => Available::default(),
     };
     for &(at, known) in &available.tests {
         after[at].known.push(known);

@@ -77,7 +77,7 @@ pub(super) struct Way {
 impl Way {
     /// Where values come from that were there at an open split.
     pub(super) fn of(&self, branch: usize) -> Option<&Kept> {
-        self.kept.iter().rfind(|kept| kept.branch == branch)
+        Kept::find(&self.kept, branch)
     }
 
     /// Of pairs of lanes those of which both came this way.

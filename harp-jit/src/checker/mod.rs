@@ -50,6 +50,7 @@ mod places;
 mod record;
 mod regions;
 mod repeats;
+mod selection;
 mod sets;
 mod skeleton;
 mod solve;

@@ -5,7 +5,7 @@
 //! all blocks, so that what is computed from it is known to be computed alike elsewhere.
 
 use harp_isa::{Op, Opcode, OpcodeFlags, Operand};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::code::{Code, Flow};
@@ -88,8 +88,12 @@ impl<'a> Numbering<'a> {
     pub(super) fn computed_from(&self, value: usize) -> Option<SmallVec<[Place; 2]>> {
         let Made::From(operands) = self.made.get(&value)? else { return None };
         let mut todo = operands.clone();
+        let mut seen = HashSet::new();
         let mut places = SmallVec::new();
         while let Some(value) = todo.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
             match self.made.get(&value)? {
                 Made::From(operands) => todo.extend(operands.iter().copied()),
                 &Made::Initial(place) => {
@@ -100,9 +104,7 @@ impl<'a> Numbering<'a> {
                     if !is_there || places.len() == MOST_PLACES {
                         return None;
                     }
-                    if !places.contains(&place) {
-                        places.push(place);
-                    }
+                    places.push(place);
                 }
             }
         }
@@ -318,6 +320,22 @@ mod tests {
             let (first, from) = block();
             assert_eq!(from.as_deref(), Some(&[r(2), r(1)].map(Places::gpr)[..]));
             assert_eq!(block().0, first);
+        });
+    }
+
+    #[test]
+    fn values_are_looked_at_once_however_often_they_are_used() {
+        let first = Op::Sub { dst: r(1), a: r(3), b: r(4) };
+        let twice = Op::Add { dst: r(1), a: r(1), b: r(1) };
+        let last = Op::Rtop { dst: p(0), src: r(1) };
+        let ops: Vec<Op> = [first].into_iter().chain([twice; 64]).chain([last]).collect();
+        with_ops(&ops, |code, _, places| {
+            let mut numbering = Numbering::new(places);
+            numbering.begin();
+            let steps = (0..ops.len()).map(|at| numbering.step(code, at, &accessed(code, at)));
+            let number = steps.last().flatten().expect("it is a test");
+            let from = numbering.computed_from(number.value);
+            assert_eq!(from.map(|from| from.len()), Some(2));
         });
     }
 

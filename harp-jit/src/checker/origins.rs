@@ -115,11 +115,10 @@ impl Gate<'_> {
 
     /// What a place holds there.
     fn name(&self, place: Place, ways: &[(&Kept, Set)]) -> Origin {
-        let all = ways;
         let [entry, back] = [Decided::Entry, Decided::Round].map(|decided| {
-            let ways = all.iter().zip(self.decided).filter(|&(_, &other)| other == decided);
-            let each: SmallVec<[Origin; 4]> = ways.map(|((way, _), _)| way.only(place)).collect();
-            self.computations.gate(self.passage(all, decided), place, &each)
+            let those = ways.iter().zip(self.decided).filter(|&(_, &other)| other == decided);
+            let each: SmallVec<[Origin; 4]> = those.map(|((way, _), _)| way.only(place)).collect();
+            self.computations.gate(self.passage(ways, decided), place, &each)
         });
         match self.is_loop() {
             true => {
@@ -169,6 +168,11 @@ impl Kept {
             sides: [true; 2],
             origins: Rc::new(vec![Origins::only(Origin::Unknown); places]),
         }
+    }
+
+    /// Of open splits the one of this branch.
+    pub(super) fn find(open: &[Kept], branch: usize) -> Option<&Kept> {
+        open.iter().rfind(|kept| kept.branch == branch)
     }
 
     /// All sets that say something.
@@ -371,12 +375,13 @@ mod tests {
         let truth = lanes.condition(Condition::Holds(b, Number::ONE));
         let [mut one, mut other] = [false, true].map(|taken| Kept::new(7, taken, 2));
         one.derive(a, Origin::Nothing);
-        let sets = [truth, lanes.not(truth)];
-        let ways = [(&one, sets[0]), (&other, sets[1])];
-        assert_eq!(Kept::meet(&lanes, &ways, None).only(a), Origin::Place(a));
+        let met = |one: &Kept, other: &Kept| {
+            let ways = [(one, truth), (other, lanes.not(truth))];
+            Kept::meet(&lanes, &ways, None).only(a)
+        };
+        assert_eq!(met(&one, &other), Origin::Place(a));
         other.derive(a, Origin::Nothing);
-        let ways = [(&one, sets[0]), (&other, sets[1])];
-        assert_eq!(Kept::meet(&lanes, &ways, None).only(a), Origin::Nothing);
+        assert_eq!(met(&one, &other), Origin::Nothing);
     }
 
     #[test]

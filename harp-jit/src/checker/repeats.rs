@@ -30,7 +30,7 @@ struct Test {
 }
 
 /// Says of the instructions of a block which results are remembered, and asked for again. `accessed` says what
-/// an instruction reads and writes.
+/// an instruction reads and writes; `elsewhere` gets the conditions that may be computed again in other blocks.
 pub(super) fn find(
     code: &Code<'_>,
     insts: impl Iterator<Item = usize>,
@@ -38,14 +38,16 @@ pub(super) fn find(
     numbering: &mut Numbering<'_>,
     accessed: impl Fn(usize) -> Accessed,
     after: &mut [After],
-) -> Vec<Tested> {
+    mut elsewhere: Option<&mut Vec<Tested>>,
+) {
     numbering.begin();
-    let mut tested = Vec::new();
     let mut tests: Vec<Test> = Vec::new();
     for at in insts {
         after[at].sources = numbering.sources(code.insts[at].instruction.op);
         let Some(number) = numbering.step(code, at, &accessed(at)) else { continue };
-        if let Some(from) = numbering.computed_from(number.value) {
+        if let Some(tested) = &mut elsewhere
+            && let Some(from) = numbering.computed_from(number.value)
+        {
             tested.push(Tested { at, number, from });
         }
         match tests.iter_mut().find(|test| test.value == number.value) {
@@ -73,7 +75,6 @@ pub(super) fn find(
             after[last].dead.push(*place);
         }
     }
-    tested
 }
 
 /// A condition that is computed from what places held at the beginning of its block, and hold still.
@@ -97,7 +98,7 @@ mod tests {
             let mut after = vec![After::default(); code.insts.len()];
             let mut numbering = Numbering::new(places);
             let accessed = |at| accessed(code, at);
-            find(code, 0..ops.len(), places, &mut numbering, accessed, &mut after);
+            find(code, 0..ops.len(), places, &mut numbering, accessed, &mut after, None);
             after
         })
     }

@@ -10,7 +10,7 @@ use super::join::{self, Sides};
 use super::lanes::Lanes;
 use super::live::{self, Lives};
 use super::merge::{self, Growth, Meeting};
-use super::origins::{Gate, Origin};
+use super::origins::{Gate, Kept, Origin};
 use super::places::Places;
 use super::record::Record;
 use super::regions::{Decided, Regions};
@@ -30,8 +30,9 @@ pub(super) fn check(
 ) -> Result<(), CodeError> {
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let skeleton = Skeleton::new(code, record);
-    let check_with = |precision| {
-        let lives = live::find(code, structure, &skeleton, &places, precision);
+    let regions = Regions::new(structure);
+    let find = |precision| live::find(code, structure, &skeleton, &places, precision);
+    let check_with = |precision, lives: &Lives| {
         let (lanes, computations) = (Lanes::new(), Computations::default());
         let transfer = Transfer {
             code,
@@ -42,11 +43,16 @@ pub(super) fn check(
             available: &lives.available,
             precision,
         };
-        Solver::new(transfer, structure, &skeleton, &lives).check()
+        Solver::new(transfer, structure, &skeleton, lives, &regions).check()
     };
+    let lives = find(Precision::Coarse);
     let mut found = Ok(());
     for precision in Precision::ALL {
-        match check_with(precision) {
+        let outcome = match precision {
+            Precision::Coarse | Precision::Fine => check_with(precision, &lives),
+            Precision::Thorough => check_with(precision, &find(precision)),
+        };
+        match outcome {
             // What was found with less says more than that.
             Err(error) if found.is_err() && error.fault == CodeFault::TooLong => break,
             Err(error) if error.fault != CodeFault::TooLong => found = Err(error),
@@ -64,7 +70,7 @@ struct Solver<'a> {
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
     lives: &'a Lives,
-    regions: Regions<'a>,
+    regions: &'a Regions<'a>,
     /// How much the numbers became that are told apart in each block.
     growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
@@ -79,6 +85,7 @@ impl<'a> Solver<'a> {
         structure: &'a Structure,
         skeleton: &'a Skeleton<'a>,
         lives: &'a Lives,
+        regions: &'a Regions<'a>,
     ) -> Solver<'a> {
         let blocks = structure.blocks.len();
         Solver {
@@ -86,7 +93,7 @@ impl<'a> Solver<'a> {
             structure,
             skeleton,
             lives,
-            regions: Regions::new(structure),
+            regions,
             growth: vec![Growth::default(); blocks],
             starts: vec![None; blocks],
             ends: vec![None; blocks],
@@ -195,7 +202,7 @@ impl<'a> Solver<'a> {
                 }
                 let guard = Places::pred(guard);
                 if !matches!(end.value(guard).form, Form::Constant(_)) {
-                    let kept = end.kept.iter().rfind(|kept| kept.branch == at.branch);
+                    let kept = Kept::find(&end.kept, at.branch);
                     let origin = kept.map_or(Origin::Unknown, |kept| kept.only(guard));
                     computations.decides(at, origin);
                 }

@@ -170,7 +170,7 @@ impl State {
 
     /// Whether there may be lanes that came by this side of an open split.
     pub(super) fn comes_from(&self, branch: usize, taken: bool) -> bool {
-        let kept = self.kept.iter().rfind(|kept| kept.branch == branch);
+        let kept = Kept::find(&self.kept, branch);
         kept.is_none_or(|kept| kept.sides[usize::from(taken)])
     }
 

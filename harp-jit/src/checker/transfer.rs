@@ -15,8 +15,9 @@ use super::lanes::Lanes;
 use super::live::After;
 use super::origins::{Kept, Origin};
 use super::places::{Place, Places};
-use super::record::{Claims, Name, Named, Record, Regs, Role, Selected};
+use super::record::{Claims, Record, Regs, Role, Selected};
 use super::repeats::Known;
+use super::selection;
 use super::sets::Set;
 use super::state::State;
 use super::value::{self, Computed};
@@ -35,11 +36,11 @@ pub(super) struct Transfer<'a> {
 
 /// An instruction with what surrounds it.
 #[derive(Clone, Copy)]
-struct Step<'a> {
+pub(super) struct Step<'a> {
     at: usize,
-    instruction: Instruction,
+    pub(super) instruction: Instruction,
     guard: Option<Place>,
-    role: Option<&'a Role>,
+    pub(super) role: Option<&'a Role>,
     after: &'a After,
 }
 
@@ -48,7 +49,7 @@ impl Step<'_> {
         self.instruction.op.opcode().flags()
     }
 
-    fn selected(&self) -> Option<&Selected> {
+    pub(super) fn selected(&self) -> Option<&Selected> {
         match self.role {
             Some(Role::Selected(selected)) => Some(selected),
             _ => None,
@@ -143,7 +144,7 @@ impl Transfer<'_> {
             role: placed.note.map(|note| &note.role),
             after,
         };
-        check_selection(state, &step, report);
+        selection::check(state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
         match placed.flow {
@@ -151,7 +152,7 @@ impl Transfer<'_> {
             _ if step.flags().intersects(OpcodeFlags::STORE) => self.store(state, &step),
             _ => self.compute(state, &step),
         }
-        self.name_results(state, &step);
+        selection::name_results(state, &step);
     }
 
     /// What acts on the warp as a whole needs lanes that agree.
@@ -537,21 +538,6 @@ impl Transfer<'_> {
         state.assign(self.lanes, place, new);
         state.derive(place, &origins);
     }
-
-    /// Selected predicates are where the instruction puts them.
-    fn name_results(&self, state: &mut State, step: &Step<'_>) {
-        let predicates = predicates(step.instruction.op).into_iter();
-        if let Some(Role::Part { defines: Some(name), .. }) = step.role {
-            predicates.take(1).for_each(|reg| state.rename(*name, Places::pred(reg)));
-            return;
-        }
-        let Some(selected) = step.selected() else { return };
-        for (operand, named) in predicates.zip(&selected.predicates) {
-            if let Named::Def(name) | Named::Mod { new: name, .. } = *named {
-                state.rename(name, Places::pred(operand));
-            }
-        }
-    }
 }
 
 /// What a place holds, in terms of what there was at an open split.
@@ -559,56 +545,5 @@ fn source_of(state: &State, kept: &Kept, place: Place) -> Source {
     match state.value(place).form {
         Form::Constant(constant) => Source::Constant(constant),
         _ => Source::From(kept.only(place)),
-    }
-}
-
-/// The predicate operands of an operation.
-fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
-    let predicate = |operand| match operand {
-        Operand::Pred(reg) => Some(reg),
-        Operand::Gpr(_) | Operand::Imm(_) => None,
-    };
-    value::operands(op).into_iter().filter_map(predicate).collect()
-}
-
-/// The instruction is the one that was selected, with the predicates that were selected.
-fn check_selection(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
-    let mut expect = |reg: Pred, name: Name| {
-        if !state.is_named(Places::pred(reg), name) {
-            let operand = Operand::Pred(reg);
-            report(CodeFault::Predicate { operand, selected: name });
-        }
-    };
-    let op = step.instruction.op;
-    let guard = step.instruction.guard;
-    if let Some(Role::Part { guard: Some(name), .. }) = step.role
-        && let Some(reg) = guard
-    {
-        expect(reg, *name);
-    }
-    if let Some(selected) = step.selected() {
-        if let (Some(reg), Some(name)) = (guard, selected.guard) {
-            expect(reg, name);
-        }
-        for (reg, named) in predicates(op).into_iter().zip(&selected.predicates) {
-            if let Named::Use(name) | Named::Mod { old: name, .. } = *named {
-                expect(reg, name);
-            }
-        }
-    }
-    let wanted = match step.role {
-        Some(Role::Selected(selected)) => {
-            if op.opcode() != selected.opcode {
-                report(CodeFault::Opcode { selected: selected.opcode.mnemonic() });
-            }
-            Some(selected.guard.is_some())
-        }
-        Some(Role::Part { guard: Some(_), .. }) => Some(true),
-        _ => None,
-    };
-    if let Some(selected) = wanted
-        && guard.is_some() != selected
-    {
-        report(CodeFault::Guard { selected });
     }
 }

@@ -438,7 +438,6 @@ impl Emitter<'_> {
             unreachable!("only machine instructions are told about")
         };
         let is_pred = |reg: &Reg| reg.class() == RegClass::Pred;
-        let name = |reg: Reg| reg.index() as Name;
         let predicates = operands.iter().filter_map(|operand| match *operand {
             MOperand::Def(reg) if is_pred(&reg) => Some(Named::Def(name(reg))),
             MOperand::Use(reg) if is_pred(&reg) => Some(Named::Use(name(reg))),
@@ -484,6 +483,11 @@ impl Emitter<'_> {
         self.op(Op::Shli { dst, src: dst, imm: bits });
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
+}
+
+/// What the checker calls a predicate.
+pub(crate) fn name(reg: Reg) -> Name {
+    Name::try_from(reg.index()).expect("registers are numbered with 32 bits")
 }
 
 /// The registers that the calling convention wants.
