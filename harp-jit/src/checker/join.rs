@@ -39,13 +39,12 @@ pub(super) fn join(parted: Sides<'_>, meeting: Meeting<'_>) -> State {
     let mut state = outline(&sides, &plans);
     gather(&mut state, &mut prepared, meeting);
     let [passed, taken] = &prepared;
-    // Pairs whose first lane passed by and whose second one was taken.
     let truth = before.not_zero(lanes, guard);
-    let parting = lanes.and(lanes.not(truth), lanes.other(truth));
-    let parting = lanes.and(lanes.and(parting, before.pairs), lanes.both(before.active));
+    let parting = [lanes.minus(before.active, truth), lanes.and(before.active, truth)];
     let unknown = Kept::unknown(branch, before.values.len());
     let origins = [passed, taken].map(|way| way.of(branch).unwrap_or(&unknown));
-    let rest = Rest::new(lanes, before, parting, &plans, origins);
+    let rest =
+        Rest::new(lanes, before, parting, &plans, origins, [passed, taken].map(|way| way.active));
     let differences = Differences { lanes, parted, ways: [passed, taken], origins, rest };
     let known = differences.left(Set::ALL);
     let mixed = lanes.and(passed.taken, lanes.and(lanes.other(taken.taken), known));
@@ -113,7 +112,7 @@ impl Differences<'_> {
         });
         for &(branch, before) in self.parted.around.iter().rev() {
             let [Some(passed), Some(taken)] = self.ways.map(|way| way.of(branch)) else { continue };
-            if lanes.apart(differing, self.rest.parted) {
+            if differing == Set::NONE {
                 break;
             }
             // What all lanes held when they came there is the same whenever it is taken from there.
@@ -164,13 +163,16 @@ impl Differences<'_> {
     }
 }
 
-/// What remains behind a join of what was known of a pair of lanes when they parted.
+/// What remains behind a join of what was known of a pair of lanes when they parted. The first one passed by, the second
+/// one was taken.
 struct Rest<'a> {
     lanes: &'a Lanes,
-    /// The pairs that parted, as far as the sides that the lanes took say that they can be there.
-    parted: Set,
-    /// What is not there any more, and in no other place.
-    gone: Set,
+    /// The pairs that there were.
+    pairs: Set,
+    /// Of each lane what was known of what is not there any more, and that.
+    told: [(Set, Set); 2],
+    /// What was known besides, and is not known of the lanes on its side any more.
+    known: Set,
     /// What is in another place.
     moved: Renaming,
     /// What is in several places is the same in all of them.
@@ -178,23 +180,31 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
+    /// Lanes that part are in the sets in `parting` before, and in those in `active` behind the sides.
     fn new(
         lanes: &'a Lanes,
         before: &State,
-        parting: Set,
+        parting: [Set; 2],
         plans: &[Plan],
         origins: [&Kept; 2],
+        active: [Set; 2],
     ) -> Rest<'a> {
         let sides = origins.map(|origins| Moves::of(before, plans, origins));
         let moved = lanes.renaming(sides.each_ref().map(|side| &*side.moved));
-        let mut rest = Rest { lanes, parted: parting, gone: Set::ALL, moved, copies: Vec::new() };
+        let told = [(Set::ALL, Set::ALL); 2];
+        let mut rest =
+            Rest { lanes, pairs: before.pairs, told, known: Set::ALL, moved, copies: Vec::new() };
         for (number, side) in sides.into_iter().enumerate() {
             let of_side = |set| if number == 0 { set } else { lanes.other(set) };
             let is = |condition| of_side(lanes.condition(condition));
-            for condition in side.impossible {
-                rest.parted = lanes.minus(rest.parted, is(condition));
-            }
-            rest.gone = lanes.and(rest.gone, of_side(lanes.hidden(side.gone)));
+            let possible =
+                side.impossible.into_iter().fold(parting[number], |possible, condition| {
+                    lanes.minus(possible, lanes.condition(condition))
+                });
+            let gone = lanes.hidden(side.gone);
+            rest.told[number] = (of_side(lanes.told_by(possible, gone)), of_side(gone));
+            let known = lanes.rename(of_side(lanes.hide(possible, gone)), moved);
+            rest.known = lanes.and(rest.known, lanes.given(known, of_side(active[number])));
             let copies = side.copies.into_iter().map(|(one, other)| lanes.same(is(one), is(other)));
             rest.copies.extend(copies);
         }
@@ -204,8 +214,10 @@ impl<'a> Rest<'a> {
     /// Of the pairs that parted those of `pairs`, in terms of what there is now.
     fn of(&self, pairs: Set) -> Set {
         let lanes = self.lanes;
-        let left = lanes.image(self.parted, pairs, self.gone);
-        let moved = lanes.rename(left, self.moved);
+        let left = self.told.iter().fold(lanes.and(pairs, self.pairs), |pairs, &(told, gone)| {
+            lanes.image(pairs, told, gone)
+        });
+        let moved = lanes.and(lanes.rename(left, self.moved), self.known);
         self.copies.iter().fold(moved, |pairs, &copies| lanes.and(pairs, copies))
     }
 }

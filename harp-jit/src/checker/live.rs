@@ -6,10 +6,12 @@
 
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{Instruction, Op, OpcodeFlags, Pred, Role as Access};
+use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::available::Available;
 use super::code::{Code, Flow};
+use super::copies::Copies;
 use super::fact::Precision;
 use super::frame;
 use super::numbering::{Numbered, Numbering};
@@ -113,8 +115,8 @@ pub(super) struct After {
     pub(super) compared: bool,
     /// Whether something on which a warp must agree may come from its result.
     pub(super) shared: bool,
-    /// The register of which it tells whether it is zero, if it may matter which number that is.
-    pub(super) tested: Option<Place>,
+    /// The places of which it tells whether they are zero, if it may matter which number that is.
+    pub(super) tested: SmallVec<[Place; 1]>,
     /// Of what exchanges or masks a predicate, its predicates.
     pub(super) sources: SmallVec<[Numbered; 2]>,
     /// Where its result is remembered.
@@ -142,7 +144,11 @@ pub(super) fn find(
         }
     }
     let roles = RegisterRoles::new(code.arch);
-    let liveness = Liveness { code, places, skeleton, roles, precision, accesses };
+    let mut liveness =
+        Liveness { code, places, skeleton, roles, precision, accesses, copies: HashMap::new() };
+    let accessed = |at| liveness.accessed(at);
+    let copies = Copies { code, structure, skeleton, places, accessed };
+    liveness.copies = copies.find(|at| tested(code.insts[at].instruction));
     let behind = |number: usize, blocks: &[Live]| {
         let last = structure.blocks[number].last;
         let mut live = none.clone();
@@ -212,27 +218,35 @@ struct Liveness<'a> {
     precision: Precision,
     /// Where instructions access the frame, if that is known.
     accesses: Vec<Option<i64>>,
+    /// By instruction, what else holds what it tests.
+    copies: HashMap<usize, SmallVec<[Place; 2]>>,
+}
+
+/// The register of which an instruction tells whether it is zero.
+fn tested(instruction: Instruction) -> Option<Place> {
+    match instruction.op {
+        Op::Rtop { src, .. } | Op::Iszero { src, .. } if instruction.guard.is_none() => {
+            Some(Places::gpr(src))
+        }
+        _ => None,
+    }
 }
 
 impl Liveness<'_> {
     /// What is to be known behind an instruction of which `live` is read later.
     fn after(&self, live: &Live, at: usize) -> After {
         let Accessed { to, from } = self.accessed(at);
-        let Instruction { guard, op } = self.code.insts[at].instruction;
-        let guard = guard.map(Places::pred);
-        let tested = match op {
-            Op::Rtop { src, .. } | Op::Iszero { src, .. } if guard.is_none() => {
-                Some(Places::gpr(src)).filter(|&src| live.is_live(src) && live.is_compared(src))
-            }
-            _ => None,
-        };
+        let instruction = self.code.insts[at].instruction;
+        let guard = instruction.guard.map(Places::pred);
+        let copies = self.copies.get(&at).into_iter().flatten().copied();
+        let tested = tested(instruction).into_iter().chain(copies);
         let accessed = from.into_iter().chain(to).chain(guard);
         After {
             slot: to.filter(|&to| self.places.is_slot(to)),
             dead: accessed.filter(|&place| !live.is_live(place)).collect(),
             compared: to.is_some_and(|to| live.is_compared(to)),
             shared: to.is_some_and(|to| live.is_shared(to)),
-            tested,
+            tested: tested.filter(|&src| live.is_live(src) && live.is_compared(src)).collect(),
             ..After::default()
         }
     }

@@ -242,7 +242,7 @@ pub(super) fn prepare(way: &State, plans: &[Plan], meeting: Meeting<'_>) -> Way 
         }
     }
     let gone = lanes.hidden(gone);
-    state.hide(lanes, lanes.both(gone));
+    state.hide(lanes, gone);
     let mut one = Set::ALL;
     for (index, plan) in plans.iter().enumerate() {
         let Plan::Numbers(numbers) = plan else { continue };
@@ -304,7 +304,7 @@ pub(super) fn finish(mut state: State, lanes: &Lanes) -> State {
         gone.extend(left_out.map(|number| Condition::Holds(place, number)));
     }
     let gone = lanes.hidden(gone);
-    state.hide(lanes, lanes.both(gone));
+    state.hide(lanes, gone);
     state.settle(lanes);
     state
 }

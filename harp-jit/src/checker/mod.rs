@@ -35,6 +35,7 @@
 
 mod available;
 mod code;
+mod copies;
 mod derived;
 mod error;
 mod fact;

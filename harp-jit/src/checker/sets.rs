@@ -40,6 +40,10 @@ enum Operation {
     Swap,
     /// As simple as it can be said where this is known.
     Given(Set),
+    /// Whether nothing is in both: all then.
+    Apart(Set),
+    /// Whether some of these variables decide: all then.
+    Tells(Set),
 }
 
 /// Names of variables that are exchanged for others, all at once: an index.
@@ -57,7 +61,7 @@ pub(super) struct Sets {
     known: HashMap<(Set, Operation), Set>,
     /// What variables become that become others, since room was made.
     renamings: Vec<HashMap<u32, u32>>,
-    /// Nodes that were made so far.
+    /// Nodes that were made so far, and what else was computed.
     made: usize,
     /// From so many nodes on, it is time to make room.
     crowded: usize,
@@ -143,6 +147,13 @@ impl Sets {
         })
     }
 
+    /// Something is computed that makes no node. Whether there may still be more of it.
+    fn work(&mut self) -> bool {
+        self.made += 1;
+        self.full |= self.made > self.limits.made;
+        !self.full
+    }
+
     fn at(&self, set: Set) -> Node {
         self.nodes[set.0 as usize]
     }
@@ -193,6 +204,48 @@ impl Sets {
     pub(super) fn or(&mut self, a: Set, b: Set) -> Set {
         let (a, b) = (a.min(b), a.max(b));
         self.choice(a, Set::ALL, b)
+    }
+
+    /// Whether nothing is in both.
+    pub(super) fn apart(&mut self, a: Set, b: Set) -> bool {
+        let (a, b) = (a.min(b), a.max(b));
+        match (a, b) {
+            (Set::NONE, _) => return true,
+            (Set::ALL, _) => return false,
+            _ if a == b => return false,
+            _ => {}
+        }
+        let key = (a, Operation::Apart(b));
+        if let Some(&known) = self.known.get(&key) {
+            return known == Set::ALL;
+        }
+        if !self.work() {
+            return false;
+        }
+        let variable = self.at(a).variable.min(self.at(b).variable);
+        let [[a0, a1], [b0, b1]] = [a, b].map(|set| self.split(set, variable));
+        let result = self.apart(a0, b0) && self.apart(a1, b1);
+        self.known.insert(key, if result { Set::ALL } else { Set::NONE });
+        result
+    }
+
+    /// Whether `set` depends on one of the variables whose conjunction is `hidden`.
+    pub(super) fn tells(&mut self, set: Set, hidden: Set) -> bool {
+        let Node { variable, low, high } = self.at(set);
+        let hidden = self.from(hidden, variable);
+        if variable == LEAF || hidden == Set::ALL {
+            return false;
+        }
+        if self.at(hidden).variable == variable {
+            return true;
+        }
+        let key = (set, Operation::Tells(hidden));
+        if let Some(&known) = self.known.get(&key) {
+            return known == Set::ALL;
+        }
+        let result = self.tells(low, hidden) || self.tells(high, hidden);
+        self.known.insert(key, if result { Set::ALL } else { Set::NONE });
+        result
     }
 
     /// Of the variables whose conjunction is `hidden` those from `variable` on.

@@ -134,8 +134,14 @@ impl State {
     /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
     pub(super) fn tell_zero(&mut self, lanes: &Lanes, place: Place, predicate: (Place, bool)) {
         let (predicate, inverted) = predicate;
-        let value = self.value(place);
-        if !value.has_others() || value.form != Form::Unknown || !self.value(predicate).is_truth() {
+        let (value, told) = (self.value(place), self.value(predicate));
+        // Where it was made of what is not meant, the predicate says nothing.
+        let vain = lanes.minus(told.undefined, value.undefined);
+        if !value.has_others()
+            || value.form != Form::Unknown
+            || !told.is_truth()
+            || !lanes.apart(self.active, vain)
+        {
             return;
         }
         let yes = self.not_zero(lanes, predicate);
@@ -332,7 +338,8 @@ impl State {
         let old: SmallVec<[Number; 4]> = self.value(place).told_apart().collect();
         let holds = |number| Condition::Holds(place, number);
         let next = |number| Condition::Next(place, number);
-        let gone = self.both(lanes, old.iter().map(|&number| holds(number)));
+        let hidden = lanes.hidden(old.iter().map(|&number| holds(number)));
+        let gone = lanes.both(hidden);
         let mixed = value.mixed.iter().flat_map(|mixed| [mixed.undefined, mixed.other]);
         let sets = mixed.chain([value.undefined, value.differs]);
         let depends = sets.into_iter().any(|set| lanes.tells(set, gone))
@@ -347,7 +354,7 @@ impl State {
             Relation::new(lanes, &numbers, &value, |n| lanes.condition(holds(n)))
         };
         if !depends {
-            self.hide(lanes, gone);
+            self.hide(lanes, hidden);
         }
         self.active = relation.lanes(lanes, self.active);
         self.pairs = relation.pairs(lanes, self.pairs);
@@ -357,14 +364,14 @@ impl State {
         let told: SmallVec<[Number; 4]> = value.told_apart().collect();
         self.values[place.index()] = value;
         if depends {
-            self.hide(lanes, gone);
+            self.hide(lanes, hidden);
             // What was next is now.
             for &number in &told {
                 let [now, next] = [holds(number), next(number)].map(|c| lanes.condition(c));
                 self.active = lanes.and(self.active, lanes.same(now, next));
             }
-            let gone = self.both(lanes, told.iter().map(|&number| next(number)));
-            self.hide(lanes, gone);
+            let hidden = lanes.hidden(told.iter().map(|&number| next(number)));
+            self.hide(lanes, hidden);
         }
     }
 
@@ -400,50 +407,50 @@ impl State {
         }
     }
 
-    fn both(&self, lanes: &Lanes, conditions: impl Iterator<Item = Condition>) -> Set {
-        let hidden = lanes.hidden(conditions);
-        lanes.both(hidden)
-    }
-
     /// Conditions are about to mean something else.
-    pub(super) fn hide(&mut self, lanes: &Lanes, gone: Set) {
-        if gone == Set::ALL {
+    pub(super) fn hide(&mut self, lanes: &Lanes, hidden: Set) {
+        if hidden == Set::ALL {
             return;
         }
+        let gone = lanes.both(hidden);
         // What is said in terms of them is said in others, as far as they are known to be the same.
-        let of_lane = lanes.told_by(self.active, gone);
-        let of_pair = lanes.and(lanes.told_by(self.pairs, gone), lanes.both(of_lane));
+        let of_lane = lanes.told_by(self.active, hidden);
+        let of_pair = lanes.and(lanes.told_by(self.pairs, gone), of_lane);
+        // One lane after the other: of both at a time there is much more to say.
+        let [other, other_hidden] = [of_lane, hidden].map(|set| lanes.other(set));
+        let left = |pairs: Set, known: Set| {
+            lanes.image(lanes.image(pairs, known, hidden), other, other_hidden)
+        };
         for value in &mut self.values {
-            if lanes.tells(value.undefined, gone) {
-                value.undefined = lanes.image(value.undefined, of_lane, gone);
+            if lanes.tells(value.undefined, hidden) {
+                value.undefined = lanes.image(value.undefined, of_lane, hidden);
             }
             for Mixed { undefined, other, .. } in &mut value.mixed {
                 for set in [undefined, other] {
-                    *set = lanes.image(*set, of_lane, gone);
+                    *set = lanes.image(*set, of_lane, hidden);
                 }
             }
             if lanes.tells(value.differs, gone) {
-                value.differs = lanes.image(value.differs, of_pair, gone);
+                value.differs = left(value.differs, of_pair);
             }
         }
-        self.kept.iter_mut().for_each(|kept| kept.hide(lanes, gone, of_lane));
+        self.kept.iter_mut().for_each(|kept| kept.hide(lanes, hidden, of_lane));
         if let Scratch::Vote(voted) = self.scratch
-            && lanes.tells(voted, gone)
+            && lanes.tells(voted, hidden)
         {
             // Of votes, those count of which it is known.
-            let others = lanes.hide(lanes.minus(of_lane, voted), gone);
+            let others = lanes.hide(lanes.minus(of_lane, voted), hidden);
             self.scratch = Scratch::Vote(lanes.not(others));
         }
-        if of_pair != Set::ALL {
-            self.pairs = lanes.image(self.pairs, of_pair, gone);
-        }
-        self.active = lanes.hide(self.active, gone);
+        self.pairs = left(self.pairs, of_lane);
+        self.active = lanes.hide(self.active, hidden);
     }
 
     /// The same facts, said in one way only.
     pub(super) fn settle(&mut self, lanes: &Lanes) {
         let active = self.active;
-        let simple = |set: Set| lanes.given(lanes.given(set, active), lanes.other(active));
+        let other = lanes.other(active);
+        let simple = |set: Set| lanes.given(lanes.given(set, active), other);
         self.pairs = simple(self.pairs);
         self.kept.iter_mut().for_each(|kept| kept.settle(lanes, active));
         for (index, value) in self.values.iter_mut().enumerate() {

@@ -417,11 +417,11 @@ impl Transfer<'_> {
                 state.equate(self.lanes, target, (place, inverted));
             }
         }
-        if let Some(tested) = step.after.tested
-            && self.precision >= Precision::Fine
-        {
+        if self.precision >= Precision::Fine {
             let inverted = matches!(op, Op::Iszero { .. });
-            state.tell_zero(self.lanes, tested, (target, inverted));
+            for &tested in &step.after.tested {
+                state.tell_zero(self.lanes, tested, (target, inverted));
+            }
         }
         for &Known { place, inverted } in &step.after.remembered {
             match inverted {
