@@ -52,5 +52,6 @@ fn main() -> ExitCode {
     println!("{outcome}");
     let (changing, caught) = outcome.totals();
     println!("caught {caught} of {changing} that change something");
+    failed |= changing == 0 || !outcome.unproved.is_empty();
     if failed || caught * 100 < changing * 99 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -50,9 +50,10 @@ fn unproved(reached: &Reached) -> Vec<String> {
 }
 
 /// Seeds behind those of an ordinary run whose proof needs what no other does.
-const HARD_PROOFS: [(u64, &str); 12] = [
+const HARD_PROOFS: [(u64, &str); 14] = [
     (2392, "what is spilled to a large frame is followed word by word"),
     (2888, "both sides of a split load the same from memory that nobody writes"),
+    (4634, "what is known of each lane of many pairs is brought in one lane after the other"),
     (5090, "both sides go round the same loop, one after the other"),
     (6488, "lanes are parted by a condition that is computed again in each round of a loop"),
     (7338, "a loop is entered in several ways, and what one of them leaves is not meant"),
@@ -60,6 +61,7 @@ const HARD_PROOFS: [(u64, &str); 12] = [
     (8714, "lanes that left a loop earlier hold what others take from further out"),
     (9856, "what is computed from a few numbers decides for all lanes"),
     (10745, "a load from memory that nobody writes is guarded, and keeps what was there"),
+    (12655, "a register that is tested was loaded from the frame, where the value stays"),
     (13620, "both sides go round the same loop, and what else they may do is never done"),
     (14224, "a predicate that nobody looks at is moved over another"),
     (15633, "a predicate is taken from one that it was exchanged for, which is known anyway"),

@@ -161,3 +161,61 @@ impl<A: Fn(usize) -> Accessed> Copies<'_, A> {
 fn changes_memory(op: Op) -> bool {
     op.opcode().flags().intersects(OpcodeFlags::STORE | OpcodeFlags::ATOMIC)
 }
+
+#[cfg(test)]
+mod tests {
+    use harp_isa::Instruction;
+
+    use super::super::record::{Entry, Record};
+    use super::super::testing::{accessed, p, r, with_code};
+    use super::*;
+
+    /// What else holds what `%r1` does in front of the last of these instructions but the trap.
+    fn copies(instructions: &[Instruction]) -> Vec<Place> {
+        with_code(instructions, |code, structure, places| {
+            let record = Record {
+                entry: Entry::default(),
+                successors: Vec::new(),
+                passes: Vec::new(),
+                free: Vec::new(),
+                undefined: Vec::new(),
+                notes: Vec::new(),
+            };
+            let skeleton = &Skeleton::new(code, &record);
+            let accessed = |at| accessed(code, at);
+            let copies = Copies { code, structure, skeleton, places, accessed };
+            let last = instructions.len() - 1;
+            let found = copies.find(|at| (at == last).then_some(Places::gpr(r(1))));
+            found[&last].to_vec()
+        })
+    }
+
+    fn copy(dst: u8, src: u8) -> Instruction {
+        Instruction::new(Op::Ori { dst: r(dst), src: r(src), imm: 0 })
+    }
+
+    fn guarded(op: Op) -> Instruction {
+        Instruction { guard: Some(p(0)), op }
+    }
+
+    #[test]
+    fn copies_of_copies_hold_the_same_until_they_are_written() {
+        let [two, three] = [2, 3].map(|index| Places::gpr(r(index)));
+        let test = Instruction::new(Op::Rtop { dst: p(1), src: r(1) });
+        assert_eq!(copies(&[copy(2, 1), copy(3, 2), test]), [two, three]);
+        assert_eq!(copies(&[copy(2, 1), copy(3, 2), copy(2, 4), test]), [three]);
+        let written = guarded(Op::Ldi { dst: r(3), imm: 0 });
+        assert_eq!(copies(&[copy(2, 1), copy(3, 2), written, test]), [two]);
+        let moved = guarded(copy(2, 1).op);
+        assert_eq!(copies(&[moved, test]), [], "in some lanes only");
+    }
+
+    #[test]
+    fn what_was_copied_on_one_way_only_is_not_the_same() {
+        let skip = guarded(Op::Jmpi { rel: 4 });
+        let test = Instruction::new(Op::Rtop { dst: p(1), src: r(1) });
+        let [two, three] = [2, 3].map(|index| Places::gpr(r(index)));
+        assert_eq!(copies(&[copy(3, 1), skip, copy(2, 1), test]), [three]);
+        assert_eq!(copies(&[copy(2, 1), skip, copy(2, 1), test]), [two]);
+    }
+}

@@ -15,6 +15,7 @@ use harp_isa::{Op, Opcode, Operand};
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
+use super::fact::Precision;
 use super::origins::Origin;
 use super::places::Place;
 use super::regions::Decided;
@@ -80,13 +81,16 @@ struct Entry {
     depth: u32,
 }
 
-/// No more is followed than so many steps one after the other, and so many places.
+/// No more is followed than so many steps one after the other, and so many places. Where values get no names at
+/// the heads of loops, each round adds steps.
 const MOST_DEPTH: u32 = 12;
+const MOST_DEPTH_BETWEEN_NAMES: u32 = 48;
 const MOST_PLACES: usize = 8;
 
 /// All that was computed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Computations {
+    most_depth: u32,
     known: RefCell<HashMap<Expression, Derived>>,
     entries: RefCell<Vec<Entry>>,
     courses: RefCell<BTreeMap<Part, Course>>,
@@ -95,6 +99,17 @@ pub(super) struct Computations {
 }
 
 impl Computations {
+    pub(super) fn new(precision: Precision) -> Computations {
+        let most_depth = if precision.names_ways() { MOST_DEPTH_BETWEEN_NAMES } else { MOST_DEPTH };
+        Computations {
+            most_depth,
+            known: RefCell::default(),
+            entries: RefCell::default(),
+            courses: RefCell::default(),
+            changed: Cell::default(),
+        }
+    }
+
     /// What `op` makes of these operands, its result left out; unknown if that is not followed.
     pub(super) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
         let sources: SmallVec<[Source; 3]> =
@@ -163,7 +178,7 @@ impl Computations {
                 Course::default()
             });
         }
-        let is_followed = entry.depth <= MOST_DEPTH && entry.places.len() <= MOST_PLACES;
+        let is_followed = entry.depth <= self.most_depth && entry.places.len() <= MOST_PLACES;
         if !is_followed || more.iter().any(|part| courses[part].unknown) {
             return Origin::Unknown;
         }
@@ -275,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_same_of_the_same_is_the_same() {
-        let computations = Computations::default();
+        let computations = Computations::new(Precision::Coarse);
         let [a, b] = [0, 1].map(Place::from_index);
         let gpr = Gpr::new;
         let of = |op, left: Origin| {
@@ -309,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_decides_about_the_way_is_depended_on() {
-        let computations = Computations::default();
+        let computations = Computations::new(Precision::Coarse);
         let [a, b, c] = [0, 1, 2].map(Place::from_index);
         let [one, other, guard] = [a, b, c].map(Origin::Place);
         let at = passage(Decided::Entry);
@@ -330,7 +345,7 @@ mod tests {
 
     #[test]
     fn rounds_depend_on_what_they_begin_with() {
-        let computations = Computations::default();
+        let computations = Computations::new(Precision::Coarse);
         let [a, b, c] = [0, 1, 2].map(Place::from_index);
         let [entry, step] = [a, b].map(Origin::Place);
         let at = passage(Decided::Round);

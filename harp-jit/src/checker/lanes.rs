@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 
-use super::fact::Number;
+use super::fact::{Number, Precision};
 use super::places::Place;
 use super::sets::{Limits, Renaming, Set, Sets};
 use super::state::State;
@@ -21,9 +21,13 @@ pub(super) enum Condition {
     Next(Place, Number),
 }
 
-/// Where there are more nodes than these, the proof takes too long: some three hundred megabytes, and half
-/// a minute.
-const LIMITS: Limits = Limits { nodes: 4_000_000, made: 100_000_000 };
+/// Where there are more nodes than these, the proof takes too long: some three hundred megabytes, and two
+/// minutes.
+const LIMITS: Limits = Limits { nodes: 4_000_000, made: 150_000_000 };
+
+/// The same where more is found out: proofs that need that were seen to take a fiftieth of that, and what is no proof at all
+/// is not worth minutes.
+const LIMITS_AGAIN: Limits = Limits { made: 10_000_000, ..LIMITS };
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]
@@ -33,8 +37,12 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new() -> Lanes {
-        Lanes { sets: RefCell::new(Sets::new(LIMITS)), variables: RefCell::default() }
+    pub(super) fn new(precision: Precision) -> Lanes {
+        let limits = match precision {
+            Precision::Coarse => LIMITS,
+            Precision::Fine | Precision::Thorough => LIMITS_AGAIN,
+        };
+        Lanes { sets: RefCell::new(Sets::new(limits)), variables: RefCell::default() }
     }
 
     /// Whether the proof takes too long.

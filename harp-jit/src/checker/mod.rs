@@ -20,7 +20,8 @@
 //! diagrams ([`sets`], [`lanes`]), and in which pairs everything else may differ. In which lanes a value is meant to be
 //! read is such a set, too. What both sides of a split made of what they found there, be it in loops, is given a
 //! name ([`origins`], [`derived`], [`regions`]). Conditions that are computed again are found to be the same
-//! ([`repeats`], [`available`]), and what nobody reads any more is forgotten at once ([`live`]).
+//! ([`repeats`], [`available`]), what is found out about a value is known of its copies ([`copies`]), and what nobody
+//! reads any more is forgotten at once ([`live`]).
 //!
 //! What it costs is a matter of how many numbers are told apart. By numbers in general registers lanes are told
 //! apart only where a condition depends on them of which the record says that it *steers*: it sends lanes

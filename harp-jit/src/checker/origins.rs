@@ -319,7 +319,7 @@ fn union(lanes: &Lanes, each: impl Iterator<Item = (Origin, Set)>) -> List {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Number;
+    use super::super::fact::{Number, Precision};
     use super::super::lanes::Condition;
     use super::*;
 
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_sides_did_to_a_value_is_known_lane_by_lane() {
-        let lanes = Lanes::new();
+        let lanes = Lanes::new(Precision::Coarse);
         let [a, b, c] = places();
         let truth = lanes.condition(Condition::Holds(c, Number::ONE));
         let elsewhere = lanes.not(truth);
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn origins_are_said_in_other_terms() {
-        let lanes = Lanes::new();
+        let lanes = Lanes::new(Precision::Coarse);
         let [a, b, c] = places();
         let [x, y] = [b, c].map(|place| Condition::Holds(place, Number::ONE));
         let [truth, copy] = [x, y].map(|condition| lanes.condition(condition));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_is_not_meant_comes_from_where_the_rest_comes_from() {
-        let lanes = Lanes::new();
+        let lanes = Lanes::new(Precision::Coarse);
         let [a, b] = places();
         let truth = lanes.condition(Condition::Holds(b, Number::ONE));
         let [mut one, mut other] = [false, true].map(|taken| Kept::new(7, taken, 2));
@@ -386,7 +386,8 @@ mod tests {
 
     #[test]
     fn where_ways_meet_values_get_names() {
-        let (lanes, computations) = (Lanes::new(), Computations::default());
+        let (lanes, computations) =
+            (Lanes::new(Precision::Coarse), Computations::new(Precision::Coarse));
         let [a, b] = places();
         let truth = lanes.condition(Condition::Holds(b, Number::ONE));
         let [one, mut other] = [false, false].map(|taken| Kept::new(7, taken, 2));

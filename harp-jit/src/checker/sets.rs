@@ -377,8 +377,14 @@ impl Sets {
             return known;
         }
         let [low, high] = [low, high].map(|side| self.swap(side));
-        let other = self.variable(variable ^ 1);
-        let result = self.choice(other, high, low);
+        let other = variable ^ 1;
+        let behind = self.at(low).variable.min(self.at(high).variable);
+        let result = if behind > variable.max(other) {
+            self.node(other, low, high)
+        } else {
+            let other = self.variable(other);
+            self.choice(other, high, low)
+        };
         self.known.insert(key, result);
         result
     }

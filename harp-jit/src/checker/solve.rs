@@ -33,7 +33,7 @@ pub(super) fn check(
     let regions = Regions::new(structure);
     let find = |precision| live::find(code, structure, &skeleton, &places, precision);
     let check_with = |precision, lives: &Lives| {
-        let (lanes, computations) = (Lanes::new(), Computations::default());
+        let (lanes, computations) = (Lanes::new(precision), Computations::new(precision));
         let transfer = Transfer {
             code,
             places: &places,
@@ -213,6 +213,7 @@ impl<'a> Solver<'a> {
 
     /// Executes an instruction, and passes what is passed behind it within the block.
     fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
+        let active = state.active;
         self.transfer.step(state, at, &self.lives.after[at], report);
         if at != block.last {
             // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
@@ -220,6 +221,10 @@ impl<'a> Solver<'a> {
             let dead = self.lives.after[at].dead.iter();
             dead.for_each(|&place| state.forget(self.transfer.lanes, place));
             self.pass(state, at, None);
+            if state.active != active {
+                // The next instructions have less to do then.
+                state.settle(self.transfer.lanes);
+            }
         }
         let known = self.ends.iter().chain(&self.starts).flatten();
         self.transfer.lanes.make_room(known.chain([&*state]));

@@ -134,12 +134,12 @@ impl State {
     /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
     pub(super) fn tell_zero(&mut self, lanes: &Lanes, place: Place, predicate: (Place, bool)) {
         let (predicate, inverted) = predicate;
-        let (value, told) = (self.value(place), self.value(predicate));
+        let (value, truth) = (self.value(place), self.value(predicate));
         // Where it was made of what is not meant, the predicate says nothing.
-        let vain = lanes.minus(told.undefined, value.undefined);
+        let vain = lanes.minus(truth.undefined, value.undefined);
         if !value.has_others()
             || value.form != Form::Unknown
-            || !told.is_truth()
+            || !truth.is_truth()
             || !lanes.apart(self.active, vain)
         {
             return;

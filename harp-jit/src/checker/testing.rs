@@ -40,10 +40,10 @@ pub(super) fn with_ops<T>(ops: &[Op], run: impl FnOnce(&Code<'_>, &Structure, &P
     with_code(&instructions, run)
 }
 
-/// What an instruction does to registers.
+/// What an instruction does to registers, where its guard is true.
 pub(super) fn accessed(code: &Code<'_>, at: usize) -> Accessed {
     let mut accessed = Accessed { to: None, from: SmallVec::new() };
-    code.insts[at].instruction.for_each_register(|operand, _, access| {
+    Instruction::new(code.insts[at].instruction.op).for_each_register(|operand, _, access| {
         let Some(place) = Places::operand(operand) else { return };
         match access {
             Access::Def => accessed.to = Some(place),

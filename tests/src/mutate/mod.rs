@@ -132,6 +132,8 @@ pub fn random(seed: u64, each: usize) -> Result<Outcome, MutationError> {
             OptLevel::Speed
         },
         divergence: STRATEGIES[turn / 2 % STRATEGIES.len()],
+        // The checker is asked later, and then needs what that notes down.
+        verify: true,
         ..CompileOptions::default()
     };
     let compiled = match case.compile(arch, options) {
@@ -160,7 +162,7 @@ pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
         for (seed, case) in (0..).zip(handwritten::handwritten()) {
             // Predicated, they would have few splits and joins to break.
             let divergence = DivergenceStrategy::SplitJoin;
-            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let options = CompileOptions { divergence, verify: true, ..CompileOptions::default() };
             let compiled = case.compile(arch, options).map_err(Box::new)?;
             let name = format!("{} on {arch}", case.module.functions[0].name);
             outcome.add(break_kernel(&name, &case, &compiled.kernel, &mut device, (seed, each))?);
