@@ -10,7 +10,7 @@
 //! * what is written in some lanes only, or in none, is seen in no other: it reaches no store, no address, no
 //!   branch, no vote, no divisor, no call and no result;
 //! * control goes through the blocks that were selected, and guards and predicate operands are the
-//!   predicates that were selected ([`skeleton`], [`transfer`]).
+//!   predicates that were selected ([`skeleton`], [`selection`]).
 //!
 //! The proof is an abstract interpretation to a fixpoint, from nothing known to be reached on. Uniformity
 //! is simpler here than before code was generated: active lanes go in lockstep, so what they compute from
@@ -81,5 +81,6 @@ pub(crate) fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> 
     let code = Code::decode(bytes, &record.notes)?;
     let structure = Structure::new(&code)?;
     skeleton::check(&code, &structure, record)?;
+    selection::check(&code, &structure)?;
     solve::check(&code, &structure, record)
 }

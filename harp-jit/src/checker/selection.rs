@@ -1,17 +1,41 @@
-//! Whether an instruction is the one that was selected.
+//! Whether instructions are those that were selected.
 
 use harp_isa::{Op, Operand, Pred};
 use smallvec::SmallVec;
 
-use super::error::CodeFault;
+use super::code::{Code, Placed};
+use super::error::{CodeError, CodeFault};
 use super::places::Places;
 use super::record::{Name, Named, Role};
 use super::state::State;
+use super::structure::Structure;
 use super::transfer::Step;
 use super::value::operands;
 
-/// The instruction is the one that was selected, with the predicates that were selected.
-pub(super) fn check(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+/// All instructions do what those do that were selected, and are guarded if those were.
+pub(super) fn check(code: &Code<'_>, structure: &Structure) -> Result<(), CodeError> {
+    for at in structure.blocks.iter().flat_map(|block| block.first..=block.last) {
+        let Placed { instruction, note, .. } = code.insts[at];
+        let guarded = match note.map(|note| &note.role) {
+            Some(Role::Selected(selected)) => {
+                if instruction.op.opcode() != selected.opcode {
+                    let selected = selected.opcode.mnemonic();
+                    return Err(code.error(at, CodeFault::Opcode { selected }));
+                }
+                selected.guard.is_some()
+            }
+            Some(Role::Part { guard: Some(_), .. }) => true,
+            _ => continue,
+        };
+        if instruction.guard.is_some() != guarded {
+            return Err(code.error(at, CodeFault::Guard { selected: guarded }));
+        }
+    }
+    Ok(())
+}
+
+/// The predicates are those that were selected.
+pub(super) fn check_predicates(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
     let mut expect = |reg: Pred, name: Name| {
         if !state.is_named(Places::pred(reg), name) {
             let operand = Operand::Pred(reg);
@@ -34,21 +58,6 @@ pub(super) fn check(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeF
                 expect(reg, name);
             }
         }
-    }
-    let wanted = match step.role {
-        Some(Role::Selected(selected)) => {
-            if op.opcode() != selected.opcode {
-                report(CodeFault::Opcode { selected: selected.opcode.mnemonic() });
-            }
-            Some(selected.guard.is_some())
-        }
-        Some(Role::Part { guard: Some(_), .. }) => Some(true),
-        _ => None,
-    };
-    if let Some(selected) = wanted
-        && guard.is_some() != selected
-    {
-        report(CodeFault::Guard { selected });
     }
 }
 

@@ -107,16 +107,7 @@ impl<'a> Solver<'a> {
         for (number, block) in self.structure.blocks.iter().enumerate() {
             let Some(mut state) = self.start(number) else { continue };
             for at in block.first..=block.last {
-                let mut fault = None;
-                self.step(&mut state, block, at, &mut |found| {
-                    fault.get_or_insert(found);
-                });
-                if lanes.is_full() {
-                    return Err(code.error(at, CodeFault::TooLong));
-                }
-                if let Some(fault) = fault {
-                    return Err(code.error(at, fault));
-                }
+                self.step(&mut state, block, at)?;
             }
         }
         if lanes.is_full() {
@@ -155,7 +146,11 @@ impl<'a> Solver<'a> {
                 self.starts[number] = Some(state.clone());
             }
             for at in block.first..=block.last {
-                self.step(&mut state, block, at, &mut |_| {});
+                let found = self.step(&mut state, block, at);
+                // Without names there is never more known than before: what is wrong stays so.
+                if !self.transfer.precision.names_ways() {
+                    found?;
+                }
             }
             state.settle(self.transfer.lanes);
             if self.ends[number].as_ref() != Some(&state) {
@@ -211,10 +206,14 @@ impl<'a> Solver<'a> {
         computations.has_changed()
     }
 
-    /// Executes an instruction, and passes what is passed behind it within the block.
-    fn step(&self, state: &mut State, block: &Block, at: usize, report: &mut dyn FnMut(CodeFault)) {
+    /// Executes an instruction, and passes what is passed behind it within the block. The first that is wrong
+    /// with it is an error.
+    fn step(&self, state: &mut State, block: &Block, at: usize) -> Result<(), CodeError> {
         let active = state.active;
-        self.transfer.step(state, at, &self.lives.after[at], report);
+        let mut fault = None;
+        self.transfer.step(state, at, &self.lives.after[at], &mut |found| {
+            fault.get_or_insert(found);
+        });
         if at != block.last {
             // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
             // from here.
@@ -228,6 +227,12 @@ impl<'a> Solver<'a> {
         }
         let known = self.ends.iter().chain(&self.starts).flatten();
         self.transfer.lanes.make_room(known.chain([&*state]));
+        match fault {
+            _ if self.transfer.lanes.is_full() => Err(CodeFault::TooLong),
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+        .map_err(|fault| self.transfer.code.error(at, fault))
     }
 
     /// Where ways meet at the beginning of a block.

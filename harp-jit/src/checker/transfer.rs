@@ -144,7 +144,7 @@ impl Transfer<'_> {
             role: placed.note.map(|note| &note.role),
             after,
         };
-        selection::check(state, &step, report);
+        selection::check_predicates(state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
         match placed.flow {
