@@ -20,6 +20,7 @@ mod conversions;
 mod directed;
 pub mod divergent;
 mod floats;
+mod flow;
 pub mod functions;
 mod integers;
 mod memory;

@@ -1,11 +1,10 @@
 //! Calls: direct, through addresses on which lanes may disagree, and at a function's end.
 
-use cranelift_codegen::ir::{
-    ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, Value,
-};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SigRef, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::{Flow, Numbers};
 use super::Body;
 use super::plan::{TABLE, table_name};
 
@@ -72,18 +71,6 @@ impl Body<'_, '_> {
         let types: Vec<_> = params[1..].iter().map(|param| param.value_type).collect();
         let rest: Vec<Value> = types.into_iter().map(|ty| self.value(b, ty, 1)).collect();
         [vec![self.own], rest].concat()
-    }
-
-    fn import(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> FuncRef {
-        let planned = &self.plan.functions[callee];
-        let signature = b.import_signature(planned.signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        b.import_function(ExtFuncData {
-            name: ExternalName::testcase(&planned.name),
-            signature,
-            colocated,
-            patchable: false,
-        })
     }
 
     /// The address of a function like this one.

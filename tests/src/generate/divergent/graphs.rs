@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::Flow;
 use super::Body;
-use super::control::Target;
 
 impl Body<'_, '_> {
     /// Both sides of a branch, one of them on a condition, go through a block that does not come behind
@@ -55,65 +55,5 @@ impl Body<'_, '_> {
             self.pool.truncate(values);
         }
         self.begin(b, &out);
-    }
-
-    /// Blocks that branch to any of them, also into loops, until there is no fuel left.
-    pub(super) fn graph(&mut self, b: &mut FunctionBuilder<'_>) {
-        let count = 2 + self.choices.below(7);
-        let mut targets = Vec::new();
-        for _ in 0..=count {
-            targets.push(self.target(b));
-        }
-        let values = self.pool.len();
-        // Through any two of them.
-        let [x, y] = [0; 2].map(|_: usize| self.choices.below(count));
-        self.branch(b, &targets[x], &targets[y]);
-        self.depth += 1;
-        for at in 0..count {
-            self.pool.truncate(values);
-            self.begin(b, &targets[at]);
-            self.mark(b, "block of any graph");
-            let mut ended = false;
-            for _ in 0..self.choices.below(3) {
-                ended = self.statement(b);
-                if ended {
-                    break;
-                }
-            }
-            if !ended {
-                self.anywhere(b, &targets, at);
-            }
-        }
-        self.depth -= 1;
-        self.pool.truncate(values);
-        self.begin(b, &targets[count]);
-    }
-
-    /// Ends block `at` of a graph.
-    fn anywhere(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target], at: usize) {
-        let ways = match self.choices.below(16) {
-            0..=3 => 1,
-            4..=12 => 2,
-            13..=14 => 2 + self.choices.below(4),
-            _ => return self.end(b),
-        };
-        let next = (0..ways).map(|_| match self.choices.below(3) {
-            0 => at + 1,
-            _ => self.choices.below(targets.len()),
-        });
-        let next: Vec<usize> = next.collect();
-        let last = targets.len() - 1;
-        if next.iter().any(|&target| target <= at) {
-            self.need_fuel(b, &targets[last]);
-        }
-        match next.as_slice() {
-            &[only] => self.jump(b, &targets[only]),
-            &[x, y] if self.choices.below(4) > 0 => self.branch(b, &targets[x], &targets[y]),
-            several => {
-                let several: Vec<Target> =
-                    several.iter().map(|&target| targets[target].clone()).collect();
-                self.table(b, &several);
-            }
-        }
     }
 }

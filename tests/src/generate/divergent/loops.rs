@@ -1,12 +1,10 @@
 //! Loops, and ways out of them.
 
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I32;
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::{Flow, Target};
 use super::Body;
-use super::control::Target;
 
 /// A loop around a place.
 #[derive(Clone, Debug)]
@@ -137,19 +135,6 @@ impl Body<'_, '_> {
         self.round(b, around, &header);
         self.pool.truncate(values);
         self.begin(b, &out);
-    }
-
-    /// Goes to `out` if there is no fuel.
-    pub(super) fn need_fuel(&mut self, b: &mut FunctionBuilder<'_>, out: &Target) {
-        let (fuel, one) = (b.use_var(self.fuel), b.ins().iconst(I32, 1));
-        let left = b.ins().isub(fuel, one);
-        b.def_var(self.fuel, left);
-        let zero = b.ins().iconst(I32, 0);
-        let enough = b.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
-        let go_on = b.create_block();
-        let args = self.args_of(b, out);
-        b.ins().brif(enough, go_on, &[], out.block, &args);
-        b.switch_to_block(go_on);
     }
 
     /// Leaves a loop, or begins its next round, on a condition; if there is none, the function.

@@ -3,10 +3,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{
-    ExternalName, GlobalValueData, InstBuilder, MemFlagsData, TrapCode, Type, Value,
+    ExternalName, GlobalValueData, InstBuilder, MemFlagsData, Type, Value,
 };
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::{Flow, Numbers};
 use super::Body;
 use super::plan::{RESULTS, SCRATCH, SCRATCH_WORDS, SHARED, SHARED_WORDS};
 
@@ -202,9 +203,5 @@ impl Body<'_, '_> {
                 self.note(b, loaded);
             }
         }
-    }
-
-    pub(super) fn trap_code(&mut self) -> TrapCode {
-        TrapCode::unwrap_user(1 + self.choices.below(5) as u8)
     }
 }

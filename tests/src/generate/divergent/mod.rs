@@ -26,6 +26,7 @@ use harp_jit::frontend_config;
 
 use super::Family;
 use super::choices::Choices;
+use super::flow::{Flow, Numbers, Target};
 use crate::oracle::{KernelCase, ModuleCase};
 
 mod calls;
@@ -36,7 +37,6 @@ mod memory;
 mod plan;
 mod values;
 
-use control::Target;
 use loops::Loop;
 use plan::{OWN_BYTES, Plan};
 
@@ -339,12 +339,6 @@ impl<'p, 'u> Body<'p, 'u> {
             let number = b.ins().iconst(self.plan.word(), number as i64);
             self.note(b, number);
         }
-    }
-
-    /// Counts the current block as something.
-    fn mark(&mut self, b: &FunctionBuilder<'_>, construct: &'static str) {
-        let block = b.current_block().expect("there always is one");
-        self.marks.push(Mark { function: self.index, block, construct });
     }
 
     /// A target without parameters.

@@ -6,11 +6,11 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::WordSize;
 
+use super::super::flow::{Flow, Numbers};
 use super::{Body, intrinsic};
 
-impl Body<'_, '_> {
-    /// A value of type `ty`, made by as many as `depth` operations in a row.
-    pub(super) fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+impl Numbers for Body<'_, '_> {
+    fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
         if depth == 0 || self.budget == 0 || self.choices.below(3) == 0 {
             return self.leaf(b, ty);
         }
@@ -26,6 +26,68 @@ impl Body<'_, '_> {
         value
     }
 
+    fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        let here: Vec<Value> =
+            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
+        let variables: Vec<Variable> =
+            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
+        match self.choices.below(8) {
+            0..=3 if !here.is_empty() => self.choices.one(&here),
+            4..=6 if !variables.is_empty() => {
+                let variable = self.choices.one(&variables);
+                b.use_var(variable)
+            }
+            7 => self.load(b, ty),
+            _ => {
+                let bits = self.choices.int(ty.bits());
+                b.ins().iconst(ty, bits.cast_signed())
+            }
+        }
+    }
+
+    fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        match self.choices.below(11) {
+            0..=2 => {
+                // One bit of it.
+                let word = self.plan.word();
+                let value = self.varied(b);
+                let shift = self.choices.below(5);
+                let bit = b.ins().iconst(word, 1 << shift);
+                b.ins().band(value, bit)
+            }
+            3 => {
+                let (x, limit) = (self.varied(b), self.choices.below(16) as i64);
+                let limit = b.ins().iconst(self.plan.word(), limit);
+                let condition = self.choices.one(&[IntCC::Equal, IntCC::UnsignedLessThan]);
+                b.ins().icmp(condition, x, limit)
+            }
+            4 => {
+                let (x, y) = (self.uniform(b), self.uniform(b));
+                let condition = self.int_condition();
+                b.ins().icmp(condition, x, y)
+            }
+            5 => self.leaf(b, I8),
+            6 => {
+                let (x, y) = (self.compare(b), self.leaf(b, I8));
+                match self.choices.below(3) {
+                    0 => b.ins().band(x, y),
+                    1 => b.ins().bor(x, y),
+                    _ => b.ins().bxor(x, y),
+                }
+            }
+            7 => self.compare_floats(b),
+            8 => {
+                // As long as they go round together lanes agree on it, afterwards not.
+                let fuel = b.use_var(self.fuel);
+                let one = b.ins().iconst(I32, 1);
+                b.ins().band(fuel, one)
+            }
+            _ => self.compare(b),
+        }
+    }
+}
+
+impl Body<'_, '_> {
     fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
         match self.choices.below(12) {
@@ -74,26 +136,6 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
-        let here: Vec<Value> =
-            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
-        let variables: Vec<Variable> =
-            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
-        match self.choices.below(8) {
-            0..=3 if !here.is_empty() => self.choices.one(&here),
-            4..=6 if !variables.is_empty() => {
-                let variable = self.choices.one(&variables);
-                b.use_var(variable)
-            }
-            7 => self.load(b, ty),
-            _ => {
-                let bits = self.choices.int(ty.bits());
-                b.ins().iconst(ty, bits.cast_signed())
-            }
-        }
-    }
-
     /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.
     pub(super) fn uniform(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
         let word = self.plan.word();
@@ -124,48 +166,6 @@ impl Body<'_, '_> {
                     _ => self.load(b, word),
                 }
             }
-        }
-    }
-
-    /// Something to branch on: 0 or not 0.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        match self.choices.below(11) {
-            0..=2 => {
-                // One bit of it.
-                let word = self.plan.word();
-                let value = self.varied(b);
-                let shift = self.choices.below(5);
-                let bit = b.ins().iconst(word, 1 << shift);
-                b.ins().band(value, bit)
-            }
-            3 => {
-                let (x, limit) = (self.varied(b), self.choices.below(16) as i64);
-                let limit = b.ins().iconst(self.plan.word(), limit);
-                let condition = self.choices.one(&[IntCC::Equal, IntCC::UnsignedLessThan]);
-                b.ins().icmp(condition, x, limit)
-            }
-            4 => {
-                let (x, y) = (self.uniform(b), self.uniform(b));
-                let condition = self.int_condition();
-                b.ins().icmp(condition, x, y)
-            }
-            5 => self.leaf(b, I8),
-            6 => {
-                let (x, y) = (self.compare(b), self.leaf(b, I8));
-                match self.choices.below(3) {
-                    0 => b.ins().band(x, y),
-                    1 => b.ins().bor(x, y),
-                    _ => b.ins().bxor(x, y),
-                }
-            }
-            7 => self.compare_floats(b),
-            8 => {
-                // As long as they go round together lanes agree on it, afterwards not.
-                let fuel = b.use_var(self.fuel);
-                let one = b.ins().iconst(I32, 1);
-                b.ins().band(fuel, one)
-            }
-            _ => self.compare(b),
         }
     }
 

@@ -1,12 +1,11 @@
 //! Calls: direct, through addresses, and at a function's end.
 
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{
-    ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, Value,
-};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SigRef, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::{Flow, Numbers};
 use super::Body;
 use super::memory::Use;
 use super::plan::{Param, TABLE, table_name};
@@ -68,18 +67,6 @@ impl Body<'_, '_> {
             Param::Block => self.block(b, how).0,
         });
         args.collect()
-    }
-
-    fn import(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> FuncRef {
-        let planned = &self.plan.functions[callee];
-        let signature = b.import_signature(planned.signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        b.import_function(ExtFuncData {
-            name: ExternalName::testcase(&planned.name),
-            signature,
-            colocated,
-            patchable: false,
-        })
     }
 
     /// The address of a function like this one.

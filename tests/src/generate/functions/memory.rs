@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::flow::Numbers;
 use super::Body;
 use super::plan::{BLOCK, CONSTANTS, FAR, FAR_START, NUMBERS, POINTER};
 use super::rows::INTS;

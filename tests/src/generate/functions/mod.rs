@@ -17,6 +17,7 @@ use harp_isa::{ArchId, WordSize};
 use harp_jit::frontend_config;
 
 use super::choices::Choices;
+use super::flow::{Flow, Numbers};
 use crate::oracle::ModuleCase;
 
 mod calls;

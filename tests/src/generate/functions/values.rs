@@ -6,13 +6,13 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use smallvec::SmallVec;
 
+use super::super::flow::Numbers;
 use super::Body;
 use super::plan::TRUTH;
 use super::rows::{Care, INTS, rows};
 
-impl Body<'_, '_> {
-    /// A value of type `ty`, made by as many as `depth` operations in a row.
-    pub(super) fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+impl Numbers for Body<'_, '_> {
+    fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
         if depth == 0 || self.budget == 0 || self.choices.below(4) == 0 {
             return self.leaf(b, ty);
         }
@@ -25,6 +25,31 @@ impl Body<'_, '_> {
         value
     }
 
+    fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        let here: Vec<Value> =
+            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
+        let variables: Vec<Variable> =
+            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
+        match self.choices.below(6) {
+            0..=3 if !here.is_empty() => self.choices.one(&here),
+            4 if !variables.is_empty() => {
+                let variable = self.choices.one(&variables);
+                b.use_var(variable)
+            }
+            _ => self.constant(b, ty),
+        }
+    }
+
+    fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let ty = match self.choices.below(4) {
+            3 => self.choices.one(&INTS),
+            _ => TRUTH,
+        };
+        self.value(b, ty, 2)
+    }
+}
+
+impl Body<'_, '_> {
     fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
         let all = rows(ty);
         let row = &all[self.choices.below(all.len())];
@@ -100,22 +125,6 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
-        let here: Vec<Value> =
-            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
-        let variables: Vec<Variable> =
-            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
-        match self.choices.below(6) {
-            0..=3 if !here.is_empty() => self.choices.one(&here),
-            4 if !variables.is_empty() => {
-                let variable = self.choices.one(&variables);
-                b.use_var(variable)
-            }
-            _ => self.constant(b, ty),
-        }
-    }
-
     pub(super) fn constant(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
         match ty {
             F32 => {
@@ -131,15 +140,6 @@ impl Body<'_, '_> {
                 b.ins().iconst(ty, bits.cast_signed())
             }
         }
-    }
-
-    /// Something to branch on: 0 or not 0.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        let ty = match self.choices.below(4) {
-            3 => self.choices.one(&INTS),
-            _ => TRUTH,
-        };
-        self.value(b, ty, 2)
     }
 }
 
