@@ -29,6 +29,16 @@ pub enum WordPlace {
     Stack(u32),
 }
 
+impl WordPlace {
+    /// The register; none for a word on the stack.
+    pub(crate) fn register(self) -> Option<Gpr> {
+        match self {
+            WordPlace::Register(register) => Some(register),
+            WordPlace::Stack(_) => None,
+        }
+    }
+}
+
 /// Where the arguments and results of a function are.
 ///
 /// ```

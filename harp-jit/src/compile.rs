@@ -2,7 +2,7 @@
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, Signature};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::verify_function;
 use harp_isa::ArchId;
 
@@ -156,7 +156,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         optimized_insts: count_insts(&func),
         ..statistics(shares, predicated, &vcode, &allocated)
     };
-    let compiled = compiled(unit, &func.signature, vcode, emitted, stats);
+    let compiled = compiled(unit, vcode, emitted, stats);
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
         counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
@@ -337,14 +337,13 @@ fn statistics(
 /// Puts the function together.
 fn compiled(
     unit: Unit<'_>,
-    signature: &Signature,
     vcode: VCode,
     emitted: Emitted,
     stats: CompileStats,
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
-    let record = unit.options.records().then(|| record(unit, signature, &vcode, &emitted));
+    let record = unit.options.records().then(|| record(unit, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
     let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
     CompiledFunction {

@@ -132,14 +132,21 @@ impl Kernel {
         self.functions.iter().try_for_each(FunctionCode::check)
     }
 
-    /// The kernel with other machine code in place of its own, for tests of what finds broken code. None
-    /// if it is not as long.
-    pub fn with_code(&self, code: &[u8]) -> Option<Kernel> {
-        let entry = self.entry.with_bytes(code)?;
+    /// The kernel with other machine code in place of its own, if `function` is 0, or of one of its
+    /// [functions](Self::functions), counted from 1: for tests of what finds broken code. None if there is no such
+    /// function, or it is not as long.
+    pub fn with_code(&self, function: usize, code: &[u8]) -> Option<Kernel> {
         let mut kernel = self.clone();
-        let chunks = entry.chunks(Linked::Global);
-        kernel.object.chunks.splice(..chunks.len(), chunks);
-        Some(Kernel { entry, ..kernel })
+        let mut first = 0;
+        let mut all = std::iter::once(&mut kernel.entry).chain(&mut kernel.functions);
+        all.by_ref().take(function).for_each(|before| first += before.chunks(Linked::Global).len());
+        let broken = all.next()?;
+        *broken = broken.with_bytes(code)?;
+        let chunks = broken.chunks(Linked::Global);
+        for (chunk, broken) in kernel.object.chunks[first..].iter_mut().zip(chunks) {
+            chunk.data = broken.data;
+        }
+        Some(kernel)
     }
 
     /// The size of the stack that each lane needs, lane control block included: a power of two.

@@ -1,25 +1,17 @@
 //! What the checker of finished code is told of a function as a whole.
 
-use cranelift_codegen::ir::Signature;
 use harp_isa::RegClass;
 use harp_isa::abi::KernelEntry;
 use smallvec::{SmallVec, smallvec};
 
-use crate::abi::{CallLayout, WordPlace};
-use crate::analysis::{Params, Width};
 use crate::checker::{Entry, Holders, Name, Passes, Record};
 use crate::emit::{Emitted, name};
 use crate::options::Execution;
-use crate::unit::Unit;
+use crate::unit::{EntryKind, Unit};
 use crate::vcode::{MInst, VBlock, VCode};
 
 /// What the checker is told, without notes on instructions.
-pub(crate) fn record(
-    unit: Unit<'_>,
-    signature: &Signature,
-    vcode: &VCode,
-    emitted: &Emitted,
-) -> Record {
+pub(crate) fn record(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Record {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
         MInst::CondBr { taken, not_taken, .. } => {
@@ -27,19 +19,10 @@ pub(crate) fn record(
         }
         _ => SmallVec::new(),
     };
-    let uniform = match unit.params() {
-        Params::Uniform => vec![KernelEntry::ARGUMENTS],
-        Params::Divergent => Vec::new(),
-        Params::Widths(widths) => {
-            let layout = CallLayout::new(signature, unit.arch);
-            let params = layout.params().iter().zip(widths);
-            params
-                .filter_map(|(&place, &width)| match place {
-                    WordPlace::Register(register) if width > Width::Thread => Some(register),
-                    _ => None,
-                })
-                .collect()
-        }
+    let own = &vcode.promises.own;
+    let uniform = match unit.entry {
+        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Function => own.arguments.to_vec(),
     };
     Record {
         entry: Entry {
@@ -52,6 +35,7 @@ pub(crate) fn record(
             .collect(),
         passes: passes(vcode),
         free: free(vcode),
+        promises: own.results.clone(),
         undefined: undefined(vcode, emitted),
         notes: Vec::new(),
     }

@@ -1,11 +1,13 @@
 //! What a function's external names mean.
 
-use cranelift_codegen::ir::{ExternalName, FuncRef, Function};
-use harp_isa::ArchId;
+use cranelift_codegen::ir::{ExternalName, FuncRef, Function, Signature};
+use harp_isa::{ArchId, Gpr};
+use smallvec::SmallVec;
 
-use crate::abi::{CallLayout, WordPlace};
+use crate::abi::CallLayout;
 use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity, Width};
 use crate::library;
+use crate::vcode::Contract;
 
 /// The surroundings of a function that is compiled.
 pub(crate) trait Symbols {
@@ -47,6 +49,41 @@ pub(crate) struct Called<'a> {
 }
 
 impl Called<'_> {
+    /// On what the function with this name and its callers rely.
+    pub(crate) fn contract(&self, name: &str, signature: &Signature) -> Contract {
+        let layout = CallLayout::new(signature, self.arch);
+        let widths = self.symbols.facts(name).map_or(&[][..], |facts| &facts.params);
+        let passed = layout.params().iter().zip(widths);
+        let uniform = passed.filter(|(_, width)| **width > Width::Thread);
+        let results = (0..layout.returns().len()).filter_map(|index| {
+            let (fact, result, asked) = self.result_fact(name, &layout, index)?;
+            (fact.width > Width::Thread).then_some((result, asked))
+        });
+        Contract {
+            arguments: uniform.filter_map(|(place, _)| place.register()).collect(),
+            results: results.collect(),
+        }
+    }
+
+    /// What is known about a result of the function with this name, the register in which it is returned, and those
+    /// of the arguments on which it depends.
+    fn result_fact(
+        &self,
+        name: &str,
+        layout: &CallLayout,
+        index: usize,
+    ) -> Option<(ResultFact, Gpr, SmallVec<[Gpr; 4]>)> {
+        let fact = match self.symbols.facts(name) {
+            Some(facts) => *facts.results.get(index)?,
+            None => library::result_fact(name)?,
+        };
+        // What goes over the stack is memory to those who check the code.
+        let result = layout.returns().get(index)?.register()?;
+        let asked = layout.params().iter().enumerate();
+        let asked = asked.filter(|&(arg, _)| fact.depends.contains(arg));
+        Some((fact, result, asked.map(|(_, place)| place.register()).collect::<Option<_>>()?))
+    }
+
     /// Whether `func`, of which `facts` are known, passes to functions what is known of their arguments.
     ///
     /// # Errors
@@ -79,17 +116,7 @@ impl Callees for Called<'_> {
     fn result(&self, func: &Function, callee: FuncRef, index: usize) -> Option<ResultFact> {
         let data = &func.dfg.ext_funcs[callee];
         let name = self.symbols.name(func, &data.name);
-        let fact = match self.symbols.facts(&name) {
-            Some(facts) => *facts.results.get(index)?,
-            None => library::result_fact(&name)?,
-        };
-        // What goes over the stack is memory to those who check the code.
         let layout = CallLayout::new(&func.dfg.signatures[data.signature], self.arch);
-        let in_register = |place: &WordPlace| matches!(place, WordPlace::Register(_));
-        let mut asked =
-            layout.params().iter().enumerate().filter(|&(arg, _)| fact.depends.contains(arg));
-        let known = layout.returns().get(index).is_some_and(in_register)
-            && asked.all(|(_, place)| in_register(place));
-        known.then_some(fact)
+        self.result_fact(&name, &layout, index).map(|(fact, ..)| fact)
     }
 }

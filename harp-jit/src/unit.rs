@@ -92,8 +92,8 @@ impl<'a> Unit<'a> {
 
     /// What instructions are selected for.
     pub(crate) fn target(self) -> isel::Target<'a> {
-        let Unit { arch, entry, symbols, options, .. } = self;
-        isel::Target { arch, entry, execution: options.execution, symbols }
+        let Unit { name, arch, entry, symbols, options, .. } = self;
+        isel::Target { name, arch, entry, execution: options.execution, symbols }
     }
 
     /// Checks one stage's result, where checks are on.

@@ -19,10 +19,9 @@ use clap::Parser;
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 use harp_tests::fuzzing::divergent::{
-    CONSTRUCTS, Reached, Selection, Unproved, WAYS, Way, bytes_of, run, shrink, targets_of,
+    CONSTRUCTS, Kernels, Reached, Selection, Unproved, WAYS, Way, bytes_of, run, shrink, targets_of,
 };
 use harp_tests::generate::Family;
-use harp_tests::generate::divergent::kernel;
 use harp_tests::progress::Progress;
 use serde_json::json;
 
@@ -65,6 +64,9 @@ struct Options {
     /// Prints a line for every kernel that fails, instead of the first one made smaller.
     #[arg(long)]
     every_failure: bool,
+    /// Kernels that call functions of which is known what they do with their arguments.
+    #[arg(long)]
+    calls: bool,
     /// Prints the kernels instead, and what they hold.
     #[arg(long)]
     print: bool,
@@ -87,10 +89,13 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         threads,
         json,
         every_failure,
+        calls,
         print,
     } = Options::parse();
+    let kernels = if calls { Kernels::Calls } else { Kernels::ControlFlow };
+    let way = strategy;
     let selection =
-        Selection { arch, way: strategy, every_way: every_strategy, unverified, prove: check };
+        Selection { kernels, arch, way, every_way: every_strategy, unverified, prove: check };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);
@@ -107,7 +112,7 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         Err((seed, failure)) => {
             println!("seed {seed} fails on {}: {}", failure.target, failure.message);
             println!("it is made smaller ...");
-            println!("{}", shrink(&bytes_of(seed), failure, ATTEMPTS));
+            println!("{}", shrink(kernels, &bytes_of(seed), failure, ATTEMPTS));
             println!("--seed {seed} --count 1 replays it");
             return Ok(ExitCode::FAILURE);
         }
@@ -117,7 +122,7 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         fs::write(path, serde_json::to_string_pretty(&as_json(&reached))?)?;
     }
     // One machine alone may lack registers to spill, and a few kernels lack much.
-    let vacuous = !complete && arch.is_none() && count >= ENOUGH;
+    let vacuous = !complete && !calls && arch.is_none() && count >= ENOUGH;
     let failed = vacuous || !reached.refused.is_empty() || !reached.unproved.is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -142,7 +147,8 @@ fn block_count(func: &Function) -> usize {
 
 fn print_kernel(seed: u64, selection: Selection) {
     let targets = targets_of(seed, selection);
-    let generated = kernel(&bytes_of(seed), Family::of(targets[0].arch));
+    let family = Family::of(targets[0].arch);
+    let generated = selection.kernels.generate(&bytes_of(seed), family);
     for target in targets {
         println!("; {target}");
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
+use harp_tests::fuzzing::divergent::Kernels;
 use harp_tests::mutate::{Outcome, handwritten, random};
 
 /// Breaks the finished code of random kernels.
@@ -20,17 +21,21 @@ struct Options {
     /// Mutants of a kernel and kind.
     #[arg(long, default_value_t = 8)]
     each: usize,
+    /// Kernels that call functions of which is known what they do with their arguments.
+    #[arg(long)]
+    calls: bool,
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 fn main() -> ExitCode {
-    let Options { first, count, each } = Options::parse();
+    let Options { first, count, each, calls } = Options::parse();
+    let kernels = if calls { Kernels::Calls } else { Kernels::ControlFlow };
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
     let results = thread::scope(|scope| {
         let share = |thread| {
             let seeds = (first + thread..first + count).step_by(threads as usize);
             let failed = |seed| move |error| format!("seed {seed}: {error}");
-            seeds.map(|seed| random(seed, each).map_err(failed(seed))).collect::<Vec<_>>()
+            seeds.map(|seed| random(kernels, seed, each).map_err(failed(seed))).collect::<Vec<_>>()
         };
         let threads: Vec<_> =
             (0..threads).map(|thread| scope.spawn(move || share(thread))).collect();

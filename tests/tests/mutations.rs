@@ -1,14 +1,15 @@
 //! Mutations of finished code are caught: dropped joins and splits, missing and wrong guards, swapped
 //! targets, edits in splits, wrong mask predicates, divergent branches taken as uniform.
 //!
-//! `HARP_SEED=7` breaks the random kernel of one seed, `HARP_SEED=0..10000` many, and prints the table; the example
+//! `HARP_SEED=7` breaks the random kernels of one seed, `HARP_SEED=0..10000` many, and prints the table; the example
 //! `mutations` does so with threads.
 
+use harp_tests::fuzzing::divergent::Kernels;
 use harp_tests::mutate::{Kind, Outcome, handwritten, random};
 use harp_tests::seeds;
 
-/// Random kernels of an ordinary run.
-const KERNELS: u64 = 16;
+/// Random kernels of an ordinary run: with all control flow there is, and with calls, which are smaller.
+const KERNELS: [(Kernels, u64); 2] = [(Kernels::ControlFlow, 16), (Kernels::Calls, 64)];
 
 /// Mutants of a kernel and kind, of random kernels and of handwritten ones.
 const EACH: (usize, usize) = (3, 8);
@@ -18,10 +19,12 @@ fn mutants_that_change_results_are_caught() {
     let given = seeds::from_environment();
     let ordinary = given.is_none();
     let mut outcome = Outcome::default();
-    for seed in given.unwrap_or(0..KERNELS) {
-        match random(seed, EACH.0) {
-            Ok(more) => outcome.add(more),
-            Err(error) => panic!("seed {seed} (HARP_SEED={seed} replays it): {error}"),
+    for (kernels, count) in KERNELS {
+        for seed in given.clone().unwrap_or(0..count) {
+            match random(kernels, seed, EACH.0) {
+                Ok(more) => outcome.add(more),
+                Err(error) => panic!("seed {seed} (HARP_SEED={seed} replays it): {error}"),
+            }
         }
     }
     if ordinary {

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use cranelift_codegen::ir::{InstructionData, Opcode};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
-    ARCHS, CONSTRUCTS, Counts, Reached, Selection, Unproved, WAYS, bytes_of, run, shrink,
+    ARCHS, CONSTRUCTS, Counts, Kernels, Reached, Selection, Unproved, WAYS, bytes_of, run, shrink,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -32,7 +32,7 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
         Ok(reached) => reached,
         Err((seed, failure)) => {
-            let failure = shrink(&bytes_of(seed), failure, ATTEMPTS);
+            let failure = shrink(selection.kernels, &bytes_of(seed), failure, ATTEMPTS);
             panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
         }
     };
@@ -50,7 +50,7 @@ fn unproved(reached: &Reached) -> Vec<String> {
 }
 
 /// Seeds behind those of an ordinary run whose proof needs what no other does.
-const HARD_PROOFS: [(u64, &str); 14] = [
+const HARD_PROOFS: [(u64, &str); 15] = [
     (2392, "what is spilled to a large frame is followed word by word"),
     (2888, "both sides of a split load the same from memory that nobody writes"),
     (4634, "what is known of each lane of many pairs is brought in one lane after the other"),
@@ -65,6 +65,7 @@ const HARD_PROOFS: [(u64, &str); 14] = [
     (13620, "both sides go round the same loop, and what else they may do is never done"),
     (14224, "a predicate that nobody looks at is moved over another"),
     (15633, "a predicate is taken from one that it was exchanged for, which is known anyway"),
+    (19219, "lanes that went the same way at a split further out held the same there"),
 ];
 
 #[test]
@@ -74,6 +75,33 @@ fn proofs_that_need_something_of_their_own_are_found() {
         let reached = run(seed, 1, selection, 1, &|_| {}).expect("the kernel does what it should");
         assert_eq!(unproved(&reached), [""; 0], "{why}");
         assert!(reached.proved > 0, "{seed}");
+    }
+}
+
+/// Kernels of an ordinary run that call functions of which is known what they do.
+const CALLS: u64 = 300;
+
+#[test]
+fn what_functions_and_callers_rely_on_is_proved() {
+    let seeds = seeds::from_environment().unwrap_or(0..CALLS);
+    let count = seeds.end.saturating_sub(seeds.start);
+    let threads = available_parallelism().map_or(1, usize::from);
+    let kernels = Kernels::Calls;
+    let selection = Selection { kernels, prove: true, ..Selection::default() };
+    let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
+        Ok(reached) => reached,
+        Err((seed, failure)) => {
+            let failure = shrink(kernels, &bytes_of(seed), failure, ATTEMPTS);
+            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
+        }
+    };
+    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
+    assert_eq!(unproved(&reached), [""; 0], "what functions rely on holds");
+    let Reached { branches, divergent_branches: divergent, .. } = reached;
+    println!("{divergent} of {branches} branches are divergent");
+    if count == CALLS {
+        // If nothing were known of arguments and results, nearly all of them would be.
+        assert!(divergent * 2 < branches, "{divergent} of {branches}");
     }
 }
 

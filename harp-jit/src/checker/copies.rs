@@ -166,21 +166,14 @@ fn changes_memory(op: Op) -> bool {
 mod tests {
     use harp_isa::Instruction;
 
-    use super::super::record::{Entry, Record};
+    use super::super::record::Record;
     use super::super::testing::{accessed, p, r, with_code};
     use super::*;
 
     /// What else holds what `%r1` does in front of the last of these instructions but the trap.
     fn copies(instructions: &[Instruction]) -> Vec<Place> {
         with_code(instructions, |code, structure, places| {
-            let record = Record {
-                entry: Entry::default(),
-                successors: Vec::new(),
-                passes: Vec::new(),
-                free: Vec::new(),
-                undefined: Vec::new(),
-                notes: Vec::new(),
-            };
+            let record = Record::default();
             let skeleton = &Skeleton::new(code, &record);
             let accessed = |at| accessed(code, at);
             let copies = Copies { code, structure, skeleton, places, accessed };

@@ -26,8 +26,28 @@ pub(super) struct Sides<'a> {
     /// Its branch.
     pub(super) branch: usize,
     pub(super) computations: &'a Computations,
-    /// The branches of the splits around it, with what was known there.
-    pub(super) around: &'a [(usize, &'a State)],
+    /// The splits around it.
+    pub(super) around: &'a [Around<'a>],
+}
+
+/// A split that both sides are within.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around<'a> {
+    /// Its branch.
+    pub(super) branch: usize,
+    /// The predicate.
+    pub(super) guard: Place,
+    /// What was known there.
+    pub(super) before: &'a State,
+}
+
+impl Around<'_> {
+    /// Whether a place held the same in all lanes that went the same way, if that is one of `sides`.
+    fn is_uniform(&self, lanes: &Lanes, place: Place, sides: [bool; 2]) -> bool {
+        let truth = self.before.not_zero(lanes, self.guard);
+        let ways = [lanes.not(truth), truth].into_iter().zip(sides);
+        ways.filter(|(_, taken)| *taken).all(|(way, _)| self.before.agrees(lanes, place, way))
+    }
 }
 
 /// What is known at a join, where both sides of a split meet.
@@ -110,15 +130,17 @@ impl Differences<'_> {
             differed @ (Set::NONE | Set::ALL) => differed,
             some => self.left(some),
         });
-        for &(branch, before) in self.parted.around.iter().rev() {
-            let [Some(passed), Some(taken)] = self.ways.map(|way| way.of(branch)) else { continue };
+        for around in self.parted.around.iter().rev() {
+            let ways = self.ways.map(|way| way.of(around.branch));
+            let [Some(passed), Some(taken)] = ways else { continue };
             if differing == Set::NONE {
                 break;
             }
-            // What all lanes held when they came there is the same whenever it is taken from there.
+            // They went the same way there, and what all held that did so is the same whenever it is taken from there.
+            let sides = [0, 1].map(|side| passed.sides[side] && taken.sides[side]);
             let differed = self.crossed([passed, taken], place, |origin| {
                 let places = self.parted.computations.places(origin);
-                let is_same = |place: &Place| before.is_uniform(lanes, *place);
+                let is_same = |place: &Place| around.is_uniform(lanes, *place, sides);
                 let same = places.is_some_and(|places| places.iter().all(is_same));
                 if same { Set::NONE } else { Set::ALL }
             });

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::available::Available;
-use super::code::{Code, Flow};
+use super::code::{Code, Flow, Placed};
 use super::copies::Copies;
 use super::fact::Precision;
 use super::frame;
@@ -125,6 +125,12 @@ pub(super) struct After {
     pub(super) known: SmallVec<[Known; 1]>,
 }
 
+/// Whether callers know of something that is returned there.
+fn promises(inst: &Placed<'_>) -> bool {
+    let role = inst.note.map(|note| &note.role);
+    matches!(role, Some(Role::Leave { depends, .. }) if !depends.is_empty())
+}
+
 /// Finds what is read again.
 pub(super) fn find(
     code: &Code<'_>,
@@ -144,8 +150,10 @@ pub(super) fn find(
         }
     }
     let roles = RegisterRoles::new(code.arch);
+    let copies = HashMap::new();
+    let promises = code.insts.iter().any(promises);
     let mut liveness =
-        Liveness { code, places, skeleton, roles, precision, accesses, copies: HashMap::new() };
+        Liveness { code, places, skeleton, roles, precision, promises, accesses, copies };
     let accessed = |at| liveness.accessed(at);
     let copies = Copies { code, structure, skeleton, places, accessed };
     liveness.copies = copies.find(|at| tested(code.insts[at].instruction));
@@ -216,6 +224,8 @@ struct Liveness<'a> {
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
     precision: Precision,
+    /// Whether callers know of results, which may be by the way that lanes take.
+    promises: bool,
     /// Where instructions access the frame, if that is known.
     accesses: Vec<Option<i64>>,
     /// By instruction, what else holds what it tests.
@@ -301,7 +311,7 @@ impl Liveness<'_> {
             reads.extend(self.places.slots());
         }
         reads.extend(guard.map(Places::pred));
-        if let Some(Role::Call { hands, .. } | Role::Leave { hands }) = role {
+        if let Some(Role::Call { hands, .. } | Role::Leave { hands, .. }) = role {
             reads.extend(hands.iter().copied().map(Places::gpr));
         }
         if placed.flow == Flow::Leave {
@@ -371,11 +381,12 @@ impl Liveness<'_> {
         let splits = self.code.is_split(at) || self.code.is_split_branch(at);
         // Lanes that are bound for the same place run on together there.
         let steers = matches!(role, Some(Role::Selected(selected)) if selected.steers);
-        if op.opcode().flags().intersects(warp) && !splits || steers {
+        let parts = splits && !self.promises;
+        if op.opcode().flags().intersects(warp) && !parts || steers {
             from.iter().for_each(|place| live.shared[place.index()] = true);
         }
-        if let Some(Role::Call { depends, .. }) = role {
-            let all = depends.iter().flat_map(|(_, args)| args);
+        if let Some(Role::Call { asks, depends, .. } | Role::Leave { asks, depends, .. }) = role {
+            let all = depends.iter().flat_map(|(_, regs)| regs).chain(asks);
             all.for_each(|&reg| live.shared[Places::gpr(reg).index()] = true);
         }
     }

@@ -9,6 +9,7 @@
 //!   vote, a trap, finds active lanes that agree on its guard and its target;
 //! * what is written in some lanes only, or in none, is seen in no other: it reaches no store, no address, no
 //!   branch, no vote, no divisor, no call and no result;
+//! * other functions get the uniform arguments and results that they rely on ([`assumption`]);
 //! * control goes through the blocks that were selected, and guards and predicate operands are the
 //!   predicates that were selected ([`skeleton`], [`selection`]).
 //!
@@ -34,6 +35,7 @@
 //! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function
 //! with equally high stack pointers, and that functions that are called keep to the convention.
 
+mod assumption;
 mod available;
 mod code;
 mod copies;

@@ -1,7 +1,8 @@
 //! What the compiler says about the code that it made: plain data for the checker.
 //!
 //! There are two kinds. *Claims* are what machine code cannot show: which memory nobody writes during a
-//! launch, what the user promised to be uniform, which registers carry arguments, what a call returns. The
+//! launch, what the user promised to be uniform, which registers carry arguments and which of them callers make
+//! sure are uniform, which results of a call are: what one function claims there is proved of the others. The
 //! *skeleton* is the function before registers were allocated, as far as lanes part by it: its blocks and
 //! their successors, and for every instruction its opcode, its guard and its predicate operands, by the
 //! numbers of virtual registers. No claim says that a branch, a guard or a value computed by code is
@@ -19,7 +20,7 @@ pub(crate) type Name = u32;
 pub(crate) type Passes = SmallVec<[(Name, Name); 1]>;
 
 /// What is said about a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) entry: Entry,
     /// The successors of each block, the side that a true condition takes first. Block 0 is the entry.
@@ -28,6 +29,8 @@ pub(crate) struct Record {
     pub(crate) passes: Vec<Passes>,
     /// Predicates that nobody looks at: any will do in their place.
     pub(crate) free: Vec<Name>,
+    /// Results of which callers know that they are uniform if what these registers hold at the entry is.
+    pub(crate) promises: Vec<(Gpr, Regs)>,
     /// What holds nothing that is meant once each block was left, besides what is noted on instructions.
     pub(crate) undefined: Vec<Holders>,
     /// Notes on instructions by offset, ascending.
@@ -84,11 +87,13 @@ pub(crate) enum Role {
     Part { guard: Option<Name>, defines: Option<Name> },
     /// An instruction that was selected.
     Selected(Selected),
-    /// Calls what takes arguments from `hands` and returns results in `returns`, having taken `popped`
-    /// bytes off the stack. Those results in `depends` are uniform if what is in the registers beside them is.
-    Call { hands: Regs, returns: Regs, popped: i64, depends: Vec<(Gpr, Regs)> },
-    /// Leaves the function: results, or arguments of the function called in its place, are in `hands`.
-    Leave { hands: Regs },
+    /// Calls what takes arguments from `hands`, those in `asks` to be uniform, and returns results in `returns`,
+    /// having taken `popped` bytes off the stack. Those results in `depends` are uniform if what is in the registers
+    /// beside them is.
+    Call { hands: Regs, asks: Regs, returns: Regs, popped: i64, depends: Vec<(Gpr, Regs)> },
+    /// Leaves the function: results, or arguments of the function called in its place, are in `hands`. What that
+    /// one asks for, and on what those results depend that are promised, is as for a call.
+    Leave { hands: Regs, asks: Regs, depends: Vec<(Gpr, Regs)> },
 }
 
 /// Registers.

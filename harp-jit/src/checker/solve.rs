@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::assumption::Assumption;
 use super::code::{Code, Flow};
 use super::derived::Computations;
 use super::error::{CodeError, CodeFault};
 use super::fact::{Form, Precision};
-use super::join::{self, Sides};
+use super::join::{self, Around, Sides};
 use super::lanes::Lanes;
 use super::live::{self, Lives};
 use super::merge::{self, Growth, Meeting};
@@ -32,12 +33,13 @@ pub(super) fn check(
     let skeleton = Skeleton::new(code, record);
     let regions = Regions::new(structure);
     let find = |precision| live::find(code, structure, &skeleton, &places, precision);
-    let check_with = |precision, lives: &Lives| {
+    let check_with = |assumption, precision, lives: &Lives| {
         let (lanes, computations) = (Lanes::new(precision), Computations::new(precision));
         let transfer = Transfer {
             code,
             places: &places,
             record,
+            assumption,
             lanes: &lanes,
             computations: &computations,
             available: &lives.available,
@@ -46,12 +48,21 @@ pub(super) fn check(
         Solver::new(transfer, structure, &skeleton, lives, &regions).check()
     };
     let lives = find(Precision::Coarse);
+    Assumption::all(record).iter().try_for_each(|assumption| {
+        with_more_and_more(|precision| match precision {
+            Precision::Coarse | Precision::Fine => check_with(assumption, precision, &lives),
+            Precision::Thorough => check_with(assumption, precision, &find(precision)),
+        })
+    })
+}
+
+/// Tries a proof with more and more found out, until there is one.
+fn with_more_and_more(
+    mut check_with: impl FnMut(Precision) -> Result<(), CodeError>,
+) -> Result<(), CodeError> {
     let mut found = Ok(());
     for precision in Precision::ALL {
-        let outcome = match precision {
-            Precision::Coarse | Precision::Fine => check_with(precision, &lives),
-            Precision::Thorough => check_with(precision, &find(precision)),
-        };
+        let outcome = check_with(precision);
         match outcome {
             // What was found with less says more than that.
             Err(error) if found.is_err() && error.fault == CodeFault::TooLong => break,
@@ -316,11 +327,12 @@ impl<'a> Solver<'a> {
         let computations = self.transfer.computations;
         let known = |&branch: &Open| {
             let block = *self.structure.block_of.get(branch)?;
-            Some((branch, self.ends[block?].as_ref()?))
+            let guard = self.transfer.code.insts[branch].instruction.guard?;
+            Some(Around { branch, guard: Places::pred(guard), before: self.ends[block?].as_ref()? })
         };
         let names = self.transfer.precision.names_ways();
         let around = meeting.open.iter().filter(|_| names).filter_map(known);
-        let around: Vec<(usize, &State)> = around.collect();
+        let around: Vec<Around<'_>> = around.collect();
         let parted = Sides { sides, before, guard, branch, computations, around: &around };
         Some(join::join(parted, meeting))
     }

@@ -113,6 +113,12 @@ impl State {
         self.is_impossible(lanes, self.differing(lanes, place))
     }
 
+    /// Whether what a place holds is the same in all active lanes of a set.
+    pub(super) fn agrees(&self, lanes: &Lanes, place: Place, among: Set) -> bool {
+        let pairs = lanes.and(among, lanes.other(among));
+        self.is_impossible(lanes, lanes.and(self.differing(lanes, place), pairs))
+    }
+
     /// Whether there are no such pairs of active lanes.
     fn is_impossible(&self, lanes: &Lanes, pairs: Set) -> bool {
         let left = lanes.and(lanes.and(pairs, self.pairs), self.active);
@@ -155,11 +161,14 @@ impl State {
         self.assign_kept(lanes, place, new);
     }
 
-    /// A place holds the same truth value as another, or the opposite of it.
+    /// A place holds the same truth value as another, or the opposite of it, in the lanes where that is meant. In
+    /// the others it may have been taken to be anything where ways met.
     pub(super) fn equate(&mut self, lanes: &Lanes, place: Place, (other, inverted): (Place, bool)) {
+        let undefined = self.value(other).undefined;
         let [one, other] = [place, other].map(|place| self.not_zero(lanes, place));
         let same = lanes.same(one, other);
-        self.active = lanes.and(self.active, if inverted { lanes.not(same) } else { same });
+        let agreeing = if inverted { lanes.not(same) } else { same };
+        self.active = lanes.and(self.active, lanes.or(agreeing, undefined));
         self.find_names(lanes, place);
     }
 

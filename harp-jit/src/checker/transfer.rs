@@ -6,6 +6,7 @@ use harp_isa::{
 };
 use smallvec::SmallVec;
 
+use super::assumption::Assumption;
 use super::available::Available;
 use super::code::{Code, Flow};
 use super::derived::{Computations, Source};
@@ -28,6 +29,7 @@ pub(super) struct Transfer<'a> {
     pub(super) code: &'a Code<'a>,
     pub(super) places: &'a Places,
     pub(super) record: &'a Record,
+    pub(super) assumption: &'a Assumption,
     pub(super) lanes: &'a Lanes,
     pub(super) computations: &'a Computations,
     pub(super) available: &'a Available,
@@ -80,7 +82,7 @@ impl Transfer<'_> {
         };
         for reg in roles.caller_saved() {
             let argument = self.record.entry.arguments.contains(&reg);
-            let value = if self.record.entry.uniform.contains(&reg) {
+            let value = if self.assumption.uniform.contains(&reg) {
                 Value::uniform()
             } else if argument {
                 Value::unknown()
@@ -147,6 +149,7 @@ impl Transfer<'_> {
         selection::check_predicates(state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
+        self.check_contracts(state, &step, report);
         match placed.flow {
             Flow::Call => self.call(state, &step),
             _ if step.flags().intersects(OpcodeFlags::STORE) => self.store(state, &step),
@@ -177,6 +180,22 @@ impl Transfer<'_> {
                 report(CodeFault::Divergent(operand));
             }
         }
+    }
+
+    /// Other functions get what they rely on.
+    fn check_contracts(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
+        let varies = |&reg: &Gpr| !state.is_uniform(self.lanes, Places::gpr(reg));
+        let mut wrong: SmallVec<[Gpr; 4]> =
+            asks.iter().copied().filter(|reg| varies(reg)).collect();
+        if let Some(Role::Leave { depends, .. }) = step.role {
+            let holds = |result: &Gpr| {
+                let mut found = depends.iter().filter(|(reg, _)| reg == result);
+                found.any(|(_, regs)| !regs.iter().any(varies))
+            };
+            wrong.extend(self.assumption.results.iter().copied().filter(|result| !holds(result)));
+        }
+        wrong.into_iter().for_each(|reg| report(CodeFault::Divergent(Operand::Gpr(reg))));
     }
 
     /// What can be seen from outside, or trap, must be made of values that were meant.
@@ -218,7 +237,7 @@ impl Transfer<'_> {
             // It is kept, not seen.
             wanted.retain(|operand| *operand != Operand::Gpr(value));
         }
-        if let Some(Role::Call { hands, .. } | Role::Leave { hands }) = step.role {
+        if let Some(Role::Call { hands, .. } | Role::Leave { hands, .. }) = step.role {
             wanted.extend(hands.iter().copied().map(Operand::Gpr));
         }
         let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));

@@ -8,12 +8,12 @@ use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
 use hashbrown::HashSet;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::checker::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
 use crate::regalloc::{Access, Allocated, Location, Step};
-use crate::vcode::{BlockId, Callee, Fixed, MInst, MOperand, Reg, VCode};
+use crate::vcode::{BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, VCode};
 
 mod body;
 mod code;
@@ -192,7 +192,7 @@ fn total_stack(
 ) -> Option<u64> {
     let known = |callee: &Callee| match callee {
         Callee::Symbol { symbol, .. } => unchecked_stack(&vcode.symbols[symbol.index()]),
-        Callee::Register(_) => None,
+        Callee::Register { .. } => None,
     };
     vcode.insts.iter().try_fold(frame, |deepest, inst| {
         let depth = match inst {
@@ -354,13 +354,14 @@ impl Emitter<'_> {
             MInst::Call { callee, popped, args, results } => {
                 self.code.set_role(Role::Call {
                     hands: fixed(args),
+                    asks: self.asked(*callee),
                     returns: fixed(results),
                     popped: i64::from(*popped) * i64::from(self.word.bytes()),
-                    depends: self.promised(results),
+                    depends: self.promised(*callee, results.iter().map(|&(_, place)| place)),
                 });
                 match *callee {
                     Callee::Symbol { symbol, far } => self.code.call(symbol, far),
-                    Callee::Register(_) => {
+                    Callee::Register { .. } => {
                         let link = self.roles.return_address();
                         let target = gpr();
                         self.op(Op::Jalr { link, target });
@@ -370,16 +371,20 @@ impl Emitter<'_> {
             }
             MInst::TailCall { callee, target, shift, args } => {
                 self.epilog(shift * i64::from(self.word.bytes()));
-                self.code.set_role(Role::Leave { hands: fixed(args) });
+                let depends = self.promised(*callee, self.promises());
+                let (hands, asks) = (fixed(args), self.asked(*callee));
+                self.code.set_role(Role::Leave { hands, asks, depends });
                 match *callee {
                     Callee::Symbol { symbol, .. } => self.code.tail_jump(symbol, *target),
-                    Callee::Register(_) => self.op(Op::Jmpr { target: *target }),
+                    Callee::Register { .. } => self.op(Op::Jmpr { target: *target }),
                 }
             }
             MInst::Ret { results } => {
                 let popped = i64::from(self.vcode.frame.popped_words);
                 self.epilog(popped * i64::from(self.word.bytes()));
-                self.code.set_role(Role::Leave { hands: fixed(results) });
+                let depends = self.promises().map(|place| (place, smallvec![place])).collect();
+                let (hands, asks) = (fixed(results), Regs::new());
+                self.code.set_role(Role::Leave { hands, asks, depends });
                 self.op(Op::Jmpr { target: self.roles.return_address() });
             }
         }
@@ -468,11 +473,25 @@ impl Emitter<'_> {
         }
     }
 
-    /// What is known of the results of a call from its arguments.
-    fn promised(&self, results: &Fixed) -> Vec<(Gpr, Regs)> {
-        let returned = &self.vcode.promises.returned;
-        let known = results.iter();
-        known.filter_map(|&(reg, place)| Some((place, returned.get(&reg)?.clone()))).collect()
+    fn contract(&self, callee: Callee) -> Option<&Contract> {
+        self.vcode.promises.callees.get(&callee.symbol()?)
+    }
+
+    /// The arguments that a function takes to be uniform.
+    fn asked(&self, callee: Callee) -> Regs {
+        self.contract(callee).map(|contract| contract.arguments.clone()).unwrap_or_default()
+    }
+
+    /// Those of `results` that are known of a function from its arguments.
+    fn promised(&self, callee: Callee, results: impl Iterator<Item = Gpr>) -> Vec<(Gpr, Regs)> {
+        let known = self.contract(callee).map_or(&[][..], |contract| &contract.results);
+        let known = |place| known.iter().find(|(result, _)| *result == place).cloned();
+        results.filter_map(known).collect()
+    }
+
+    /// The results of which callers know that they are uniform if arguments are.
+    fn promises(&self) -> impl Iterator<Item = Gpr> {
+        self.vcode.promises.own.results.iter().map(|&(place, _)| place)
     }
 
     /// Loads a word of the lane control block, which lies at the base of the lane's stack: the

@@ -10,7 +10,6 @@ use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
 use crate::abi::{CallLayout, WordPlace};
-use crate::analysis::{Callees, Width};
 use crate::emit::reaches_everything;
 use crate::error::Unsupported;
 use crate::symbols::Called;
@@ -131,18 +130,14 @@ impl Lower<'_> {
         let mut results = Fixed::new();
         let mut loads = Vec::new();
         let mut defined = Vec::new();
-        let places = func.dfg.inst_results(inst).iter().zip(layout.returns());
-        for (index, (&result, &place)) in places.enumerate() {
+        for (&result, &place) in func.dfg.inst_results(inst).iter().zip(layout.returns()) {
             if self.gprs[result].is_none() && self.preds[result].is_none() {
                 continue;
             }
             let dst = self.vcode.new_reg(RegClass::Gpr);
             defined.push((result, dst));
             match place {
-                WordPlace::Register(register) => {
-                    results.push((dst, register));
-                    self.promise_returned(inst, index, dst, &layout);
-                }
+                WordPlace::Register(register) => results.push((dst, register)),
                 WordPlace::Stack(word) => {
                     let word = FrameWord::Outgoing(word);
                     loads.push(MInst::LoadWord { dst, word });
@@ -168,22 +163,6 @@ impl Lower<'_> {
         self.inst_code.extend(loads);
         for (result, reg) in defined {
             self.define_gpr(result, reg);
-        }
-    }
-
-    /// Notes what is known of a result of a call, which is in `reg`.
-    fn promise_returned(&mut self, inst: Inst, index: usize, reg: Reg, layout: &CallLayout) {
-        let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else { return };
-        let called = Called { symbols: self.symbols, arch: self.arch };
-        let Some(fact) = called.result(self.func, func_ref, index) else { return };
-        if fact.width > Width::Thread {
-            let asked = layout.params().iter().enumerate();
-            let asked = asked.filter(|&(arg, _)| fact.depends.contains(arg));
-            let registers = asked.filter_map(|(_, place)| match *place {
-                WordPlace::Register(register) => Some(register),
-                WordPlace::Stack(_) => None,
-            });
-            self.vcode.promises.returned.insert(reg, registers.collect());
         }
     }
 
@@ -252,9 +231,18 @@ impl Lower<'_> {
     fn callee(&mut self, inst: Inst, layout: &CallLayout) -> Callee {
         let func = self.func;
         let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else {
-            return Callee::Register(self.value_gpr(func.dfg.inst_args(inst)[0]));
+            let address = self.value_gpr(func.dfg.inst_args(inst)[0]);
+            return Callee::Register { address, symbol: None };
         };
-        let symbol = self.symbol(&func.dfg.ext_funcs[func_ref].name);
+        let data = &func.dfg.ext_funcs[func_ref];
+        let symbol = self.symbol(&data.name);
+        self.vcode.promises.callees.entry(symbol).or_insert_with(|| {
+            let called = Called { symbols: self.symbols, arch: self.arch };
+            called.contract(
+                &self.symbols.name(func, &data.name),
+                &func.dfg.signatures[data.signature],
+            )
+        });
         let far = match layout.address_register(self.arch) {
             _ if reaches_everything(self.arch) => FarCall::Reached,
             Some(register) => FarCall::Free(register),
@@ -266,7 +254,7 @@ impl Lower<'_> {
         // There is no room in an immediate for the place where one would be kept.
         let dst = self.vcode.new_reg(RegClass::Gpr);
         self.inst_code.push(MInst::Address { dst, symbol });
-        Callee::Register(dst)
+        Callee::Register { address: dst, symbol: Some(symbol) }
     }
 
     /// A callee-saved register, which is kept in the last of the words for outgoing arguments.

@@ -22,9 +22,9 @@ use crate::divergence::Plan;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
-use crate::symbols::Symbols;
+use crate::symbols::{Called, Symbols};
 use crate::unit::EntryKind;
-use crate::vcode::{BlockId, MInst, MOperand, Reg, Symbol, VBlock, VCode};
+use crate::vcode::{BlockId, Contract, MInst, MOperand, Promises, Reg, Symbol, VBlock, VCode};
 
 mod calls;
 mod communication;
@@ -42,6 +42,8 @@ use order::{BlockOrder, Lowered};
 /// What instruction selection knows besides the function.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
+    /// The linker's name of the function.
+    pub(crate) name: &'a str,
     pub(crate) arch: ArchId,
     pub(crate) entry: EntryKind,
     pub(crate) execution: Execution,
@@ -117,8 +119,13 @@ struct Lower<'a> {
 
 impl<'a> Lower<'a> {
     fn new(func: &'a Function, target: Target<'a>) -> Self {
-        let Target { arch, entry, execution, symbols } = target;
+        let Target { name, arch, entry, execution, symbols } = target;
         let (frame, slots) = calls::frame_needs(func, arch);
+        let own = match entry {
+            EntryKind::Kernel => Contract::default(),
+            EntryKind::Function => Called { symbols, arch }.contract(name, &func.signature),
+        };
+        let promises = Promises { own, ..Promises::default() };
         Lower {
             func,
             arch,
@@ -128,7 +135,7 @@ impl<'a> Lower<'a> {
             symbol_numbers: HashMap::new(),
             slots,
             layout: Layout::new(arch),
-            vcode: VCode { frame, ..VCode::default() },
+            vcode: VCode { frame, promises, ..VCode::default() },
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
             global_id_x: None,

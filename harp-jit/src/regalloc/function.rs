@@ -124,8 +124,8 @@ impl Adapter {
             | MInst::Address { dst, .. } => ops.push(Operand::reg_def(vreg(*dst))),
             MInst::StoreWord { src, .. } => ops.push(Operand::reg_use(vreg(*src))),
             MInst::Call { callee, args, results, .. } => {
-                if let Callee::Register(target) = callee {
-                    ops.push(Operand::reg_use(vreg(*target)));
+                if let Callee::Register { address, .. } = callee {
+                    ops.push(Operand::reg_use(vreg(*address)));
                 }
                 ops.extend(args.iter().map(fixed_use));
                 ops.extend(results.iter().map(fixed_def));
@@ -135,8 +135,8 @@ impl Adapter {
             }
             MInst::TailCall { callee, target, args, .. } => {
                 kind = Kind::Ret;
-                if let Callee::Register(reg) = callee {
-                    ops.push(fixed_use(&(*reg, *target)));
+                if let Callee::Register { address, .. } = callee {
+                    ops.push(fixed_use(&(*address, *target)));
                 }
                 ops.extend(args.iter().map(fixed_use));
             }

@@ -110,7 +110,7 @@ pub(crate) enum FrameValue {
 }
 
 /// The name of a function or datum, by its index in [`VCode::symbols`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Symbol(u32);
 
 impl Symbol {
@@ -124,8 +124,8 @@ impl Symbol {
 pub(crate) enum Callee {
     /// A function by its name.
     Symbol { symbol: Symbol, far: FarCall },
-    /// The function at an address.
-    Register(Reg),
+    /// The function at an address, which is that of a name perhaps.
+    Register { address: Reg, symbol: Option<Symbol> },
 }
 
 /// How a function is called that turns out to be out of a call's reach.
@@ -205,7 +205,15 @@ impl Callee {
     fn reg_mut(&mut self) -> Option<&mut Reg> {
         match self {
             Callee::Symbol { .. } => None,
-            Callee::Register(reg) => Some(reg),
+            Callee::Register { address, .. } => Some(address),
+        }
+    }
+
+    /// The name that it is called by.
+    pub(crate) fn symbol(self) -> Option<Symbol> {
+        match self {
+            Callee::Symbol { symbol, .. } => Some(symbol),
+            Callee::Register { symbol, .. } => symbol,
         }
     }
 }
@@ -310,19 +318,30 @@ pub(crate) struct VCode {
     pub(crate) promises: Promises,
 }
 
-/// What is known about registers that the instructions which define them do not show. The checker of the
-/// finished code relies on it.
+/// What is known about registers and functions that instructions do not show. The checker of the finished code is
+/// told of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Promises {
     /// They are loaded from memory that nobody writes during a launch.
     pub(crate) read_only: HashSet<Reg>,
     /// The user promised that they are uniform.
     pub(crate) uniform: HashSet<Reg>,
-    /// They are returned by calls, and uniform if what is passed in these registers is.
-    pub(crate) returned: HashMap<Reg, SmallVec<[Gpr; 4]>>,
     /// Predicates that send lanes where they are bound for since control flow was rearranged. It is worth
     /// following what they are computed from; nothing is taken to be true because of it.
     pub(crate) steering: HashSet<Reg>,
+    /// What functions that are called are known to do.
+    pub(crate) callees: HashMap<Symbol, Contract>,
+    /// What the function itself is known to do.
+    pub(crate) own: Contract,
+}
+
+/// On what a function and its callers rely. Both are held to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contract {
+    /// Arguments that are uniform.
+    pub(crate) arguments: SmallVec<[Gpr; 4]>,
+    /// Results, each of which is uniform if what is passed in the registers beside it is.
+    pub(crate) results: Vec<(Gpr, SmallVec<[Gpr; 4]>)>,
 }
 
 impl Promises {
@@ -340,8 +359,6 @@ impl Promises {
         for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
             *known = known.drain().filter_map(&name).collect();
         }
-        let returned = self.returned.drain();
-        self.returned = returned.filter_map(|(reg, from)| Some((name(reg)?, from))).collect();
     }
 }
 
@@ -440,7 +457,7 @@ impl fmt::Display for Callee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Callee::Symbol { symbol, .. } => write!(f, "sym{}", symbol.0),
-            Callee::Register(reg) => write!(f, "{reg}"),
+            Callee::Register { address, .. } => write!(f, "{address}"),
         }
     }
 }

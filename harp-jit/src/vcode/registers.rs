@@ -37,7 +37,7 @@ impl MInst {
     pub(crate) fn for_each_access(&self, mut visit: impl FnMut(Reg, Access)) {
         let callee = |callee: &Callee| match callee {
             Callee::Symbol { .. } => None,
-            Callee::Register(reg) => Some(*reg),
+            Callee::Register { address, .. } => Some(*address),
         };
         match self {
             MInst::Op { guard, operands, .. } => {

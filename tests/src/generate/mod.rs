@@ -15,6 +15,7 @@ use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
 use crate::oracle::{Argument, Case, Elements};
 
+pub mod calls;
 mod choices;
 mod conversions;
 mod directed;

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use harp_isa::ArchId;
-use harp_jit::{CompileError, CompileOptions, DivergenceStrategy, Kernel, ModuleError, OptLevel};
+use harp_jit::{
+    CompileError, CompileOptions, DivergenceStrategy, FunctionCode, Kernel, ModuleError, OptLevel,
+};
 use harp_runtime::{Device, DeviceConfig};
 
-use crate::fuzzing::divergent::{ARCHS, STRATEGIES, bytes_of};
+use crate::fuzzing::divergent::{ARCHS, Kernels, STRATEGIES, bytes_of};
 use crate::generate::Family;
-use crate::generate::divergent::kernel;
 use crate::oracle::{CaseError, Expected, KernelCase, Observed};
 
 mod handwritten;
@@ -121,10 +122,10 @@ pub enum MutationError {
 /// # Errors
 ///
 /// If the kernel cannot be compiled or run.
-pub fn random(seed: u64, each: usize) -> Result<Outcome, MutationError> {
+pub fn random(kernels: Kernels, seed: u64, each: usize) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
     let arch: ArchId = ARCHS[turn % ARCHS.len()].parse().expect("the list holds machines");
-    let case = kernel(&bytes_of(seed), Family::of(arch)).case;
+    let case = kernels.generate(&bytes_of(seed), Family::of(arch)).case;
     let options = CompileOptions {
         opt_level: if (turn / ARCHS.len()).is_multiple_of(4) {
             OptLevel::None
@@ -171,7 +172,7 @@ pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
     Ok(outcome)
 }
 
-/// Breaks a compiled kernel, at most `each` times a kind, chosen by the seed.
+/// Breaks a compiled kernel and its functions, each of them at most `each` times a kind, chosen by the seed.
 ///
 /// # Errors
 ///
@@ -194,8 +195,14 @@ pub fn break_kernel(
     let fuel = 10_000 + PATIENCE * report.stats.issued();
     let expected = Expected::Memory(memory);
     let mut outcome = Outcome { kernels: 1, ..Outcome::default() };
-    for mutant in mutants(original.code(), original.arch(), seed, each) {
-        let Some(kernel) = original.with_code(&mutant.code) else { continue };
+    let functions = original.functions().iter().map(FunctionCode::code);
+    let all = std::iter::once(original.code()).chain(functions).enumerate();
+    let broken = all.flat_map(|(function, code)| {
+        let mutants = mutants(code, original.arch(), seed, each).into_iter();
+        mutants.map(move |mutant| (function, mutant))
+    });
+    for (function, mutant) in broken {
+        let Some(kernel) = original.with_code(function, &mutant.code) else { continue };
         let tally = outcome.kinds.entry(mutant.kind).or_default();
         tally.mutants += 1;
         let objected = kernel.check().is_err();

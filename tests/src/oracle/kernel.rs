@@ -106,11 +106,11 @@ impl KernelCase {
     ) -> Result<CompiledKernel, ModuleError> {
         let options = CompileOptions { stack_bytes: STACK_BYTES, ..options };
         let of_functions = options.profile.is_some().then(|| options.without_profile());
-        let (module, functions) = self.module.build(arch, options, 1, of_functions)?;
         let params: Vec<ParamType> = self.args.iter().map(Argument::ty).collect();
         let kernel = self.module.functions[0].clone();
         let source =
             KernelSource::from_function(kernel, arch, &params).map_err(CompileError::from)?;
+        let (module, functions) = self.module.build(arch, options, Some(&source), of_functions)?;
         let kernel = module.compile_kernel(&source)?;
         let stats = std::iter::once(kernel.stats()).chain(functions).collect();
         Ok(CompiledKernel { kernel, stats })

@@ -22,6 +22,7 @@ fn selected(body: &str) -> (VCode, Region) {
     );
     let func = cranelift_reader::parse_functions(&text).unwrap().remove(0);
     let target = isel::Target {
+        name: "k",
         arch: ArchId::HARP32,
         entry: EntryKind::Function,
         execution: Execution::Simt,

@@ -14,6 +14,7 @@ use harp_runtime::{Device, DeviceConfig};
 
 use super::{in_threads, panic_text, random_bytes};
 use crate::generate::Family;
+use crate::generate::calls;
 use crate::generate::divergent::{Generated, kernel};
 use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase};
 
@@ -117,9 +118,31 @@ impl fmt::Display for Target {
     }
 }
 
+/// What kernels bytes stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernels {
+    /// Those with all control flow there is: [`crate::generate::divergent`].
+    #[default]
+    ControlFlow,
+    /// Those with functions of which callers know what they do: [`crate::generate::calls`].
+    Calls,
+}
+
+impl Kernels {
+    /// The kernel that `bytes` stand for on machines of this family.
+    pub fn generate(self, bytes: &[u8], family: Family) -> Generated {
+        match self {
+            Kernels::ControlFlow => kernel(bytes, family),
+            Kernels::Calls => calls::kernel(bytes, family),
+        }
+    }
+}
+
 /// What seeds run on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
+    /// What is run.
+    pub kernels: Kernels,
     /// Only this machine.
     pub arch: Option<ArchId>,
     /// Only this way to manage divergence.
@@ -408,7 +431,12 @@ pub fn run(
     for round in seeds.chunks(64 * threads.max(1)) {
         let results = in_threads(round, threads, || {
             let mut machines = Machines::default();
-            move |seed: u64| check(&bytes_of(seed), &targets_of(seed, selection), &mut machines)
+            move |seed: u64| {
+                let targets = targets_of(seed, selection);
+                let family = Family::of(targets[0].arch);
+                let generated = selection.kernels.generate(&bytes_of(seed), family);
+                check_generated(&generated, &targets, &mut machines)
+            }
         });
         for (seed, result) in round.iter().zip(results) {
             let mut one = result.map_err(|failure| (*seed, failure))?;

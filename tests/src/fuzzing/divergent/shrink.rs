@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::Function;
 
 use super::super::reduce::{Subject, fewer_bytes, fewer_instructions, instruction_count};
-use super::{Failure, Machines, check_generated};
+use super::{Failure, Kernels, Machines, check_generated};
 use crate::generate::Family;
-use crate::generate::divergent::{Generated, kernel};
+use crate::generate::divergent::Generated;
 use crate::oracle::{Datum, Expected, KernelCase, Stop};
 
 impl Subject for KernelCase {
@@ -27,13 +27,18 @@ impl Subject for KernelCase {
 ///
 /// First fewer bytes are tried, then instructions are left out or become constants, and branches become
 /// jumps. Takes `attempts` at most.
-pub fn shrink(bytes: &[u8], failure: Box<Failure>, attempts: usize) -> Box<Failure> {
+pub fn shrink(
+    kernels: Kernels,
+    bytes: &[u8],
+    failure: Box<Failure>,
+    attempts: usize,
+) -> Box<Failure> {
     let arch = failure.target.arch;
     let family = Family::of(arch);
     let mut machines = Machines::default();
     let mut smallest = failure;
     fewer_bytes(bytes, &mut { attempts / 2 }, |candidate| {
-        let case = kernel(candidate, family).case;
+        let case = kernels.generate(candidate, family).case;
         if instruction_count(&case) > instruction_count(&*smallest.case) {
             return false;
         }
@@ -127,7 +132,7 @@ mod tests {
         let mut machines = Machines::default();
         let failure = check_generated(&generated, &[target], &mut machines).unwrap_err();
         assert!(failure.message.contains("the oracle does not know"), "{failure}");
-        let smaller = shrink(&[], failure, 2000);
+        let smaller = shrink(Kernels::ControlFlow, &[], failure, 2000);
         assert!(smaller.message.contains("the oracle does not know"), "{smaller}");
         assert_eq!(smaller.case.module.functions.len(), 1, "{smaller}");
         // The call and an end.

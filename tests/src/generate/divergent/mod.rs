@@ -106,7 +106,12 @@ fn function(
 }
 
 /// Calls an intrinsic with words.
-fn intrinsic(b: &mut FunctionBuilder<'_>, name: &str, args: &[Value], word: Type) -> Value {
+pub(super) fn intrinsic(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    args: &[Value],
+    word: Type,
+) -> Value {
     let mut signature = Signature::new(CallConv::Fast);
     signature.params = vec![AbiParam::new(word); args.len()];
     signature.returns.push(AbiParam::new(word));

@@ -15,7 +15,7 @@ use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats,
 use harp_isa::{ArchId, Image, WordSize};
 use harp_jit::{
     CompileOptions, CompileStats, CompiledModule, DataAccess, DataDescription, DataId, FuncId,
-    Linkage, Module, ModuleError, OptLevel, SourceMap,
+    KernelSource, Linkage, Module, ModuleError, OptLevel, SourceMap,
 };
 use harp_runtime::{Program, ProgramError};
 use thiserror::Error;
@@ -162,27 +162,71 @@ impl ModuleCase {
         opt_level: OptLevel,
     ) -> Result<CompiledCase, ModuleCaseError> {
         let options = CompileOptions { opt_level, stack_bytes: STACK_BYTES, ..single_lane() };
-        let (module, stats) = self.build(arch, options, 0, None)?;
+        let (module, stats) = self.build(arch, options, None, None)?;
         Ok(CompiledCase { module: module.finish()?, stats })
     }
 
-    /// The data and all functions from the one with index `first` on, compiled, these with options of their
-    /// own if there are some; and what compiling each of them came to.
+    /// The data and all functions but the kernel, compiled, these with options of their own if there are some;
+    /// and what compiling each of them came to. A kernel is the first function, and what calls tell about
+    /// arguments and results is found out before.
     pub(super) fn build(
         &self,
         arch: ArchId,
         options: CompileOptions,
-        first: usize,
+        kernel: Option<&KernelSource>,
         of_functions: Option<CompileOptions>,
     ) -> Result<(Module, Vec<CompileStats>), ModuleError> {
-        let mut module = Module::new(arch, options);
-        let (functions, data) = self.declare(&mut module, first)?;
-        let mut compiler = None;
-        if let Some(options) = of_functions {
-            let mut other = Module::new(arch, options);
-            self.declare(&mut other, first)?;
-            compiler = Some(other);
+        let (mut module, functions) = self.begin(arch, options, kernel)?;
+        let compiler = match of_functions {
+            Some(options) => Some(self.begin(arch, options, kernel)?.0),
+            None => None,
+        };
+        let mut stats = Vec::new();
+        let first = usize::from(kernel.is_some());
+        for (func, &id) in self.functions[first..].iter().zip(&functions) {
+            let compiler = compiler.as_ref().unwrap_or(&module);
+            let compiled = compiler.compile(id, func, &SourceMap::new())?;
+            stats.push(compiled.stats());
+            module.define_compiled(id, compiled)?;
         }
+        Ok((module, stats))
+    }
+
+    /// A module with the data, in which no function has a body yet.
+    fn begin(
+        &self,
+        arch: ArchId,
+        options: CompileOptions,
+        kernel: Option<&KernelSource>,
+    ) -> Result<(Module, Vec<FuncId>), ModuleError> {
+        let mut module = Module::new(arch, options);
+        let first = usize::from(kernel.is_some());
+        // Only a kernel, or who looks a function up by its name, calls from outside.
+        let linkage = if kernel.is_some() { Linkage::Local } else { Linkage::Export };
+        let functions = &self.functions[first..];
+        let ids = functions
+            .iter()
+            .map(|func| module.declare_function(&name(func), linkage, &func.signature))
+            .collect::<Result<Vec<FuncId>, _>>()?;
+        self.define_data(&mut module, first, &ids)?;
+        if kernel.is_some() {
+            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
+            module.analyze_calls(&members, kernel.as_slice())?;
+        }
+        Ok((module, ids))
+    }
+
+    /// Defines the data, where `functions` are those from the one with index `first` on.
+    fn define_data(
+        &self,
+        module: &mut Module,
+        first: usize,
+        functions: &[FuncId],
+    ) -> Result<(), ModuleError> {
+        let data = self.data.iter();
+        let data = data
+            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
+            .collect::<Result<Vec<DataId>, _>>()?;
         for (datum, &id) in self.data.iter().zip(&data) {
             let mut description = DataDescription::new();
             description.define(datum.bytes.clone().into());
@@ -203,31 +247,7 @@ impl ModuleCase {
             }
             module.define_data(id, &description)?;
         }
-        let mut stats = Vec::new();
-        for (func, &id) in self.functions[first..].iter().zip(&functions) {
-            let compiler = compiler.as_ref().unwrap_or(&module);
-            let compiled = compiler.compile(id, func, &SourceMap::new())?;
-            stats.push(compiled.stats());
-            module.define_compiled(id, compiled)?;
-        }
-        Ok((module, stats))
-    }
-
-    /// Declares the data and the functions from the one with index `first` on.
-    fn declare(
-        &self,
-        module: &mut Module,
-        first: usize,
-    ) -> Result<(Vec<FuncId>, Vec<DataId>), ModuleError> {
-        let functions = self.functions[first..].iter();
-        let functions = functions
-            .map(|func| module.declare_function(&name(func), Linkage::Export, &func.signature))
-            .collect::<Result<Vec<FuncId>, _>>()?;
-        let data = self.data.iter();
-        let data = data
-            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
-            .collect::<Result<Vec<DataId>, _>>()?;
-        Ok((functions, data))
+        Ok(())
     }
 
     /// What a machine does.

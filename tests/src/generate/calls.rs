@@ -1,0 +1,364 @@
+//! Random kernels that call functions of which is known what they do with their arguments: bytes to a kernel, the
+//! functions, a grid and arguments.
+//!
+//! Functions are called by their names alone, and compute from arguments and from memory that nobody writes.
+//! So it depends on callers whether lanes part in them, and on them whether lanes part by their results. Arguments are
+//! words that all lanes agree on or each has of its own, at random. Each function calls none but later
+//! ones, and has one loop at the most, so that everything ends.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder,
+    MemFlagsData, Signature, Type, UserFuncName, Value,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use harp_isa::abi::ArgumentBlock;
+use harp_isa::{ArchId, WordSize};
+use harp_jit::{DataAccess, ParamType, frontend_config};
+
+use super::Family;
+use super::choices::Choices;
+use super::divergent::{Generated, intrinsic};
+use crate::oracle::{Argument, Datum, Elements, KernelCase, ModuleCase};
+
+/// Words that each work-item has of its own: what it computed, and one that it reads.
+const OWN_WORDS: usize = 2;
+
+/// Words that all work-items read, a power of two, and the name of the datum with them.
+const SHARED_WORDS: usize = 8;
+const SHARED: &str = "shared";
+
+/// Numbers that all work-items are given.
+const NUMBERS: u32 = 3;
+
+/// Statements nest this deep.
+const MAX_DEPTH: usize = 3;
+
+/// The kernel that `bytes` stand for on machines of this family.
+pub fn kernel(bytes: &[u8], family: Family) -> Generated {
+    let mut choices = Choices::new(bytes);
+    let extents = [1 + choices.below(80) as u64, 1, 1];
+    let signatures = signatures(&mut choices, family.word_int());
+    let mut context = FunctionBuilderContext::new();
+    let functions = (0..signatures.len())
+        .map(|index| function(&signatures, index, family, &mut choices, &mut context))
+        .collect();
+    let (size, bits) = (usize::from(family.word.bytes()), u32::from(family.word.bits()));
+    let mut words = |count: usize| {
+        let words = (0..count).map(|_| choices.int(bits).to_le_bytes());
+        words.flat_map(|word| word.into_iter().take(size)).collect::<Vec<u8>>()
+    };
+    let own = words(OWN_WORDS * extents[0] as usize);
+    let shared = Datum {
+        name: SHARED.to_owned(),
+        bytes: words(SHARED_WORDS),
+        access: DataAccess::ReadOnly,
+        addresses: Vec::new(),
+    };
+    let ty = if family.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
+    let mut args = vec![Argument::Buffer(Elements::Ints, own)];
+    args.extend((0..NUMBERS).map(|_| Argument::Scalar(ty, choices.int(bits))));
+    let module = ModuleCase { word: family.word, functions, data: vec![shared], args: Vec::new() };
+    let case = KernelCase { module, extents, args };
+    Generated { case, marks: Vec::new(), asks_for_lane: false }
+}
+
+/// The kernel's, and those of one to four functions.
+fn signatures(choices: &mut Choices<'_>, word: Type) -> Vec<Signature> {
+    let mut kernel = Signature::new(CallConv::Fast);
+    kernel.params.push(AbiParam::new(word));
+    let mut all = vec![kernel];
+    for _ in 0..1 + choices.below(4) {
+        if all.len() > 1 && choices.once_in(3) {
+            let again = 1 + choices.below(all.len() - 1);
+            all.push(all[again].clone());
+            continue;
+        }
+        let mut signature = Signature::new(choices.one(&[CallConv::Tail, CallConv::Fast]));
+        // Some are passed on the stack where registers are few.
+        signature.params = vec![AbiParam::new(word); 1 + choices.below(5)];
+        signature.returns = vec![AbiParam::new(word); 1 + choices.below(3)];
+        all.push(signature);
+    }
+    all
+}
+
+fn name(index: usize) -> String {
+    if index == 0 { "kernel".to_owned() } else { format!("f{index}") }
+}
+
+fn function(
+    signatures: &[Signature],
+    index: usize,
+    family: Family,
+    choices: &mut Choices<'_>,
+    context: &mut FunctionBuilderContext,
+) -> Function {
+    let name = UserFuncName::testcase(name(index));
+    let mut func = Function::with_name_signature(name, signatures[index].clone());
+    let mut b = FunctionBuilder::new(&mut func, context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let word = family.word_int();
+    let values = b.block_params(entry).to_vec();
+    let sum = b.declare_var(word);
+    let mut body =
+        Body { signatures, index, family, choices, values, sum, own: None, loops: 1, depth: 0 };
+    body.make(&mut b);
+    b.seal_all_blocks();
+    let machine = match family.word {
+        WordSize::Four => ArchId::HARP32,
+        WordSize::Eight => ArchId::HARP64,
+    };
+    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
+    func
+}
+
+/// A function in the making.
+struct Body<'p, 'u> {
+    signatures: &'p [Signature],
+    index: usize,
+    family: Family,
+    choices: &'p mut Choices<'u>,
+    /// Words that can be used here.
+    values: Vec<Value>,
+    /// What the function computes, by the way that it takes.
+    sum: Variable,
+    /// The address of the work-item's memory, in the kernel.
+    own: Option<Value>,
+    /// Loops that may still be made.
+    loops: usize,
+    depth: usize,
+}
+
+impl Body<'_, '_> {
+    fn word(&self) -> Type {
+        self.family.word_int()
+    }
+
+    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+        if self.index == 0 {
+            self.enter_kernel(b);
+        }
+        let start = b.ins().iconst(self.word(), 1);
+        b.def_var(self.sum, start);
+        for _ in 0..1 + self.choices.below(5) {
+            self.statement(b);
+        }
+        self.end(b);
+    }
+
+    /// Finds the work-item's memory: what it holds and who reads it differ, the numbers do not.
+    fn enter_kernel(&mut self, b: &mut FunctionBuilder<'_>) {
+        let (word, size) = (self.word(), self.family.word);
+        let block = self.values[0];
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let args: Vec<Value> = (0..=NUMBERS)
+            .map(|index| {
+                let offset = ArgumentBlock::argument(index, size);
+                b.ins().load(word, flags, block, offset.cast_signed())
+            })
+            .collect();
+        let item = intrinsic(b, "harp_global_id_x", &[], word);
+        let bytes = b.ins().iconst(word, OWN_WORDS as i64 * i64::from(size.bytes()));
+        let offset = b.ins().imul(item, bytes);
+        let own = b.ins().iadd(args[0], offset);
+        let read = b.ins().load(word, MemFlagsData::trusted(), own, i32::from(size.bytes()));
+        self.values = [&args[1..], &[item, read]].concat();
+        self.own = Some(own);
+    }
+
+    fn one(&mut self) -> Value {
+        self.choices.one(&self.values)
+    }
+
+    fn statement(&mut self, b: &mut FunctionBuilder<'_>) {
+        let kinds = if self.depth < MAX_DEPTH { 11 } else { 7 };
+        match self.choices.below(kinds) {
+            0 | 1 => {
+                let value = self.operation(b);
+                self.values.push(value);
+            }
+            2 | 3 => self.add(b),
+            4 => self.load_shared(b),
+            5 | 6 => self.call(b),
+            7 | 8 => self.if_else(b),
+            9 => self.end_if(b),
+            _ => self.counted_loop(b),
+        }
+    }
+
+    fn operation(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let (x, y) = (self.one(), self.one());
+        match self.choices.below(5) {
+            0 => b.ins().iadd(x, y),
+            1 => b.ins().bxor(x, y),
+            2 => b.ins().band(x, y),
+            3 => b.ins().imul(x, y),
+            _ => {
+                let number = b.ins().iconst(self.word(), self.choices.below(40) as i64);
+                b.ins().isub(x, number)
+            }
+        }
+    }
+
+    /// Adds a value, or a number of this place's own, to what is computed.
+    fn add(&mut self, b: &mut FunctionBuilder<'_>) {
+        let value = match self.choices.below(2) {
+            0 => self.one(),
+            _ => b.ins().iconst(self.word(), 1 + self.choices.below(200) as i64),
+        };
+        let (old, five) = (b.use_var(self.sum), b.ins().iconst(self.word(), 5));
+        let turned = b.ins().rotl(old, five);
+        let new = b.ins().bxor(turned, value);
+        b.def_var(self.sum, new);
+    }
+
+    fn load_shared(&mut self, b: &mut FunctionBuilder<'_>) {
+        let word = self.word();
+        let global = b.create_global_value(GlobalValueData::Symbol {
+            name: ExternalName::testcase(SHARED),
+            offset: 0.into(),
+            colocated: true,
+            tls: false,
+        });
+        let base = b.ins().symbol_value(word, global);
+        let mask = b.ins().iconst(word, SHARED_WORDS as i64 - 1);
+        let index = self.one();
+        let index = b.ins().band(index, mask);
+        let bytes = b.ins().iconst(word, i64::from(self.family.word.bytes()));
+        let offset = b.ins().imul(index, bytes);
+        let place = b.ins().iadd(base, offset);
+        let loaded = b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0);
+        self.values.push(loaded);
+    }
+
+    /// Calls a later function, if there is one.
+    fn call(&mut self, b: &mut FunctionBuilder<'_>) {
+        let later = self.signatures.len() - self.index - 1;
+        if later == 0 {
+            return self.add(b);
+        }
+        let callee = self.index + 1 + self.choices.below(later);
+        let (function, args) = self.passed(b, callee);
+        let call = b.ins().call(function, &args);
+        let results = b.inst_results(call).to_vec();
+        self.values.extend(results);
+    }
+
+    /// What is called, with arguments.
+    fn passed(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
+        let signature = &self.signatures[callee];
+        let args = signature.params.iter().map(|_| self.one()).collect();
+        let signature = b.import_signature(signature.clone());
+        let colocated = self.choices.below(2) == 0;
+        let name = ExternalName::testcase(name(callee));
+        (b.import_function(ExtFuncData { name, signature, colocated, patchable: false }), args)
+    }
+
+    /// Something to branch on.
+    fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let (x, word) = (self.one(), self.word());
+        match self.choices.below(3) {
+            0 => {
+                let bit = b.ins().iconst(word, 1 << self.choices.below(3));
+                b.ins().band(x, bit)
+            }
+            1 => {
+                let y = self.one();
+                b.ins().icmp(IntCC::UnsignedLessThan, x, y)
+            }
+            _ => x,
+        }
+    }
+
+    /// A few statements, after which the values made in them are out of reach.
+    fn nested(&mut self, b: &mut FunctionBuilder<'_>) {
+        let values = self.values.len();
+        self.depth += 1;
+        for _ in 0..1 + self.choices.below(3) {
+            self.statement(b);
+        }
+        self.depth -= 1;
+        self.values.truncate(values);
+    }
+
+    fn if_else(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [on_true, on_false, after] = [(); 3].map(|()| b.create_block());
+        let merged = b.append_block_param(after, self.word());
+        let condition = self.condition(b);
+        b.ins().brif(condition, on_true, &[], on_false, &[]);
+        for side in [on_true, on_false] {
+            b.switch_to_block(side);
+            self.nested(b);
+            let value = self.one();
+            b.ins().jump(after, &[value.into()]);
+        }
+        b.switch_to_block(after);
+        self.values.push(merged);
+    }
+
+    /// Ends the function on a condition.
+    fn end_if(&mut self, b: &mut FunctionBuilder<'_>) {
+        let [out, after] = [(); 2].map(|()| b.create_block());
+        let condition = self.condition(b);
+        b.ins().brif(condition, out, &[], after, &[]);
+        b.switch_to_block(out);
+        self.end(b);
+        b.switch_to_block(after);
+    }
+
+    /// Goes round as often as a value says, three times at the most.
+    fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+        if self.loops == 0 {
+            return self.add(b);
+        }
+        self.loops -= 1;
+        let word = self.word();
+        let [header, inside, after] = [(); 3].map(|()| b.create_block());
+        let left = b.append_block_param(header, word);
+        let (count, mask) = (self.one(), b.ins().iconst(word, 3));
+        let count = b.ins().band(count, mask);
+        b.ins().jump(header, &[count.into()]);
+        b.switch_to_block(header);
+        b.ins().brif(left, inside, &[], after, &[]);
+        b.switch_to_block(inside);
+        self.nested(b);
+        let one = b.ins().iconst(word, 1);
+        let next = b.ins().isub(left, one);
+        b.ins().jump(header, &[next.into()]);
+        b.switch_to_block(after);
+    }
+
+    /// Ends the function: the kernel with what it computed in memory, others with values or a call.
+    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+        let sum = b.use_var(self.sum);
+        if let Some(own) = self.own {
+            b.ins().store(MemFlagsData::trusted(), sum, own, 0);
+            b.ins().return_(&[]);
+            return;
+        }
+        let signature = &self.signatures[self.index];
+        let later = self.index + 1..self.signatures.len();
+        let fitting: Vec<usize> = later
+            .filter(|&other| {
+                let other = &self.signatures[other];
+                [signature, other].iter().all(|one| one.call_conv == CallConv::Tail)
+                    && other.returns == signature.returns
+            })
+            .collect();
+        if !fitting.is_empty() && self.choices.once_in(3) {
+            let callee = self.choices.one(&fitting);
+            let (function, args) = self.passed(b, callee);
+            b.ins().return_call(function, &args);
+            return;
+        }
+        let mut results = Vec::new();
+        for _ in &signature.returns {
+            results.push(if self.choices.below(3) == 0 { sum } else { self.one() });
+        }
+        b.ins().return_(&results);
+    }
+}
