@@ -4,6 +4,7 @@
 //! `HARP_SEED=7` replays one random kernel, `HARP_SEED=0..10000` runs many; the example `kernels` runs more
 //! of them, with progress.
 
+use std::ops::Range;
 use std::thread::available_parallelism;
 
 use cranelift_codegen::ir::{InstructionData, Opcode};
@@ -25,24 +26,29 @@ const ATTEMPTS: usize = 1500;
 fn random_kernels_do_in_each_lane_what_the_oracle_says() {
     let given = seeds::from_environment();
     let ordinary = given.is_none();
-    let seeds = given.unwrap_or(0..KERNELS);
-    let count = seeds.end.saturating_sub(seeds.start);
-    let threads = available_parallelism().map_or(1, usize::from);
-    let selection = Selection { prove: true, ..Selection::default() };
-    let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
-        Ok(reached) => reached,
-        Err((seed, failure)) => {
-            let failure = shrink(selection.kernels, &bytes_of(seed), failure, ATTEMPTS);
-            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
-        }
-    };
+    let reached = run_all(Kernels::ControlFlow, given.unwrap_or(0..KERNELS));
     println!("{reached:#?}");
-    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
-    assert_eq!(unproved(&reached), [""; 0], "all finished code is proved to keep lanes together");
     if ordinary {
         assert_not_vacuous(&reached);
         assert!(reached.proved > 2 * KERNELS, "only {} were to be proved", reached.proved);
     }
+}
+
+/// Runs the kernels of all seeds, each of which must agree with the oracle and be proved.
+fn run_all(kernels: Kernels, seeds: Range<u64>) -> Reached {
+    let count = seeds.end.saturating_sub(seeds.start);
+    let threads = available_parallelism().map_or(1, usize::from);
+    let selection = Selection { kernels, prove: true, ..Selection::default() };
+    let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
+        Ok(reached) => reached,
+        Err((seed, failure)) => {
+            let failure = shrink(kernels, &bytes_of(seed), failure, ATTEMPTS);
+            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
+        }
+    };
+    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
+    assert_eq!(unproved(&reached), [""; 0], "all finished code is proved to keep lanes together");
+    reached
 }
 
 fn unproved(reached: &Reached) -> Vec<String> {
@@ -83,25 +89,14 @@ const CALLS: u64 = 300;
 
 #[test]
 fn what_functions_and_callers_rely_on_is_proved() {
-    let seeds = seeds::from_environment().unwrap_or(0..CALLS);
-    let count = seeds.end.saturating_sub(seeds.start);
-    let threads = available_parallelism().map_or(1, usize::from);
-    let kernels = Kernels::Calls;
-    let selection = Selection { kernels, prove: true, ..Selection::default() };
-    let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
-        Ok(reached) => reached,
-        Err((seed, failure)) => {
-            let failure = shrink(kernels, &bytes_of(seed), failure, ATTEMPTS);
-            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
-        }
-    };
-    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
-    assert_eq!(unproved(&reached), [""; 0], "what functions rely on holds");
+    let given = seeds::from_environment();
+    let ordinary = given.is_none();
+    let reached = run_all(Kernels::Calls, given.unwrap_or(0..CALLS));
     let Reached { branches, divergent_branches: divergent, .. } = reached;
     println!("{divergent} of {branches} branches are divergent");
-    if count == CALLS {
-        // If nothing were known of arguments and results, nearly all of them would be.
-        assert!(divergent * 2 < branches, "{divergent} of {branches}");
+    if ordinary {
+        // If nothing were known of arguments and results, half of them would be.
+        assert!(divergent * 5 < branches * 2, "{divergent} of {branches}");
     }
 }
 

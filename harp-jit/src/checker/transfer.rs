@@ -186,16 +186,15 @@ impl Transfer<'_> {
     fn check_contracts(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
         let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
         let varies = |&reg: &Gpr| !state.is_uniform(self.lanes, Places::gpr(reg));
-        let mut wrong: SmallVec<[Gpr; 4]> =
-            asks.iter().copied().filter(|reg| varies(reg)).collect();
+        let mut wrong = |reg: &Gpr| report(CodeFault::Divergent(Operand::Gpr(*reg)));
+        asks.iter().filter(|reg| varies(reg)).for_each(&mut wrong);
         if let Some(Role::Leave { depends, .. }) = step.role {
             let holds = |result: &Gpr| {
                 let mut found = depends.iter().filter(|(reg, _)| reg == result);
                 found.any(|(_, regs)| !regs.iter().any(varies))
             };
-            wrong.extend(self.assumption.results.iter().copied().filter(|result| !holds(result)));
+            self.assumption.results.iter().filter(|result| !holds(result)).for_each(wrong);
         }
-        wrong.into_iter().for_each(|reg| report(CodeFault::Divergent(Operand::Gpr(reg))));
     }
 
     /// What can be seen from outside, or trap, must be made of values that were meant.

@@ -15,7 +15,7 @@ use crate::error::Unsupported;
 use crate::symbols::Called;
 use crate::unit::EntryKind;
 use crate::vcode::{
-    Callee, FarCall, Fixed, FrameNeeds, FrameValue, FrameWord, MInst, MOperand, Reg,
+    Callee, FarCall, Fixed, FrameNeeds, FrameValue, FrameWord, MInst, MOperand, Reg, VCode,
 };
 
 /// The largest alignment of a stack slot, as a power of two.
@@ -236,12 +236,10 @@ impl Lower<'_> {
         };
         let data = &func.dfg.ext_funcs[func_ref];
         let symbol = self.symbol(&data.name);
-        self.vcode.promises.callees.entry(symbol).or_insert_with(|| {
+        let VCode { promises, symbols: names, .. } = &mut self.vcode;
+        promises.callees.entry(symbol).or_insert_with(|| {
             let called = Called { symbols: self.symbols, arch: self.arch };
-            called.contract(
-                &self.symbols.name(func, &data.name),
-                &func.dfg.signatures[data.signature],
-            )
+            called.contract(&names[symbol.index()], &func.dfg.signatures[data.signature])
         });
         let far = match layout.address_register(self.arch) {
             _ if reaches_everything(self.arch) => FarCall::Reached,

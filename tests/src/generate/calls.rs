@@ -9,17 +9,18 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder,
-    MemFlagsData, Signature, Type, UserFuncName, Value,
+    MemFlagsData, Signature, Type, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
-use harp_isa::{ArchId, WordSize};
-use harp_jit::{DataAccess, ParamType, frontend_config};
+use harp_jit::{DataAccess, ParamType};
 
 use super::Family;
 use super::choices::Choices;
 use super::divergent::{Generated, intrinsic};
+use super::flow;
 use crate::oracle::{Argument, Datum, Elements, KernelCase, ModuleCase};
 
 /// Words that each work-item has of its own: what it computed, and one that it reads.
@@ -95,25 +96,13 @@ fn function(
     choices: &mut Choices<'_>,
     context: &mut FunctionBuilderContext,
 ) -> Function {
-    let name = UserFuncName::testcase(name(index));
-    let mut func = Function::with_name_signature(name, signatures[index].clone());
-    let mut b = FunctionBuilder::new(&mut func, context);
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    let word = family.word_int();
-    let values = b.block_params(entry).to_vec();
-    let sum = b.declare_var(word);
-    let mut body =
-        Body { signatures, index, family, choices, values, sum, own: None, loops: 1, depth: 0 };
-    body.make(&mut b);
-    b.seal_all_blocks();
-    let machine = match family.word {
-        WordSize::Four => ArchId::HARP32,
-        WordSize::Eight => ArchId::HARP64,
-    };
-    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
-    func
+    flow::function(&name(index), &signatures[index], family.word, context, |b| {
+        let entry = b.current_block().expect("the entry");
+        let values = b.block_params(entry).to_vec();
+        let sum = b.declare_var(family.word_int());
+        let (own, loops, depth) = (None, 1, 0);
+        Body { signatures, index, family, choices, values, sum, own, loops, depth }.make(b);
+    })
 }
 
 /// A function in the making.

@@ -5,10 +5,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, InstBuilder, JumpTableData,
-    Signature, TrapCode, Type, Value,
+    Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder,
+    JumpTableData, Signature, TrapCode, Type, UserFuncName, Value,
 };
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use harp_isa::{ArchId, WordSize};
+use harp_jit::frontend_config;
 
 use super::choices::Choices;
 
@@ -32,6 +34,30 @@ pub(super) struct Amounts {
     pub(super) graphs: usize,
     /// So many of sixteen blocks of a graph have two ways to go on.
     pub(super) branches: usize,
+}
+
+/// The function of this name and signature to whose entry block `make` adds the rest.
+pub(super) fn function(
+    name: &str,
+    signature: &Signature,
+    word: WordSize,
+    context: &mut FunctionBuilderContext,
+    make: impl FnOnce(&mut FunctionBuilder<'_>),
+) -> Function {
+    let name = UserFuncName::testcase(name);
+    let mut func = Function::with_name_signature(name, signature.clone());
+    let mut b = FunctionBuilder::new(&mut func, context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    make(&mut b);
+    b.seal_all_blocks();
+    let machine = match word {
+        WordSize::Four => ArchId::HARP32,
+        WordSize::Eight => ArchId::HARP64,
+    };
+    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
+    func
 }
 
 /// A function in the making, as far as its numbers go.

@@ -16,17 +16,15 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{
     AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature,
-    StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value,
+    StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
-use harp_isa::{ArchId, WordSize};
-use harp_jit::frontend_config;
 
 use super::Family;
 use super::choices::Choices;
-use super::flow::{Flow, Numbers, Target};
+use super::flow::{self, Flow, Numbers, Target};
 use crate::oracle::{KernelCase, ModuleCase};
 
 mod calls;
@@ -85,24 +83,13 @@ fn function(
     marks: &mut Vec<Mark>,
 ) -> Function {
     let planned = &plan.functions[index];
-    let name = UserFuncName::testcase(&planned.name);
-    let mut func = Function::with_name_signature(name, planned.signature.clone());
-    let mut b = FunctionBuilder::new(&mut func, context);
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    let mut body = Body::new(plan, index, choices, &mut b);
-    body.make(&mut b);
-    // Nothing runs in a block that nothing leads to.
-    let blocks: BTreeSet<Block> = b.func.layout.blocks().collect();
-    marks.extend(body.marks.into_iter().filter(|mark| blocks.contains(&mark.block)));
-    b.seal_all_blocks();
-    let machine = match plan.family.word {
-        WordSize::Four => ArchId::HARP32,
-        WordSize::Eight => ArchId::HARP64,
-    };
-    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
-    func
+    flow::function(&planned.name, &planned.signature, plan.family.word, context, |b| {
+        let mut body = Body::new(plan, index, choices, b);
+        body.make(b);
+        // Nothing runs in a block that nothing leads to.
+        let blocks: BTreeSet<Block> = b.func.layout.blocks().collect();
+        marks.extend(body.marks.into_iter().filter(|mark| blocks.contains(&mark.block)));
+    })
 }
 
 /// Calls an intrinsic with words.

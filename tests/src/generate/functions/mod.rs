@@ -9,15 +9,13 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I32};
 use cranelift_codegen::ir::{
-    Function, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type,
-    UserFuncName, Value,
+    Function, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use harp_isa::{ArchId, WordSize};
-use harp_jit::frontend_config;
+use harp_isa::WordSize;
 
 use super::choices::Choices;
-use super::flow::{Flow, Numbers};
+use super::flow::{self, Flow, Numbers};
 use crate::oracle::ModuleCase;
 
 mod calls;
@@ -50,28 +48,18 @@ fn function(
     context: &mut FunctionBuilderContext,
 ) -> Function {
     let planned = &plan.functions[index];
-    let name = UserFuncName::testcase(&planned.name);
-    let mut func = Function::with_name_signature(name, planned.signature.clone());
-    let mut b = FunctionBuilder::new(&mut func, context);
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    let params = b.block_params(entry).to_vec();
-    let mut body = Body::new(plan, index, choices, &mut b);
-    for (&param, &value) in planned.params.iter().zip(&params) {
-        match param {
-            Param::Value(ty) => body.pool.push((value, ty)),
-            Param::Block => body.blocks.push(value),
+    flow::function(&planned.name, &planned.signature, plan.word, context, |b| {
+        let entry = b.current_block().expect("the entry");
+        let params = b.block_params(entry).to_vec();
+        let mut body = Body::new(plan, index, choices, b);
+        for (&param, &value) in planned.params.iter().zip(&params) {
+            match param {
+                Param::Value(ty) => body.pool.push((value, ty)),
+                Param::Block => body.blocks.push(value),
+            }
         }
-    }
-    body.make(&mut b);
-    b.seal_all_blocks();
-    let machine = match plan.word {
-        WordSize::Four => ArchId::HARP32,
-        WordSize::Eight => ArchId::HARP64,
-    };
-    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
-    func
+        body.make(b);
+    })
 }
 
 /// A stack slot with a block in it.
