@@ -13,6 +13,7 @@ mod calls;
 mod cause;
 mod convergence;
 mod levels;
+mod live;
 mod post_dominators;
 mod solver;
 mod sync;
@@ -26,6 +27,7 @@ pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultF
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub(crate) use convergence::{BlockProof, prove as prove_convergence};
 pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
+pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 pub(crate) use width::Width;

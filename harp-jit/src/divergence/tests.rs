@@ -395,3 +395,58 @@ fn the_checker_finds_what_is_wrong() {
     let entry = after.layout.entry_block().unwrap();
     assert_eq!(with(&[entry, join]), Err(Imbalance::NothingToJoin { block: entry }));
 }
+
+/// An inner loop around `edge`, which goes on in it or with other values round the loop around it. The inner
+/// loop reads `v10`, which the outer header has from that edge.
+fn on_to_the_outer_header(outer: &str, edge: &str) -> String {
+    format!(
+        "   v3 = iconst.i32 0
+            v4 = iconst.i32 5
+            jump block1(v1, v3, v4)
+        block1(v10: i32, v11: i32, v12: i32):
+            {outer}
+        block5:
+            jump block2(v11, v12)
+        block2(v20: i32, v21: i32):
+            v22 = iadd v20, v10
+            v23 = iconst.i32 1
+            v24 = isub v21, v23
+            call fn1(v10)
+            brif v24, block3, block4(v22)
+        block3:
+            v30 = iadd v1, v21
+            v31 = band v30, v23
+            v32 = iconst.i32 100
+            v33 = iadd v10, v32
+            {edge}
+        block4(v40: i32):
+            call fn1(v40)
+            return"
+    )
+}
+
+#[test]
+fn lanes_that_stay_in_an_inner_loop_keep_what_others_set_anew() {
+    let outer = [
+        "jump block5",
+        "brif v2, block5, block4(v12)",
+        "v13 = iconst.i32 140
+         v14 = icmp slt v10, v13
+         brif v14, block5, block4(v12)",
+        "v13 = iadd v10, v12
+         v14 = icmp slt v13, v4
+         brif v14, block4(v13), block5",
+    ];
+    let edges = [
+        "brif v31, block2(v22, v24), block1(v33, v22, v24)",
+        "brif v31, block1(v33, v22, v24), block2(v22, v24)",
+        "brif v31, block6, block1(v33, v22, v24)
+         block6: call fn1(v10)
+             jump block2(v22, v24)",
+    ];
+    for outer in outer {
+        for edge in edges {
+            runs(&kernel(&on_to_the_outer_header(outer, edge)));
+        }
+    }
+}

@@ -46,6 +46,8 @@ pub(super) enum Otherwise {
     Free,
     /// As it is.
     Kept,
+    /// As it is, if those lanes may still look at this parameter: see [`Writer::is_read`].
+    KeptIfRead(Value),
     /// True.
     True,
 }
@@ -57,6 +59,8 @@ pub(super) type Assignment = (Variable, Set, Otherwise);
 pub(super) struct Landing {
     pub(super) block: Block,
     pub(super) sets: Vec<Assignment>,
+    /// The blocks of the old function that its lanes are bound for.
+    pub(super) bound_for: Vec<Block>,
 }
 
 impl Writer<'_> {
@@ -89,13 +93,9 @@ impl Writer<'_> {
         let target = call.block(pool);
         let args: Vec<Value> = call.args(pool).filter_map(|arg| arg.as_value()).collect();
         let mut landing = self.land(from, target);
-        let otherwise = |param: Value| match self.mask_of_header(target) {
-            Some(open) if open || self.escapes[param] => Otherwise::Kept,
-            _ => Otherwise::Free,
-        };
         let params = self.old.dfg.block_params(target);
         let sets = params.iter().zip(args).filter_map(|(&param, arg)| {
-            Some((self.variables[param]?, Set::Old(arg), otherwise(param)))
+            Some((self.variables[param]?, Set::Old(arg), Otherwise::KeptIfRead(param)))
         });
         // What it passes is computed before what it sets on its way.
         let sets: Vec<Assignment> = sets.chain(std::mem::take(&mut landing.sets)).collect();
@@ -103,24 +103,31 @@ impl Writer<'_> {
         landing
     }
 
-    /// Whether `block` is the header of the masked loop that is being written, and whether lanes run it
-    /// that are not live.
-    fn mask_of_header(&self, block: Block) -> Option<bool> {
+    /// Whether lanes that are bound for any of these blocks may look at a parameter before they set it.
+    ///
+    /// They may not overwrite it then, where they share a block with lanes that do: *what an edge sets, it
+    /// sets for the lanes that take it, and all others keep what they may look at*. That is so if it is live
+    /// in such a block; of those around, the parameters of the headers of loops are, which an edge back to
+    /// them sets anew. And lanes that have left a loop with an open header run that in every later round,
+    /// so what it looks at must stay as it was when they left.
+    fn is_read(&mut self, param: Value, bound_for: &[Block]) -> bool {
+        let live = self.live.of(param, self.home(param));
+        if bound_for.iter().any(|&block| live.is_live_in(block)) {
+            return true;
+        }
         let levels = self.facts.flow().levels();
-        self.scopes.iter().rev().find_map(|scope| {
-            let mask = scope.mask?;
-            let header = levels.first_block(levels.level(scope.level).nodes[0]);
-            (header == block).then_some(mask.open_header)
-        })
+        let open = self.scopes.iter().filter(|scope| scope.mask.is_some_and(|m| m.open_header));
+        let mut headers = open.map(|scope| levels.first_block(levels.level(scope.level).nodes[0]));
+        headers.any(|header| live.is_read_in(header))
     }
 
     /// Where an edge to an old block leads at first.
     pub(super) fn land(&mut self, from: Block, target: Block) -> Landing {
         let flow = self.facts.flow();
         let reaches_return = |block| flow.post_dominators().reaches_return(block);
-        let mut sets = Vec::new();
+        let (mut sets, bound_for) = (Vec::new(), vec![target]);
         if reaches_return(from) && !reaches_return(target) {
-            return Landing { block: self.entry(target), sets };
+            return Landing { block: self.entry(target), sets, bound_for };
         }
         let levels = flow.levels();
         for depth in (0..self.scopes.len()).rev() {
@@ -142,17 +149,17 @@ impl Writer<'_> {
                 sets.extend(mask.exit.map(set));
             }
             if let Some(block) = self.route(depth, node.unwrap_or(level.end()), &mut sets) {
-                return Landing { block, sets };
+                return Landing { block, sets, bound_for };
             }
             if node.is_some() {
-                return Landing { block: self.entry(target), sets };
+                return Landing { block: self.entry(target), sets, bound_for };
             }
             if back {
                 let block = self.back[target].expect("a loop's header comes first");
-                return Landing { block, sets };
+                return Landing { block, sets, bound_for };
             }
         }
-        Landing { block: self.entry(target), sets }
+        Landing { block: self.entry(target), sets, bound_for }
     }
 
     /// Where lanes go at first that are bound for a node of a level, if not straight there.
@@ -183,7 +190,7 @@ impl Writer<'_> {
         let mut sets = Vec::new();
         let routed = self.route(self.scopes.len() - 1, node, &mut sets);
         let block = routed.unwrap_or_else(|| self.node_entry(level, node));
-        self.jump(Landing { block, sets });
+        self.jump(Landing { block, sets, bound_for: Vec::new() });
     }
 
     pub(super) fn jump(&mut self, landing: Landing) {
@@ -219,7 +226,7 @@ impl Writer<'_> {
         node: Option<(LevelId, usize)>,
     ) {
         if on_true.block == on_false.block {
-            let landing = self.merge(condition, &on_true, &on_false);
+            let landing = self.merge(condition, on_true, on_false);
             self.jump(landing);
             return;
         }
@@ -279,21 +286,28 @@ impl Writer<'_> {
     }
 
     /// The two edges as one.
-    pub(super) fn merge(&mut self, condition: Value, a: &Landing, b: &Landing) -> Landing {
+    pub(super) fn merge(&mut self, condition: Value, a: Landing, b: Landing) -> Landing {
         let find = |landing: &Landing, wanted: Variable| {
             landing.sets.iter().find(|(variable, ..)| *variable == wanted).map(|set| set.1)
         };
-        let only_b = b.sets.iter().filter(|(variable, ..)| find(a, *variable).is_none());
+        let only_b = b.sets.iter().filter(|(variable, ..)| find(&a, *variable).is_none());
         let all: Vec<Assignment> = a.sets.iter().chain(only_b).copied().collect();
         let mut sides = Vec::new();
         for (variable, set, otherwise) in all {
-            let other = match otherwise {
-                Otherwise::Free => None,
-                Otherwise::Kept => Some(Set::New(self.b.use_var(variable))),
-                Otherwise::True => Some(Set::Number(I8, 1)),
+            let (set_by_a, set_by_b) = (find(&a, variable), find(&b, variable));
+            let others = if set_by_a.is_none() { &a.bound_for } else { &b.bound_for };
+            let kept = match otherwise {
+                Otherwise::KeptIfRead(param) => self.is_read(param, others),
+                Otherwise::Kept => true,
+                Otherwise::Free | Otherwise::True => false,
             };
-            let on_true = find(a, variable).or(other).unwrap_or(set);
-            let on_false = find(b, variable).or(other).unwrap_or(set);
+            let other = match otherwise {
+                _ if set_by_a.is_some() && set_by_b.is_some() => None,
+                Otherwise::True => Some(Set::Number(I8, 1)),
+                _ => kept.then(|| Set::New(self.b.use_var(variable))),
+            };
+            let on_true = set_by_a.or(other).unwrap_or(set);
+            let on_false = set_by_b.or(other).unwrap_or(set);
             sides.push((variable, on_true, on_false, otherwise));
         }
         // If it becomes a truth value, everything is chosen by that.
@@ -309,7 +323,9 @@ impl Writer<'_> {
             };
             sets.push((variable, Set::New(value), otherwise));
         }
-        Landing { block: a.block, sets }
+        let mut bound_for = a.bound_for;
+        bound_for.extend(b.bound_for);
+        Landing { block: a.block, sets, bound_for }
     }
 
     /// One of two, by a condition, which is what is chosen if they are true and false.

@@ -166,7 +166,7 @@ impl Writer<'_> {
         self.b.ins().brif(any, guard, &[], after, &[]);
         self.start(guard);
         let staying = self.edge(header, &blocks[1 - open.leaves]);
-        let skipping = Landing { block: mask.merge, sets: Vec::new() };
+        let skipping = Landing { block: mask.merge, sets: Vec::new(), bound_for: Vec::new() };
         self.joins.insert((level, 0), mask.merge);
         self.branch(goes_on, staying, skipping, Some((level, 0)));
         let region = self.regions.innermost(level, 0);
@@ -272,7 +272,7 @@ impl Writer<'_> {
             number -= 1;
             if landing.block == rest.block && chain.is_empty() {
                 let here = self.left_by(left_by, number);
-                rest = self.merge(here, &landing, &rest);
+                rest = self.merge(here, landing, rest);
             } else {
                 chain.push((number, landing));
             }
@@ -280,7 +280,7 @@ impl Writer<'_> {
         for (number, landing) in chain.into_iter().rev() {
             let here = self.left_by(left_by, number);
             let next = self.b.create_block();
-            let other = Landing { block: next, sets: Vec::new() };
+            let other = Landing { block: next, sets: Vec::new(), bound_for: Vec::new() };
             self.branch(here, landing, other, Some((outer, node)));
             self.start(next);
         }

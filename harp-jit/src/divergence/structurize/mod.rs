@@ -28,7 +28,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
 use super::{Decisions, Plan, PredicatedRegion, Prepared, Split, Steering, Technique};
-use crate::analysis::{LevelId, Node, Uniformity};
+use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 
 mod edges;
@@ -55,6 +55,7 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
         blocks: SecondaryMap::new(),
         variables: SecondaryMap::new(),
         escapes: SecondaryMap::new(),
+        live: LiveRanges::new(old, facts.flow()),
         fixed: SecondaryMap::new(),
         read_at_once: HashSet::new(),
         here: HashMap::new(),
@@ -159,6 +160,8 @@ struct Writer<'a> {
     variables: SecondaryMap<Value, Option<Variable>>,
     /// Values that are used outside of the loop of their definition.
     escapes: SecondaryMap<Value, bool>,
+    /// Where values of the old function are live.
+    live: LiveRanges<'a>,
     /// Parameters that share their variables with others.
     read_at_once: HashSet<Value>,
     /// What values that dominate all their uses have become.

@@ -106,7 +106,7 @@ impl Writer<'_> {
     }
 
     /// The block of a value's definition.
-    fn home(&self, value: Value) -> Block {
+    pub(super) fn home(&self, value: Value) -> Block {
         let block = match self.old.dfg.value_def(value) {
             ValueDef::Result(inst, _) => self.old.layout.inst_block(inst),
             ValueDef::Param(block, _) => Some(block),
