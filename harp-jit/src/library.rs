@@ -119,6 +119,11 @@ impl Routine {
     }
 }
 
+/// Whether a function with this linker's name is one of the routines.
+pub(crate) fn is_routine(name: &str) -> bool {
+    Routine::from_name(name).is_some()
+}
+
 /// What is known about the results of the routine with this linker's name: they depend on the operands alone.
 pub(crate) fn result_fact(name: &str) -> Option<ResultFact> {
     let depends = Arguments(u64::MAX);

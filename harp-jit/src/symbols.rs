@@ -119,4 +119,9 @@ impl Callees for Called<'_> {
         let layout = CallLayout::new(&func.dfg.signatures[data.signature], self.arch);
         self.result_fact(&name, &layout, index).map(|(fact, ..)| fact)
     }
+
+    fn may_wait(&self, func: &Function, callee: FuncRef) -> bool {
+        let name = self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
+        !library::is_routine(&name)
+    }
 }

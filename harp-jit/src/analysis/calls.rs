@@ -71,6 +71,9 @@ impl Arguments {
 pub(crate) trait Callees {
     /// What is known about a result of `callee`, which `func` declares.
     fn result(&self, func: &Function, callee: FuncRef, index: usize) -> Option<ResultFact>;
+
+    /// Whether a call of `callee`, which is no intrinsic, may wait for other lanes.
+    fn may_wait(&self, func: &Function, callee: FuncRef) -> bool;
 }
 
 /// Nothing is known about any function.
@@ -80,6 +83,10 @@ pub(crate) struct NothingKnown;
 impl Callees for NothingKnown {
     fn result(&self, _: &Function, _: FuncRef, _: usize) -> Option<ResultFact> {
         None
+    }
+
+    fn may_wait(&self, _: &Function, _: FuncRef) -> bool {
+        true
     }
 }
 

@@ -3,7 +3,8 @@
 //! A cycle with several entries gets a block in front that all edges to its entries go through, and
 //! that goes on by a number which they pass (the dispatch of a strongly connected region; see Erosa and
 //! Hendren, ICCL 1994, for the problem). That block is the header of a natural loop then; cycles
-//! within the rest are treated in the same way. A header with several back edges gets one latch.
+//! within the rest are treated in the same way. A header with several back edges gets one latch, unless
+//! lanes wait for each other on the way to some of them only ([`shared_headers`]).
 //!
 //! Assumes legal CLIF, of which every block can be reached. What the function computes is the same,
 //! and so is dominance among the blocks that were there: an entry of a cycle can be reached without
@@ -20,11 +21,13 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::Steering;
+use super::edges::{arguments, destinations, redirect, target};
+use super::{Steering, shared_headers};
+use crate::analysis::Callees;
 use crate::intrinsic::Intrinsic;
 
-/// See the [module](self). Conditions that say where lanes are bound for are added to `steering`.
-pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) {
+/// See the [module](self). `callees` says which calls may wait. Conditions that say where lanes are bound for are added to `steering`.
+pub(crate) fn canonicalize(func: &mut Function, callees: &dyn Callees, steering: &mut Steering) {
     let mut cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut todo = vec![dominators.cfg_postorder().to_vec()];
@@ -33,6 +36,7 @@ pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) {
             todo.push(without_header(func, &mut cfg, cycle, steering));
         }
     }
+    shared_headers::divide(func, callees);
     one_latch_each(func);
 }
 
@@ -194,31 +198,4 @@ fn one_latch_each(func: &mut Function) {
             }
         }
     }
-}
-
-/// How many edges a terminator has.
-fn destinations(func: &Function, inst: Inst) -> usize {
-    let dfg = &func.dfg;
-    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables).len()
-}
-
-fn target(func: &Function, inst: Inst, side: usize) -> Block {
-    let dfg = &func.dfg;
-    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-    calls[side].block(&dfg.value_lists)
-}
-
-fn arguments(func: &Function, inst: Inst, side: usize) -> Vec<BlockArg> {
-    let dfg = &func.dfg;
-    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-    calls[side].args(&dfg.value_lists).collect()
-}
-
-fn redirect(func: &mut Function, inst: Inst, side: usize, to: Block, args: &[BlockArg]) {
-    let dfg = &mut func.dfg;
-    let call =
-        cranelift_codegen::ir::BlockCall::new(to, args.iter().copied(), &mut dfg.value_lists);
-    let calls =
-        dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    calls[side] = call;
 }

@@ -34,11 +34,13 @@ mod check;
 #[cfg(test)]
 mod claims;
 pub(crate) mod decide;
+mod edges;
 pub(crate) mod predicate;
 pub(crate) mod profile;
 #[cfg(test)]
 mod random_tests;
 mod regions;
+mod shared_headers;
 #[cfg(test)]
 mod simulator;
 mod structurize;
@@ -205,14 +207,14 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Prepared {
     clock.begin(Stage::Divergence);
     let mut steering = Steering::new();
-    canonicalize(&mut func, &mut steering);
+    canonicalize(&mut func, known.callees, &mut steering);
     loop {
         clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
         if calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
-            canonicalize(&mut func, &mut steering);
+            canonicalize(&mut func, known.callees, &mut steering);
             continue;
         }
         return Prepared { func, facts, regions, steering };

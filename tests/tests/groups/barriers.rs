@@ -3,11 +3,11 @@
 use harp_emu::TrapKind;
 use harp_jit::ir::InstBuilder;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::{ArchId, Kernel, ParamType};
+use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType};
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
 use harp_tests::kernels::array::Array;
 
-use super::{MACHINES, compile, device, run};
+use super::{MACHINES, compile, compile_all, device, run};
 
 /// As [`run`], for launches that end in a trap.
 fn trap_of(arch: ArchId, kernel: &Kernel, config: LaunchConfig) -> LaunchTrap {
@@ -143,5 +143,66 @@ fn surplus_lanes_have_no_part_in_barriers() {
         let config = LaunchConfig::grid_1d(64).with_groups_1d(size);
         let out = run(&mut device(arch, 1), &kernel, config, &words);
         assert_eq!(out[64], size as u32);
+    }
+}
+
+/// Two loops with one header: the inner one goes round as often as the lane likes, the outer one waits for the
+/// group in every round. With `latch`, a block that both go back through.
+fn loops_that_share_a_header(b: &mut KernelBuilder<'_>, latch: bool) {
+    let data = b.param(ParamType::Pointer);
+    let (local, global, size) = (b.local_index(), b.global_id(0), b.local_size(0));
+    let word = b.word_int();
+    let sums = b.group_array(word, 256);
+    let [header, back, behind, exit] = std::array::from_fn(|_| b.create_block());
+    // How far the inner loop still goes, the sum, and the round.
+    let append =
+        |b: &mut KernelBuilder<'_>, block| [word; 3].map(|ty| b.append_block_param(block, ty));
+    let (here, back_params) = (append(b, header), append(b, back));
+    let again = if latch { back } else { header };
+    let zero = b.ins().iconst(word, 0);
+    b.ins().jump(header, &[local.into(), zero.into(), zero.into()]);
+
+    b.switch_to_block(header);
+    let [rest, sum, round] = here;
+    let sum = b.ins().iadd(sum, rest);
+    let rest = b.ins().ushr_imm_u(rest, 1);
+    b.ins().brif(rest, again, &[rest.into(), sum.into(), round.into()], behind, &[]);
+
+    b.switch_to_block(behind);
+    b.store_elem(sum, sums, local);
+    b.barrier();
+    let next = b.ins().iadd_imm_s(local, 1);
+    let next = b.ins().urem(next, size);
+    let other = b.load_elem(word, sums, next);
+    b.barrier();
+    let sum = b.ins().iadd(sum, other);
+    let round = b.ins().iadd_imm_s(round, 1);
+    let more = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, round, 3);
+    b.ins().brif(more, again, &[local.into(), sum.into(), round.into()], exit, &[]);
+
+    b.switch_to_block(back);
+    b.ins().jump(header, &back_params.map(Into::into));
+    b.switch_to_block(exit);
+    b.store_elem(sum, data, global);
+}
+
+#[test]
+fn a_barrier_behind_an_inner_loop_may_share_its_header() {
+    const GROUP: usize = 12;
+    let mut wanted: Vec<u32> = vec![0; GROUP];
+    for _ in 0..3 {
+        let halves = |lane: usize| (0..8).map(|times| (lane >> times) as u32).sum::<u32>();
+        let sums: Vec<u32> = wanted.iter().enumerate().map(|(i, sum)| sum + halves(i)).collect();
+        wanted = (0..GROUP).map(|lane| sums[lane] + sums[(lane + 1) % GROUP]).collect();
+    }
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        for latch in [false, true] {
+            for kernel in compile_all(arch, |b| loops_that_share_a_header(b, latch)) {
+                let config = LaunchConfig::grid_1d(2 * GROUP).with_groups_1d(GROUP);
+                let out = run(&mut device(arch, 1), &kernel, config, &[0; 2 * GROUP]);
+                assert_eq!(out, [&wanted[..], &wanted[..]].concat(), "{id}, latch: {latch}");
+            }
+        }
     }
 }
