@@ -11,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "the result is for a shell")]
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{error, fs, thread};
@@ -19,7 +20,8 @@ use clap::Parser;
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 use harp_tests::fuzzing::divergent::{
-    CONSTRUCTS, Kernels, Reached, Selection, Unproved, WAYS, Way, bytes_of, run, shrink, targets_of,
+    Kernels, Proof, Reached, Selection, Unproved, WAYS, Way, bytes_of, check_catalogue, run,
+    shrink, targets_of,
 };
 use harp_tests::generate::Family;
 use harp_tests::progress::Progress;
@@ -55,6 +57,9 @@ struct Options {
     /// Proves of the finished code that it keeps lanes together, and counts what is not proved.
     #[arg(long, conflicts_with = "unverified")]
     check: bool,
+    /// The same, but the first one that is not proved is made smaller.
+    #[arg(long, conflicts_with_all = ["unverified", "check"])]
+    proved: bool,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -67,6 +72,12 @@ struct Options {
     /// Kernels that call functions of which is known what they do with their arguments.
     #[arg(long)]
     calls: bool,
+    /// Kernels with the blocks of any graph.
+    #[arg(long, conflicts_with = "calls")]
+    graphs: bool,
+    /// Shapes of the catalogue of graphs, `count` rounds of them from the one numbered `seed` on.
+    #[arg(long, conflicts_with_all = ["calls", "graphs", "print", "every_failure"])]
+    catalogue: bool,
     /// Prints the kernels instead, and what they hold.
     #[arg(long)]
     print: bool,
@@ -86,21 +97,35 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
         every_strategy,
         unverified,
         check,
+        proved,
         threads,
         json,
         every_failure,
         calls,
+        graphs,
+        catalogue,
         print,
     } = Options::parse();
-    let kernels = if calls { Kernels::Calls } else { Kernels::ControlFlow };
-    let way = strategy;
-    let selection =
-        Selection { kernels, arch, way, every_way: every_strategy, unverified, prove: check };
+    let kernels = match (calls, graphs) {
+        (true, _) => Kernels::Calls,
+        (_, true) => Kernels::Graphs,
+        _ => Kernels::ControlFlow,
+    };
+    let prove = match (check, proved) {
+        (true, _) => Proof::Counted,
+        (_, true) => Proof::Required,
+        _ => Proof::No,
+    };
+    let (way, every_way) = (strategy, every_strategy);
+    let selection = Selection { kernels, arch, way, every_way, unverified, prove };
     if print {
         (seed..seed.saturating_add(count)).for_each(|seed| print_kernel(seed, selection));
         return Ok(ExitCode::SUCCESS);
     }
     let threads = threads.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    if catalogue {
+        return Ok(check_shapes(seed as usize..seed.saturating_add(count) as usize, threads));
+    }
     if every_failure {
         return Ok(list_failures(seed, count, selection));
     }
@@ -117,14 +142,28 @@ fn main() -> Result<ExitCode, Box<dyn error::Error>> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    let complete = print_counts(&reached);
+    let complete = print_counts(&reached, kernels.constructs());
     if let Some(path) = json {
         fs::write(path, serde_json::to_string_pretty(&as_json(&reached))?)?;
     }
     // One machine alone may lack registers to spill, and a few kernels lack much.
-    let vacuous = !complete && !calls && arch.is_none() && count >= ENOUGH;
+    let vacuous = !complete && arch.is_none() && count >= ENOUGH;
     let failed = vacuous || !reached.refused.is_empty() || !reached.unproved.is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn check_shapes(rounds: Range<usize>, threads: usize) -> ExitCode {
+    match check_catalogue(rounds, threads) {
+        Ok(reached) => {
+            print_counts(&reached, &[]);
+            if reached.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err((named, round, failure)) => {
+            println!("`{}` (of {}) fails in round {round}", named.name, named.source);
+            println!("{}", shrink(Kernels::Graphs, &[], failure, ATTEMPTS));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn list_failures(first: u64, count: u64, selection: Selection) -> ExitCode {
@@ -159,7 +198,7 @@ fn print_kernel(seed: u64, selection: Selection) {
 }
 
 /// Prints the counts. Whether everything was reached that the generator is to make.
-fn print_counts(reached: &Reached) -> bool {
+fn print_counts(reached: &Reached, constructs: &[&str]) -> bool {
     let lists = [
         ("constructs", &reached.constructs),
         ("machines", &reached.machines),
@@ -184,9 +223,9 @@ fn print_counts(reached: &Reached) -> bool {
     );
     println!("{} branches, {} of them divergent", reached.branches, reached.divergent_branches);
     let missing = |name: &&str| !reached.constructs.contains_key(*name);
-    let constructs: Vec<&str> = CONSTRUCTS.into_iter().filter(missing).collect();
-    println!("constructs never executed: {constructs:?}");
-    constructs.is_empty()
+    let missing: Vec<&str> = constructs.iter().copied().filter(missing).collect();
+    println!("constructs never executed: {missing:?}");
+    missing.is_empty()
 }
 
 fn as_json(reached: &Reached) -> serde_json::Value {

@@ -10,7 +10,8 @@ use std::thread::available_parallelism;
 use cranelift_codegen::ir::{InstructionData, Opcode};
 use harp_isa::{ArchId, WordSize};
 use harp_tests::fuzzing::divergent::{
-    ARCHS, CONSTRUCTS, Counts, Kernels, Reached, Selection, Unproved, WAYS, bytes_of, run, shrink,
+    ARCHS, CONSTRUCTS, Counts, Kernels, Proof, Reached, Selection, Unproved, WAYS, bytes_of, run,
+    shrink,
 };
 use harp_tests::generate::Family;
 use harp_tests::generate::divergent::kernel;
@@ -38,7 +39,7 @@ fn random_kernels_do_in_each_lane_what_the_oracle_says() {
 fn run_all(kernels: Kernels, seeds: Range<u64>) -> Reached {
     let count = seeds.end.saturating_sub(seeds.start);
     let threads = available_parallelism().map_or(1, usize::from);
-    let selection = Selection { kernels, prove: true, ..Selection::default() };
+    let selection = Selection { kernels, prove: Proof::Counted, ..Selection::default() };
     let reached = match run(seeds.start, count, selection, threads, &|_| {}) {
         Ok(reached) => reached,
         Err((seed, failure)) => {
@@ -76,7 +77,7 @@ const HARD_PROOFS: [(u64, &str); 15] = [
 
 #[test]
 fn proofs_that_need_something_of_their_own_are_found() {
-    let selection = Selection { prove: true, ..Selection::default() };
+    let selection = Selection { prove: Proof::Counted, ..Selection::default() };
     for (seed, why) in HARD_PROOFS {
         let reached = run(seed, 1, selection, 1, &|_| {}).expect("the kernel does what it should");
         assert_eq!(unproved(&reached), [""; 0], "{why}");

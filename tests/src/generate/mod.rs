@@ -23,6 +23,7 @@ pub mod divergent;
 mod floats;
 mod flow;
 pub mod functions;
+pub mod graphs;
 mod integers;
 mod memory;
 mod operations;

@@ -229,16 +229,17 @@ fn has_surplus(case: &KernelCase) -> bool {
     case.extents.iter().product::<u64>() % 8 != 0
 }
 
-/// Blocks that a branch leads to which comes later in the layout and is not dominated by them. The
-/// generator lays out blocks of graphs in the order in which it makes them, so these close a cycle.
+/// Blocks that close a cycle which they are not the only entry of: a way leads back to them (in post-order), and
+/// they do not dominate where it comes from.
 fn entered_irreducibly(func: &Function) -> Vec<Block> {
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
-    let mut before = BTreeSet::new();
+    let post_order = dominators.cfg_postorder();
+    let places: BTreeMap<Block, usize> =
+        post_order.iter().enumerate().map(|(place, &block)| (block, place)).collect();
     let mut found = Vec::new();
-    for block in func.layout.blocks().filter(|&block| dominators.is_reachable(block)) {
-        before.insert(block);
-        let back = cfg.succ_iter(block).filter(|successor| before.contains(successor));
+    for (&block, place) in &places {
+        let back = cfg.succ_iter(block).filter(|successor| places[successor] >= *place);
         found.extend(back.filter(|&successor| !dominators.block_dominates(successor, block)));
     }
     found
@@ -307,6 +308,53 @@ pub const CONSTRUCTS: [&str; 62] = [
     "store of a part of a word, some",
     "surplus of work-items",
     "lane",
+    "spill slots",
+    "spilled predicates",
+];
+
+/// The same for kernels from graphs.
+pub const GRAPH_CONSTRUCTS: [&str; 43] = [
+    "branch",
+    "branch, some",
+    "switch",
+    "switch, some",
+    "loop",
+    "loop, some",
+    "loop of one block",
+    "loop of one block, some",
+    "loop in a loop",
+    "loop in a loop, some",
+    "loop with several exits",
+    "loop with several exits, some",
+    "loop with several latches",
+    "loop with several latches, some",
+    "latch of two loops",
+    "latch of two loops, some",
+    "irreducible cycle",
+    "irreducible cycle, some",
+    "critical edge",
+    "critical edge, some",
+    "both ways to one block",
+    "both ways to one block, some",
+    "end",
+    "end, some",
+    "several ends",
+    "dead block",
+    "loop without an end that is never entered",
+    "trap that is never taken",
+    "traps that may be taken",
+    "work-item that traps",
+    "narrow values",
+    "values of two words",
+    "floats",
+    "values alone",
+    "count in memory",
+    "count in a parameter of all blocks",
+    "blocks in any order",
+    "graph of the catalogue",
+    "graph of the catalogue, changed",
+    "graphs put together",
+    "graph without a plan",
     "spill slots",
     "spilled predicates",
 ];

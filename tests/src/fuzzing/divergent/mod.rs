@@ -14,14 +14,16 @@ use harp_runtime::{Device, DeviceConfig};
 
 use super::{in_threads, panic_text, random_bytes};
 use crate::generate::Family;
-use crate::generate::calls;
-use crate::generate::divergent::{Generated, kernel};
+use crate::generate::divergent::{self, Generated};
+use crate::generate::{calls, graphs};
 use crate::oracle::{CaseError, CompiledKernel, Expected, KernelCase};
 
 mod coverage;
+mod shapes;
 mod shrink;
 
-pub use coverage::{CONSTRUCTS, Counts, Reached, Unproved};
+pub use coverage::{CONSTRUCTS, Counts, GRAPH_CONSTRUCTS, Reached, Unproved};
+pub use shapes::check_catalogue;
 pub use shrink::shrink;
 
 /// 1 to 64 lanes, 2 to 64 predicates, 8 to 64 general registers, both word sizes and encodings, with and
@@ -96,6 +98,18 @@ const PROFILE: DivergenceStrategy =
 /// Bytes that a seed gives: enough for the largest kernel.
 const BYTES: usize = 6000;
 
+/// Whether finished code is proved to keep lanes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// It is not.
+    #[default]
+    No,
+    /// It is, and what is not proved is counted.
+    Counted,
+    /// It is, and what is not proved fails.
+    Required,
+}
+
 /// What a kernel runs on, and how it is compiled for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -108,13 +122,28 @@ pub struct Target {
     /// Whether the compiler checks what it makes.
     pub verify: bool,
     /// Whether the finished code is proved to keep lanes together, which takes longer than all else.
-    pub prove: bool,
+    pub prove: Proof,
+    /// Cores of the machine.
+    pub cores: u16,
+    /// Whether the code counts what its branches do.
+    pub counts: bool,
+}
+
+impl Target {
+    /// One core, checked, without proof.
+    pub const fn new(arch: ArchId, opt_level: OptLevel, way: Way) -> Target {
+        Target { arch, opt_level, way, verify: true, prove: Proof::No, cores: 1, counts: false }
+    }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, way, .. } = self;
-        write!(f, "{arch} {opt_level:?} {}", way.name)
+        let Target { arch, opt_level, way, cores, counts, .. } = self;
+        write!(f, "{arch} {opt_level:?} {}", way.name)?;
+        if *cores > 1 {
+            write!(f, " on {cores} cores")?;
+        }
+        f.write_str(if *counts { " with counts" } else { "" })
     }
 }
 
@@ -126,14 +155,26 @@ pub enum Kernels {
     ControlFlow,
     /// Those with functions of which callers know what they do: [`crate::generate::calls`].
     Calls,
+    /// Those with the blocks of any graph: [`crate::generate::graphs`].
+    Graphs,
 }
 
 impl Kernels {
     /// The kernel that `bytes` stand for on machines of this family.
     pub fn generate(self, bytes: &[u8], family: Family) -> Generated {
         match self {
-            Kernels::ControlFlow => kernel(bytes, family),
+            Kernels::ControlFlow => divergent::kernel(bytes, family),
             Kernels::Calls => calls::kernel(bytes, family),
+            Kernels::Graphs => graphs::kernel(bytes, family),
+        }
+    }
+
+    /// The constructs that a run of a thousand of them must have executed.
+    pub fn constructs(self) -> &'static [&'static str] {
+        match self {
+            Kernels::ControlFlow => &CONSTRUCTS,
+            Kernels::Calls => &[],
+            Kernels::Graphs => &GRAPH_CONSTRUCTS,
         }
     }
 }
@@ -151,8 +192,8 @@ pub struct Selection {
     pub every_way: bool,
     /// The compiler does not check what it makes: only what the machine does decides.
     pub unverified: bool,
-    /// Finished code is proved to keep lanes together.
-    pub prove: bool,
+    /// Whether finished code is proved to keep lanes together.
+    pub prove: Proof,
 }
 
 /// The bytes of a seed: short ones too, whose kernels are small, and what fails is easy to read.
@@ -181,7 +222,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
     }
     let mut targets = Vec::new();
     let verify = !selection.unverified;
-    let prove = verify && selection.prove;
+    let prove = if verify { selection.prove } else { Proof::No };
     for (at, (arch, opt_level)) in machines.into_iter().enumerate() {
         let one = WAYS[(turn as usize + turn as usize / WAYS.len() + at) % WAYS.len()];
         let ways = match selection {
@@ -189,31 +230,40 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             Selection { every_way: true, .. } => WAYS.to_vec(),
             _ => vec![one],
         };
-        targets.extend(ways.into_iter().map(|way| Target { arch, opt_level, way, verify, prove }));
+        // No two of these periods, nor those above, have a common factor that matters.
+        let (cores, counts) = match selection.kernels {
+            Kernels::Graphs => ([1, 2, 1, 3, 1][turn as usize % 5], turn % 7 < 2),
+            _ => (1, false),
+        };
+        targets.extend(ways.into_iter().map(|way| {
+            let target = Target::new(arch, opt_level, way);
+            Target { verify, prove, cores, counts, ..target }
+        }));
     }
     targets
 }
 
-/// A machine of each kind, made when it is needed.
+/// A machine of each kind, with so many cores, made when it is needed.
 #[derive(Debug, Default)]
-pub struct Machines(HashMap<ArchId, Device>);
+pub struct Machines(HashMap<(ArchId, u16), Device>);
 
 impl Machines {
     /// Runs something on a machine.
     fn on<T>(
         &mut self,
-        arch: ArchId,
+        Target { arch, cores, .. }: Target,
         run: impl FnOnce(&mut Device) -> Result<T, CaseError>,
     ) -> Result<T, CaseError> {
-        let mut device = match self.0.remove(&arch) {
+        let mut device = match self.0.remove(&(arch, cores)) {
             Some(device) => device,
             None => {
-                Device::new(DeviceConfig { memory_bytes: 16 << 20, ..DeviceConfig::new(arch) })?
+                let config = DeviceConfig::new(arch);
+                Device::new(DeviceConfig { memory_bytes: 16 << 20, cores, ..config })?
             }
         };
         let result = run(&mut device);
         // After a panic there is a new one.
-        self.0.insert(arch, device);
+        self.0.insert((arch, cores), device);
         result
     }
 }
@@ -251,15 +301,25 @@ impl fmt::Display for Failure {
 ///
 /// If there are no targets.
 pub fn check(
+    kernels: Kernels,
     bytes: &[u8],
     targets: &[Target],
     machines: &mut Machines,
 ) -> Result<Reached, Box<Failure>> {
-    let generated = kernel(bytes, Family::of(targets[0].arch));
+    let generated = kernels.generate(bytes, Family::of(targets[0].arch));
     check_generated(&generated, targets, machines)
 }
 
-fn check_generated(
+/// The same for a kernel that was generated already.
+///
+/// # Errors
+///
+/// See [`check`].
+///
+/// # Panics
+///
+/// If there are no targets.
+pub fn check_generated(
     generated: &Generated,
     targets: &[Target],
     machines: &mut Machines,
@@ -289,6 +349,26 @@ fn check_generated(
     Ok(reached)
 }
 
+/// Checks and proves the kernel that bytes behind the first one stand for; the first one says on what it runs.
+///
+/// # Panics
+///
+/// If it fails, is refused, or is not proved although the proof is not too long.
+pub fn fuzz(kernels: Kernels, bytes: &[u8], machines: &mut Machines) {
+    let Some((&turn, rest)) = bytes.split_first() else { return };
+    let selection = Selection { kernels, prove: Proof::Counted, ..Selection::default() };
+    match check(kernels, rest, &targets_of(turn.into(), selection), machines) {
+        Ok(reached) => {
+            assert!(reached.refused.is_empty(), "{:?}", reached.refused);
+            let mut unproved = reached.unproved.iter();
+            if let Some(refuted) = unproved.find(|one| !one.is_too_long()) {
+                panic!("{refuted}");
+            }
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
 /// Message and code of what went wrong.
 type Wrong = (String, Option<String>);
 
@@ -298,7 +378,7 @@ fn check_target(
     target: Target,
     machines: &mut Machines,
 ) -> Result<Reached, Wrong> {
-    let Target { arch, opt_level, way, verify, prove } = target;
+    let Target { arch, opt_level, way, verify, prove, counts, .. } = target;
     let mut options = CompileOptions { opt_level, verify, ..CompileOptions::default() };
     if way.profile {
         options.divergence = DivergenceStrategy::SplitJoin;
@@ -307,7 +387,7 @@ fn check_target(
             Err(refused) => return Ok(refused),
         };
         let run = |device: &mut Device| case.profiled(&compiled.kernel, device);
-        let (_, seen) = launched(&compiled, || machines.on(arch, run))?;
+        let (_, seen) = launched(&compiled, || machines.on(target, run))?;
         let Some(seen) = seen else {
             return Ok(Reached { unprofiled: 1, ..Reached::default() });
         };
@@ -321,14 +401,25 @@ fn check_target(
         options.profile = Some(Arc::new(profile));
     }
     options.divergence = way.strategy;
+    options.count_branches = counts;
     let compiled = match compile(case, arch, options)? {
         Ok(compiled) => compiled,
         Err(refused) => return Ok(refused),
     };
-    let mut reached =
-        if prove { Reached::proof(target, &compiled.kernel) } else { Reached::default() };
-    let run = |device: &mut Device| case.observed(&compiled.kernel, device);
-    let observed = launched(&compiled, || machines.on(arch, run))?;
+    let mut reached = match prove {
+        Proof::No => Reached::default(),
+        Proof::Counted | Proof::Required => Reached::proof(target, &compiled.kernel),
+    };
+    if prove == Proof::Required
+        && let Some(unproved) = reached.unproved.first()
+    {
+        return Err((format!("not proved: {}", unproved.error), Some(code(&compiled))));
+    }
+    let run = |device: &mut Device| match counts {
+        true => Ok(case.profiled(&compiled.kernel, device)?.0),
+        false => case.observed(&compiled.kernel, device),
+    };
+    let observed = launched(&compiled, || machines.on(target, run))?;
     match case.difference(expected, &observed, arch.lanes().into()) {
         Some(difference) => Err((difference, Some(code(&compiled)))),
         None => {
@@ -352,7 +443,7 @@ fn counted(
         Err(refused) => return Ok(Err(refused)),
     };
     let run = |device: &mut Device| case.profiled(&compiled.kernel, device);
-    let (observed, profile) = launched(&compiled, || machines.on(arch, run))?;
+    let (observed, profile) = launched(&compiled, || machines.on(target, run))?;
     let difference = case.difference(expected, &observed, arch.lanes().into());
     match (difference, profile) {
         (None, Some(profile)) => Ok(Ok(profile)),
@@ -446,4 +537,19 @@ pub fn run(
         progress(round.len() as u64);
     }
     Ok(reached)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::replay;
+
+    #[test]
+    fn regressions() {
+        let mut machines = Machines::default();
+        let targets = [("divergent", Kernels::ControlFlow), ("graphs", Kernels::Graphs)];
+        for (folder, kernels) in targets {
+            replay(folder, |bytes| fuzz(kernels, bytes, &mut machines));
+        }
+    }
 }

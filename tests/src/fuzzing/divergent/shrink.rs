@@ -122,13 +122,7 @@ mod tests {
         let module = ModuleCase { word: WordSize::Four, functions, data, args };
         let case = KernelCase { module, extents: [5, 1, 1], args: Vec::new() };
         let generated = Generated { case, marks: Vec::new(), asks_for_lane: false };
-        let target = Target {
-            arch: ArchId::HARP32,
-            opt_level: OptLevel::Speed,
-            way: WAYS[0],
-            verify: true,
-            prove: false,
-        };
+        let target = Target::new(ArchId::HARP32, OptLevel::Speed, WAYS[0]);
         let mut machines = Machines::default();
         let failure = check_generated(&generated, &[target], &mut machines).unwrap_err();
         assert!(failure.message.contains("the oracle does not know"), "{failure}");

@@ -1,0 +1,97 @@
+//! Every shape of the catalogue on all machines, at both levels and by all strategies.
+
+use harp_isa::{ArchId, WordSize};
+use harp_jit::OptLevel;
+
+use super::super::{in_threads, random_bytes};
+use super::{ARCHS, Failure, Machines, Reached, Target, WAYS, check_generated};
+use crate::generate::Family;
+use crate::generate::graphs::{Named, catalogue, filled};
+
+/// Bytes for a filling.
+const BYTES: usize = 3000;
+
+/// Those of the machines.
+const FAMILIES: [Family; 4] = [
+    Family { word: WordSize::Four, extension: false },
+    Family { word: WordSize::Four, extension: true },
+    Family { word: WordSize::Eight, extension: false },
+    Family { word: WordSize::Eight, extension: true },
+];
+
+/// What a round runs a shape on: all machines of a family at both levels. The strategies take turns from machine
+/// to machine and from round to round, so that six rounds are all there is; so do checks, cores and counts.
+fn targets(round: usize, family: Family) -> Vec<Target> {
+    let archs = ARCHS.map(|id| id.parse::<ArchId>().expect("the list holds machines"));
+    let levels = [OptLevel::None, OptLevel::Speed];
+    let machines = archs.into_iter().flat_map(|arch| levels.map(|level| (arch, level)));
+    let mut targets = Vec::new();
+    for (at, (arch, level)) in machines.enumerate() {
+        // Neighbours are one machine at both levels, which take different strategies.
+        let turn = at + at / WAYS.len() + round;
+        let target = Target::new(arch, level, WAYS[turn % WAYS.len()]);
+        let (cores, counts) = ([1, 2, 1, 3][turn % 4], turn % 5 == 2);
+        if Family::of(arch) == family {
+            targets.push(Target { verify: turn.is_multiple_of(4), cores, counts, ..target });
+        }
+    }
+    targets
+}
+
+/// Checks the shapes of the catalogue in these rounds, each with other contents for each family of machines.
+///
+/// # Errors
+///
+/// The first shape that fails, its round, and the failure.
+pub fn check_catalogue(
+    rounds: std::ops::Range<usize>,
+    threads: usize,
+) -> Result<Reached, (&'static Named, usize, Box<Failure>)> {
+    let shapes = catalogue().len();
+    let all: Vec<u64> = ((rounds.start * shapes) as u64..(rounds.end * shapes) as u64).collect();
+    let results = in_threads(&all, threads, || {
+        let mut machines = Machines::default();
+        move |number: u64| check_shape(number, &mut machines)
+    });
+    let mut reached = Reached::default();
+    for (number, result) in all.iter().zip(results) {
+        let (named, round) = (&catalogue()[*number as usize % shapes], *number as usize / shapes);
+        reached += result.map_err(|failure| (named, round, failure))?;
+    }
+    Ok(reached)
+}
+
+fn check_shape(number: u64, machines: &mut Machines) -> Result<Reached, Box<Failure>> {
+    let shapes = catalogue().len() as u64;
+    let shape = &catalogue()[(number % shapes) as usize].shape;
+    let mut reached = Reached::default();
+    for (seed, family) in (4 * number..).zip(FAMILIES) {
+        let generated = filled(shape, &random_bytes(seed, BYTES), family);
+        let targets = targets((number / shapes) as usize, family);
+        reached += check_generated(&generated, &targets, machines)?;
+    }
+    Ok(reached)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn all_there_is_gets_its_turn() {
+        let (mut one, mut all) = (HashSet::new(), HashSet::new());
+        for round in 0..WAYS.len() {
+            for target in FAMILIES.into_iter().flat_map(|family| targets(round, family)) {
+                let level = target.opt_level == OptLevel::None;
+                all.insert((target.arch, level, target.way.name));
+                if round == 0 {
+                    one.insert((level, target.way.name));
+                }
+            }
+        }
+        assert_eq!(one.len(), 2 * WAYS.len(), "one round has all strategies at both levels");
+        assert_eq!(all.len(), 2 * WAYS.len() * ARCHS.len());
+    }
+}

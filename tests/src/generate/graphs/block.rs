@@ -1,0 +1,244 @@
+//! What a block computes, and where it goes on.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::{
+    BlockArg, BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, Value,
+};
+use cranelift_frontend::FunctionBuilder;
+
+use super::fill::{Count, Filling, NEVER, OWN_WORDS, RESULTS};
+
+impl Filling<'_, '_, '_> {
+    /// Fills the block of a node.
+    pub(super) fn block(&mut self, b: &mut FunctionBuilder<'_>, node: usize) {
+        self.at = node;
+        let block = self.blocks[node];
+        b.switch_to_block(block);
+        self.cells.enter(b, block);
+        let first = self.cells.param_types().len();
+        let own = b.block_params(block)[first..].to_vec();
+        self.made[node] = own.into_iter().zip(self.params[node].iter().copied()).collect();
+        for _ in 0..self.choices.below(4) {
+            let ty = self.choices.one(&self.types);
+            let value = self.operation(b, ty);
+            self.made[node].push((value, ty));
+        }
+        if self.choices.once_in(5) {
+            self.store(b);
+        }
+        if self.choices.below(3) > 0 {
+            self.note(b);
+        }
+        match self.shape.nodes[node].next.as_slice() {
+            [] => self.end(b),
+            &[only] if self.choices.once_in(12) => {
+                let condition = self.condition(b);
+                let (x, y) = (self.args(b, only, false), self.args(b, only, false));
+                let target = self.blocks[only];
+                b.ins().brif(condition, target, &x, target, &y);
+            }
+            &[only] => {
+                let args = self.args(b, only, false);
+                b.ins().jump(self.blocks[only], &args);
+            }
+            &[x, y] if !self.choices.once_in(10) => self.branch(b, x, y),
+            several => {
+                let several = several.to_vec();
+                self.table(b, &several);
+            }
+        }
+    }
+
+    /// Arguments for a branch to a node, at the start from the block before all.
+    pub(super) fn args(
+        &mut self,
+        b: &mut FunctionBuilder<'_>,
+        to: usize,
+        at_start: bool,
+    ) -> Vec<BlockArg> {
+        let mut args: Vec<BlockArg> = self.cells.args().into_iter().map(BlockArg::from).collect();
+        let goes_back = !at_start && self.dominators[self.at] >> to & 1 == 1;
+        for (index, ty) in self.params[to].clone().into_iter().enumerate() {
+            // What goes round unchanged.
+            let stays = goes_back && self.choices.once_in(3);
+            let same = self.made[to].get(index).filter(|_| stays);
+            let arg = match same {
+                Some(&(value, _)) => value,
+                None => self.leaf(b, ty),
+            };
+            args.push(arg.into());
+        }
+        args
+    }
+
+    /// Notes the visit and some value.
+    fn note(&mut self, b: &mut FunctionBuilder<'_>) {
+        let Some(cell) = self.trace else { return };
+        let word = self.family.word_int();
+        let value = match self.choices.below(2) {
+            0 => b.ins().iconst(word, 1 + self.choices.below(100) as i64),
+            _ => {
+                let (value, _) = self.any();
+                self.word_of(b, value)
+            }
+        };
+        let old = self.cells.get(b, cell);
+        let new = Self::mixed(b, old, value);
+        self.cells.set(b, cell, new);
+    }
+
+    /// A number that differs if one of two does, mostly.
+    fn mixed(b: &mut FunctionBuilder<'_>, sum: Value, value: Value) -> Value {
+        let ty = b.func.dfg.value_type(sum);
+        let factor = b.ins().iconst(ty, 33);
+        let sum = b.ins().imul(sum, factor);
+        b.ins().bxor(sum, value)
+    }
+
+    /// Traps, or returns after writing what was computed.
+    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+        if self.shape.nodes[self.at].trap {
+            let code = TrapCode::unwrap_user(1 + self.choices.below(5) as u8);
+            b.ins().trap(code);
+            return;
+        }
+        let word = self.family.word_int();
+        let flags = MemFlagsData::trusted();
+        let place = |at: u32| (at * word.bytes()).cast_signed();
+        let mut sum = b.ins().iconst(word, 1 + self.at as i64);
+        if let Some(cell) = self.trace {
+            let noted = self.cells.get(b, cell);
+            sum = Self::mixed(b, sum, noted);
+        }
+        let own = self.made[self.at].clone();
+        let others: Vec<_> = (0..2 + self.choices.below(6)).map(|_| self.any()).collect();
+        for (value, _) in own.into_iter().chain(others) {
+            let value = self.word_of(b, value);
+            sum = Self::mixed(b, sum, value);
+        }
+        b.ins().store(flags, sum, self.own, place(RESULTS));
+        for at in RESULTS + 1..OWN_WORDS {
+            let value = self.leaf(b, word);
+            b.ins().store(flags, value, self.own, place(at));
+        }
+        b.ins().return_(&[]);
+    }
+
+    /// Counts the visit of this block, if it must. Whether the count is used up.
+    fn counted(&mut self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
+        let count = self.counts[self.at]?;
+        let (Count::Down(cell) | Count::Up(cell, _)) = count;
+        let old = self.cells.get(b, cell);
+        let one = b.ins().iconst(cell.ty, 1);
+        let (new, condition, limit) = match count {
+            Count::Down(_) => (b.ins().isub(old, one), IntCC::SignedLessThanOrEqual, 0),
+            Count::Up(_, limit) => (b.ins().iadd(old, one), IntCC::SignedGreaterThan, limit),
+        };
+        self.cells.set(b, cell, new);
+        self.made[self.at].push((new, cell.ty));
+        let limit = b.ins().iconst(cell.ty, limit);
+        Some(b.ins().icmp(condition, new, limit))
+    }
+
+    /// Whether a way may be taken: all may where nobody is.
+    fn is_open(&self, to: usize) -> bool {
+        let live = self.reached >> self.at & 1 == 1 && self.distances[self.at].is_some();
+        !live || self.distances[to].is_some()
+    }
+
+    /// What is 0 in all work-items, which nobody can tell.
+    fn never(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let word = self.family.word_int();
+        match self.choices.below(2) {
+            0 => {
+                let last = self.uniforms[self.uniforms.len() - 1];
+                let number = b.ins().iconst(word, NEVER);
+                b.ins().icmp(IntCC::Equal, last, number)
+            }
+            _ => {
+                let number = b.ins().iconst(word, NEVER);
+                b.ins().icmp(IntCC::UnsignedGreaterThan, self.varied[0], number)
+            }
+        }
+    }
+
+    /// Which of several ways is the shortest to an end.
+    fn shortest(&self, next: &[usize]) -> usize {
+        let far = |at: &usize| self.distances[next[*at]].unwrap_or(usize::MAX);
+        (0..next.len()).min_by_key(far).unwrap_or(0)
+    }
+
+    fn branch(&mut self, b: &mut FunctionBuilder<'_>, on_true: usize, on_false: usize) {
+        let used_up = self.counted(b);
+        let mut condition = self.condition(b);
+        match (self.is_open(on_true), self.is_open(on_false)) {
+            (true, true) => {
+                if let Some(used_up) = used_up {
+                    let first = self.shortest(&[on_true, on_false]) == 0;
+                    condition = self.truth(b, condition);
+                    condition = match (first, self.choices.below(2)) {
+                        (true, 0) => b.ins().bor(condition, used_up),
+                        (false, 0) => {
+                            let left = Self::not(b, used_up);
+                            b.ins().band(condition, left)
+                        }
+                        (first, _) => {
+                            let way = b.ins().iconst(I8, i64::from(first));
+                            b.ins().select(used_up, way, condition)
+                        }
+                    };
+                }
+            }
+            (true, false) => {
+                let never = self.never(b);
+                condition = Self::not(b, never);
+            }
+            (false, _) => {
+                let never = self.never(b);
+                condition = self.truth(b, condition);
+                condition = b.ins().band(condition, never);
+            }
+        }
+        let (x, y) = (self.args(b, on_true, false), self.args(b, on_false, false));
+        b.ins().brif(condition, self.blocks[on_true], &x, self.blocks[on_false], &y);
+    }
+
+    /// A branch on a number: first those ways that may be taken, then the others.
+    fn table(&mut self, b: &mut FunctionBuilder<'_>, next: &[usize]) {
+        let used_up = self.counted(b);
+        let (mut open, closed): (Vec<usize>, Vec<usize>) =
+            next.iter().partition(|&&to| self.is_open(to));
+        let shortest = self.shortest(&open);
+        while !open.len().is_power_of_two() || self.choices.once_in(4) && open.len() < 8 {
+            open.push(open[self.choices.below(open.len())]);
+        }
+        let mut index = match self.choices.below(3) {
+            0 => self.choices.one(&self.varied),
+            1 => self.choices.one(&self.uniforms),
+            _ => self.any().0,
+        };
+        index = self.cast(b, index, I32);
+        if !closed.is_empty() || self.choices.below(4) > 0 {
+            let mask = b.ins().iconst(I32, open.len() as i64 - 1);
+            index = b.ins().band(index, mask);
+        }
+        if let Some(used_up) = used_up {
+            let way = b.ins().iconst(I32, shortest as i64);
+            index = b.ins().select(used_up, way, index);
+        }
+        if !closed.is_empty() {
+            let (never, way) = (self.never(b), b.ins().iconst(I32, open.len() as i64));
+            index = b.ins().select(never, way, index);
+        }
+        let default = open[self.choices.below(open.len())];
+        let mut calls = Vec::new();
+        for to in open.into_iter().chain(closed).chain([default]) {
+            let args = self.args(b, to, false);
+            calls.push(BlockCall::new(self.blocks[to], args, &mut b.func.dfg.value_lists));
+        }
+        let Some(default) = calls.pop() else { return };
+        let table = b.create_jump_table(JumpTableData::new(default, &calls));
+        b.ins().br_table(index, table);
+    }
+}

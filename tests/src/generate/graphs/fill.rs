@@ -1,0 +1,347 @@
+//! A kernel with the blocks of a graph.
+
+use cranelift_codegen::ir::types::{I8, I16, I32};
+use cranelift_codegen::ir::{
+    AbiParam, Block, Function, InstBuilder, MemFlagsData, Signature, Type, Value,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use harp_isa::WordSize;
+use harp_isa::abi::ArgumentBlock;
+use harp_jit::ParamType;
+
+use super::super::Family;
+use super::super::choices::Choices;
+use super::super::divergent::{Generated, intrinsic};
+use super::super::flow;
+use super::cells::{Cell, Cells, count_type};
+use super::marks;
+use super::shape::{MAX_NODES, Node, Shape};
+use crate::oracle::{Argument, Elements, KernelCase, ModuleCase};
+
+/// Words of a work-item's memory: cells, data, which is read and written, and results.
+pub(super) const CELLS: u32 = 4;
+pub(super) const DATA: u32 = CELLS;
+pub(super) const DATA_WORDS: u32 = 6;
+pub(super) const RESULTS: u32 = DATA + DATA_WORDS + 2;
+pub(super) const OWN_WORDS: u32 = 16;
+
+/// Words that all work-items read, a power of two.
+pub(super) const TABLE_WORDS: u32 = 8;
+
+/// Numbers that all work-items are given.
+const SCALARS: u32 = 3;
+
+/// What the last of them is not.
+pub(super) const NEVER: i64 = 0x1234_5678;
+
+/// How a block counts its visits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Count {
+    /// Down to 0, together with others.
+    Down(Cell),
+    /// Up to a limit of its own.
+    Up(Cell, i64),
+}
+
+/// A kernel in the making.
+pub(super) struct Filling<'s, 'c, 'u> {
+    pub(super) shape: &'s Shape,
+    pub(super) choices: &'c mut Choices<'u>,
+    pub(super) family: Family,
+    /// The blocks of the nodes, and the types of their parameters behind those of cells.
+    pub(super) blocks: Vec<Block>,
+    pub(super) params: Vec<Vec<Type>>,
+    /// What blocks hold that others may use: parameters and what they compute, by node.
+    pub(super) made: Vec<Vec<(Value, Type)>>,
+    /// The same for the block before all.
+    pub(super) roots: Vec<(Value, Type)>,
+    /// Words that are equal in all work-items, and others.
+    pub(super) uniforms: Vec<Value>,
+    pub(super) varied: Vec<Value>,
+    pub(super) dominators: Vec<u64>,
+    pub(super) distances: Vec<Option<usize>>,
+    pub(super) reached: u64,
+    pub(super) cells: Cells,
+    pub(super) trace: Option<Cell>,
+    /// How nodes count that must.
+    pub(super) counts: Vec<Option<Count>>,
+    /// Addresses of the work-item's memory, and of what all read.
+    pub(super) own: Value,
+    pub(super) table: Value,
+    /// Types of values, some more often than others.
+    pub(super) types: Vec<Type>,
+    pub(super) may_trap: bool,
+    /// Whether blocks are not in the order of the graph.
+    any_order: bool,
+    /// The current node.
+    pub(super) at: usize,
+}
+
+/// The kernel, whose choices come from what is left of bytes.
+pub(super) fn kernel(
+    shape: &Shape,
+    origin: &'static str,
+    choices: &mut Choices<'_>,
+    family: Family,
+) -> Generated {
+    let may_trap = choices.once_in(12);
+    let mut shape = shape.clone();
+    end_somewhere(&mut shape, may_trap, choices);
+    let extents = match choices.below(6) {
+        0..=3 => [1 + choices.below(40) as u64, 1, 1],
+        4 => [1 + choices.below(150) as u64, 1, 1],
+        _ => {
+            [1 + choices.below(9) as u64, 1 + choices.below(5) as u64, 1 + choices.below(2) as u64]
+        }
+    };
+    let args = arguments(choices, family.word, extents.iter().product::<u64>() as usize);
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.push(AbiParam::new(family.word_int()));
+    let mut marks = Vec::new();
+    let mut context = FunctionBuilderContext::new();
+    let func = flow::function("kernel", &signature, family.word, &mut context, |b| {
+        let start = b.current_block().expect("the entry");
+        let mut filling = Filling::new(&shape, choices, family, may_trap, b);
+        filling.make(b);
+        let mut features = filling.features();
+        features.push(origin);
+        marks = marks::marks(&shape, &filling.blocks, start, &features);
+    });
+    case(func, family.word, extents, args, marks)
+}
+
+fn case(
+    func: Function,
+    word: WordSize,
+    extents: [u64; 3],
+    args: Vec<Argument>,
+    marks: Vec<super::super::divergent::Mark>,
+) -> Generated {
+    let module = ModuleCase { word, functions: vec![func], data: Vec::new(), args: Vec::new() };
+    Generated { case: KernelCase { module, extents, args }, marks, asks_for_lane: false }
+}
+
+/// Gives a shape without an end one.
+fn end_somewhere(shape: &mut Shape, traps: bool, choices: &mut Choices<'_>) {
+    if shape.distances(traps)[0].is_some() {
+        return;
+    }
+    let reached = shape.reached(0);
+    let live: Vec<usize> = (0..shape.len()).filter(|node| reached >> node & 1 == 1).collect();
+    let from = choices.one(&live);
+    let room = shape.len() < MAX_NODES && !shape.nodes[from].next.is_empty();
+    if room {
+        let end = shape.len();
+        shape.nodes[from].next.push(end);
+        shape.nodes.push(Node::default());
+    } else {
+        shape.nodes[from] = Node::default();
+    }
+}
+
+/// The memory of the work-items, what all of them read, and a few numbers.
+fn arguments(choices: &mut Choices<'_>, word: WordSize, items: usize) -> Vec<Argument> {
+    let (size, bits) = (usize::from(word.bytes()), u32::from(word.bits()));
+    let pattern: Vec<u64> = (0..13).map(|_| choices.int(bits)).collect();
+    let numbers = (0..items * OWN_WORDS as usize).map(|at| {
+        let (item, at) = (at / OWN_WORDS as usize, at % OWN_WORDS as usize);
+        let differs = (item * (1 + at % 3)) >> (at % 5);
+        if at >= RESULTS as usize { 0 } else { pattern[(at + item * 5) % 13] ^ differs as u64 }
+    });
+    let bytes = |number: u64| number.to_le_bytes().into_iter().take(size);
+    let own = numbers.flat_map(bytes).collect();
+    let table: Vec<u64> = (0..TABLE_WORDS).map(|_| choices.int(bits)).collect();
+    let table = table.into_iter().flat_map(bytes).collect();
+    let ty = if word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
+    let mut args =
+        vec![Argument::Buffer(Elements::Ints, own), Argument::Buffer(Elements::Ints, table)];
+    args.extend((1..SCALARS).map(|_| Argument::Scalar(ty, choices.int(bits))));
+    args.push(Argument::Scalar(ty, choices.below(9) as u64));
+    args
+}
+
+impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
+    /// Makes the block before all but for its end: what it reads, and blocks without instructions.
+    fn new(
+        shape: &'s Shape,
+        choices: &'c mut Choices<'u>,
+        family: Family,
+        may_trap: bool,
+        b: &mut FunctionBuilder<'_>,
+    ) -> Filling<'s, 'c, 'u> {
+        let word = family.word_int();
+        let entry = b.current_block().expect("the entry");
+        let args = b.block_params(entry)[0];
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let mut read = |offset: u32| b.ins().load(word, flags, args, offset.cast_signed());
+        let sizes = [0, 1].map(|dim| read(ArgumentBlock::grid_extent(dim, family.word)));
+        let [own, table] = [0, 1].map(|index| read(ArgumentBlock::argument(index, family.word)));
+        let uniforms: Vec<Value> = (0..SCALARS)
+            .map(|index| read(ArgumentBlock::argument(2 + index, family.word)))
+            .collect();
+        let ids =
+            ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word));
+        let rows = b.ins().imul(ids[2], sizes[1]);
+        let row = b.ins().iadd(rows, ids[1]);
+        let items = b.ins().imul(row, sizes[0]);
+        let item = b.ins().iadd(items, ids[0]);
+        let bytes = b.ins().iconst(word, i64::from(OWN_WORDS * word.bytes()));
+        let offset = b.ins().imul(item, bytes);
+        let own = b.ins().iadd(own, offset);
+        let data: Vec<Value> = (0..1 + choices.below(4) as u32)
+            .map(|at| {
+                let offset = ((DATA + at) * word.bytes()).cast_signed();
+                b.ins().load(word, MemFlagsData::trusted(), own, offset)
+            })
+            .collect();
+        let varied: Vec<Value> = [item].into_iter().chain(data).collect();
+        let roots = varied.iter().chain(&uniforms).map(|&value| (value, word)).collect();
+        let mut types = vec![word, word, I32, I8];
+        types.extend(family.ints());
+        if choices.once_in(4) {
+            types.push(family.floats()[0]);
+        }
+        let cells = Cells::new(b, own, word, choices);
+        let blocks = shape.nodes.iter().map(|_| b.create_block()).collect();
+        Filling {
+            dominators: shape.dominators(),
+            distances: shape.distances(may_trap),
+            reached: shape.reached(0),
+            params: vec![Vec::new(); shape.len()],
+            made: vec![Vec::new(); shape.len()],
+            counts: vec![None; shape.len()],
+            trace: None,
+            any_order: false,
+            at: 0,
+            shape,
+            choices,
+            family,
+            blocks,
+            roots,
+            uniforms,
+            varied,
+            cells,
+            own,
+            table,
+            types,
+            may_trap,
+        }
+    }
+
+    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+        self.prepare_trace(b);
+        self.prepare_counts(b);
+        self.lay_out(b);
+        let most = self.choices.below(6);
+        for node in 0..self.shape.len() {
+            let own = (0..self.choices.below(most + 1)).map(|_| self.choices.one(&self.types));
+            self.params[node] = own.collect();
+            for ty in self.cells.param_types().into_iter().chain(self.params[node].clone()) {
+                b.append_block_param(self.blocks[node], ty);
+            }
+        }
+        let args = self.args(b, 0, true);
+        b.ins().jump(self.blocks[0], &args);
+        for node in self.shape.order() {
+            self.block(b, node);
+        }
+    }
+
+    /// Whether and where blocks note that they were visited.
+    fn prepare_trace(&mut self, b: &mut FunctionBuilder<'_>) {
+        if self.choices.below(2) == 0 {
+            let start = b.ins().iconst(self.family.word_int(), 1);
+            self.trace = Some(self.cells.anywhere(b, self.choices, start));
+        }
+    }
+
+    /// How blocks count that must: those on cycles with several ways to go on.
+    fn prepare_counts(&mut self, b: &mut FunctionBuilder<'_>) {
+        let cycles = self.shape.on_cycles();
+        let counts =
+            |node: &usize| cycles >> node & 1 == 1 && self.shape.nodes[*node].next.len() > 1;
+        let nodes: Vec<usize> = (0..self.shape.len()).filter(counts).collect();
+        let word = self.family.word_int();
+        let shared = if self.choices.once_in(3) { None } else { Some(self.shared_count(b)) };
+        let most = (60 / self.shape.len()).clamp(1, 6);
+        for node in nodes {
+            self.counts[node] = match shared {
+                Some(cell) if !self.choices.once_in(8) => Some(Count::Down(cell)),
+                _ => {
+                    let ty = count_type(self.choices, word);
+                    let start = b.ins().iconst(ty, 0);
+                    let cell = self.cells.anywhere(b, self.choices, start);
+                    Some(Count::Up(cell, 1 + self.choices.below(most) as i64))
+                }
+            };
+        }
+    }
+
+    /// A count of all visits together, equal in all work-items at the start or not.
+    fn shared_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+        let word = self.family.word_int();
+        let ty = count_type(self.choices, word);
+        let number = b.ins().iconst(ty, 1 + self.choices.below(16) as i64);
+        let start = match self.choices.below(4) {
+            0 | 1 => number,
+            kind => {
+                let list = if kind == 2 { &self.varied } else { &self.uniforms };
+                let value = self.choices.one(list);
+                let seven = b.ins().iconst(word, 7);
+                let small = b.ins().band(value, seven);
+                let small = self.cast(b, small, ty);
+                b.ins().iadd(number, small)
+            }
+        };
+        self.cells.anywhere(b, self.choices, start)
+    }
+
+    /// In the order of the graph, or in any.
+    fn lay_out(&mut self, b: &mut FunctionBuilder<'_>) {
+        let mut order: Vec<Block> = self.blocks.clone();
+        if self.choices.below(4) > 0 {
+            self.any_order = true;
+            for at in (1..order.len()).rev() {
+                order.swap(at, self.choices.below(at + 1));
+            }
+        }
+        b.ensure_inserted_block();
+        for block in order {
+            b.func.layout.append_block(block);
+        }
+    }
+
+    /// What holds of the kernel as a whole.
+    fn features(&self) -> Vec<&'static str> {
+        let has = |ty: Type| self.made.iter().flatten().any(|(_, have)| *have == ty);
+        let narrow = has(I8) || has(I16);
+        let word = self.family.word_int();
+        let wide = self.made.iter().flatten().any(|(_, ty)| ty.bits() > word.bits());
+        let floats = self.made.iter().flatten().any(|(_, ty)| ty.is_float());
+        let guarded =
+            |node: &usize| self.reached >> node & 1 == 1 && self.distances[*node].is_none();
+        let doomed: Vec<usize> = (0..self.shape.len()).filter(guarded).collect();
+        let traps = doomed.iter().any(|&node| self.shape.nodes[node].trap);
+        let loops = doomed.iter().any(|&node| !self.shape.nodes[node].trap);
+        let ends =
+            self.shape.nodes.iter().enumerate().filter(|(at, node)| {
+                node.next.is_empty() && !node.trap && self.reached >> at & 1 == 1
+            });
+        let features = [
+            (ends.count() > 1, "several ends"),
+            (self.any_order, "blocks in any order"),
+            (narrow, "narrow values"),
+            (wide, "values of two words"),
+            (floats, "floats"),
+            (traps, "trap that is never taken"),
+            (loops, "loop without an end that is never entered"),
+            (self.cells.are_in_memory(), "count in memory"),
+            (self.cells.are_in_params(), "count in a parameter of all blocks"),
+            (self.trace.is_none(), "values alone"),
+            (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
+            (self.may_trap, "traps that may be taken"),
+        ];
+        features.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
+    }
+}

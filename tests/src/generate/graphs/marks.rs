@@ -1,0 +1,86 @@
+//! What a graph holds that is worth counting.
+
+use cranelift_codegen::ir::Block;
+
+use super::super::divergent::Mark;
+use super::shape::Shape;
+
+/// Constructs of blocks, and of the kernel as a whole at its start.
+pub(super) fn marks(
+    shape: &Shape,
+    blocks: &[Block],
+    start: Block,
+    features: &[&'static str],
+) -> Vec<Mark> {
+    let mark = |block, construct| Mark { function: 0, block, construct };
+    let mut marks: Vec<Mark> = features.iter().map(|feature| mark(start, *feature)).collect();
+    let loops = loops(shape);
+    for (node, block) in blocks.iter().enumerate() {
+        let add = |there: bool, name| there.then(|| mark(*block, name));
+        let next = &shape.nodes[node].next;
+        let several = next.len() > 1;
+        let all_same = next.iter().all(|to| *to == next[0]);
+        let heads = loops.iter().filter(|one| one.latches.contains(&node)).count();
+        marks.extend(add(next.len() == 2, "branch"));
+        marks.extend(add(next.len() > 2, "switch"));
+        marks.extend(add(next.contains(&node), "loop of one block"));
+        marks.extend(add(several && all_same, "both ways to one block"));
+        marks.extend(add(next.is_empty() && shape.reached(0) >> node & 1 == 1, "end"));
+        marks.extend(add(heads > 1, "latch of two loops"));
+        let critical = several
+            && next.iter().any(|to| shape.edges().filter(|(_, other)| to == other).count() > 1);
+        marks.extend(add(critical, "critical edge"));
+    }
+    for one in &loops {
+        let block = blocks[one.header];
+        let leaves = shape
+            .edges()
+            .filter(|(from, to)| one.nodes >> from & 1 == 1 && one.nodes >> to & 1 == 0);
+        let nested = loops
+            .iter()
+            .any(|other| other.header != one.header && other.nodes >> one.header & 1 == 1);
+        let there = [
+            (true, "loop"),
+            (leaves.count() > 1, "loop with several exits"),
+            (one.latches.len() > 1, "loop with several latches"),
+            (nested, "loop in a loop"),
+        ];
+        marks.extend(
+            there.into_iter().filter(|(there, _)| *there).map(|(_, name)| mark(block, name)),
+        );
+    }
+    marks
+}
+
+/// A natural loop.
+struct Loop {
+    header: usize,
+    latches: Vec<usize>,
+    nodes: u64,
+}
+
+/// All natural loops, one a header.
+fn loops(shape: &Shape) -> Vec<Loop> {
+    let dominators = shape.dominators();
+    let reached = shape.reached(0);
+    let mut loops = Vec::new();
+    for header in (0..shape.len()).filter(|node| reached >> node & 1 == 1) {
+        let back = |&(from, to): &(usize, usize)| {
+            to == header && reached >> from & 1 == 1 && dominators[from] >> header & 1 == 1
+        };
+        let mut latches: Vec<usize> = shape.edges().filter(back).map(|(from, _)| from).collect();
+        latches.dedup();
+        let mut nodes = 1_u64 << header;
+        let mut open = latches.clone();
+        while let Some(node) = open.pop() {
+            if nodes >> node & 1 == 0 {
+                nodes |= 1 << node;
+                open.extend(shape.edges().filter(|&(_, to)| to == node).map(|(from, _)| from));
+            }
+        }
+        if !latches.is_empty() {
+            loops.push(Loop { header, latches, nodes });
+        }
+    }
+    loops
+}

@@ -1,0 +1,248 @@
+//! Numbers and conditions.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
+use cranelift_frontend::FunctionBuilder;
+
+use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
+
+impl Filling<'_, '_, '_> {
+    /// What the current block may use: its own values and those of the blocks that dominate it. A dead
+    /// block may use all.
+    fn usable(&self, ty: Option<Type>) -> Vec<(Value, Type)> {
+        let dominators = self.dominators[self.at];
+        let nodes = (0..self.shape.len()).filter(|node| dominators >> node & 1 == 1);
+        let made = nodes.flat_map(|node| &self.made[node]);
+        let fits = |(_, have): &&(Value, Type)| ty.is_none_or(|ty| ty == *have);
+        self.roots.iter().chain(made).filter(fits).copied().collect()
+    }
+
+    /// A value of any type.
+    pub(super) fn any(&mut self) -> (Value, Type) {
+        let all = self.usable(None);
+        self.choices.one(&all)
+    }
+
+    /// A value that is there already, or a constant.
+    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        let kind = self.choices.below(8);
+        let fitting = if kind < 6 { self.usable(Some(ty)) } else { Vec::new() };
+        match kind {
+            0..=2 if self.made[self.at].iter().any(|(_, have)| *have == ty) => {
+                let own = self.made[self.at].iter().filter(|(_, have)| *have == ty);
+                let own: Vec<_> = own.collect();
+                self.choices.one(&own).0
+            }
+            0..=5 if !fitting.is_empty() => self.choices.one(&fitting).0,
+            6 if ty.is_int() => {
+                let bits = self.choices.int(ty.bits());
+                b.ins().iconst(ty, bits.cast_signed())
+            }
+            _ => {
+                let (value, _) = self.any();
+                self.cast(b, value, ty)
+            }
+        }
+    }
+
+    /// The value as one of another type.
+    pub(super) fn cast(&mut self, b: &mut FunctionBuilder<'_>, value: Value, ty: Type) -> Value {
+        let from = b.func.dfg.value_type(value);
+        match (from.is_float(), ty.is_float()) {
+            _ if from == ty => value,
+            (false, false) if from.bits() > ty.bits() => b.ins().ireduce(ty, value),
+            (false, false) if self.choices.below(2) == 0 => b.ins().uextend(ty, value),
+            (false, false) => b.ins().sextend(ty, value),
+            (true, _) => {
+                let word = self.family.word_int();
+                let number = b.ins().fcvt_to_sint_sat(word, value);
+                self.cast(b, number, ty)
+            }
+            (false, true) => {
+                let word = self.family.word_int();
+                let number = self.cast(b, value, word);
+                b.ins().fcvt_from_sint(ty, number)
+            }
+        }
+    }
+
+    /// A new value.
+    pub(super) fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        if self.choices.once_in(6) && ty.is_int() {
+            return self.load(b, ty);
+        }
+        let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
+        if self.choices.once_in(6) {
+            let condition = self.condition(b);
+            return b.ins().select(condition, x, y);
+        }
+        if ty.is_float() {
+            return match self.choices.below(3) {
+                0 => b.ins().fadd(x, y),
+                1 => b.ins().fsub(x, y),
+                _ => b.ins().fmul(x, y),
+            };
+        }
+        match self.choices.below(12) {
+            0..=2 => b.ins().iadd(x, y),
+            3 => b.ins().isub(x, y),
+            4 => b.ins().imul(x, y),
+            5 => b.ins().band(x, y),
+            6 => b.ins().bor(x, y),
+            7 => b.ins().bxor(x, y),
+            8 => b.ins().ishl(x, y),
+            9 => b.ins().sshr(x, y),
+            10 => b.ins().smin(x, y),
+            _ => {
+                // A lane that does not execute it may have nothing to divide by.
+                let one = b.ins().iconst(ty, 1);
+                let divisor = b.ins().bor(y, one);
+                b.ins().urem(x, divisor)
+            }
+        }
+    }
+
+    /// A number from the work-item's memory, or one of those that all read.
+    fn load(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        let word = self.family.word_int();
+        let flags = MemFlagsData::new().with_aligned();
+        if ty != word || self.choices.below(2) == 0 {
+            let offset = self.data_offset();
+            return b.ins().load(ty, flags, self.own, offset);
+        }
+        let index = match self.choices.below(2) {
+            0 => self.choices.one(&self.uniforms),
+            _ => self.leaf(b, word),
+        };
+        let mask = b.ins().iconst(word, i64::from(TABLE_WORDS) - 1);
+        let index = b.ins().band(index, mask);
+        let size = b.ins().iconst(word, i64::from(word.bytes()));
+        let offset = b.ins().imul(index, size);
+        let place = b.ins().iadd(self.table, offset);
+        b.ins().load(word, flags.with_readonly(), place, 0)
+    }
+
+    fn data_offset(&mut self) -> i32 {
+        let at = DATA + self.choices.below(DATA_WORDS as usize) as u32;
+        (at * self.family.word_int().bytes()).cast_signed()
+    }
+
+    /// Writes a number to the work-item's memory. Only machines with the extension write parts of words.
+    pub(super) fn store(&mut self, b: &mut FunctionBuilder<'_>) {
+        let word = self.family.word_int();
+        let ty = self.choices.one(self.family.ints());
+        let ty = if self.family.extension || ty.bits() > word.bits() { ty } else { word };
+        let value = self.leaf(b, ty);
+        let offset = self.data_offset();
+        b.ins().store(MemFlagsData::new().with_aligned(), value, self.own, offset);
+    }
+
+    /// A word that depends on a value.
+    pub(super) fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+        let (ty, word) = (b.func.dfg.value_type(value), self.family.word_int());
+        if ty.is_int() && ty.bits() > word.bits() {
+            let shift = b.ins().iconst(I32, i64::from(word.bits()));
+            let high = b.ins().ushr(value, shift);
+            let (low, high) = (b.ins().ireduce(word, value), b.ins().ireduce(word, high));
+            return b.ins().bxor(low, high);
+        }
+        self.cast(b, value, word)
+    }
+
+    /// Something to branch on: 0 or not 0, of any integer type.
+    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let word = self.family.word_int();
+        match self.choices.below(14) {
+            0 | 1 => {
+                // One bit of what differs.
+                let value = self.choices.one(&self.varied);
+                let bit = b.ins().iconst(word, 1 << self.choices.below(5));
+                b.ins().band(value, bit)
+            }
+            2 => {
+                let value = self.choices.one(&self.varied);
+                let limit = b.ins().iconst(word, self.choices.below(20) as i64);
+                b.ins().icmp(IntCC::UnsignedLessThan, value, limit)
+            }
+            3 | 4 => {
+                let value = self.choices.one(&self.uniforms);
+                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
+                b.ins().band(value, bit)
+            }
+            5 | 6 => self.of_count(b),
+            7 => {
+                // Equal in some of the lanes, by their data.
+                let (x, y) = (self.choices.one(&self.varied), self.choices.one(&self.uniforms));
+                let mixed = b.ins().bxor(x, y);
+                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
+                b.ins().band(mixed, bit)
+            }
+            8 => {
+                let (x, y) = (self.compare(b), self.compare(b));
+                match self.choices.below(3) {
+                    0 => b.ins().band(x, y),
+                    1 => b.ins().bor(x, y),
+                    _ => b.ins().bxor(x, y),
+                }
+            }
+            9 => {
+                // One bit of what was computed.
+                let value = self.leaf(b, word);
+                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
+                b.ins().band(value, bit)
+            }
+            10 => {
+                let ty = self.choices.one(self.family.ints());
+                self.leaf(b, ty)
+            }
+            _ => self.compare(b),
+        }
+    }
+
+    /// A comparison of what was computed.
+    fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let ty = self.choices.one(&self.types);
+        let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
+        if ty.is_float() {
+            let condition = self.choices.one(&[FloatCC::LessThan, FloatCC::NotEqual]);
+            return b.ins().fcmp(condition, x, y);
+        }
+        let condition = self.choices.one(&[
+            IntCC::SignedLessThan,
+            IntCC::NotEqual,
+            IntCC::Equal,
+            IntCC::UnsignedGreaterThanOrEqual,
+            IntCC::SignedGreaterThan,
+        ]);
+        b.ins().icmp(condition, x, y)
+    }
+
+    /// Something about how often blocks were visited.
+    fn of_count(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let counts: Vec<Count> = self.counts.iter().flatten().copied().collect();
+        if counts.is_empty() {
+            return self.compare(b);
+        }
+        let (Count::Down(cell) | Count::Up(cell, _)) = self.choices.one(&counts);
+        let value = self.cells.get(b, cell);
+        let number = b.ins().iconst(cell.ty, 1 + self.choices.below(6) as i64);
+        match self.choices.below(2) {
+            0 => b.ins().band(value, number),
+            _ => b.ins().icmp(IntCC::SignedGreaterThan, value, number),
+        }
+    }
+
+    /// The condition as 0 or 1.
+    pub(super) fn truth(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+        let ty = b.func.dfg.value_type(value);
+        let zero = b.ins().iconst(ty, 0);
+        b.ins().icmp(IntCC::NotEqual, value, zero)
+    }
+
+    /// The other one of 0 and 1.
+    pub(super) fn not(b: &mut FunctionBuilder<'_>, truth: Value) -> Value {
+        let one = b.ins().iconst(I8, 1);
+        b.ins().bxor(truth, one)
+    }
+}

@@ -1,0 +1,191 @@
+//! Kernels with the blocks of control-flow graphs, known and random ones, by all strategies on many machines, against
+//! cranelift-interpreter lane by lane.
+//!
+//! `HARP_SEED=7` replays one random graph, `HARP_SEED=0..10000` runs many. The example `kernels` runs more of them
+//! with `--graphs`, and shapes of the catalogue with other contents with `--catalogue`.
+
+use std::thread::available_parallelism;
+
+use cranelift_codegen::ir::{InstructionData, Opcode};
+use harp_isa::{ArchId, WordSize};
+use harp_jit::{OptLevel, ParamType};
+use harp_tests::fuzzing::divergent::{
+    ARCHS, Counts, GRAPH_CONSTRUCTS, Kernels, Machines, Reached, Selection, Target, WAYS, bytes_of,
+    check_catalogue, check_generated, run, shrink,
+};
+use harp_tests::generate::Family;
+use harp_tests::generate::divergent::Generated;
+use harp_tests::generate::graphs::{catalogue, filled, kernel};
+use harp_tests::oracle::{Argument, Elements, Expected, KernelCase, ModuleCase};
+use harp_tests::seeds;
+
+/// Random graphs of an ordinary run.
+const GRAPHS: u64 = 1500;
+
+/// Rounds of the catalogue: in each, every shape has other contents for each family of machines.
+const ROUNDS: usize = 2;
+
+/// How many smaller kernels are tried when one fails.
+const ATTEMPTS: usize = 1500;
+
+fn threads() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+#[test]
+fn every_shape_of_the_catalogue_does_in_each_lane_what_the_oracle_says() {
+    let reached = match check_catalogue(0..ROUNDS, threads()) {
+        Ok(reached) => reached,
+        Err((named, round, failure)) => {
+            let failure = shrink(Kernels::Graphs, &[], failure, ATTEMPTS);
+            let (name, source) = (named.name, named.source);
+            panic!("`{name}` (of {source}) in round {round}, made smaller:\n{failure}");
+        }
+    };
+    println!("{reached:#?}");
+    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
+    let contents = (ROUNDS * catalogue().len()) as u64;
+    assert_eq!(reached.kernels, 4 * contents);
+    // All machines at both levels, and all strategies. A kernel that traps gives no profile.
+    assert_eq!(reached.machines.len(), 2 * ARCHS.len(), "{:?}", reached.machines);
+    assert_eq!(reached.strategies.len(), WAYS.len(), "{:?}", reached.strategies);
+    let launches = 2 * ARCHS.len() as u64 * contents;
+    assert_eq!(reached.launches + reached.unprofiled, launches);
+    assert!(reached.unprofiled * 50 < launches, "{} kernels have no profile", reached.unprofiled);
+}
+
+#[test]
+fn random_graphs_do_in_each_lane_what_the_oracle_says() {
+    let given = seeds::from_environment();
+    let ordinary = given.is_none();
+    let seeds = given.unwrap_or(0..GRAPHS);
+    let count = seeds.end.saturating_sub(seeds.start);
+    let selection = Selection { kernels: Kernels::Graphs, ..Selection::default() };
+    let reached = match run(seeds.start, count, selection, threads(), &|_| {}) {
+        Ok(reached) => reached,
+        Err((seed, failure)) => {
+            let failure = shrink(Kernels::Graphs, &bytes_of(seed), failure, ATTEMPTS);
+            panic!("seed {seed} (HARP_SEED={seed} replays it), made smaller:\n{failure}");
+        }
+    };
+    println!("{reached:#?}");
+    assert_eq!(reached.refused, Counts::new(), "nothing that is generated may be refused");
+    if ordinary {
+        assert_not_vacuous(&reached);
+    }
+}
+
+/// What the generator can make, all of it must have been made, compiled and run.
+fn assert_not_vacuous(reached: &Reached) {
+    assert_eq!(reached.kernels, GRAPHS);
+    let there = |name: &&str| reached.constructs.contains_key(*name);
+    let missing: Vec<&str> = GRAPH_CONSTRUCTS.into_iter().filter(|name| !there(name)).collect();
+    assert_eq!(missing, [""; 0], "constructs that never ran");
+    assert_eq!(reached.machines.len(), 2 * ARCHS.len(), "{:?}", reached.machines);
+    assert_eq!(reached.strategies.len(), WAYS.len(), "{:?}", reached.strategies);
+    for name in ["predicate", "adaptive"] {
+        assert!(reached.predicated_branches[name] > 0, "{name} predicates nothing: {reached:#?}");
+    }
+    let traps = reached.endings.keys().filter(|ending| ending.starts_with("trap"));
+    assert!(traps.count() > 0, "no kernel ends by a trap: {reached:#?}");
+    assert!(reached.divergent_branches * 3 > reached.branches, "hardly anything diverges");
+}
+
+/// Branches matter: with the sides of one swapped, the oracle says something else, or gives up, mostly.
+#[test]
+fn branches_have_effects() {
+    let (mut seen, mut all) = (0, 0);
+    for seed in 0..80 {
+        let family = Family { word: WordSize::Four, extension: seed % 2 == 0 };
+        let case = kernel(&bytes_of(seed), family).case;
+        let (effect, trace) = case.expected(8).expect("the oracle knows what is generated");
+        let func = &case.module.functions[0];
+        let brif = |inst| func.dfg.insts[inst].opcode() == Opcode::Brif;
+        let branches = trace.executed.keys().filter(|(_, inst)| brif(*inst));
+        for &(_, inst) in branches.step_by(2) {
+            let mut other = case.clone();
+            let data = &mut other.module.functions[0].dfg.insts[inst];
+            let InstructionData::Brif { blocks, .. } = data else { unreachable!("a branch") };
+            blocks.swap(0, 1);
+            all += 1;
+            seen += usize::from(!other.expected(8).is_ok_and(|(other, _)| other == effect));
+        }
+    }
+    println!("{seen} of {all} branches have effects");
+    assert!(all > 100 && seen * 5 > all * 4, "{seen} of {all}");
+}
+
+/// All bytes give a kernel that the oracle knows and that ends, for all shapes: none at all, too.
+#[test]
+fn all_contents_end() {
+    for (at, named) in catalogue().iter().enumerate() {
+        for word in [WordSize::Four, WordSize::Eight] {
+            let family = Family { word, extension: at % 2 == 0 };
+            for bytes in [&[][..], &[0xff; 900]] {
+                let case = filled(&named.shape, bytes, family).case;
+                if let Err(error) = case.expected(8) {
+                    panic!("{}: {error}\n{case}", named.name);
+                }
+            }
+        }
+    }
+}
+
+/// A latch of two loops. Lanes that stay in the inner one kept nothing of what the outer one began with.
+const SHARED_LATCH: &str = "function %kernel(i32) fast {
+    fn0 = %harp_global_id_x() -> i32
+block0(v0: i32):
+    v900 = load.i32 notrap aligned v0+36
+    v901 = load.i32 notrap aligned v0+40
+    v902 = call fn0()
+    v5001 = iconst.i32 4
+    v903 = imul v902, v5001
+    v904 = iadd v900, v903
+    v905 = load.i32 aligned v904
+    v50 = iconst.i32 0
+    jump block1(v905, v50, v901)
+block1(v1: i32, v20: i32, v30: i32):
+    jump block2(v20, v30)
+block2(v2: i32, v3: i32):
+    v8 = iadd v2, v1
+    v5002 = iconst.i32 -1
+    v4 = iadd v3, v5002
+    v5003 = iconst.i32 0
+    v5 = icmp sgt v4, v5003
+    brif v5, block3, block4(v8)
+block3:
+    v5004 = iconst.i32 1
+    v6 = band v3, v5004
+    v5005 = iconst.i32 100
+    v10 = iadd v1, v5005
+    brif v6, block2(v8, v4), block1(v10, v8, v4)
+block4(v7: i32):
+    store aligned v7, v904
+    return
+}";
+
+#[test]
+fn a_latch_of_two_loops_keeps_what_the_outer_one_began_with() {
+    let functions = cranelift_reader::parse_functions(SHARED_LATCH).unwrap();
+    let (word, data) = (WordSize::Four, Vec::new());
+    let module = ModuleCase { word, functions, data, args: Vec::new() };
+    let items = 0..8_u32;
+    let content = items.clone().flat_map(u32::to_le_bytes).collect();
+    let args = vec![Argument::Buffer(Elements::Ints, content), Argument::Scalar(ParamType::I32, 6)];
+    let case = KernelCase { module, extents: [8, 1, 1], args };
+    let Ok((Expected::Memory(contents), _)) = case.expected(1) else { panic!("it ends") };
+    let right: Vec<u8> = items.flat_map(|item| (900 + 6 * item).to_le_bytes()).collect();
+    assert_eq!(contents[0], right);
+    let mut targets = Vec::new();
+    for arch in ARCHS.map(|id| id.parse::<ArchId>().unwrap()) {
+        if arch.word() == WordSize::Four {
+            for level in [OptLevel::None, OptLevel::Speed] {
+                targets.extend(WAYS.map(|way| Target::new(arch, level, way)));
+            }
+        }
+    }
+    let generated = Generated { case, marks: Vec::new(), asks_for_lane: false };
+    if let Err(failure) = check_generated(&generated, &targets, &mut Machines::default()) {
+        panic!("{failure}");
+    }
+}
