@@ -7,6 +7,7 @@ use crate::analysis::Known;
 use crate::divergence::decide::{self, DivergenceReport, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{self, Branches, CounterLayout};
+use crate::divergence::validate::{self, Difference};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
 use crate::error::CompileError;
 use crate::isel::{self, BlockIds};
@@ -30,8 +31,9 @@ pub(crate) fn manage(
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<Managed, CompileError> {
-    let Unit { name, options, .. } = unit;
-    let (prepared, branches) = prepare(func, unit, clock)?;
+    let Unit { name, arch, options, .. } = unit;
+    let mut before = options.verify.then(|| func.clone());
+    let (prepared, branches) = prepare_from(func, &mut before, unit, clock)?;
     clock.begin(Stage::Divergence);
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
@@ -44,6 +46,9 @@ pub(crate) fn manage(
             message: format!("`{name}`: {error}"),
         })?;
     }
+    if let Some(before) = before {
+        same_values(&before, &func, &plan, arch.lanes(), unit)?;
+    }
     Ok(Managed { func, plan, branches, shares })
 }
 
@@ -54,10 +59,27 @@ pub(crate) fn prepare(
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
+    prepare_from(func, &mut None, unit, clock)
+}
+
+/// The same. `before`, if there is one, is a copy of `func`, and becomes what has the same effects as the result.
+fn prepare_from(
+    func: Function,
+    before: &mut Option<Function>,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<(Prepared, Branches), CompileError> {
     let (prepared, branches) = canonical_form(func, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
-    let Prepared { mut func, steering, .. } = prepared;
+    let Prepared { mut func, steering, own, .. } = prepared;
+    if let Some(before) = before {
+        // Nothing is planned yet, so lanes are alone.
+        same_values(before, &func, &Plan::unsplit(own), 1, unit)?;
+    }
     profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
+    if let Some(before) = before {
+        before.clone_from(&func);
+    }
     let (mut prepared, counted) = canonical_form(func, unit, clock)?;
     prepared.steering.extend(steering.iter());
     if !counted.ids().eq(branches.ids()) {
@@ -65,6 +87,24 @@ pub(crate) fn prepare(
         return Err(CompileError::Internal { stage: "counting branches", message });
     }
     Ok((prepared, counted))
+}
+
+/// Compares what a function does with what it did, in warps of at most `lanes` lanes.
+fn same_values(
+    before: &Function,
+    after: &Function,
+    plan: &Plan,
+    lanes: u8,
+    unit: Unit<'_>,
+) -> Result<(), CompileError> {
+    let callees = Called { symbols: unit.symbols, arch: unit.arch };
+    let known = Known { params: unit.params(), callees: &callees };
+    validate::rearranged(before, after, plan, known, lanes).map_err(|error| different(&error, unit))
+}
+
+fn different(error: &Difference, unit: Unit<'_>) -> CompileError {
+    let message = format!("`{}`: {error}", unit.name);
+    CompileError::Internal { stage: "validation of values", message }
 }
 
 fn canonical_form(
@@ -122,6 +162,7 @@ pub(crate) fn predicate(
         end: blocks.of(region.end),
     };
     let regions: Vec<_> = plan.predicated.iter().map(region).collect();
+    let before = (options.verify && !regions.is_empty()).then(|| vcode.clone());
     let predicated = predicate::predicate(vcode, &regions, arch)
         .map_err(|error| internal(format!("`{name}`: {error}")))?;
     if !regions.is_empty() {
@@ -129,6 +170,10 @@ pub(crate) fn predicate(
     }
     if options.verify {
         vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
+    }
+    if let Some(before) = before {
+        validate::converted(&before, vcode, arch.word())
+            .map_err(|error| different(&error, unit))?;
     }
     Ok(predicated)
 }

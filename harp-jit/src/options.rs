@@ -71,7 +71,8 @@ pub struct CompileOptions {
     /// what they build, as those of Cranelift's users are who turn its verifier off.
     pub verify_input: bool,
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
-    /// paths, regalloc2's symbolic checker. On in debug builds.
+    /// paths, the effects of each lane before and after control flow was rearranged, on random inputs,
+    /// regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
     /// Whether the finished machine code must be proved to keep lanes together: splits and joins match on all
     /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof

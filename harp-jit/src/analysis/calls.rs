@@ -33,7 +33,8 @@ pub(crate) enum Params<'a> {
 }
 
 impl Params<'_> {
-    pub(super) fn width(self, index: usize) -> Width {
+    /// How far a parameter is the same.
+    pub(crate) fn width(self, index: usize) -> Width {
         match self {
             Params::Uniform => Width::Grid,
             Params::Divergent => Width::Thread,

@@ -30,7 +30,7 @@ pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
 pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
-pub(crate) use width::Width;
+pub(crate) use width::{Rule, Width, rule};
 
 /// The control flow of a function. Only blocks that the entry reaches count.
 pub(crate) struct Flow {

@@ -68,7 +68,7 @@ impl Limit {
 
 /// How the width of an intrinsic's result comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(crate) enum Rule {
     /// It is this one, whatever the operands are.
     Fixed(Width),
     /// All lanes that execute it together get the same, made of the operands of all of them: it is as wide
@@ -77,7 +77,7 @@ pub(super) enum Rule {
 }
 
 /// The rule for an intrinsic.
-pub(super) fn rule(intrinsic: Intrinsic) -> Rule {
+pub(crate) fn rule(intrinsic: Intrinsic) -> Rule {
     match intrinsic {
         Intrinsic::LaneId
         | Intrinsic::GlobalId(_)

@@ -4,6 +4,8 @@
 //! claimed of the whole grid, in two warps, too. The latter is compared outside of loops only, where all
 //! warps that come there are in the same round.
 
+use std::collections::BTreeMap;
+
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, Function, Inst, InstBuilder, InstructionData, Signature,
@@ -12,7 +14,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use hashbrown::HashMap;
 
-use super::Prepared;
+use super::{Prepared, validate};
 use crate::analysis::Width;
 
 /// What a call claims, told by the name of what it calls.
@@ -26,8 +28,8 @@ pub(super) struct Claim {
 /// A value that was claimed to be uniform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) claim: Claim,
-    pub(super) value: i32,
+    claim: Claim,
+    value: u64,
 }
 
 /// Puts a call behind the definition of every value that is uniform.
@@ -67,8 +69,20 @@ pub(super) fn insert(prepared: &mut Prepared) {
     }
 }
 
+/// The claims among what lanes did, in the order of time. Lanes that make one together must agree.
+pub(super) fn seen(func: &Function, effects: Vec<validate::Seen>) -> Vec<Seen> {
+    let mut found: BTreeMap<(u64, Inst), Seen> = BTreeMap::new();
+    for validate::Seen { inst, time, operands } in effects {
+        let Some(claim) = of_call(func, inst) else { continue };
+        let seen = Seen { claim, value: operands[0] };
+        let first = *found.entry((time, inst)).or_insert(seen);
+        assert_eq!(first, seen, "{}", func.display());
+    }
+    found.into_values().collect()
+}
+
 /// What a call claims of its argument.
-pub(super) fn of_call(func: &Function, inst: Inst) -> Option<Claim> {
+fn of_call(func: &Function, inst: Inst) -> Option<Claim> {
     let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
     let ExternalName::TestCase(name) = &func.dfg.ext_funcs[func_ref].name else { return None };
     let (kind, value) =
@@ -79,7 +93,7 @@ pub(super) fn of_call(func: &Function, inst: Inst) -> Option<Claim> {
 /// Two warps must have the same wherever that is claimed and both have come to.
 pub(super) fn compare(a: &[Seen], b: &[Seen]) {
     let everywhere = |seen: &&Seen| seen.claim.everywhere;
-    let first: HashMap<Claim, i32> =
+    let first: HashMap<Claim, u64> =
         a.iter().filter(everywhere).map(|seen| (seen.claim, seen.value)).collect();
     for seen in b.iter().filter(everywhere) {
         let other = first.get(&seen.claim);

@@ -20,11 +20,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use hashbrown::HashMap;
 
 use crate::analysis::{Known, Uniformity};
+use crate::intrinsic::Intrinsic;
 use crate::times::{Clock, Stage};
 use profile::{BranchSite, Branches};
 
@@ -41,11 +42,10 @@ pub(crate) mod profile;
 mod random_tests;
 mod regions;
 mod shared_headers;
-#[cfg(test)]
-mod simulator;
 mod structurize;
 #[cfg(test)]
 mod tests;
+pub(crate) mod validate;
 
 pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;
@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub(crate) predicated: Vec<PredicatedRegion>,
     /// Conditions that say where lanes are bound for.
     pub(crate) steering: Steering,
+    /// What does not stand for anything in the program.
+    own: Own,
     /// The branches that are the function's own.
     sites: HashMap<Inst, BranchSite>,
     /// The branches of the function as it was that these are copies of; none if it is as it was.
@@ -93,6 +95,10 @@ pub(crate) struct Plan {
 /// flow was rearranged.
 pub(crate) type Steering = EntitySet<Value>;
 
+/// Calls of intrinsics that are not the program's: votes among lanes, and values that nobody looks at, put in where
+/// control flow was rearranged.
+pub(crate) type Own = EntitySet<Inst>;
+
 /// What a branch is a copy of.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -102,6 +108,11 @@ struct Origin {
 }
 
 impl Plan {
+    /// For lanes that are alone.
+    pub(crate) fn unsplit(own: Own) -> Plan {
+        Plan { own, ..Plan::default() }
+    }
+
     /// Whether a `split` belongs in front of this branch.
     pub(crate) fn is_split(&self, branch: Inst) -> bool {
         self.splits.contains_key(&branch)
@@ -115,6 +126,11 @@ impl Plan {
     /// Whether this block begins with a `join`.
     pub(crate) fn is_join(&self, block: Block) -> bool {
         self.joins.contains(block)
+    }
+
+    /// Whether this call is none of the program's.
+    fn is_own(&self, call: Inst) -> bool {
+        self.own.contains(call)
     }
 
     /// The divergent branches with their joins.
@@ -201,12 +217,14 @@ pub(crate) struct Prepared {
     pub(crate) facts: Uniformity,
     pub(crate) regions: Regions,
     pub(crate) steering: Steering,
+    pub(crate) own: Own,
 }
 
 /// Brings a function, of which `known` is known, to the form in which regions are decided upon.
 pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Prepared {
     clock.begin(Stage::Divergence);
     let mut steering = Steering::new();
+    let insts = func.dfg.num_insts();
     canonicalize(&mut func, known.callees, &mut steering);
     loop {
         clock.begin(Stage::Analysis);
@@ -217,8 +235,17 @@ pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Pr
             canonicalize(&mut func, known.callees, &mut steering);
             continue;
         }
-        return Prepared { func, facts, regions, steering };
+        let own = calls_since(&func, insts);
+        return Prepared { func, facts, regions, steering, own };
     }
+}
+
+/// The calls of intrinsics among the instructions that were made after the first `insts`.
+fn calls_since(func: &Function, insts: usize) -> Own {
+    let made = (insts..func.dfg.num_insts()).map(Inst::new);
+    let mut own = Own::new();
+    own.extend(made.filter(|&inst| Intrinsic::of_call(func, inst).is_some()));
+    own
 }
 
 impl Prepared {
@@ -226,7 +253,7 @@ impl Prepared {
     /// Branches keep the names that `branches` has for them.
     pub(crate) fn manage(self, decisions: &Decisions, branches: &Branches) -> (Function, Plan) {
         let (func, mut plan) = if self.regions.is_empty() {
-            (self.func, Plan { steering: self.steering, ..Plan::default() })
+            (self.func, Plan { steering: self.steering, own: self.own, ..Plan::default() })
         } else {
             structurize(&self, decisions)
         };

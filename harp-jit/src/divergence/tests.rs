@@ -7,14 +7,20 @@ use cranelift_codegen::verifier::verify_function;
 use super::check::Imbalance;
 use super::claims;
 use super::profile::Branches;
-use super::simulator::{End, Trace, Warp};
+use super::validate::{self, Inputs};
 use super::{Decisions, Plan, Prepared, check, prepare};
 use crate::analysis::Known;
 use crate::legalize::legalize;
 use crate::times::Clock;
 
-/// Blocks that a lane runs at most.
-const FUEL: usize = 2000;
+/// What a warp may take, in operations of a lane.
+const FUEL: u64 = 40_000;
+
+/// Inputs of a warp of lanes with these numbers.
+fn inputs(seed: u64, lanes: &[i64]) -> Inputs {
+    let lanes = lanes.iter().map(|lane| lane.cast_unsigned()).collect();
+    Inputs { seed, lanes, warp: 3, computes: true, undefined_differs: true }
+}
 
 const HEADER: &str = "
     fn0 = %harp_lane_id() -> i32
@@ -57,12 +63,15 @@ fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Pl
 /// Plans and runs; returns the plan and the number of splits in which lanes disagreed.
 pub(super) fn runs(func: &Function) -> (Plan, usize) {
     let (after, plan) = planned(func);
-    // The simulator knows no conditional traps, so the reference runs legal code too.
     let mut reference = func.clone();
     legalize(&mut reference);
     let mut parted = 0;
-    for ids in [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![-3, 5], vec![2, 2, 2]] {
-        parted += compare(&reference, &after, &plan, &ids);
+    for (seed, lanes) in [(7, &[0, 1, 2, 3, 4, 5, 6, 7][..]), (8, &[-3, 5]), (9, &[2, 2, 2])] {
+        let inputs = inputs(seed, lanes);
+        let compared = validate::compared(&reference, (&after, &plan), &inputs, FUEL);
+        let compared =
+            compared.unwrap_or_else(|error| panic!("{error}\n{}\n{plan}", after.display()));
+        parted += compared.parted;
     }
     let (claiming, claiming_plan) = managed(func, claims::insert);
     claims_hold(&claiming, &claiming_plan);
@@ -71,43 +80,13 @@ pub(super) fn runs(func: &Function) -> (Plan, usize) {
 
 /// What is claimed to be uniform in a warp or the grid must be so.
 fn claims_hold(func: &Function, plan: &Plan) {
-    let [first, second] = [3, 5].map(|warp_id| {
-        let mut warp = Warp::new(func, Some(plan), (0..8).collect());
-        warp.warp_id = warp_id;
+    let [first, second] = [3, 5].map(|warp| {
         // The analysis takes values that nobody looks at for whatever suits it.
-        warp.undef_differs = false;
-        warp.run(7, FUEL);
-        warp.claims
+        let inputs =
+            Inputs { warp, undefined_differs: false, ..inputs(7, &[0, 1, 2, 3, 4, 5, 6, 7]) };
+        claims::seen(func, validate::effects(func, plan, &inputs, FUEL))
     });
     claims::compare(&first, &second);
-}
-
-/// Every lane must do what it does alone.
-fn compare(func: &Function, after: &Function, plan: &Plan, ids: &[i32]) -> usize {
-    let alone: Vec<(End, Trace)> = ids
-        .iter()
-        .map(|&id| {
-            let mut lane = Warp::new(func, None, vec![id]);
-            (lane.run(7, FUEL), lane.traces.remove(0))
-        })
-        .collect();
-    if alone.iter().any(|lane| lane.0 == End::OutOfFuel) {
-        return 0;
-    }
-    let mut warp = Warp::new(after, Some(plan), ids.to_vec());
-    let end = warp.run(7, FUEL * 100);
-    assert_ne!(end, End::OutOfFuel, "{}", after.display());
-    for ((_, wanted), given) in alone.iter().zip(&warp.traces) {
-        // A trap stops the lanes that are not as far.
-        let done = if end == End::Trapped && !given.trapped {
-            wanted.emitted.starts_with(&given.emitted)
-        } else {
-            wanted == given
-        };
-        assert!(done, "{wanted:?} wanted, {given:?}\n{}\n{plan}", after.display());
-    }
-    assert_eq!(end == End::Trapped, alone.iter().any(|lane| lane.0 == End::Trapped));
-    warp.parted
 }
 
 #[test]

@@ -33,8 +33,6 @@ mod merge;
 #[cfg(test)]
 mod random_tests;
 #[cfg(test)]
-mod simulator;
-#[cfg(test)]
 mod tests;
 
 use convert::{Converter, Placed};

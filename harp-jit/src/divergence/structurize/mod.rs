@@ -27,7 +27,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{Decisions, Plan, PredicatedRegion, Prepared, Split, Steering, Technique};
+use super::{Decisions, Own, Plan, PredicatedRegion, Prepared, Split, Steering, Technique};
 use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 
@@ -40,7 +40,7 @@ use edges::Codes;
 
 /// The function with managed divergence, and how its branches are executed.
 pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Function, Plan) {
-    let Prepared { func: old, facts, regions, steering } = prepared;
+    let Prepared { func: old, facts, regions, steering, own } = prepared;
     let mut func = old.clone();
     func.layout = Layout::new();
     let mut context = FunctionBuilderContext::new();
@@ -50,6 +50,7 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
         regions,
         decisions,
         steering,
+        own,
         copied: EntitySet::new(),
         b: FunctionBuilder::new(&mut func, &mut context),
         blocks: SecondaryMap::new(),
@@ -150,6 +151,8 @@ struct Writer<'a> {
     decisions: &'a Decisions,
     /// Conditions of the old function that say where lanes are bound for.
     steering: &'a Steering,
+    /// Calls of the old function that are not the program's.
+    own: &'a Own,
     /// What the program itself computes: it does not say where lanes are bound for, even if it is looked at for
     /// that.
     copied: EntitySet<Value>,
@@ -339,6 +342,7 @@ impl Writer<'_> {
     fn any(&mut self, condition: Value) -> Value {
         let callee = Intrinsic::Any.declare(self.b.func, I8);
         let call = self.b.ins().call(callee, &[condition]);
+        self.plan.own.insert(call);
         self.b.func.dfg.first_result(call)
     }
 

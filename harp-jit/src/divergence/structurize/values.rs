@@ -149,6 +149,7 @@ impl Writer<'_> {
             if !self.undefs.iter().any(|&(known, _)| known == ty) {
                 let callee = Intrinsic::Undef.declare(self.b.func, ty);
                 let call = self.b.ins().call(callee, &[]);
+                self.plan.own.insert(call);
                 let undef = self.b.func.dfg.first_result(call);
                 self.undefs.push((ty, undef));
             }
@@ -174,6 +175,9 @@ impl Writer<'_> {
             return;
         }
         let new = self.build(inst);
+        if self.own.contains(inst) {
+            self.plan.own.insert(new);
+        }
         let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
         for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
             if !self.steering.contains(before) {
