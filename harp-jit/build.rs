@@ -1,7 +1,9 @@
-//! Compiles the instruction selection rules (ISLE) to Rust.
+//! Compiles the instruction selection rules (ISLE) to Rust, and writes the kernel builder's methods for
+//! instructions.
 //!
-//! Two inputs are generated first: Cranelift's extractors for CLIF instructions, and the list of
-//! HARP opcodes, which comes from the instruction table.
+//! Two inputs of the rules are generated first: Cranelift's extractors for CLIF instructions, and the list of
+//! HARP opcodes, which comes from the instruction table. The methods are those of Cranelift's trait
+//! `InstBuilder`, whose text Cranelift generates.
 
 use std::env;
 use std::error::Error;
@@ -10,6 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cranelift_isle::codegen::CodegenOptions;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{FnArg, Ident, Item, Pat, TraitItem, TraitItemFn, Type};
 
 /// The rule files in `src/isel`, in the order in which they are read.
 const RULES: &[&str] = &[
@@ -45,6 +50,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let code = cranelift_isle::compile::from_files(&inputs, &options)
         .map_err(|errors| format!("instruction selection rules:\n{errors}"))?;
     fs::write(out.join("isle.rs"), code)?;
+
+    let clif = out.join("clif");
+    fs::create_dir_all(&clif)?;
+    cranelift_codegen_meta::generate_rust(&[], &clif).map_err(|e| format!("CLIF: {e:?}"))?;
+    let trait_text = fs::read_to_string(clif.join("inst_builder.rs"))?;
+    fs::write(out.join("inst_methods.rs"), inst_methods(&trait_text)?)?;
     Ok(())
 }
 
@@ -56,4 +67,72 @@ fn opcode_enum() -> String {
     }
     text.push_str("))\n");
     text
+}
+
+/// The methods of the trait `InstBuilder` in `text`, one an instruction, as methods of the kernel builder's
+/// own type: they look at the values and flags that they are given before the trait's method does.
+fn inst_methods(text: &str) -> Result<String, Box<dyn Error>> {
+    let file = syn::parse_file(text)?;
+    let methods = file.items.iter().find_map(|item| match item {
+        Item::Trait(item) if item.ident == "InstBuilder" => Some(&item.items),
+        _ => None,
+    });
+    let methods = methods.ok_or("the trait `InstBuilder` is not where it was")?;
+    let methods = methods.iter().filter_map(|item| match item {
+        // Those of instruction formats, which begin with a capital, take opcodes that they do not fit.
+        TraitItem::Fn(method) if !starts_with_capital(&method.sig.ident) => Some(method),
+        _ => None,
+    });
+    let methods = methods.map(inst_method).collect::<Result<Vec<_>, _>>()?;
+    let methods = quote! {
+        #[allow(deprecated, unused_qualifications, reason = "the trait's methods are written so")]
+        impl<'short, 'long> KernelInstBuilder<'short, 'long> { #(#methods)* }
+    };
+    Ok(methods.to_string())
+}
+
+fn starts_with_capital(name: &Ident) -> bool {
+    name.to_string().starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+fn inst_method(method: &TraitItemFn) -> Result<TokenStream, Box<dyn Error>> {
+    let (attributes, signature) = (&method.attrs, &method.sig);
+    let (name, generics, output) = (&signature.ident, &signature.generics, &signature.output);
+    let (mut params, mut checks, mut args) = (Vec::new(), Vec::new(), Vec::new());
+    for input in &signature.inputs {
+        let FnArg::Typed(param) = input else { continue };
+        let Pat::Ident(pattern) = &*param.pat else {
+            return Err(format!("`{name}` has a parameter without a name").into());
+        };
+        let arg = &pattern.ident;
+        match &*param.ty {
+            ty if is_value(ty) => checks.push(quote! { let #arg = self.value(#arg); }),
+            Type::Reference(slice) if matches!(&*slice.elem, Type::Slice(_)) => {
+                checks.push(quote! { let #arg = &self.values(#arg); });
+            }
+            Type::ImplTrait(_) => checks.push(quote! { let #arg = &self.block_args(#arg); }),
+            _ if arg == "MemFlags" => checks.push(quote! { let #arg = self.flags(#arg.into()); }),
+            _ => {}
+        }
+        params.push(param);
+        args.push(arg);
+    }
+    let receiver = if checks.is_empty() {
+        quote! { self }
+    } else {
+        quote! { mut self }
+    };
+    Ok(quote! {
+        #(#attributes)*
+        pub fn #name #generics (#receiver, #(#params),*) #output {
+            #(#checks)*
+            InstBuilder::#name(self.checked(), #(#args),*)
+        }
+    })
+}
+
+/// Whether it is the type of a CLIF value.
+fn is_value(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|segment| segment.ident == "Value")
 }

@@ -3,7 +3,6 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_codegen::verify_function;
 use harp_isa::ArchId;
 
 use crate::analysis::prove_convergence;
@@ -19,7 +18,7 @@ use crate::legalize::Opcodes;
 use crate::library::Library;
 use crate::managed::{self, Managed};
 use crate::options::{CompileOptions, Execution, OptLevel};
-use crate::precheck::precheck;
+use crate::precheck::{precheck, verify};
 use crate::record::record;
 use crate::regalloc::{self, Allocated};
 use crate::source::SourceMap;
@@ -255,23 +254,24 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
 /// mid-end.
 fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let Unit { name, arch, options, .. } = unit;
-    let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
-    let verified = options.verify_input || options.verify;
-    if verified {
-        precheck(&func).map_err(invalid)?;
+    precheck(&func).map_err(|refusal| refusal.explain(name, &func, unit.sources))?;
+    if options.verify_input || options.verify {
+        let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
+        verify(&func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
     }
     let opcodes = Opcodes::of(&func);
     legalize::check_registers(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
-    legalize::frame_values(&mut func, word_int(arch.word()), &opcodes);
-    if verified {
-        verify_function(&func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
-    }
-    legalize::check_integers(&func).map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::frame_values(&mut func, word_int(arch.word()), &opcodes)
+        .map_err(|e| e.explain(&func, unit.sources))?;
+    legalize::check_intrinsics(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::check_calls(&func, &opcodes).map_err(|e| e.explain(&func, unit.sources))?;
     legalize::expand_global_values(&mut func, word_int(arch.word()), &opcodes)
         .map_err(|e| e.explain(&func, unit.sources))?;
     legalize::copy_structures(&mut func, word_int(arch.word()))
         .map_err(|e| e.explain(&func, unit.sources))?;
+    if options.check_alignment {
+        legalize::check_alignment(&mut func);
+    }
     legalize::single_results(&mut func, &opcodes);
     let mut func = mid_end(func, options)?;
     let rerun = legalize::fit_word(&mut func, arch, options.execution, unit.large_code())

@@ -34,6 +34,16 @@ pub enum CompileError {
         /// Where the instruction was built.
         place: Option<SourcePlace>,
     },
+    /// Something in a declaration that this version does not compile, whether it is used or not.
+    #[error("`{kernel}`: not supported: {what}: `{declaration}`")]
+    UnsupportedDeclaration {
+        /// The kernel's or function's name.
+        kernel: String,
+        /// What it is.
+        what: String,
+        /// The declaration: a signature, a global value, a dynamic type.
+        declaration: String,
+    },
     /// A size that the machine cannot have.
     #[error("`{kernel}`: {what} of {given} bytes, the limit is {limit}")]
     Limit {

@@ -184,6 +184,20 @@ impl Intrinsic {
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.
     pub(crate) fn of_call(func: &Function, inst: Inst) -> Option<Intrinsic> {
+        Intrinsic::named_by(func, inst)
+            .filter(|&(_, is_word)| is_word)
+            .map(|(intrinsic, _)| intrinsic)
+    }
+
+    /// The intrinsic that `inst` calls with a float for the word that is an id, an address or bits for lanes.
+    pub(crate) fn misused_by(func: &Function, inst: Inst) -> Option<Intrinsic> {
+        Intrinsic::named_by(func, inst)
+            .filter(|&(_, is_word)| !is_word)
+            .map(|(intrinsic, _)| intrinsic)
+    }
+
+    /// The intrinsic whose name and signature `inst` calls, and whether the word in it is an integer.
+    fn named_by(func: &Function, inst: Inst) -> Option<(Intrinsic, bool)> {
         let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
         let callee = &func.dfg.ext_funcs[func_ref];
         let ExternalName::TestCase(name) = &callee.name else { return None };
@@ -192,9 +206,15 @@ impl Intrinsic {
         let ty = given.returns.first().map_or(INVALID, |result| result.value_type);
         let word = given.params.last().map_or(INVALID, |param| param.value_type);
         let wanted = intrinsic.signature(ty, word);
-        let has_word = intrinsic != Intrinsic::Shuffle || word.is_int();
+        let is_word = match intrinsic {
+            Intrinsic::Shuffle => word.is_int(),
+            Intrinsic::AssumeUniform | Intrinsic::OfSomeLane | Intrinsic::Undef => true,
+            Intrinsic::Any | Intrinsic::All | Intrinsic::Barrier => true,
+            // Ids, addresses, and bits for lanes.
+            _ => ty.is_int(),
+        };
         let agree = given.params == wanted.params && given.returns == wanted.returns;
-        (agree && has_word).then_some(intrinsic)
+        agree.then_some((intrinsic, is_word))
     }
 
     /// Whether it concerns the lane that executes it alone, whichever others do.

@@ -69,6 +69,7 @@ mod compile;
 mod divergence;
 mod emit;
 mod error;
+mod forms;
 mod function;
 mod intrinsic;
 mod isel;
@@ -92,7 +93,8 @@ mod vcode;
 pub use abi::{CallLayout, WordPlace};
 pub use analysis::{BlockConvergence, ConvergenceProof};
 pub use builder::{
-    BuildError, BuildErrorKind, KernelBuilder, KernelSource, ParamType, frontend_config,
+    BuildError, BuildErrorKind, KernelBuilder, KernelInstBuilder, KernelSource, ParamType,
+    frontend_config,
 };
 pub use checker::{CodeError, CodeFault};
 pub use compile::{CompileStages, compile_function, compile_stages, explain_function};

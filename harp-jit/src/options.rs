@@ -66,9 +66,10 @@ pub struct CompileOptions {
     /// stacks, so all that is linked together must agree on it. Kernels without calls get what they
     /// need.
     pub stack_bytes: u32,
-    /// Whether functions are verified before they are compiled. Without it, and without `verify`, what is no
-    /// valid CLIF may make the compiler panic, or become code that is wrong: for front ends that are sure of
-    /// what they build, as those of Cranelift's users are who turn its verifier off.
+    /// Whether functions are verified before they are compiled. Without it, and without `verify`, only their
+    /// references, types and the shape of their blocks are looked at: operands of wrong types, and uses that
+    /// no definition comes before, may make the compiler panic, or become code that is wrong. For front ends
+    /// that are sure of what they build, as those of Cranelift's users are who turn its verifier off.
     pub verify_input: bool,
     /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
     /// paths, the effects of each lane before and after control flow was rearranged, on random inputs,
@@ -82,6 +83,12 @@ pub struct CompileOptions {
     /// flow. So it is asked for. Code that was compiled with `verify` can be checked later:
     /// [`Kernel::check`](crate::Kernel::check).
     pub check_code: bool,
+    /// Whether loads and stores that promise an aligned address look whether it is one, and trap with
+    /// `user128` otherwise: those of CLIF with the flag `aligned` and without `notrap`, and
+    /// [`load_elem`](crate::KernelBuilder::load_elem) and [`store_elem`](crate::KernelBuilder::store_elem).
+    /// Without it an access of a word at an address that is no multiple of the word moves only the bytes up
+    /// to the word's end.
+    pub check_alignment: bool,
     /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
     /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
     pub convergence: bool,
@@ -100,6 +107,7 @@ impl Default for CompileOptions {
             verify_input: true,
             verify: cfg!(debug_assertions),
             check_code: false,
+            check_alignment: false,
             convergence: false,
         }
     }

@@ -1,6 +1,5 @@
 //! Compiled kernels over the public interface.
 
-use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::{OpcodeFlags, Permissions, Space, disassemble};
 use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};

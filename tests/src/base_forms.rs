@@ -2,9 +2,13 @@
 //!
 //! The original computes some instructions on its host's wider integers, and so differently from
 //! what their description says: on 4-byte words `ori` and `xori` with a negative immediate, `divi`
-//! and `modi` with a negative immediate; on any word shift counts at or above its width.
+//! and `modi` with a negative immediate, and in byte encoding loads and stores at a negative offset; on any
+//! word shift counts at or above its width.
 
-use harp_isa::{Image, Instruction, Op, OpcodeFlags, Operand, Permissions, WordSize, disassemble};
+use harp_isa::{
+    ArchId, Encoding, Image, Instruction, Op, OpcodeFlags, Operand, Permissions, WordSize,
+    disassemble,
+};
 
 /// The instructions of the image's code that an original machine lacks or gets wrong, each with its
 /// address, and how many instructions were looked at.
@@ -18,7 +22,7 @@ pub fn violations(image: &Image) -> (Vec<String>, usize) {
         for (address, instruction) in disassemble(bytes, section.address, image.arch) {
             seen += 1;
             let reason = match &instruction {
-                Ok(instruction) => violation(instruction, image.arch.word()),
+                Ok(instruction) => violation(instruction, image.arch),
                 Err(error) => Some(error.to_string()),
             };
             found.extend(reason.map(|reason| format!("{address:#x}: {reason}")));
@@ -27,7 +31,8 @@ pub fn violations(image: &Image) -> (Vec<String>, usize) {
     (found, seen)
 }
 
-fn violation(instruction: &Instruction, word: WordSize) -> Option<String> {
+fn violation(instruction: &Instruction, arch: ArchId) -> Option<String> {
+    let word = arch.word();
     let opcode = instruction.op.opcode();
     let mut immediate = 0;
     instruction.op.for_each_operand(|operand| {
@@ -38,6 +43,9 @@ fn violation(instruction: &Instruction, word: WordSize) -> Option<String> {
     let wrong = match instruction.op {
         Op::Ori { .. } | Op::Xori { .. } | Op::Divi { .. } | Op::Modi { .. } => {
             immediate < 0 && word == WordSize::Four
+        }
+        Op::Ld { .. } | Op::St { .. } => {
+            immediate < 0 && word == WordSize::Four && arch.encoding() == Encoding::Byte
         }
         Op::Shli { .. } | Op::Shri { .. } => !(0..word.bits().into()).contains(&immediate),
         _ => false,

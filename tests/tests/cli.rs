@@ -435,6 +435,47 @@ next:   st %r2, %r1, #0
     }
 }
 
+/// What was read is not written over, whatever name it goes by.
+#[test]
+fn no_output_destroys_an_input() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (source, clif) = (path("f.s"), path("f.clif"));
+    fs::write(&source, ".perm x\nhalt").unwrap();
+    fs::write(&clif, "function %f(i32) { block0(v0: i32): return }").unwrap();
+    let other = format!("{}/./f.s", folder.path().display());
+    for args in [
+        ["asm", "-a", "harp32", &source, "-o", &source],
+        ["asm", "-a", "harp32", &source, "-o", &other],
+        ["compile", "-a", "harp32", &clif, "-o", &clif],
+    ] {
+        let before = read(args[3]);
+        let (code, errors) = fails(&harp(&args));
+        assert_eq!(code, EXIT_INPUT);
+        assert!(errors.contains("is read and would be written"), "{errors}");
+        assert_eq!(read(args[3]), before);
+    }
+    // Only an image makes a call.
+    let args = ["compile", "-a", "harp32", "--call", "%f(1)", &clif, "-o", &path("f.hof")];
+    let (code, errors) = fails(&harp(&args));
+    assert_eq!(code, EXIT_USAGE);
+    assert!(errors.contains("`--emit image`"), "{errors}");
+    // A file that is no text is a failure of its own: the others are run.
+    fs::write(path("a.clif"), [0xff, 0xfe]).unwrap();
+    fs::write(
+        path("b.clif"),
+        "function %g() -> i32 { block0: v0 = iconst.i32 7 return v0 }\n; run: %g() == 7\n",
+    )
+    .unwrap();
+    let output = harp(&["filetest", "-a", "harp32", folder.path().to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(fails(&output).0, EXIT_INPUT);
+    assert!(
+        text.contains("is no text") && text.ends_with("1 passed, 1 failed, 0 skipped\n"),
+        "{text}"
+    );
+}
+
 #[test]
 fn the_environment_may_name_the_machine() {
     let (source, args) = (b".perm x\nhalt", ["asm", "-"]);

@@ -117,11 +117,34 @@ fn calls_are_checked_against_the_function() {
     assert!(matches!(parse("%f(1, 2.0, 3)"), Err(CallError::Count { expected: 2, given: 3, .. })));
     assert!(matches!(parse("%f(256, 0x1.0)"), Err(CallError::Argument { number: 1, .. })));
     assert!(matches!(parse("%f(1 2, 0x1.0)"), Err(CallError::Argument { number: 1, .. })));
+    let error = parse("%f(1 2.0)").unwrap_err();
+    assert_eq!(error.to_string(), "argument 1 of `%f`, `1 2.0`: a comma is missing");
     assert!(matches!(parse("%f(1, 7)"), Err(CallError::Argument { number: 2, .. })));
 }
 
+/// What the verifier would ask a target about is as valid as what it asks nobody about.
+#[test]
+fn questions_about_the_frame_are_valid() {
+    for (opcode, supported) in
+        [("get_frame_pointer", true), ("get_return_address", true), ("get_pinned_reg", false)]
+    {
+        let text = function(&format!("v1 = {opcode}.i32\n    return v1"));
+        let file = TextFile::parse(&text, "t.clif").unwrap();
+        let function = &file.functions()[0];
+        file.verify(function).unwrap();
+        let options = CompileOptions::default();
+        let compiled = file.compile(function, "harp32".parse().unwrap(), &options);
+        assert_eq!(compiled.is_ok(), supported, "{opcode}");
+        // An address of less than a word is no address.
+        match file.compile(function, "harp64".parse().unwrap(), &options) {
+            Err(ModuleError::Compile(CompileError::Unsupported { place: Some(_), .. })) => {}
+            other => panic!("{opcode}: {other:?}"),
+        }
+    }
+}
+
 /// Words that change a text into others that are nearly right.
-const WORDS: [&str; 32] = [
+const WORDS: [&str; 44] = [
     "i8",
     "i16",
     "i32",
@@ -154,6 +177,18 @@ const WORDS: [&str; 32] = [
     "select",
     "trap",
     "stack_addr.i64",
+    "isub",
+    "bxor",
+    "f16",
+    "f128",
+    "i8x8",
+    "i64x2",
+    "splat.i16x4",
+    "bitcast.i16x4 little",
+    "get_frame_pointer.i32",
+    "get_pinned_reg.i64",
+    "%harp_ballot",
+    "%harp_of_some_lane",
 ];
 
 /// How many letters a word begins with.

@@ -17,7 +17,8 @@
 //! larger in memory than in the file: their rest is zero, and all chunks of a file have at most
 //! [`MAX_OBJECT_BYTES`]. What is read is written again as it was: permissions and flags that this
 //! format does not know are an error, since they might change what the file means. The contents of
-//! padding and of places that no offset leads to are ignored.
+//! padding and of places that no offset leads to are ignored by [`read`]; [`read_exact`] takes no file that has
+//! anything there, so that what it takes is written again byte by byte.
 
 use thiserror::Error;
 
@@ -101,6 +102,15 @@ pub enum HofError {
         given: u64,
         /// Bytes of a word.
         word: u8,
+    },
+    /// A file that holds what is ignored, or what could be said in fewer bytes.
+    #[error(
+        "the object file is not as it would be written: they differ from byte {offset} on, by padding \
+         that is not zero, bytes that belong to nothing, or chunks in another order or with zeros left out"
+    )]
+    NotExact {
+        /// The first byte that differs, or the size of the smaller one.
+        offset: u64,
     },
     /// Chunks that share bytes of the file.
     #[error(
@@ -261,6 +271,22 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
         chunks.push(read_chunk(&mut chunk, index, &mut budget)?);
     }
     Ok(Object { arch, chunks, entry: entry as usize })
+}
+
+/// The object in the file `bytes`, if [`write`] makes the same bytes of it.
+///
+/// # Errors
+///
+/// If the bytes are no object file, or one that says in another way what [`write`] says, or more.
+pub fn read_exact(bytes: &[u8]) -> Result<Object, HofError> {
+    let object = read(bytes)?;
+    let written = write(&object)?;
+    if written == bytes {
+        return Ok(object);
+    }
+    let differs = written.iter().zip(bytes).position(|(ours, given)| ours != given);
+    let offset = differs.unwrap_or(written.len().min(bytes.len())) as u64;
+    Err(HofError::NotExact { offset })
 }
 
 /// How many bytes may still be made, and read: chunks that share their bytes, which no writer makes,

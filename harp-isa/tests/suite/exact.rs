@@ -151,6 +151,26 @@ proptest! {
     }
 }
 
+/// A file with a byte that means nothing is an object file, but not one that its text gives back.
+#[test]
+fn only_files_as_they_are_written_are_read_exactly() {
+    let object = assemble(".perm x\na: nop\n.byte 1", ArchId::HARP32, &[]).unwrap();
+    let file = hof::write(&object).unwrap();
+    assert_eq!(hof::read_exact(&file), Ok(object.clone()));
+    // Padding behind the contents of the last chunk.
+    let at = file.len() - 1;
+    let mut odd = file.clone();
+    assert_eq!(odd[at], 0);
+    odd[at] = 7;
+    assert_eq!(hof::read(&odd), Ok(object.clone()));
+    let offset = at as u64;
+    assert_eq!(hof::read_exact(&odd), Err(hof::HofError::NotExact { offset }));
+    let longer = [&file[..], &[0; 4]].concat();
+    assert_eq!(hof::read(&longer), Ok(object));
+    let offset = file.len() as u64;
+    assert_eq!(hof::read_exact(&longer), Err(hof::HofError::NotExact { offset }));
+}
+
 /// What the text shows as instructions and names, not as bytes.
 #[test]
 fn what_the_assembler_makes_reads_like_what_it_was_made_of() {

@@ -1,6 +1,6 @@
 //! What can go wrong while a kernel is built.
 
-use cranelift_codegen::ir::{Block, Type, Value};
+use cranelift_codegen::ir::{Block, BlockArg, MemFlagsData, Opcode, Type, Value};
 use cranelift_frontend::Variable;
 use harp_isa::ArchId;
 use thiserror::Error;
@@ -61,6 +61,34 @@ pub enum BuildErrorKind {
     UnknownBlock {
         /// The block.
         block: Block,
+    },
+    /// An instruction refers to something else that the kernel does not have.
+    #[error("`{opcode}` refers to {entity}, which is not of this kernel")]
+    UnknownEntity {
+        /// The instruction's opcode.
+        opcode: Opcode,
+        /// What it refers to.
+        entity: String,
+    },
+    /// An operand or result of a type that the instruction does not have.
+    #[error("`{opcode}` for {given}: it has no such type")]
+    ControllingType {
+        /// The instruction's opcode.
+        opcode: Opcode,
+        /// The type.
+        given: Type,
+    },
+    /// An argument of a block that is no value: only calls that catch exceptions have others.
+    #[error("{argument} as the argument of a block: values are wanted")]
+    BlockArgument {
+        /// The argument.
+        argument: BlockArg,
+    },
+    /// More different flags of memory accesses than a kernel can have.
+    #[error("flags {given}: the kernel has as many different flags already as it can have")]
+    MemFlags {
+        /// The flags that are one too many.
+        given: MemFlagsData,
     },
     /// A variable that was not declared.
     #[error("{variable} was not declared")]

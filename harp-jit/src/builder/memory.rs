@@ -14,8 +14,15 @@ fn element_flags() -> MemFlagsData {
 impl KernelBuilder<'_> {
     /// Loads element `index` of the array of `ty` at address `base`.
     ///
-    /// `base` and `index` are words, `ty` an integer or float of at most 64 bits. The address must
-    /// be a multiple of the size of `ty`. A bad address is a trap that names this call.
+    /// `base` and `index` are words, `ty` an integer or float of at most 64 bits. An address where there is no
+    /// memory is a trap that names this call.
+    ///
+    /// The address must be a multiple of the size of `ty`, and this is at the user's word: of a word at
+    /// another address the machine moves only the bytes up to the end of the aligned word that it begins
+    /// in, and does not say so. With
+    /// [`CompileOptions::check_alignment`](crate::CompileOptions::check_alignment) that is a trap, too, which
+    /// names this call; the check costs two or three instructions an access. For data that need not be
+    /// aligned there is `ins().load` with flags that do not promise it.
     #[track_caller]
     pub fn load_elem(&mut self, ty: Type, base: Value, index: Value) -> Value {
         let place = Location::caller();

@@ -10,7 +10,7 @@ use std::panic::Location;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Type, Value, types};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
+use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::{ArchId, TripleError, WordSize};
 use target_lexicon::{PointerWidth, Triple};
 
@@ -20,6 +20,7 @@ use crate::source::{SourceMap, SourcePlace};
 mod blocks;
 mod control;
 mod error;
+mod insts;
 mod kernel_source;
 mod lanes;
 mod memory;
@@ -29,6 +30,7 @@ mod prologue;
 mod tests;
 
 pub use error::{BuildError, BuildErrorKind};
+pub use insts::KernelInstBuilder;
 use kernel_source::GroupUse;
 pub use kernel_source::KernelSource;
 pub use param::ParamType;
@@ -81,13 +83,11 @@ fn machine_config(arch: ArchId) -> TargetFrontendConfig {
 ///
 /// # Misuse
 ///
-/// The builder's own methods do not panic. The first misuse is kept, with the place of the call, and
-/// [`finalize`](KernelBuilder::finalize) returns it; until then the methods go on with values of the
-/// right type that mean nothing. Two things are cranelift's own and panic as cranelift says: the
-/// instruction builder that [`ins`](KernelBuilder::ins) returns (in debug builds it asserts that
-/// branches go to blocks that are not sealed), and everything done through
-/// [`inner`](KernelBuilder::inner). What neither finds, such as an operand of a wrong type, the
-/// verifier reports when the kernel is compiled.
+/// The builder's methods and those of [`ins`](KernelBuilder::ins) do not panic. The first misuse is kept,
+/// with the place of the call, and [`finalize`](KernelBuilder::finalize) returns it; until then the methods go
+/// on with values of the right type that mean nothing. What is done through [`inner`](KernelBuilder::inner)
+/// is cranelift's own and panics as cranelift says. What is not found while building, such as a second
+/// operand of a wrong type, the verifier reports when the kernel is compiled.
 ///
 /// # Example
 ///
@@ -169,16 +169,13 @@ impl<'a> KernelBuilder<'a> {
         word_float(self.arch.word())
     }
 
-    /// Cranelift's instruction builder at the end of the current block; the instruction gets the
-    /// place of this call.
-    ///
-    /// # Panics
-    ///
-    /// Never itself. The instruction builder is cranelift's own: see above.
+    /// A method for each CLIF instruction, which puts it at the end of the current block. The instruction
+    /// gets the place of this call.
     #[track_caller]
-    pub fn ins<'short>(&'short mut self) -> FuncInstBuilder<'short, 'a> {
-        self.enter(Location::caller());
-        self.inner.ins()
+    pub fn ins<'short>(&'short mut self) -> KernelInstBuilder<'short, 'a> {
+        let place = Location::caller();
+        self.enter(place);
+        KernelInstBuilder::new(self, place)
     }
 
     /// Cranelift's own builder, with cranelift's own panics. Instructions that are made through it

@@ -20,9 +20,10 @@ use std::ops::Range;
 
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
-use harp_isa::{ArchId, Gpr, Layout, Op, Opcode, Pred, WordSize};
+use harp_isa::{ArchId, Gpr, Op, Opcode, Pred, WordSize};
 
 use super::Emitter;
+use crate::forms;
 use crate::regalloc::{Allocated, Location, Step};
 use crate::vcode::{FrameNeeds, FrameValue, FrameWord, MInst, MOperand, VCode};
 
@@ -69,16 +70,15 @@ impl Frame {
             saved: roles.callee_saved().filter(|&reg| touched[usize::from(reg)]).collect(),
             saves_return_address: true,
         };
-        frame.saves_return_address =
-            changes_return_address || frame.needs_scratch(vcode, Layout::new(arch));
+        frame.saves_return_address = changes_return_address || frame.needs_scratch(vcode, arch);
         frame
     }
 
     /// Whether an offset or the frame's size does not fit an immediate.
-    fn needs_scratch(&self, vcode: &VCode, layout: Layout) -> bool {
+    fn needs_scratch(&self, vcode: &VCode, arch: ArchId) -> bool {
         let size = self.bytes().cast_signed();
         let fits = |offset: i64, opcodes: &[Opcode]| {
-            opcodes.iter().all(|&opcode| layout.fits(opcode, offset))
+            opcodes.iter().all(|&opcode| forms::fits(arch, opcode, offset))
         };
         let words = [Opcode::Ld, Opcode::St];
         let frame_fits = fits(size, &words) && fits(-size, &[Opcode::Addi]);
@@ -190,23 +190,23 @@ impl Emitter<'_> {
         let bytes = self.frame.bytes().cast_signed();
         let depth = self.frame.return_address_depth();
         let saves = self.frame.saves_return_address;
-        let near = self.layout.fits(Opcode::St, -depth);
+        let near = self.fits(Opcode::St, -depth);
         let mut saved = false;
         if self.checks_stack {
             // The check needs `%ra`. Below the limit there is room for a few words of everyone.
             let reserve = i64::from(stack_reserve_bytes(self.word));
             saved = saves && near && depth + word <= reserve;
             let place = if saved { depth } else { word };
-            self.op(Op::St { value: ra, base: sp, offset: -place });
-            self.check_stack(bytes, -place - word);
+            self.store_below(ra, place);
+            self.check_stack(bytes, place + word);
             if !saved {
-                self.op(Op::Ld { dst: ra, base: sp, offset: -word });
+                self.load_below(ra, word);
             }
         }
         if saves && !saved && !near {
-            self.step_stack_pointer(word - depth);
-            self.op(Op::St { value: ra, base: sp, offset: -word });
-            self.move_stack_pointer(depth - word - bytes);
+            self.step_stack_pointer(-depth);
+            self.op(Op::St { value: ra, base: sp, offset: 0 });
+            self.move_stack_pointer(depth - bytes);
         } else {
             if saves && !saved {
                 self.op(Op::St { value: ra, base: sp, offset: -depth });
@@ -218,8 +218,33 @@ impl Emitter<'_> {
         }
     }
 
+    /// Stores a word `depth` bytes below the stack pointer. Where an offset cannot be negative that takes
+    /// the stack pointer there and back.
+    fn store_below(&mut self, value: Gpr, depth: i64) {
+        let base = self.roles.stack_pointer();
+        if self.fits(Opcode::St, -depth) {
+            self.op(Op::St { value, base, offset: -depth });
+        } else {
+            self.step_stack_pointer(-depth);
+            self.op(Op::St { value, base, offset: 0 });
+            self.step_stack_pointer(depth);
+        }
+    }
+
+    /// Loads it.
+    fn load_below(&mut self, dst: Gpr, depth: i64) {
+        let base = self.roles.stack_pointer();
+        if self.fits(Opcode::Ld, -depth) {
+            self.op(Op::Ld { dst, base, offset: -depth });
+        } else {
+            self.step_stack_pointer(-depth);
+            self.op(Op::Ld { dst, base, offset: 0 });
+            self.step_stack_pointer(depth);
+        }
+    }
+
     /// Traps if the stack pointer would be below the limit with a frame of `bytes`. Changes `%ra`; the
-    /// word at `spare` from the stack pointer is free.
+    /// word `spare` bytes below the stack pointer is free.
     fn check_stack(&mut self, bytes: i64, spare: i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         self.lane_word(ra, LaneField::StackLimit);
@@ -228,10 +253,10 @@ impl Emitter<'_> {
             self.op(Op::Subi { dst: ra, src: ra, imm: bytes });
         } else {
             let other = Gpr::new(0);
-            self.op(Op::St { value: other, base: sp, offset: spare });
+            self.store_below(other, spare);
             self.constant(other, bytes);
             self.op(Op::Sub { dst: ra, a: ra, b: other });
-            self.op(Op::Ld { dst: other, base: sp, offset: spare });
+            self.load_below(other, spare);
         }
         // Of all lanes that run this the stack pointers are equally high: they agree.
         let none_left = Pred::new(0);
@@ -253,7 +278,7 @@ impl Emitter<'_> {
             return;
         }
         let depth = self.frame.return_address_depth();
-        if self.layout.fits(Opcode::Ld, -depth - shift) {
+        if self.fits(Opcode::Ld, -depth - shift) {
             self.move_stack_pointer(bytes + shift);
             self.op(Op::Ld { dst: ra, base: sp, offset: -depth - shift });
         } else {

@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::checker::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
+use crate::forms;
 use crate::regalloc::{Access, Allocated, Location, Step};
 use crate::vcode::{BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, VCode};
 
@@ -139,6 +140,7 @@ pub(crate) fn emit(
     let mut emitter = Emitter {
         vcode,
         allocated,
+        arch,
         layout: Layout::new(arch),
         roles: RegisterRoles::new(arch),
         lane_stack_log2: stack_bytes.trailing_zeros(),
@@ -211,6 +213,7 @@ fn total_stack(
 struct Emitter<'a> {
     vcode: &'a VCode,
     allocated: &'a Allocated,
+    arch: ArchId,
     layout: Layout,
     roles: RegisterRoles,
     word: harp_isa::WordSize,
@@ -226,6 +229,11 @@ struct Emitter<'a> {
 impl Emitter<'_> {
     fn op(&mut self, op: Op) {
         self.code.push(Instruction::new(op));
+    }
+
+    /// Whether all machines of the id agree on what the instruction does with the immediate.
+    fn fits(&self, opcode: Opcode, imm: i64) -> bool {
+        forms::fits(self.arch, opcode, imm)
     }
 
     fn guarded(&mut self, guard: Pred, op: Op) {

@@ -49,7 +49,7 @@ impl Emitter<'_> {
     /// Base and offset for an access to the frame; computes the base where the offset is too large.
     pub(super) fn stack_address(&mut self, opcode: Opcode, offset: i64) -> (Gpr, i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
-        if self.layout.fits(opcode, offset) {
+        if self.fits(opcode, offset) {
             return (sp, offset);
         }
         self.constant(ra, offset);

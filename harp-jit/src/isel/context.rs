@@ -8,6 +8,7 @@ use smallvec::smallvec;
 use super::rules::*;
 use super::{Lower, fits_register};
 use crate::builder::word_int;
+use crate::forms;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
 use crate::vcode::{MInst, MOperand};
@@ -323,17 +324,8 @@ impl Context for Lower<'_> {
         self.value_pred(value)
     }
 
-    /// Base images avoid what the original computes on its wider host integers: on 4-byte words a
-    /// negative immediate of `ori xori divi modi`, and shift counts at or above the width.
     fn fits(&mut self, op: &MachOp, imm: i64) -> Option<i64> {
-        let allowed = match op {
-            MachOp::Shli | MachOp::Shri => (0..self.word_bits()).contains(&imm),
-            MachOp::Ori | MachOp::Xori | MachOp::Divi | MachOp::Modi => {
-                imm >= 0 || self.word() == WordSize::Eight
-            }
-            _ => true,
-        };
-        (allowed && self.layout.fits(*op, imm)).then_some(imm)
+        forms::fits(self.arch, *op, imm).then_some(imm)
     }
 
     fn imm(&mut self, op: &MachOp, value: Value) -> Option<i64> {

@@ -23,7 +23,7 @@ impl Opcodes {
         self.0[usize::from(number / 64)] >> (number % 64) & 1 != 0
     }
 
-    pub(super) fn contain_any(&self, opcodes: &[Opcode]) -> bool {
+    pub(crate) fn contain_any(&self, opcodes: &[Opcode]) -> bool {
         opcodes.iter().any(|&opcode| self.contain(opcode))
     }
 }

@@ -1,23 +1,30 @@
 //! Questions about the frame as calls of intrinsics.
 //!
-//! Cranelift's verifier refuses `get_frame_pointer` and `get_return_address` where it knows no target, so
-//! this happens even before it. HARP code has no frame pointer; where it asks for one it gets the address
-//! where its frame ends, the stack pointer at its entry.
+//! HARP code has no frame pointer; where it asks for one it gets the address where its frame ends, the stack
+//! pointer at its entry.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type};
 
 use super::Opcodes;
+use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 
-/// Replaces these instructions in any function, also one that is malformed, except where the result is
-/// less than a word. `word` is the integer of addresses, `opcodes` are those that occur.
-pub(crate) fn frame_values(func: &mut Function, word: Type, opcodes: &Opcodes) {
+/// Replaces these instructions. `word` is the integer of addresses, `opcodes` are those that occur.
+///
+/// # Errors
+///
+/// The first of them whose result is less than a word.
+pub(crate) fn frame_values(
+    func: &mut Function,
+    word: Type,
+    opcodes: &Opcodes,
+) -> Result<(), Unsupported> {
     if !opcodes.contain_any(&[Opcode::GetFramePointer, Opcode::GetReturnAddress]) {
-        return;
+        return Ok(());
     }
     let mut at = FuncCursor::new(func);
-    while at.next_block().is_some() {
+    while let Some(block) = at.next_block() {
         while let Some(inst) = at.next_inst() {
             let intrinsic = match at.func.dfg.insts[inst] {
                 InstructionData::NullAry { opcode: Opcode::GetFramePointer } => Intrinsic::FrameEnd,
@@ -26,10 +33,10 @@ pub(crate) fn frame_values(func: &mut Function, word: Type, opcodes: &Opcodes) {
                 }
                 _ => continue,
             };
-            let &[result] = at.func.dfg.inst_results(inst) else { continue };
-            let ty = at.func.dfg.value_type(result);
-            if !ty.is_int() || ty.bits() < word.bits() {
-                continue;
+            let ty = at.func.dfg.value_type(at.func.dfg.first_result(inst));
+            if ty.bits() < word.bits() {
+                let what = format!("an address of type {ty}, which is less than a word");
+                return Err(Unsupported { inst, block, what });
             }
             let callee = intrinsic.declare(at.func, word);
             if ty == word {
@@ -42,4 +49,5 @@ pub(crate) fn frame_values(func: &mut Function, word: Type, opcodes: &Opcodes) {
             at.func.replace(inst).uextend(ty, value);
         }
     }
+    Ok(())
 }

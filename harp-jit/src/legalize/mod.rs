@@ -23,13 +23,15 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types,
+    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, types,
 };
 use harp_isa::{ArchId, WordSize};
 
 use crate::error::Unsupported;
+use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
 
+mod alignment;
 mod contents;
 mod float;
 mod frames;
@@ -43,34 +45,7 @@ mod tests;
 mod traps;
 mod wide;
 
-/// Refuses integers that are wider than 64 bits, before the mid-end makes some of its own.
-///
-/// # Errors
-///
-/// The first instruction that makes one, or, for a block's parameter, the first of the block.
-pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
-    let dfg = &func.dfg;
-    for block in func.layout.blocks() {
-        let first = func.layout.first_inst(block);
-        let params = first
-            .into_iter()
-            .flat_map(|inst| dfg.block_params(block).iter().map(move |&param| (inst, param)));
-        let results = func
-            .layout
-            .block_insts(block)
-            .flat_map(|inst| dfg.inst_results(inst).iter().map(move |&result| (inst, result)));
-        let wide = |&(_, value): &(Inst, Value)| {
-            dfg.value_type(value).is_int() && dfg.value_type(value).bits() > 64
-        };
-        if let Some((inst, value)) = params.chain(results).find(wide) {
-            let what = format!("a value of type {}", dfg.value_type(value));
-            return Err(Unsupported { inst, block, what });
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a pinned register, before the verifier, which takes it for a mistake where it knows no target.
+/// Refuses a pinned register.
 ///
 /// # Errors
 ///
@@ -78,6 +53,27 @@ pub(crate) fn check_integers(func: &Function) -> Result<(), Unsupported> {
 pub(crate) fn check_registers(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
     let what = "a register that the program keeps for itself";
     refuse(func, opcodes, &[Opcode::GetPinnedReg, Opcode::SetPinnedReg], what)
+}
+
+/// Refuses calls of intrinsics with other parameters and results than these have, before floats become
+/// integers: a call that means something else then could become one that is right.
+///
+/// # Errors
+///
+/// The first such call.
+pub(crate) fn check_intrinsics(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    if !opcodes.contain_any(&[Opcode::Call]) {
+        return Ok(());
+    }
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            if let Some(intrinsic) = Intrinsic::misused_by(func, inst) {
+                let what = format!("`{intrinsic}` with such parameters and results");
+                return Err(Unsupported { inst, block, what });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
@@ -120,6 +116,8 @@ pub(crate) enum LargeCode {
     InPlace,
 }
 
+/// See [`alignment`].
+pub(crate) use alignment::check_alignment;
 pub(crate) use contents::Opcodes;
 use contents::Types;
 /// See [`frames`].

@@ -39,7 +39,6 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Flags};
-use cranelift_codegen::verify_function;
 use cranelift_module::{FuncId, Linkage};
 use cranelift_reader::{Details, ParseError, ParseOptions, parse_test};
 use harp_isa::ArchId;
@@ -62,7 +61,7 @@ pub use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command
 use crate::function::CompiledFunction;
 use crate::module::{DataAccess, Module, ModuleError};
 use crate::options::CompileOptions;
-use crate::precheck::precheck;
+use crate::precheck::{precheck_form, verify};
 use crate::source::{SourceMap, SourcePlace};
 use tokens::Tokens;
 
@@ -146,9 +145,12 @@ impl TextFile {
             span: self.spans.get(place).cloned().unwrap_or_default(),
             kind: TextErrorKind::Invalid { function: function.name.clone(), message },
         };
-        precheck(func).map_err(|message| error(&function.place, message))?;
+        let of_inst = |inst| self.sources.place(func.srcloc(inst));
+        precheck_form(func).map_err(|(inst, message)| {
+            error(inst.and_then(of_inst).unwrap_or(&function.place), message)
+        })?;
         let flags = Flags::new(settings::builder());
-        let Err(errors) = verify_function(func, &flags) else { return Ok(()) };
+        let Err(errors) = verify(func, &flags) else { return Ok(()) };
         let Some(first) = errors.0.first() else { return Ok(()) };
         let inst = match first.location {
             AnyEntity::Inst(inst) => Some(inst),
@@ -157,7 +159,7 @@ impl TextFile {
             }
             _ => None,
         };
-        let place = inst.and_then(|inst| self.sources.place(func.srcloc(inst)));
+        let place = inst.and_then(of_inst);
         Err(error(place.unwrap_or(&function.place), first.message.clone()))
     }
 

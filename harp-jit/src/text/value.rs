@@ -32,6 +32,16 @@ pub enum CallError {
         /// How many were given.
         given: usize,
     },
+    /// Several values where one is to be.
+    #[error("argument {number} of `%{name}`, `{text}`: a comma is missing")]
+    Comma {
+        /// The function.
+        name: String,
+        /// Which argument, counted from 1.
+        number: usize,
+        /// The argument.
+        text: String,
+    },
     /// An argument that is not of the parameter's type.
     #[error("argument {number} of `%{name}`, `{text}`: {error}")]
     Argument {
@@ -87,6 +97,11 @@ impl Call {
         };
         let (expected, given) = (signature.params.len(), args.len());
         if expected != given {
+            let several = |arg: &&str| arg.contains(char::is_whitespace);
+            if let Some(index) = args.iter().position(several) {
+                let (name, text) = (name.to_owned(), args[index].to_owned());
+                return Err(CallError::Comma { name, number: index + 1, text });
+            }
             return Err(CallError::Count { name: name.to_owned(), expected, given });
         }
         let values =

@@ -31,6 +31,8 @@ pub(super) struct Asm {
 impl Asm {
     pub(super) fn run(self) -> Result<(), CliError> {
         let Asm { source, target, output, definitions } = self;
+        let output = output.unwrap_or_else(|| Output::beside(&source, "hof"));
+        output.spares([&source])?;
         let text = source.read_text()?;
         let definitions: Vec<(&str, i64)> =
             definitions.iter().map(|(name, value)| (name.as_str(), *value)).collect();
@@ -39,6 +41,6 @@ impl Asm {
             CliError::Asm { rendered: errors.render(&text, &name, Colors::Ansi) }
         })?;
         let file = hof::write(&object).map_err(|source| CliError::WriteObject { source })?;
-        output.unwrap_or_else(|| Output::beside(&source, "hof")).write(&file)
+        output.write(&file)
     }
 }

@@ -108,6 +108,11 @@ enum Lanes {
 
 impl Compile {
     pub(super) fn run(self) -> Result<(), CliError> {
+        if self.call.is_some() && self.emit != Emit::Image {
+            return Err(CliError::CallWithoutImage);
+        }
+        let output = self.output();
+        output.spares([&self.source])?;
         let text = self.source.read_text()?;
         let rendered =
             |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
@@ -126,7 +131,7 @@ impl Compile {
             Emit::Bin => self.flat(self.module(&file)?.object())?,
             Emit::Image => self.image(&file)?,
         };
-        self.output().write(&bytes)
+        output.write(&bytes)
     }
 
     fn output(&self) -> Output {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use clap::Args;
+use harp_isa::object::hof;
 use harp_isa::{ArchId, listing};
 
 use super::error::CliError;
@@ -33,7 +34,8 @@ pub(super) struct Disasm {
     /// The machine of a flat image
     #[arg(short, long, value_name = "ARCH", env = "HARP_ARCH")]
     arch: Option<ArchId>,
-    /// Show everything about an object: the text assembles to the same object file
+    /// Show everything about an object: the text assembles to the same object file, byte by byte. An object
+    /// file with bytes that mean nothing, such as padding that is not zero, is an error
     #[arg(long)]
     exact: bool,
     /// The address of a flat image's first byte
@@ -45,11 +47,12 @@ impl Disasm {
     pub(super) fn run(self) -> Result<(), CliError> {
         let bytes = self.input.read()?;
         if bytes.starts_with(MAGIC) {
-            let object = self.input.parse_object(&bytes)?;
-            return match self.exact {
-                true => print(object.display_exact()),
-                false => print(object.display()),
-            };
+            if !self.exact {
+                return print(self.input.parse_object(&bytes)?.display());
+            }
+            let object = hof::read_exact(&bytes)
+                .map_err(|source| CliError::NotExact { file: self.input, source })?;
+            return print(object.display_exact());
         }
         match self.arch {
             Some(arch) => print(listing(&bytes, self.offset, arch)),

@@ -32,6 +32,12 @@ pub(super) enum CliError {
     Read { file: Input, source: io::Error },
     #[error("cannot write {file}")]
     Write { file: Output, source: io::Error },
+    #[error("{file} is read and would be written: choose another output by `--output`")]
+    SameFile { file: Output },
+    #[error("{file} cannot be shown exactly")]
+    NotExact { file: Input, source: HofError },
+    #[error("`--call` is what an image does: it goes with `--emit image`")]
+    CallWithoutImage,
     #[error("{file} is no text")]
     NotText { file: Input, source: Utf8Error },
     /// All errors of a text, as they are shown, styled.
@@ -101,6 +107,7 @@ impl CliError {
                 TrapKind::OutOfFuel { .. } => OUT_OF_FUEL,
                 _ => TRAP,
             },
+            CliError::CallWithoutImage => USAGE,
             _ => INPUT,
         }
     }

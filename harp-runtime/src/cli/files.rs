@@ -103,6 +103,24 @@ impl Output {
         }
     }
 
+    /// Refuses to be one of the `inputs`, under whatever name: writing it would destroy what was read. To be
+    /// asked before anything is written.
+    pub(super) fn spares<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = &'a Input>,
+    ) -> Result<(), CliError> {
+        let Output::File(output) = self else { return Ok(()) };
+        for input in inputs {
+            let Input::File(path) = input else { continue };
+            // Of files that are not there, or no files, such as terminals, nothing can be lost.
+            let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+            if is_file && same_file::is_same_file(path, output).unwrap_or(false) {
+                return Err(CliError::SameFile { file: self.clone() });
+            }
+        }
+        Ok(())
+    }
+
     /// Writes it anew.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
         let written = match self {

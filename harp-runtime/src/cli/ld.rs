@@ -39,6 +39,7 @@ pub(super) struct Ld {
 impl Ld {
     pub(super) fn run(self) -> Result<(), CliError> {
         let Ld { objects: files, output, offset, map } = self;
+        output.spares(&files)?;
         let objects =
             files.iter().map(Input::read_object).collect::<Result<Vec<Object>, CliError>>()?;
         let names: Vec<String> = files.iter().map(Input::name).collect();

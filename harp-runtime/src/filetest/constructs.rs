@@ -36,6 +36,16 @@ pub(super) const LISTED: [Construct; 6] = [
     Construct::PinnedRegister,
 ];
 
+/// Instructions whose result is an address.
+const MAKES_ADDRESS: [Opcode; 6] = [
+    Opcode::StackAddr,
+    Opcode::FuncAddr,
+    Opcode::SymbolValue,
+    Opcode::GetFramePointer,
+    Opcode::GetStackPointer,
+    Opcode::GetReturnAddress,
+];
+
 impl Construct {
     /// Whether a function has the construct.
     fn is_in(self, func: &Function, arch: ArchId) -> bool {
@@ -71,6 +81,9 @@ impl Construct {
                 );
                 atomic && ty.bits() > u32::from(arch.word().bits())
             }
+            Construct::NarrowAddress if MAKES_ADDRESS.contains(&opcode) => {
+                ty.bits() < u32::from(arch.word().bits())
+            }
             Construct::NarrowAddress => {
                 let address = match *data {
                     InstructionData::Load { arg, .. } => arg,
@@ -98,15 +111,16 @@ pub(super) fn may_skip(func: &Function, arch: ArchId) -> bool {
         || LISTED.iter().any(|construct| construct.is_in(func, arch))
 }
 
-/// Whether all values, parameters and results are integers of at most 64 bits.
+/// Whether all values, parameters and results, those of declared functions too, are integers of at most 64
+/// bits.
 fn is_scalar_integer(func: &Function) -> bool {
     let fits = |ty: Type| ty.is_int() && ty.bits() <= 64;
-    let signature = func.signature.params.iter().chain(&func.signature.returns);
     let dfg = &func.dfg;
+    let signatures = dfg.signatures.values().chain([&func.signature]);
+    let mut declared = signatures.flat_map(|s| s.params.iter().chain(&s.returns));
     let mut values = func.layout.blocks().flat_map(|block| {
         let results = func.layout.block_insts(block).flat_map(|inst| dfg.inst_results(inst));
         dfg.block_params(block).iter().chain(results)
     });
-    signature.map(|param| param.value_type).all(fits)
-        && values.all(|&value| fits(dfg.value_type(value)))
+    declared.all(|param| fits(param.value_type)) && values.all(|&value| fits(dfg.value_type(value)))
 }

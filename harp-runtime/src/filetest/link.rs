@@ -102,6 +102,14 @@ impl<'a> Linked<'a> {
                     reason: format!("{what}: `{inst}`"),
                 }
             }
+            ModuleError::Compile(CompileError::UnsupportedDeclaration {
+                what,
+                declaration,
+                ..
+            }) if constructs::may_skip(&function.func, self.arch) => Missing::Unsupported {
+                function: function.name.clone(),
+                reason: format!("{what}: `{declaration}`"),
+            },
             error => Missing::Failed(format!("%{}: {error}", function.name)),
         }
     }

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 
 use crate::{Device, LaunchConfig};
 use harp_isa::ArchId;
-use harp_jit::ir::InstBuilder;
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 

@@ -6,8 +6,8 @@
 
 use crate::LaunchConfig;
 use harp_isa::ArchId;
+use harp_jit::ir::Value;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::ir::{InstBuilder, Value};
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
 use super::data::numbers;

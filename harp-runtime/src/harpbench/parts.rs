@@ -3,8 +3,8 @@
 //! Branches are known by the number of the place that built them, so each part is built once a kernel.
 
 use harp_jit::KernelBuilder;
+use harp_jit::ir::Value;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::ir::{InstBuilder, Value};
 
 /// Where a work-item looks for a value.
 pub(super) struct Search {

@@ -4,7 +4,6 @@
 
 use crate::LaunchConfig;
 use harp_isa::ArchId;
-use harp_jit::ir::InstBuilder;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 
 use super::data::{index_type, numbers};

@@ -67,6 +67,10 @@ pub fn check(bytes: &[u8]) -> Reached {
 }
 
 fn check_file(file: &[u8]) -> Reached {
+    if let Ok(object) = hof::read_exact(file) {
+        // What is shown exactly gives the same bytes back, not just the same object.
+        assert_eq!(hof::write(&object).as_deref(), Ok(file));
+    }
     match hof::read(file) {
         Ok(object) => check_object(&object),
         Err(error) => {

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 pub mod asm;
+pub mod builder;
 pub mod divergent;
 pub mod functions;
 pub mod hof;

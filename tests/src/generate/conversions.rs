@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cranelift_codegen::ir::{InstBuilder, Type, types};
+use cranelift_codegen::ir::{Type, types};
 use harp_isa::ArchId;
 use harp_jit::BuildError;
 

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{MemFlagsData, Type, Value, types};
 use harp_isa::ArchId;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
 

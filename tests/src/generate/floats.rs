@@ -1,7 +1,7 @@
 //! Float operations.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{MemFlagsData, Type, Value, types};
 use harp_jit::KernelBuilder;
 
 use super::Generator;

@@ -1,7 +1,7 @@
 //! Integer operations.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{MemFlagsData, Type, Value, types};
 use harp_jit::KernelBuilder;
 
 use super::Generator;

@@ -4,7 +4,7 @@
 //! and results, some of which are written at the end. Its slices of floats are the same in elements.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{AtomicRmwOp, MemFlagsData, Type, Value, types};
 use harp_isa::WordSize;
 use harp_jit::KernelBuilder;
 

@@ -8,7 +8,7 @@
 //!
 //! Beside them stand directed kernels ([`directed()`]): every operation at the edges of its operands' types.
 
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{MemFlagsData, Type, Value, types};
 use cranelift_frontend::Variable;
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};

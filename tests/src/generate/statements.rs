@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, types};
+use cranelift_codegen::ir::{BlockCall, JumpTableData, MemFlagsData, TrapCode, types};
 use harp_jit::KernelBuilder;
 
 use super::Generator;

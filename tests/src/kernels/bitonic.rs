@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::ArchId;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
+use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
 use harp_isa::ArchId;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Device, LaunchConfig};

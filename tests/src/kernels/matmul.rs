@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use cranelift_codegen::ir::InstBuilder;
 use harp_isa::ArchId;
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Device, LaunchConfig};

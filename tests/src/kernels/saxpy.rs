@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::ops::{Add, Mul};
 
-use cranelift_codegen::ir::InstBuilder;
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, Element, LaunchConfig, Report};

@@ -6,17 +6,19 @@ use cranelift_codegen::ir::{
 };
 use hashbrown::HashMap;
 
-use super::{Pair, Wide};
+use super::Wide;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 
-/// The calls of intrinsics with pairs as results, which are known as such by their signatures only
-/// as long as these are what they were.
+/// The calls of intrinsics with pairs as operands or results, which are known as such by their signatures
+/// only as long as these are what they were.
 pub(super) fn intrinsics(func: &Function, full: Type) -> HashMap<Inst, Intrinsic> {
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let calls = insts.filter_map(|inst| Some((inst, Intrinsic::of_call(func, inst)?)));
-    let is_wide =
-        |inst| func.dfg.inst_results(inst).iter().any(|&v| func.dfg.value_type(v) == full);
+    let is_wide = |inst| {
+        let mut values = func.dfg.inst_results(inst).iter().chain(func.dfg.inst_args(inst));
+        values.any(|&value| func.dfg.value_type(value) == full)
+    };
     calls.filter(|&(inst, _)| is_wide(inst)).collect()
 }
 
@@ -73,8 +75,7 @@ impl Wide<'_> {
     /// is none that can be.
     pub(super) fn call(&mut self, inst: Inst, data: InstructionData) -> Option<()> {
         if let Some(&intrinsic) = self.intrinsics.get(&inst) {
-            let result = self.intrinsic(inst, intrinsic);
-            self.define(inst, result);
+            self.intrinsic(inst, intrinsic);
             return Some(());
         }
         let list = |list: ValueList| list.as_slice(&self.at.func.dfg.value_lists).to_vec();
@@ -115,39 +116,60 @@ impl Wide<'_> {
         Some(())
     }
 
-    /// An id is a word. What is promised to be uniform is promised for both halves.
-    fn intrinsic(&mut self, inst: Inst, intrinsic: Intrinsic) -> Pair {
+    /// An intrinsic with a pair among its operands or results. An id is a word, as are bits for lanes.
+    fn intrinsic(&mut self, inst: Inst, intrinsic: Intrinsic) {
         let args = self.at.func.dfg.inst_args(inst).to_vec();
-        if let (Intrinsic::Shuffle, &[value, lane]) = (intrinsic, args.as_slice()) {
-            return self.shuffle(value, lane);
-        }
-        let callee = intrinsic.declare(self.at.func, self.half);
-        let call = |this: &mut Self, args: &[Value]| {
-            let call = this.at.ins().call(callee, args);
-            this.at.func.dfg.first_result(call)
+        let result = match (intrinsic, args.as_slice()) {
+            (Intrinsic::Shuffle, &[value, lane]) => {
+                let lane = self.lane(lane);
+                if !self.is_wide(value) {
+                    let shuffled = self.shuffle(value, lane);
+                    let old = self.at.func.dfg.first_result(inst);
+                    self.at.func.dfg.clear_results(inst);
+                    self.at.func.dfg.change_to_alias(old, shuffled);
+                    return self.remove(inst);
+                }
+                self.parts(value).map(|half| self.shuffle(half, lane))
+            }
+            // Both halves of the same lane.
+            (Intrinsic::OfSomeLane, &[value]) => {
+                let own = self.word_of(Intrinsic::LaneId, &[]);
+                let lane = self.word_of(Intrinsic::OfSomeLane, &[own]);
+                self.parts(value).map(|half| {
+                    let half = self.shuffle(half, lane);
+                    self.word_of(Intrinsic::AssumeUniform, &[half])
+                })
+            }
+            // What is promised to be uniform is promised for both halves.
+            (Intrinsic::AssumeUniform, &[value]) => {
+                self.parts(value).map(|half| self.word_of(intrinsic, &[half]))
+            }
+            (_, args) => [self.word_of(intrinsic, args), self.konst(0)],
         };
-        if intrinsic == Intrinsic::AssumeUniform {
-            let halves = self.parts(args[0]);
-            return halves.map(|half| call(self, &[half]));
-        }
-        [call(self, &[]), self.konst(0)]
+        self.define(inst, result);
     }
 
-    /// Both halves of a value come from the same lane. One whose number takes two words does not exist.
-    fn shuffle(&mut self, value: Value, lane: Value) -> Pair {
-        let lane = if self.is_wide(lane) {
-            let [low, high] = self.parts(lane);
-            let beyond = self.konst(u64::MAX);
-            self.at.ins().select(high, beyond, low)
-        } else {
-            lane
-        };
-        let ty = self.at.func.dfg.value_type(lane);
-        let callee = Intrinsic::Shuffle.declare_with(self.at.func, self.half, ty);
-        let halves = self.parts(value);
-        halves.map(|half| {
-            let call = self.at.ins().call(callee, &[half, lane]);
-            self.at.func.dfg.first_result(call)
-        })
+    /// The result of an intrinsic whose operands are no pairs: a half.
+    fn word_of(&mut self, intrinsic: Intrinsic, args: &[Value]) -> Value {
+        let callee = intrinsic.declare(self.at.func, self.half);
+        let call = self.at.ins().call(callee, args);
+        self.at.func.dfg.first_result(call)
+    }
+
+    /// The number of a lane in one word: one that takes two does not exist.
+    fn lane(&mut self, lane: Value) -> Value {
+        if !self.is_wide(lane) {
+            return lane;
+        }
+        let [low, high] = self.parts(lane);
+        let beyond = self.konst(u64::MAX);
+        self.at.ins().select(high, beyond, low)
+    }
+
+    fn shuffle(&mut self, value: Value, lane: Value) -> Value {
+        let types = [value, lane].map(|value| self.at.func.dfg.value_type(value));
+        let callee = Intrinsic::Shuffle.declare_with(self.at.func, types[0], types[1]);
+        let call = self.at.ins().call(callee, &[value, lane]);
+        self.at.func.dfg.first_result(call)
     }
 }

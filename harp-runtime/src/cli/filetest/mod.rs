@@ -71,13 +71,13 @@ impl FileTest {
             true => ProgressBar::new(files.len() as u64).with_style(style()),
             false => ProgressBar::hidden(),
         };
-        let reports: Result<Vec<FileReport>, CliError> =
+        let reports: Vec<FileReport> =
             files.par_iter().map(|file| run_file(file, &config)).inspect(|_| bar.inc(1)).collect();
         bar.finish_and_clear();
 
         let mut out = BufWriter::new(anstream::stdout().lock());
         let mut total = Tally::default();
-        for report in reports? {
+        for report in reports {
             total += report.tally();
             write!(out, "{report}").map_err(CliError::stdout)?;
         }
@@ -131,11 +131,13 @@ fn files_in(folder: &Path, input: &Input) -> Result<Vec<Input>, CliError> {
     }
 }
 
-fn run_file(file: &Input, config: &FileTestConfig) -> Result<FileReport, CliError> {
-    let text = file.read_text()?;
+/// What is wrong with a file is a failure of that file: the others are run all the same.
+fn run_file(file: &Input, config: &FileTestConfig) -> FileReport {
     let name = file.name();
-    let result = run_text(&text, &name, config).map_err(|error| error.render(&text, Colors::Ansi));
-    Ok(FileReport { name, result })
+    let result = file.read_text().map_err(|error| error.report()).and_then(|text| {
+        run_text(&text, &name, config).map_err(|error| error.render(&text, Colors::Ansi))
+    });
+    FileReport { name, result }
 }
 
 fn style() -> ProgressStyle {

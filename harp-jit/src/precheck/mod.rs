@@ -1,0 +1,155 @@
+//! What is looked at before anything else, of any function, also one that is malformed.
+//!
+//! Cranelift's verifier and passes take some things for granted and answer what is different with a panic or
+//! without an end. [`precheck`] makes sure of them, whether or not the verifier is asked:
+//!
+//! * what the function [refers to](references) exists;
+//! * its [types](types) are those of some HARP machine;
+//! * its blocks have the [structure](structure) of a function;
+//! * instructions have a controlling type that their opcode allows. The verifier reports others, but then
+//!   asks for the types that follow from them, such as half of a scalar's lanes.
+//!
+//! Uses that no definition comes before, and operands of wrong types, are the [verifier](verify)'s to find.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Type};
+use cranelift_codegen::settings::Flags;
+use cranelift_codegen::verifier::VerifierErrors;
+use cranelift_codegen::verify_function;
+
+use crate::error::{CompileError, Unsupported};
+use crate::legalize::Opcodes;
+use crate::source::SourceMap;
+
+mod references;
+mod structure;
+mod types;
+
+pub(crate) use references::{Unknown, unknown_in};
+pub(crate) use types::is_supported;
+
+/// Why a function is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is no CLIF; the instruction, if one is to blame, and what is wrong.
+    Invalid(Option<Inst>, String),
+    /// No machine has what an instruction asks for.
+    Unsupported(Unsupported),
+    /// No machine has what a declaration asks for.
+    Declaration { what: String, declaration: String },
+}
+
+impl Refusal {
+    /// The same as the user sees it.
+    pub(crate) fn explain(
+        self,
+        kernel: &str,
+        func: &Function,
+        sources: &SourceMap,
+    ) -> CompileError {
+        let kernel = kernel.to_owned();
+        match self {
+            Refusal::Invalid(inst, message) => {
+                let place = inst.and_then(|inst| sources.place(func.srcloc(inst)));
+                let place = place.map_or(String::new(), |place| format!(" ({place})"));
+                CompileError::Invalid { kernel, message: format!("{message}{place}") }
+            }
+            Refusal::Unsupported(unsupported) => unsupported.explain(func, sources),
+            Refusal::Declaration { what, declaration } => {
+                CompileError::UnsupportedDeclaration { kernel, what, declaration }
+            }
+        }
+    }
+}
+
+/// Looks for what the [module](self) names, the types aside.
+///
+/// # Errors
+///
+/// The first thing that is wrong; the instruction, if one is to blame.
+pub(crate) fn precheck_form(func: &Function) -> Result<(), (Option<Inst>, String)> {
+    if let Some(unknown) = references::unknown_in_declarations(func) {
+        return Err((None, format!("a declaration refers to {unknown}, which is not there")));
+    }
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        let data = &func.dfg.insts[inst];
+        // Nothing else of the instruction can be shown then.
+        if let Some(unknown) = unknown_in(func, data) {
+            let message =
+                format!("- {inst} ({}): refers to {unknown}, which is not there", data.opcode());
+            return Err((Some(inst), message));
+        }
+    }
+    let shown = |inst: Inst, message: String| {
+        (Some(inst), format!("- {inst} ({}): {message}", func.dfg.display_inst(inst)))
+    };
+    structure::check(func).map_err(|(inst, message)| match inst {
+        Some(inst) => shown(inst, message),
+        None => (None, message),
+    })?;
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        let allowed = func.dfg.insts[inst].opcode().constraints().ctrl_typeset();
+        let (Some(allowed), Some(ty)) = (allowed, controlling_type(func, inst)) else { continue };
+        if !allowed.contains(ty) {
+            return Err(shown(inst, format!("has an invalid controlling type {ty}")));
+        }
+    }
+    Ok(())
+}
+
+/// Looks for what the [module](self) names.
+///
+/// # Errors
+///
+/// The first thing that is wrong, or that no HARP machine has.
+pub(crate) fn precheck(func: &Function) -> Result<(), Refusal> {
+    precheck_form(func).map_err(|(inst, message)| Refusal::Invalid(inst, message))?;
+    types::check(func)
+}
+
+/// The type that decides about the others; none if the instruction lacks the operand or result that
+/// has it, which the verifier finds.
+fn controlling_type(func: &Function, inst: Inst) -> Option<Type> {
+    let data = &func.dfg.insts[inst];
+    let value = if data.opcode().constraints().requires_typevar_operand() {
+        data.typevar_operand(&func.dfg.value_lists)?
+    } else {
+        *func.dfg.inst_results(inst).first()?
+    };
+    Some(func.dfg.value_type(value))
+}
+
+/// Instructions that the verifier wants to ask a target about.
+const ABOUT_THE_TARGET: [Opcode; 4] =
+    [Opcode::GetFramePointer, Opcode::GetReturnAddress, Opcode::GetPinnedReg, Opcode::SetPinnedReg];
+
+/// Cranelift's verifier, for a function that has passed [`precheck_form`]. Instructions about which it would
+/// ask a target of Cranelift's are as good as others with the same operands and results.
+///
+/// # Errors
+///
+/// What it finds.
+pub(crate) fn verify(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
+    if !Opcodes::of(func).contain_any(&ABOUT_THE_TARGET) {
+        return verify_function(func, flags);
+    }
+    let mut func = func.clone();
+    let mut at = FuncCursor::new(&mut func);
+    while at.next_block().is_some() {
+        while let Some(inst) = at.next_inst() {
+            if !ABOUT_THE_TARGET.contains(&at.func.dfg.insts[inst].opcode()) {
+                continue;
+            }
+            match at.func.dfg.inst_results(inst) {
+                [] => {
+                    at.func.replace(inst).nop();
+                }
+                &[result, ..] => {
+                    let ty = at.func.dfg.value_type(result);
+                    at.func.replace(inst).iconst(ty, 0);
+                }
+            }
+        }
+    }
+    verify_function(&func, flags)
+}

@@ -1,0 +1,549 @@
+//! Any sequence of calls of the kernel builder: it gives a kernel or a typed error, and so does compiling what
+//! it gives, whatever numbers, types and orders the calls come with.
+//!
+//! A sequence is bytes: a machine, how often an operand is any number instead of one that fits, and the calls.
+//! With none of the former many sequences are kernels; with some the first such operand is an error.
+
+use std::ops::AddAssign;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use harp_isa::ArchId;
+use harp_jit::ir::condcodes::{FloatCC, IntCC};
+use harp_jit::ir::types::{F16, F32, F64, F128, I8, I8X16, I16, I32, I32X4, I64, I64X2, I128};
+use harp_jit::ir::{
+    AbiParam, AtomicRmwOp, Block, BlockArg, BlockCall, Constant, DynamicStackSlot, Endianness,
+    ExtFuncData, ExternalName, FuncRef, GlobalValue, Immediate, JumpTable, JumpTableData,
+    MemFlagsData, SigRef, Signature, StackSlot, StackSlotData, StackSlotKind, TrapCode, Type,
+    Value,
+};
+use harp_jit::{
+    CallConv, CompileError, CompileOptions, Execution, KernelBuilder, KernelSource, OptLevel,
+    ParamType,
+};
+
+use super::kernels::ARCHS;
+
+/// The most calls of a sequence.
+const CALLS: usize = 48;
+
+/// What sequences came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Calls of all sequences.
+    pub calls: usize,
+    /// Sequences that the builder refused.
+    pub misused: usize,
+    /// Kernels that were refused when they were compiled.
+    pub refused: usize,
+    /// Kernels that were compiled.
+    pub compiled: usize,
+}
+
+impl AddAssign for Reached {
+    fn add_assign(&mut self, other: Reached) {
+        self.calls += other.calls;
+        self.misused += other.misused;
+        self.refused += other.refused;
+        self.compiled += other.compiled;
+    }
+}
+
+/// Makes the calls that `bytes` stand for, and compiles what comes of them.
+///
+/// # Panics
+///
+/// If the compiler finds a defect of its own.
+pub fn check(bytes: &[u8]) -> Reached {
+    let mut reached = Reached::default();
+    let mut u = Unstructured::new(bytes);
+    let choice = u.choose_index(ARCHS.len()).unwrap_or_default();
+    let arch: ArchId = ARCHS[choice].parse().expect("the list holds ids");
+    let mut source = KernelSource::new("calls", arch);
+    let built = build(&mut u, &mut source, &mut reached.calls);
+    if !built {
+        assert!(source.compile(&CompileOptions::default()).is_err());
+        // What was built is not compiled, but it can be looked at.
+        assert!(!source.to_string().is_empty());
+        reached.misused += 1;
+        return reached;
+    }
+    let options = CompileOptions {
+        opt_level: if bytes.len() % 2 == 0 { OptLevel::Speed } else { OptLevel::None },
+        execution: if bytes.len() % 3 == 0 { Execution::SingleLane } else { Execution::Simt },
+        check_alignment: bytes.len() % 5 == 0,
+        ..CompileOptions::default()
+    };
+    match source.compile(&options) {
+        Ok(_) => reached.compiled += 1,
+        Err(error @ CompileError::Internal { .. }) => panic!("{error}\n{source}"),
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            reached.refused += 1;
+        }
+    }
+    reached
+}
+
+/// Whether the builder took it.
+fn build(u: &mut Unstructured<'_>, source: &mut KernelSource, calls: &mut usize) -> bool {
+    let builder = KernelBuilder::new(source);
+    let hostility = u.int_in_range(-3..=3_i8).unwrap_or_default().max(0).unsigned_abs() * 8;
+    let mut caller = Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new() };
+    for _ in 0..CALLS {
+        *calls += 1;
+        // Whatever the bytes are used up by, the sequence ends there.
+        if caller.u.is_empty() || caller.call().is_err() {
+            break;
+        }
+    }
+    caller.b.return_();
+    let blocks = std::mem::take(&mut caller.blocks);
+    for block in blocks.into_iter().filter(|_| caller.hostility == 0) {
+        caller.b.switch_to_block(block);
+        caller.b.return_();
+    }
+    caller.b.finalize().is_ok()
+}
+
+/// Calls one of the instruction builder's methods, which take the same arguments, and returns its result.
+macro_rules! one_of {
+    ($caller:ident, $args:tt, [$($method:ident)*]) => {{
+        let method = *$caller.u.choose(&[$(stringify!($method)),*])?;
+        $(if method == stringify!($method) {
+            return Ok(one_of!(@call $caller.b.ins(), $method $args));
+        })*
+        unreachable!("it is one of the list")
+    }};
+    (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
+}
+
+/// What makes calls, and what it knows to call them with.
+struct Caller<'b, 'u, 'c> {
+    b: KernelBuilder<'b>,
+    u: &'c mut Unstructured<'u>,
+    /// In how many of 64 operands anything comes instead of what fits.
+    hostility: u8,
+    values: Vec<(Value, Type)>,
+    blocks: Vec<Block>,
+}
+
+impl Caller<'_, '_, '_> {
+    fn hostile(&mut self) -> Result<bool> {
+        Ok(self.hostility > 0 && self.u.ratio(self.hostility, 64)?)
+    }
+
+    /// Any number of an entity, mostly a small one.
+    fn number(&mut self) -> Result<u32> {
+        match self.u.int_in_range(0..=3)? {
+            0 => self.u.int_in_range(0..=u32::MAX - 1),
+            _ => self.u.int_in_range(0..=150),
+        }
+    }
+
+    /// A value of the type, or any.
+    fn value(&mut self, ty: Type) -> Result<Value> {
+        if self.hostile()? {
+            return Ok(Value::from_u32(self.number()?));
+        }
+        let known: Vec<Value> =
+            self.values.iter().filter(|known| known.1 == ty).map(|known| known.0).collect();
+        if !known.is_empty() && self.u.ratio(7, 8)? {
+            return Ok(*self.u.choose(&known)?);
+        }
+        Ok(match ty {
+            F32 => self.b.ins().f32const(1.5),
+            F64 => self.b.ins().f64const(-0.0),
+            ty if ty.is_int() && ty.bits() <= 64 => {
+                self.b.ins().iconst(ty, i64::arbitrary(self.u)?)
+            }
+            _ => self.b.ins().iconst(I32, 0),
+        })
+    }
+
+    /// A type that values can be of, or any.
+    fn ty(&mut self) -> Result<Type> {
+        if self.hostile()? {
+            let other =
+                [I128, F16, F128, I8X16, I32X4, I64X2, I32X4.vector_to_dynamic().unwrap_or(I8)];
+            return Ok(*self.u.choose(&other)?);
+        }
+        Ok(*self.u.choose(&[I8, I16, I32, I32, I64, F32, F64])?)
+    }
+
+    fn int(&mut self) -> Result<Type> {
+        if self.hostile()? {
+            return self.ty();
+        }
+        Ok(*self.u.choose(&[I8, I16, I32, I64])?)
+    }
+
+    fn float(&mut self) -> Result<Type> {
+        Ok(if self.hostile()? { self.ty()? } else { *self.u.choose(&[F32, F64])? })
+    }
+
+    fn block(&mut self) -> Result<Block> {
+        if self.hostile()? || self.blocks.is_empty() {
+            if self.u.arbitrary()? {
+                return Ok(Block::from_u32(self.number()?));
+            }
+            let block = self.b.create_block();
+            self.blocks.push(block);
+            return Ok(block);
+        }
+        Ok(*self.u.choose(&self.blocks)?)
+    }
+
+    /// A new block, and maybe an argument for its parameter.
+    fn target(&mut self) -> Result<(Block, Vec<BlockArg>)> {
+        let hostile = self.hostile()?;
+        let block = if hostile { self.block()? } else { self.b.create_block() };
+        if !hostile {
+            self.blocks.push(block);
+        }
+        if !self.u.ratio(1, 3)? {
+            return Ok((block, Vec::new()));
+        }
+        let ty = self.int()?;
+        let argument = self.value(ty)?;
+        let param = self.b.append_block_param(block, ty);
+        self.values.extend((!hostile && self.hostility > 0).then_some((param, ty)));
+        Ok((
+            block,
+            vec![if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() }],
+        ))
+    }
+
+    fn flags(&mut self) -> Result<MemFlagsData> {
+        let mut flags = MemFlagsData::new();
+        if self.u.arbitrary()? {
+            flags = flags.with_aligned();
+        }
+        if self.u.ratio(1, 8)? {
+            flags = flags.with_endianness(Endianness::Big);
+        }
+        Ok(flags)
+    }
+
+    fn call(&mut self) -> Result<()> {
+        match self.u.int_in_range(0..=31)? {
+            0..=7 => {
+                let ty = self.int()?;
+                let (x, y) = (self.value(ty)?, self.value(ty)?);
+                let value = self.integers(x, y)?;
+                self.values.push((value, ty));
+            }
+            8 | 9 => {
+                let ty = self.float()?;
+                let (x, y) = (self.value(ty)?, self.value(ty)?);
+                let value = self.floats(x, y)?;
+                self.values.push((value, ty));
+            }
+            10 | 11 => {
+                let ty = self.int()?;
+                let (x, imm) = (self.value(ty)?, i64::arbitrary(self.u)?);
+                let value = self.immediates(x, imm)?;
+                self.values.push((value, ty));
+            }
+            12 => {
+                let ty = self.int()?;
+                let x = self.value(ty)?;
+                let value = self.integer(x)?;
+                self.values.push((value, ty));
+            }
+            13 => {
+                let ty = self.float()?;
+                let x = self.value(ty)?;
+                let value = self.of_float(x)?;
+                self.values.push((value, ty));
+            }
+            14 => {
+                let ty = self.int()?;
+                let (x, y) = (self.value(ty)?, self.value(ty)?);
+                self.pairs(x, y)?;
+            }
+            15 => {
+                let (from, to) = (self.ty()?, self.ty()?);
+                let x = self.value(from)?;
+                let hostile = self.hostile()?;
+                if hostile || from.is_int() && to.is_int() && from.bits() < to.bits() {
+                    let value = self.conversion(to, x)?;
+                    self.values.push((value, to));
+                }
+            }
+            16 | 17 => {
+                let ty = self.ty()?;
+                let (x, y) = (self.value(ty)?, self.value(ty)?);
+                let truth = if ty.is_int() {
+                    self.b.ins().icmp(IntCC::SignedLessThan, x, y)
+                } else {
+                    self.b.ins().fcmp(FloatCC::LessThanOrEqual, x, y)
+                };
+                let value = self.b.ins().select(truth, x, y);
+                self.values.extend([(truth, I8), (value, ty)]);
+            }
+            18..=20 => self.memory()?,
+            21 => self.hostile_entities()?,
+            22 | 23 => self.control()?,
+            24 | 25 => self.structured()?,
+            26 | 27 => self.lanes()?,
+            28 => {
+                let ty = self.ty()?;
+                let variable = self.b.declare_var(ty);
+                let value = self.value(ty)?;
+                self.b.def_var(variable, value);
+                let value = self.b.use_var(variable);
+                self.values.push((value, ty));
+            }
+            29 => {
+                let types = [ParamType::I8, ParamType::I32, ParamType::I64, ParamType::F64];
+                let value = self.b.param(*self.u.choose(&types)?);
+                let ty = self.b.inner().func.dfg.value_type(value);
+                self.values.push((value, ty));
+            }
+            30 => {
+                let ty = self.b.word_int();
+                let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
+                let value = match self.u.int_in_range(0..=4)? {
+                    0 => self.b.global_size(dim),
+                    1 => self.b.local_id(dim),
+                    2 => self.b.group_count(dim),
+                    3 => self.b.group_array(I32, 16),
+                    _ => self.b.global_id(dim),
+                };
+                self.values.push((value, ty));
+            }
+            _ if self.hostile()? => self.blocks()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn integers(&mut self, x: Value, y: Value) -> Result<Value> {
+        one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor band_not
+            bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
+    }
+
+    fn floats(&mut self, x: Value, y: Value) -> Result<Value> {
+        one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign])
+    }
+
+    fn immediates(&mut self, x: Value, imm: i64) -> Result<Value> {
+        one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s urem_imm_u srem_imm_s
+            band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u ishl_imm_u ushr_imm_u sshr_imm_u])
+    }
+
+    fn integer(&mut self, x: Value) -> Result<Value> {
+        one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt])
+    }
+
+    fn of_float(&mut self, x: Value) -> Result<Value> {
+        one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest])
+    }
+
+    fn conversion(&mut self, ty: Type, x: Value) -> Result<Value> {
+        one_of!(self, (ty, x), [uextend sextend ireduce fpromote fdemote fcvt_to_sint_sat fcvt_to_uint
+            fcvt_from_uint fcvt_from_sint splat scalar_to_vector bmask])
+    }
+
+    fn pairs(&mut self, x: Value, y: Value) -> Result<(Value, Value)> {
+        one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow smul_overflow])
+    }
+
+    fn memory(&mut self) -> Result<()> {
+        let (ty, word) = (self.ty()?, self.b.word_int());
+        let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
+        let flags = self.flags()?;
+        let offset: i32 = self.u.arbitrary()?;
+        match self.u.int_in_range(0..=7)? {
+            0 => {
+                let value = self.b.ins().load(ty, flags, address, offset);
+                self.values.push((value, ty));
+            }
+            1 => drop(self.b.ins().store(flags, value, address, offset)),
+            2 => {
+                let value = self.b.load_elem(ty, address, index);
+                self.values.push((value, ty));
+            }
+            3 => self.b.store_elem(value, address, index),
+            4 => {
+                let old = self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value);
+                self.values.push((old, ty));
+            }
+            5 => drop(self.b.ins().atomic_store(flags, value, address)),
+            6 => {
+                let size = self.u.int_in_range(0..=64)?;
+                let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+                let slot = self.b.inner().create_sized_stack_slot(slot);
+                let value = self.b.ins().stack_load(word, ty, slot, offset % 16);
+                self.values.push((value, ty));
+                let address = self.b.ins().stack_addr(word, slot, 0);
+                self.values.push((address, word));
+            }
+            _ => {
+                let value = self.b.ins().uload8(I32, flags, address, offset);
+                self.values.push((value, I32));
+            }
+        }
+        Ok(())
+    }
+
+    /// Instructions that refer to other things than values and blocks, by any number.
+    fn hostile_entities(&mut self) -> Result<()> {
+        let word = self.b.word_int();
+        if !self.hostile()? {
+            let mut signature = Signature::new(CallConv::Fast);
+            let ty = self.ty()?;
+            signature.params.push(AbiParam::new(ty));
+            signature.returns.push(AbiParam::new(ty));
+            let name = *self.u.choose(&[
+                "f",
+                "harp_of_some_lane",
+                "harp_assume_uniform",
+                "harp_ballot",
+            ])?;
+            let argument = self.value(ty)?;
+            let func = &mut self.b.inner().func;
+            let signature = func.import_signature(signature);
+            let name = ExternalName::testcase(name);
+            let callee = ExtFuncData { name, signature, colocated: true, patchable: false };
+            let callee = func.import_function(callee);
+            self.b.ins().call(callee, &[argument]);
+            return Ok(());
+        }
+        let (number, ty, value) = (self.number()?, self.ty()?, self.value(I32)?);
+        match self.u.int_in_range(0..=12)? {
+            0 => drop(self.b.ins().call(FuncRef::from_u32(number), &[value])),
+            1 => drop(self.b.ins().call_indirect(SigRef::from_u32(number), value, &[value])),
+            2 => drop(self.b.ins().return_call(FuncRef::from_u32(number), &[])),
+            3 => drop(self.b.ins().func_addr(word, FuncRef::from_u32(number))),
+            4 => drop(self.b.ins().stack_addr(word, StackSlot::from_u32(number), 0)),
+            5 => drop(self.b.ins().stack_store(word, value, StackSlot::from_u32(number), 4)),
+            6 => drop(self.b.ins().symbol_value(word, GlobalValue::from_u32(number))),
+            7 => drop(self.b.ins().tls_value(ty, GlobalValue::from_u32(number))),
+            8 => drop(self.b.ins().br_table(value, JumpTable::from_u32(number))),
+            9 => drop(self.b.ins().vconst(ty, Constant::from_u32(number))),
+            10 => drop(self.b.ins().shuffle(value, value, Immediate::from_u32(number))),
+            11 => drop(self.b.ins().dynamic_stack_addr(word, DynamicStackSlot::from_u32(number))),
+            _ => drop(self.b.ins().extractlane(value, number as u8)),
+        }
+        Ok(())
+    }
+
+    fn control(&mut self) -> Result<()> {
+        let ty = self.int()?;
+        let condition = self.value(ty)?;
+        let ((first, first_args), (second, second_args)) = (self.target()?, self.target()?);
+        let kind = self.u.int_in_range(0..=5)?;
+        match kind {
+            0 => drop(self.b.ins().jump(first, &first_args)),
+            1 | 2 => {
+                self.b.ins().brif(condition, first, &first_args, second, &second_args);
+            }
+            3 => {
+                let condition = self.value(I32)?;
+                let pool = &mut self.b.inner().func.dfg.value_lists;
+                // Each call has a list of its own, which the builder may change.
+                let mut call = |block, args: &[BlockArg]| {
+                    BlockCall::new(block, args.iter().copied().filter(is_value), pool)
+                };
+                let default = call(first, &first_args);
+                let entries = [call(second, &second_args), call(first, &first_args)];
+                let table = JumpTableData::new(default, &entries);
+                let table = self.b.inner().create_jump_table(table);
+                self.b.ins().br_table(condition, table);
+            }
+            4 => drop(self.b.ins().trapnz(condition, TrapCode::unwrap_user(3))),
+            _ if self.hostile()? => drop(self.b.ins().return_(&[condition])),
+            _ => drop(self.b.ins().trapz(condition, TrapCode::INTEGER_OVERFLOW)),
+        }
+        if kind < 4 && self.blocks.contains(&first) && !self.hostile()? {
+            self.b.switch_to_block(first);
+            self.blocks.retain(|&block| block != first);
+        }
+        Ok(())
+    }
+
+    fn structured(&mut self) -> Result<()> {
+        let ty = self.int()?;
+        let [condition, start, end, step] =
+            [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
+        // What is made inside is not known outside.
+        let known = self.values.len();
+        match self.u.int_in_range(0..=3)? {
+            0 => self.b.if_then(condition, |b| {
+                b.ins().iadd(start, end);
+            }),
+            1 => self.b.if_else(
+                condition,
+                |b| {
+                    b.lane_id();
+                },
+                KernelBuilder::return_,
+            ),
+            2 => self.b.while_loop(|b| b.ins().icmp(IntCC::Equal, start, end), |_| {}),
+            _ => self.b.for_range(start, end, step, |b, i| {
+                b.ins().imul(i, step);
+            }),
+        }
+        self.values.truncate(known);
+        Ok(())
+    }
+
+    fn lanes(&mut self) -> Result<()> {
+        let (ty, truth, word) = (self.ty()?, self.int()?, self.b.word_int());
+        let (value, condition, lane) = (self.value(ty)?, self.value(truth)?, self.value(word)?);
+        let (result, ty) = match self.u.int_in_range(0..=5)? {
+            0 => (self.b.any(condition), I8),
+            1 => (self.b.all(condition), I8),
+            2 => (self.b.shuffle(value, lane), ty),
+            3 => (self.b.assume_uniform(value), ty),
+            4 => (self.b.ballot(condition, self.hostility / 12), word),
+            _ => {
+                self.b.barrier();
+                return Ok(());
+            }
+        };
+        self.values.push((result, ty));
+        Ok(())
+    }
+
+    /// Blocks in any order.
+    fn blocks(&mut self) -> Result<()> {
+        let (block, ty) = (self.block()?, self.ty()?);
+        match self.u.int_in_range(0..=4)? {
+            0 => self.b.switch_to_block(block),
+            1 => self.b.seal_block(block),
+            2 => self.b.seal_all_blocks(),
+            3 => drop(self.b.append_block_param(block, ty)),
+            _ => self.b.return_(),
+        }
+        Ok(())
+    }
+}
+
+fn is_value(arg: &BlockArg) -> bool {
+    arg.as_value().is_some_and(|value| value.as_u32() < 1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::random_bytes;
+
+    /// `HARP_SEQUENCES` is how many.
+    #[test]
+    fn smoke() {
+        let mut reached = Reached::default();
+        let count =
+            std::env::var("HARP_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+        for seed in 0..count {
+            // Whose output is captured, and shown if the check fails.
+            println!("seed {seed}");
+            reached += check(&random_bytes(seed, 200 + seed as usize % 800));
+        }
+        let Reached { misused, refused, compiled, .. } = reached;
+        println!("{reached:?}");
+        let least = count as usize / 20;
+        assert!(misused > least && refused > least && compiled > least, "{reached:?}");
+    }
+}
