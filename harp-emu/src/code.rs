@@ -31,6 +31,8 @@ pub(crate) struct Slot {
     pub(crate) run: u16,
     /// Bytes to the next instruction after the run.
     pub(crate) run_bytes: u32,
+    /// How many instructions from this one on concern nobody but their warp and cannot trap.
+    pub(crate) quiet: u16,
 }
 
 impl Slot {
@@ -46,6 +48,7 @@ impl Slot {
             unconditional: privileged || matches!(op, Op::Split {} | Op::Join {}),
             run: 1,
             run_bytes: size as u32,
+            quiet: 0,
         })
     }
 
@@ -65,6 +68,7 @@ const CHAIN_END: Slot = Slot {
     unconditional: false,
     run: 0,
     run_bytes: 0,
+    quiet: 0,
 };
 
 const PAGE: usize = 1024;
@@ -125,6 +129,12 @@ impl Code {
     pub(crate) fn find(&self, pc: u64) -> Option<usize> {
         let Place { page, entry } = self.place(pc);
         (self.pages.get(page)?.as_ref()?[entry] as usize).checked_sub(1)
+    }
+
+    /// How many instructions from `pc` on concern nobody but their warp and cannot trap, as far as that
+    /// is known.
+    pub(crate) fn quiet(&self, pc: u64) -> u64 {
+        self.find(pc).map_or(0, |slot| self.slots[slot].quiet.into())
     }
 
     /// All slots.
@@ -195,14 +205,11 @@ impl Code {
         self.count = 0;
     }
 
-    /// Forgets the instructions that have any of the bytes `first` to `last`, and then everything:
-    /// programs that change their code are rare.
-    pub(crate) fn forget(&mut self, first: u64, last: u64) {
+    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    pub(crate) fn has_any(&self, first: u64, last: u64) -> bool {
         let start = first.saturating_sub(MAX_ENCODED_BYTES as u64 - 1);
-        let mut slots = start >> self.shift..=last >> self.shift;
-        if slots.any(|slot| self.find(slot << self.shift).is_some()) {
-            self.forget_all();
-        }
+        let mut slots = start >> self.shift..=last.min(self.end) >> self.shift;
+        slots.any(|slot| self.find(slot << self.shift).is_some())
     }
 
     fn decode<C: Cell>(&self, pc: u64, cells: &[C]) -> Result<Slot, TrapKind> {
@@ -211,8 +218,8 @@ impl Code {
     }
 }
 
-/// Finds out how long the run from each instruction of a chain on is, and what pairs there are on
-/// machines with words of `width` bits.
+/// Finds out how long the run from each instruction of a chain on is, how long it is quiet, and what
+/// pairs there are on machines with words of `width` bits.
 fn find_runs(chain: &mut [Slot], width: u8) {
     let mut next = CHAIN_END;
     for slot in chain.iter_mut().rev().skip(1) {
@@ -223,6 +230,7 @@ fn find_runs(chain: &mut [Slot], width: u8) {
                 slot.step = pair;
             }
         }
+        slot.quiet = if is_quiet(slot, width) { next.quiet + 1 } else { 0 };
         next = *slot;
     }
 }
@@ -233,6 +241,26 @@ fn ends_run(op: Op) -> bool {
     let ends =
         OpcodeFlags::CONTROL.union(OpcodeFlags::PRIVILEGED).union(OpcodeFlags::ONCE_PER_WARP);
     op.opcode().flags().intersects(ends) || matches!(op, Op::Halt {} | Op::Csr { .. })
+}
+
+/// Whether the instruction changes nothing but registers and the pc of its warp, looks at nothing else
+/// and cannot trap, whatever lanes execute it.
+fn is_quiet(slot: &Slot, width: u8) -> bool {
+    const OTHERS: OpcodeFlags = OpcodeFlags::CONTROL
+        .union(OpcodeFlags::PRIVILEGED)
+        .union(OpcodeFlags::ONCE_PER_WARP)
+        .union(OpcodeFlags::LOAD)
+        .union(OpcodeFlags::STORE)
+        .union(OpcodeFlags::ATOMIC)
+        .union(OpcodeFlags::DIVIDES);
+    match slot.op {
+        // Lanes may disagree on a guard.
+        Op::Jmpi { .. } | Op::Jali { .. } => slot.guard == ALWAYS,
+        Op::Divi { imm, .. } | Op::Modi { imm, .. } => imm << (64 - u32::from(width)) != 0,
+        // An index may be wrong.
+        Op::Halt {} | Op::Csr { .. } | Op::Ballot { .. } => false,
+        op => !op.opcode().flags().intersects(OTHERS),
+    }
 }
 
 /// The bytes from `pc` on that an instruction may have, and how many of them are in memory.

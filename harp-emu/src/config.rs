@@ -176,7 +176,8 @@ pub enum SpawnPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// In each machine step every runnable warp, in the order of warps, issues one instruction, as
-    /// in the original emulator, whose step counts come out of this.
+    /// in the original emulator, whose step counts come out of this. Warps run on where nobody can
+    /// tell the difference: one that is alone, and several up to what others may notice.
     Step,
     /// A warp runs until it stops, waits at a barrier or has issued this many instructions; then
     /// the next in the order of warps. Faster.

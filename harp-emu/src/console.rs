@@ -12,7 +12,7 @@ pub trait Console: Send {
     fn write(&mut self, byte: u8);
 
     /// The next byte of input, if there is one by now. Must not wait for one: the machine asks at
-    /// each load from the console and before it lets warp 0 run.
+    /// each load from the console and, where input may interrupt warp 0, before it lets it run.
     fn poll(&mut self) -> Option<u8>;
 }
 

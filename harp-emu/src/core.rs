@@ -1,10 +1,14 @@
 //! A core: its warps, in which order they run, and what they do to each other.
 
+mod ahead;
 mod faults;
+mod still;
 
 use std::mem;
 
 use harp_isa::{ArchId, Op, WordSize};
+
+use still::{Lazy, Remains, Shared};
 
 use crate::code::Code;
 use crate::config::{
@@ -70,13 +74,39 @@ pub(crate) trait Core: Send {
     fn warp(&self, warp: u8) -> Option<&dyn Inspect>;
 }
 
+/// A core as it is while it runs.
+pub(crate) trait Whole: Core {
+    /// Gives up everything but what there is to see.
+    fn remains(&mut self) -> Remains;
+
+    /// Becomes core number `core` at reset.
+    fn reuse(&mut self, config: &MachineConfig, core: u16);
+}
+
+/// The most cores that are kept whole, whether they run or not: making one and taking it apart costs a few
+/// microseconds, which launches on few cores would notice.
+const KEPT_WHOLE: u16 = 64;
+
+/// All cores at reset. The memory has words of the machine's size. `None` if the host has no memory left.
+pub(crate) fn all_at_reset<'m>(
+    config: &MachineConfig,
+    memory: &'m Memory,
+) -> Option<Vec<Box<dyn Core + 'm>>> {
+    if config.cores <= KEPT_WHOLE {
+        return (0..config.cores).map(|id| Some(at_reset(config, memory, id)? as _)).collect();
+    }
+    let shared = Shared::new(config.clone(), memory);
+    let lazy = |id| Some(Box::new(Lazy::new(shared.clone(), id)?) as _);
+    (0..config.cores).map(lazy).collect()
+}
+
 /// Core number `core` at reset. The memory has words of the machine's size. `None` if the host has no
 /// memory left.
-pub(crate) fn at_reset<'m>(
+fn at_reset<'m>(
     config: &MachineConfig,
     memory: &'m Memory,
     core: u16,
-) -> Option<Box<dyn Core + 'm>> {
+) -> Option<Box<dyn Whole + 'm>> {
     match memory.cells::<u32>() {
         Some(cells) => with_word::<u32>(config, cells, core),
         None => {
@@ -91,7 +121,7 @@ fn with_word<'m, W: Word>(
     config: &MachineConfig,
     cells: &'m [W::Cell],
     core: u16,
-) -> Option<Box<dyn Core + 'm>> {
+) -> Option<Box<dyn Whole + 'm>> {
     Some(match usize::from(config.arch.lanes()).div_ceil(GROUP) {
         0 | 1 => Box::new(Lanes::<W, 1>::new(config, cells, core)?),
         2 => Box::new(Lanes::<W, 2>::new(config, cells, core)?),
@@ -134,8 +164,10 @@ struct Lanes<'m, W: Word, const C: usize> {
     random: Option<Random>,
     /// What is collected, if anything is to be.
     profile: Option<Box<Profile>>,
-    /// Rounds in which a warp ran.
+    /// Rounds in which a warp has issued an instruction.
     rounds: u64,
+    /// The clocks of many rounds at once; here they keep their memory.
+    clocks: Vec<ahead::Clock>,
     /// Instructions issued.
     issued: u64,
     trap: Option<Box<Trap>>,
@@ -183,9 +215,9 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             warps: Vec::new(),
             system: System::at_reset(config, core, None),
             random: seeded(config, core),
-            profile: (!config.collect.is_empty())
-                .then(|| Box::new(Profile::new(arch, config.collect, config.segment_bytes))),
+            profile: Profile::wanted(config),
             rounds: 0,
+            clocks: Vec::new(),
             issued: 0,
             trap: None,
         };
@@ -212,10 +244,22 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     fn round(
         &mut self,
         quantum: u64,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<bool, Box<Trap>> {
+        let before = self.issued;
+        let ran = self.rest_of_round(0, quantum, observer);
+        self.rounds += u64::from(self.issued > before);
+        ran
+    }
+
+    /// As [`round`](Self::round), from warp `number` on.
+    fn rest_of_round(
+        &mut self,
+        mut number: usize,
+        quantum: u64,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<bool, Box<Trap>> {
         let mut ran = false;
-        let mut number = 0;
         // A warp that is started in this round runs in it.
         while number < self.warps.len() {
             if self.warps[number].status == Status::Ready {
@@ -224,7 +268,6 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             }
             number += 1;
         }
-        self.rounds += u64::from(ran);
         Ok(ran)
     }
 
@@ -258,23 +301,54 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
             self.poll_console(number);
-            let before = self.warps[number].stats.steps;
-            let end = self.issue(number, budget, reborrow(&mut observer));
-            self.issued += self.warps[number].stats.steps - before;
-            match end {
-                End::Budget => {}
-                End::Undecoded => {
-                    let pc = self.warps[number].pc;
-                    match self.code.fill(pc, self.env.cells) {
-                        Ok(()) => self.env.plain_stores_from = self.plain_stores_from(),
-                        Err(kind) => self.no_instruction(number, kind)?,
-                    }
-                }
-                End::NoInstruction(kind) => self.no_instruction(number, kind)?,
-                End::Event { event, next } => self.handle(number, event, next)?,
-            }
+            let end = self.issue_counted(number, budget, reborrow(&mut observer));
+            self.handle_end(number, end)?;
         }
         Ok(())
+    }
+
+    /// Does what warp `number` has come back for.
+    fn handle_end(&mut self, number: usize, end: End<W>) -> Result<(), Box<Trap>> {
+        match end {
+            End::Budget => Ok(()),
+            End::Undecoded => {
+                let pc = self.warps[number].pc;
+                match self.code.fill(pc, self.env.cells) {
+                    Ok(()) => {
+                        self.env.plain_stores_from = self.plain_stores_from();
+                        Ok(())
+                    }
+                    Err(kind) => self.no_instruction(number, kind),
+                }
+            }
+            End::NoInstruction(kind) => self.no_instruction(number, kind),
+            End::Event { event, next } => self.handle(number, event, next),
+        }
+    }
+
+    /// As [`issue`](Self::issue), and counts what was issued.
+    fn issue_counted(
+        &mut self,
+        number: usize,
+        budget: u64,
+        observer: Option<&mut dyn Observer>,
+    ) -> End<W> {
+        let before = self.warps[number].stats.steps;
+        let end = self.issue(number, budget, observer);
+        self.issued += self.warps[number].stats.steps - before;
+        end
+    }
+
+    /// Whether all warps go the precise way.
+    fn goes_precisely(&self, is_observed: bool) -> bool {
+        let Env { translates, reference_floats, pdom, .. } = self.env;
+        let is_watched = is_observed || self.profile.is_some();
+        is_watched || translates || reference_floats || pdom || self.path == Path::Precise
+    }
+
+    /// Whether the stores of the last instruction have changed decoded code.
+    fn changes_code(&self) -> bool {
+        self.system.stored.iter().any(|&(first, last)| self.code.has_any(first, last))
     }
 
     /// The first address of a word from which on stores concern neither read-only memory nor decoded
@@ -286,12 +360,12 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 
     /// Lets a warp issue at most `budget` instructions.
     fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
-        let Env { translates, reference_floats, pdom, .. } = self.env;
+        let precisely = self.goes_precisely(observer.is_some());
         let warp = &mut self.warps[number];
         let name = u8::try_from(number).expect("at most 64 warps");
         let profile = self.profile.as_deref_mut();
         let is_watched = observer.is_some() || profile.is_some();
-        if is_watched || translates || reference_floats || pdom || self.path == Path::Precise {
+        if precisely {
             let mut exec = Exec::<W, C, Precise>::new(warp, &self.env, &mut self.system, name);
             match is_watched {
                 true => exec.run_precisely(budget, Some(&mut (profile, observer))),
@@ -321,10 +395,11 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             }
             Event::Unmasked => self.warps[number].pc = next,
             Event::CodeStored => {
-                let end = self.code.end();
-                for (first, last) in self.system.stored.drain(..) {
-                    self.code.forget(first, last.min(end));
+                // All of it: programs that change their code are rare.
+                if self.changes_code() {
+                    self.code.forget_all();
                 }
+                self.system.stored.clear();
                 self.warps[number].pc = next;
             }
             Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
@@ -375,9 +450,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         let first = self.first_register();
         self.warps[0].restart(first, 0, true);
         self.random = seeded(config, core);
-        if let Some(profile) = &mut self.profile {
-            **profile = Profile::new(config.arch, config.collect, config.segment_bytes);
-        }
+        self.profile = Profile::wanted(config);
         (self.rounds, self.issued, self.trap) = (0, 0, None);
         self.resume();
     }
@@ -395,7 +468,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         let until = self.issued + turn;
         while self.trap.is_none() && self.issued < until {
             let ran = match self.schedule {
-                Schedule::Step => self.round(1, reborrow(&mut observer)),
+                Schedule::Step => self.rounds(until, reborrow(&mut observer)),
                 Schedule::Quantum(quantum) => {
                     self.round(quantum.get().into(), reborrow(&mut observer))
                 }

@@ -46,8 +46,8 @@
 //!
 //! An instruction that raises an interrupt has done nothing, in no lane, but it counts. Behind an invalid
 //! instruction the byte encoding goes on after guard and opcode. Interrupts by console input are exact for
-//! [input given in advance](MachineConfig::input); a [`Console`] is asked at least once a quantum. A
-//! sub-word access that crosses the border of a page is two; it needs both pages' permission.
+//! [input given in advance](MachineConfig::input); a [`Console`] is asked at least once a quantum, or once in
+//! 1024 machine steps. A sub-word access that crosses the border of a page is two; it needs both pages' permission.
 //!
 //! Floats are the host's IEEE binary32 and binary64. Which NaN an operation yields is not
 //! specified, as in Rust. Stores to code are seen at once by the core that stores. Other cores, and a
@@ -59,7 +59,7 @@
 //! | module | what |
 //! |---|---|
 //! | `machine` | host threads, each with its share of the cores, in turns |
-//! | `core` | a core: which warp runs, barriers, spawning |
+//! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
 //! | `exec` | one warp at work: what instructions do, by family |
 //! | `simd` | the interpreter's loop compiled for the host's vector instructions |
 //! | `code` | decoded instructions by address |

@@ -83,8 +83,7 @@ impl<'m> Machine<'m> {
         if core::least_state(&config) > config.state_share() {
             return Err(too_large);
         }
-        let cores = (0..config.cores).map(|id| core::at_reset(&config, memory, id));
-        let cores = cores.collect::<Option<_>>().ok_or(too_large)?;
+        let cores = core::all_at_reset(&config, memory).ok_or(too_large)?;
         Ok(Machine { config, cores, console: None })
     }
 

@@ -33,33 +33,30 @@ pub(crate) fn read<W: Word>(word: W) -> f64 {
     if word.is_negative() { -magnitude } else { magnitude }
 }
 
-/// The word that is written for a number.
+/// The word that is written for a number. What makes NaN is left open by the original's language; here it
+/// is 0.
 pub(crate) fn write<W: Word>(x: f64) -> W {
     let Format { mantissa, bias } = Format::of::<W>();
     let magnitude = x.abs();
-    let magnitude = if magnitude.is_infinite() {
+    let bits = if magnitude.is_infinite() {
         (2 * bias as u64 + 1) << mantissa
     } else if magnitude == 0.0 || magnitude.is_nan() {
         return W::default();
     } else {
-        let exponent = floor_log2(magnitude);
+        let exponent = floor_of_rounded_log2(magnitude);
         if exponent.abs() < bias {
-            // The hidden bit adds one to the exponent's field.
-            let significand = scale(magnitude, mantissa as i32 - exponent) as u64;
-            (((exponent + bias - 1) as u64) << mantissa) + significand
+            // Below zero by a few units where the logarithm was rounded up, and so it is written.
+            let rest = (scale(magnitude, -exponent) - 1.0) * scale(1.0, mantissa as i32);
+            ((exponent + bias) as u64) << mantissa | (rest as i64).cast_unsigned()
         } else if exponent < 0 && exponent > -(bias + 1) - mantissa as i32 {
             // A carry out of the mantissa makes the least normal number.
             scale(magnitude, bias - 1 + mantissa as i32).round() as u64
         } else {
-            return W::default();
+            0
         }
     };
-    let magnitude = W::from_u64(magnitude);
-    if x.is_sign_negative() && magnitude != W::default() {
-        magnitude | W::sign_bit()
-    } else {
-        magnitude
-    }
+    let word = W::from_u64(bits);
+    if x < 0.0 { word | W::sign_bit() } else { word }
 }
 
 /// The number that an integer means; 4 bytes are unsigned.
@@ -79,14 +76,19 @@ pub(crate) fn to_integer<W: Word>(x: f64) -> W {
     if x < 0.0 { W::default().sub(rest) } else { rest }
 }
 
-/// The exponent of a finite number above zero.
-fn floor_log2(x: f64) -> i32 {
+/// The floor of the binary64 number next to the logarithm of a finite number above zero: its exponent,
+/// or one more just below a power of two.
+fn floor_of_rounded_log2(x: f64) -> i32 {
     let bits = x.to_bits();
-    match (bits >> 52) as i32 {
+    let exponent = match (bits >> 52) as i32 {
         // A subnormal number is an integer times 2^-1074.
         0 => 63 - bits.leading_zeros() as i32 - 1074,
         field => field - 1023,
-    }
+    };
+    let above = exponent + 1;
+    // log2(1 - d) is -d / ln 2 for small d; nothing else is rounded up.
+    let below = (1.0 - scale(x, -above)) * std::f64::consts::LOG2_E;
+    if f64::from(above) - below == f64::from(above) { above } else { exponent }
 }
 
 /// `x * 2^n`, exact if the result is a normal number or an integer multiple of the least one.
@@ -116,13 +118,27 @@ mod tests {
         assert_eq!(write::<u64>(0.1), 0.1_f64.to_bits());
     }
 
+    /// Expected are the words that the original emulator computes.
+    #[test]
+    fn just_below_a_power_of_two() {
+        let sum = read(0x8f5b_d119_u32) + read(0x2a00_0000_u32);
+        assert_eq!(written(sum), 0x2a00_0000);
+        assert_eq!(written(f64::from_bits(0x3d4f_ffff_ffff_ffff)), 0x2a80_0000);
+        // The logarithm is not rounded up where it is near 0, or the number not so near.
+        assert_eq!(written(f64::from_bits(0x3fef_ffff_ffff_ffff)), 0x3f7f_ffff);
+        assert_eq!(written(f64::from_bits(0x3d4f_ffff_ffff_ff00)), 0x2a7f_ffff);
+        assert_eq!(write::<u64>(f64::from_bits(0x3fff_ffff_ffff_ffff)), 0x3fff_ffff_ffff_ffff);
+        assert_eq!(write::<u64>(f64::from_bits(0x401f_ffff_ffff_ffff)), 0x4020_0000_0000_0000);
+    }
+
     #[test]
     fn numbers_at_the_edges() {
         assert_eq!(written(scale(1.0, 126)), (scale(1.0, 126) as f32).to_bits());
-        for lost in
-            [scale(1.0, 127), scale(1.9, 127), 1e300, -1e300, f64::NAN, -0.0, scale(1.0, -151)]
-        {
+        for lost in [scale(1.0, 127), scale(1.9, 127), 1e300, f64::NAN, -0.0, scale(1.0, -151)] {
             assert_eq!(written(lost), 0, "{lost}");
+        }
+        for lost in [scale(-1.0, 127), -1e300, scale(-1.0, -151)] {
+            assert_eq!(written(lost), 0x8000_0000, "{lost}");
         }
         assert_eq!(written(f64::INFINITY), 0x7f80_0000);
         assert_eq!(written(f64::NEG_INFINITY), 0xff80_0000);

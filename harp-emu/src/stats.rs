@@ -24,7 +24,7 @@ pub struct Stats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreStats {
     /// Machine steps under [`Schedule::Step`](crate::Schedule::Step): rounds in which every
-    /// runnable warp issued an instruction. Under a quantum schedule, which has no such rounds,
+    /// runnable warp issued an instruction, the one that a trap ends included. Under a quantum schedule, which has no such rounds,
     /// the instructions issued.
     pub steps: u64,
     /// One entry a hardware warp, those that never ran included.

@@ -199,6 +199,47 @@ fn a_join_needs_no_lane_to_pop() {
     assert_eq!((run.kind(), run.trap.as_ref().unwrap().pc), (&TrapKind::StackUnderflow, 20));
 }
 
+#[test]
+fn calls_of_lanes_inside_a_split_leave_those_out_that_it_holds_back() {
+    // The even lanes call all four, of which the original lets A and C print.
+    let call = |count| {
+        [
+            Op::Andi { dst: r(3), src: r(0), imm: 1 }.into(),
+            Op::Iszero { dst: p(1), src: r(3) }.into(),
+            ldi(4, 1),
+            Op::Shli { dst: r(4), src: r(4), imm: 31 }.into(),
+            Op::Addi { dst: r(5), src: r(0), imm: 65 }.into(),
+            ldi(6, count),
+            on(1, Op::Split {}),
+            on(1, Op::Jmpi { rel: 4 }),
+            Op::Jmpi { rel: 4 }.into(),
+            Op::Jalis { link: r(7), lanes: r(6), rel: 8 }.into(),
+            Op::Join {}.into(),
+            halt(),
+            st(5, 4, 0),
+            Op::Jmpr { target: r(7) }.into(),
+        ]
+    };
+    let run = both("4w16/8/4/1+x", &call(4), original);
+    assert_eq!((run.trap.clone(), run.console.as_slice()), (None, &b"AC"[..]));
+    let run = both("4w16/8/4/1+x", &call(1), original);
+    assert_eq!((run.trap.clone(), run.console.as_slice()), (None, &b"A"[..]));
+}
+
+#[test]
+fn a_trap_counts_one_however_many_lanes_execute_it() {
+    // The handler ends the program.
+    let code = |first: Op| {
+        [ldi(3, 7 * 4), Op::Skep { entry: r(3) }.into(), first.into(), Op::Trap {}.into(), halt()]
+    };
+    // ldi and jalis by one lane, tid and what follows by 4, `trap` one, `halt` one.
+    let run = both("4w16/8/4/1+x", &code(Op::Nop {}), original);
+    assert_eq!((run.trap.clone(), run.stats.insts()), (None, 1 + 1 + 4 + 4 + 4 + 4 + 1 + 1));
+    // With interrupts off it does nothing, in each lane.
+    let run = both("4w16/8/4/1+x", &code(Op::Di {}), original);
+    assert_eq!((run.trap.clone(), run.stats.insts()), (None, 1 + 1 + 4 + 4 + 4 + 4 + 4 + 1));
+}
+
 /// Lane i counts to i + 1 in `%r4`; without a `join` in the loop.
 fn divergent_loop() -> Vec<Instruction> {
     vec![

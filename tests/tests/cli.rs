@@ -279,6 +279,25 @@ fn standard_input_and_output_are_files_and_the_console() {
     }
 }
 
+/// The original's memory ends with the image: one that makes a call brings along its stack.
+#[test]
+fn images_that_make_a_call_run_in_memory_of_their_size() {
+    const SUM: &str = "function %sum(i32, i32) -> i32 {
+        block0(v0: i32, v1: i32):
+            v2 = iadd v0, v1
+            return v2
+        }";
+    for arch in ["harp32", "harp64", "4b16/16/2/1", "8b32/32/4/4"] {
+        let call =
+            ["compile", "-a", arch, "--emit", "image", "--call", "%sum(4, 38)", "-o", "-", "-"];
+        let image = output_of(harp_with(&call, SUM.as_bytes()), &call);
+        let size = image.len().to_string();
+        let run = ["emu", "-a", arch, "--ram", size.as_str(), "-"];
+        let printed = output_of(harp_with(&run, &image), &run);
+        assert!(printed.ends_with(b"0000002a\n"), "{arch}: {}", String::from_utf8_lossy(&printed));
+    }
+}
+
 #[test]
 fn results_go_beside_their_sources() {
     let folder = TempDir::new().unwrap();

@@ -61,16 +61,23 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 
     /// Lets console input interrupt warp `number` if it may.
     pub(super) fn poll_console(&mut self, number: usize) {
-        let warp = &mut self.warps[number];
-        if number == 0
-            && self.env.handles_interrupts
-            && warp.interrupts
+        if self.may_be_interrupted(number)
             && let Some(entry) = self.system.entry
             && self.system.console.has_input()
         {
+            let warp = &mut self.warps[number];
             let back = warp.pc;
             warp.interrupt(Interrupt::ConsoleInput, None, back, entry);
         }
+    }
+
+    /// Whether console input interrupts warp `number`.
+    pub(super) fn may_be_interrupted(&self, number: usize) -> bool {
+        number == 0
+            && self.env.handles_interrupts
+            && self.system.entry.is_some()
+            && self.warps[number].status == Status::Ready
+            && self.warps[number].interrupts
     }
 
     /// A trap if warps wait when none is ready.

@@ -73,10 +73,14 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.leave(Event::Stop)
     }
 
+    /// The first lane's interrupt lets the others do nothing: where interrupts are enabled it counts one.
     #[inline(never)]
     pub(super) fn do_trap(&mut self) -> Flow {
         self.converged(Opcode::Trap)?;
         let lanes = self.mask;
+        if self.warp.interrupts {
+            self.warp.stats.insts -= u64::from(lanes.count_ones()) - 1;
+        }
         self.trap(TrapKind::GuestTrap, lanes)
     }
 

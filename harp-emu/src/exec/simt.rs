@@ -67,11 +67,25 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         }
     }
 
+    /// The lanes that were activated and that a split keeps from executing.
+    fn held_back(&self) -> u64 {
+        if self.warp.stack.is_empty() {
+            return 0;
+        }
+        let activated = u64::MAX >> (64 - u32::from(self.warp.active_count));
+        activated & !self.warp.active
+    }
+
     fn activate(&mut self, count: Result<u8, (TrapKind, u64)>) -> Flow {
         match count {
             Ok(0) => self.leave(Event::Stop),
             Ok(count) => {
+                let held = self.held_back();
                 self.warp.activate(count);
+                // Where nobody else is left they are activated after all: a warp that runs has an active lane.
+                if self.warp.active & !held != 0 {
+                    self.warp.active &= !held;
+                }
                 NEXT
             }
             Err((kind, lanes)) => self.trap(kind, lanes),

@@ -20,6 +20,7 @@ pub use histogram::Histogram;
 pub use memory::MemoryCounts;
 pub use register::{RegisterCount, RegisterCounts};
 
+use crate::config::MachineConfig;
 use crate::json::Hex;
 use crate::observe::{Issue, Observer};
 
@@ -117,6 +118,12 @@ impl Profile {
             registers: RegisterCounts::default(),
             memory: BTreeMap::new(),
         }
+    }
+
+    /// What a core collects, if it is to collect anything: nothing yet.
+    pub(crate) fn wanted(config: &MachineConfig) -> Option<Box<Profile>> {
+        let MachineConfig { arch, collect, segment_bytes, .. } = *config;
+        (!collect.is_empty()).then(|| Box::new(Profile::new(arch, collect, segment_bytes)))
     }
 
     /// Adds what another profile has counted, of the same program on the same machine.

@@ -17,9 +17,6 @@ use crate::filetest::STACK_BYTES;
 use crate::filetest::values::words_of_all;
 use crate::program::Program;
 
-/// Machines have memory in multiples of this many bytes if the image does not say otherwise.
-const RAM_UNIT: u64 = 16 << 20;
-
 /// Compile functions from CLIF text
 #[derive(Args)]
 #[command(
@@ -33,7 +30,8 @@ With `--emit image --call '%f(3, 4)'` the result is an image that boots at addre
 on one lane, prints each result as a line of hex digits on the console, and halts. All digits of a word
 are printed; of a result wider than a word, such as an i64 on a machine of 4-byte words, the words one
 after the other, the lowest first. Without the extension (`+x`) the image holds base instructions only,
-so that any HARP machine runs it. A trap in the function ends the run.",
+and it is padded with zeros up to the end of its stack, so that any HARP machine runs it, the original too,
+whose memory ends with the image. A trap in the function ends the run.",
     after_help = "Examples:
   harp compile -a harp32 --emit asm gcd.clif
   harp compile -a harp64+x gcd.clif -o gcd.hof
@@ -196,11 +194,8 @@ impl Compile {
         let words = words_of_all(&call.args, &signature.params, word);
         let image = program.image(&words).map_err(|source| CliError::Program { source })?;
         let mut bytes = image.bytes;
-        // The stack lies above the image, in memory that every machine has beyond it, except just before
-        // a multiple of the unit.
-        if (bytes.len() as u64).next_multiple_of(RAM_UNIT) < program.memory_bytes() {
-            bytes.resize(program.memory_bytes() as usize, 0);
-        }
+        // The stack lies above the image, and the original machine's memory ends with the file.
+        bytes.resize(program.memory_bytes() as usize, 0);
         Ok(bytes)
     }
 }

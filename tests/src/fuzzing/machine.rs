@@ -15,8 +15,9 @@ use std::ops::AddAssign;
 
 use arbitrary::Unstructured;
 use harp_emu::{
-    Issue, Machine, MachineConfig, Memory, Observer, Path, Retire, SavedState, Schedule, Simd,
-    StackEntry, Stats, Trap, TrapKind, WarpStats, WarpStatus,
+    Collect, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence, Retire,
+    SavedState, Schedule, Simd, StackEntry, Stats, Translation, Trap, TrapKind, WarpStats,
+    WarpStatus,
 };
 use harp_isa::{Gpr, Op, Opcode, Operand, Pred};
 
@@ -31,6 +32,8 @@ pub struct Reached {
     pub ended: usize,
     /// Those that different schedules and host threads were compared on.
     pub schedules: usize,
+    /// Runs of many rounds at once that were compared with one round after the other.
+    pub rounds: usize,
     /// Those that made a NaN, whose bits are not specified, so that nothing was compared.
     pub nans: usize,
     /// Warp instructions.
@@ -52,6 +55,7 @@ impl AddAssign for Reached {
         self.programs += other.programs;
         self.ended += other.ended;
         self.schedules += other.schedules;
+        self.rounds += other.rounds;
         self.nans += other.nans;
         self.instructions += other.instructions;
         self.divergent += other.divergent;
@@ -94,6 +98,7 @@ fn check_program(program: &Program) -> Reached {
         let outcome = run(program, config.clone());
         outcome.assert_same(&reference, program, &config);
     }
+    reached.rounds = check_rounds(program);
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
     let ends = match &reference.trap {
         None => true,
@@ -117,6 +122,36 @@ fn check_program(program: &Program) -> Reached {
         }
     }
     reached
+}
+
+/// Runs a program in the original's order, many rounds at once and round by round, to its end and until the
+/// fuel ends anywhere: how many runs were compared.
+fn check_rounds(program: &Program) -> usize {
+    let config = &program.config;
+    if config.cores > 1 {
+        // After a trap the others stand where their turns have ended.
+        return 0;
+    }
+    let step = MachineConfig { schedule: Schedule::Step, ..config.clone() };
+    let mut configs = vec![
+        MachineConfig { translation: Translation::Tlb, ..step.clone() },
+        MachineConfig { reconvergence: Reconvergence::Pdom, ..step.clone() },
+        MachineConfig { collect: Collect::OPCODES, ..step.clone() },
+    ];
+    // Places all over the run, the same for the same program.
+    let issued = round_by_round(program, step.clone()).stats.issued();
+    let sum = program.image.iter().fold(1u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
+    let places = (0..6).map(|i| sum.rotate_left(11 * i) % (issued + 1));
+    configs.extend(places.map(|fuel| MachineConfig { fuel: Some(fuel), ..step.clone() }));
+    configs.push(step);
+    for config in &configs {
+        let expected = round_by_round(program, config.clone());
+        for path in [Path::Fast, Path::Precise] {
+            let config = MachineConfig { path, ..config.clone() };
+            run(program, config.clone()).assert_same(&expected, program, &config);
+        }
+    }
+    configs.len()
 }
 
 /// Everything that there is to see of a machine.
@@ -227,6 +262,20 @@ fn run(program: &Program, config: MachineConfig) -> Outcome {
     Outcome::of(&machine, &memory, trap)
 }
 
+/// Runs a program one round after the other.
+fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
+    let memory = memory_of(program);
+    let mut machine = Machine::new(config, &memory).expect("a small machine");
+    let trap = loop {
+        match machine.step() {
+            Ok(true) => {}
+            Ok(false) => break None,
+            Err(trap) => break Some(*trap),
+        }
+    };
+    Outcome::of(&machine, &memory, trap)
+}
+
 /// Runs a program as its configuration says, watched.
 fn watched(program: &Program) -> (Watcher, Outcome) {
     let memory = memory_of(program);
@@ -303,7 +352,7 @@ mod tests {
         }
         let counts = format!("{reached:?}");
         assert!(reached.programs > 150 && reached.nans * 4 < reached.programs, "{counts}");
-        assert!(reached.ended > 60 && reached.schedules > 40, "{counts}");
+        assert!(reached.ended > 60 && reached.schedules > 40 && reached.rounds > 800, "{counts}");
         assert!(reached.instructions > 30_000 && reached.divergent > 300, "{counts}");
         assert!(reached.interrupts > 20 && reached.changed_code > 5, "{counts}");
         assert!(reached.opcodes.len() * 10 > Opcode::ALL.len() * 8, "{counts}");

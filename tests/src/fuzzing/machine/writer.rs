@@ -356,6 +356,13 @@ impl Writer {
     fn shared(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let word = u.int_in_range(0..=7_i64)?;
         self.emit(Op::Ldi { dst: r(1), imm: SHARED + 8 * word });
+        if self.kind == Kind::Wild && u.ratio(2, 3)? {
+            // Warps that race.
+            let load = Op::Ld { dst: value(u)?, base: r(1), offset: 0 };
+            let store = Op::St { value: value(u)?, base: r(1), offset: 0 };
+            let op = if u.arbitrary()? { load } else { store };
+            return self.maybe_on(u, op);
+        }
         let (dst, addr, value) = (r(2), r(1), value(u)?);
         let op = match word {
             0 => Op::AmoAdd { dst, addr, value },
