@@ -184,20 +184,6 @@ impl Intrinsic {
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.
     pub(crate) fn of_call(func: &Function, inst: Inst) -> Option<Intrinsic> {
-        Intrinsic::named_by(func, inst)
-            .filter(|&(_, is_word)| is_word)
-            .map(|(intrinsic, _)| intrinsic)
-    }
-
-    /// The intrinsic that `inst` calls with a float for the word that is an id, an address or bits for lanes.
-    pub(crate) fn misused_by(func: &Function, inst: Inst) -> Option<Intrinsic> {
-        Intrinsic::named_by(func, inst)
-            .filter(|&(_, is_word)| !is_word)
-            .map(|(intrinsic, _)| intrinsic)
-    }
-
-    /// The intrinsic whose name and signature `inst` calls, and whether the word in it is an integer.
-    fn named_by(func: &Function, inst: Inst) -> Option<(Intrinsic, bool)> {
         let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
         let callee = &func.dfg.ext_funcs[func_ref];
         let ExternalName::TestCase(name) = &callee.name else { return None };
@@ -214,7 +200,17 @@ impl Intrinsic {
             _ => ty.is_int(),
         };
         let agree = given.params == wanted.params && given.returns == wanted.returns;
-        agree.then_some((intrinsic, is_word))
+        (agree && is_word).then_some(intrinsic)
+    }
+
+    /// The intrinsic whose name `inst` calls with parameters and results that it does not have.
+    pub(crate) fn misused_by(func: &Function, inst: Inst) -> Option<Intrinsic> {
+        let callee = match func.dfg.insts[inst] {
+            InstructionData::Call { func_ref, .. } => &func.dfg.ext_funcs[func_ref],
+            _ => return None,
+        };
+        let ExternalName::TestCase(name) = &callee.name else { return None };
+        Intrinsic::from_name(name.raw()).filter(|_| Intrinsic::of_call(func, inst).is_none())
     }
 
     /// Whether it concerns the lane that executes it alone, whichever others do.

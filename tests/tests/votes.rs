@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
-use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature};
+use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, Signature};
 use cranelift_codegen::isa::CallConv;
 use harp_jit::{ArchId, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};

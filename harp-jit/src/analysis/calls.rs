@@ -12,10 +12,10 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'static> {
-    /// A kernel that calls functions of which nothing is known.
+    /// A kernel whose functions, of which nothing else is known, wait for nobody.
     #[cfg(test)]
     pub(crate) const KERNEL: Known<'static> =
-        Known { params: Params::Uniform, callees: &NothingKnown };
+        Known { params: Params::Uniform, callees: &NobodyWaits };
     /// A function of which nothing is known, nor of those that it calls.
     pub(crate) const FUNCTION: Known<'static> =
         Known { params: Params::Divergent, callees: &NothingKnown };
@@ -88,6 +88,21 @@ impl Callees for NothingKnown {
 
     fn may_wait(&self, _: &Function, _: FuncRef) -> bool {
         true
+    }
+}
+
+/// Nothing but that no function waits for other lanes.
+#[cfg(test)]
+struct NobodyWaits;
+
+#[cfg(test)]
+impl Callees for NobodyWaits {
+    fn result(&self, _: &Function, _: FuncRef, _: usize) -> Option<ResultFact> {
+        None
+    }
+
+    fn may_wait(&self, _: &Function, _: FuncRef) -> bool {
+        false
     }
 }
 

@@ -3,7 +3,7 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, TrapCode, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, TrapCode, Value};
 use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 use cranelift_frontend::Variable;

@@ -3,8 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
-    TrapCode, Value,
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, Signature, TrapCode, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;

@@ -42,13 +42,31 @@ pub(super) fn divide(func: &mut Function, callees: &dyn Callees) {
     }
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
+    let mut divided = false;
     for &header in dominators.cfg_postorder() {
         let back = back_edges(func, &cfg, &dominators, header);
         let waits = |edge: &Edge| waits_on_the_way(&cfg, &waiting, header, edge.from);
         let (outer, inner): (Vec<_>, Vec<_>) = back.into_iter().partition(waits);
         if !outer.is_empty() && !inner.is_empty() {
             divide_header(func, &cfg, &dominators, header, outer, inner);
+            divided = true;
         }
+    }
+    if divided {
+        remove_unreachable(func);
+    }
+}
+
+/// Latches that were seen through are entered by nobody any more.
+fn remove_unreachable(func: &mut Function) {
+    let cfg = ControlFlowGraph::with_function(func);
+    let dominators = DominatorTree::with_function(func, &cfg);
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks.into_iter().filter(|&block| !dominators.is_reachable(block)) {
+        while let Some(inst) = func.layout.first_inst(block) {
+            func.layout.remove_inst(inst);
+        }
+        func.layout.remove_block(block);
     }
 }
 

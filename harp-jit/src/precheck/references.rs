@@ -5,6 +5,7 @@
 //! things up to print what it found.
 
 use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::entity::packed_option::ReservedValue;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::instructions::InstructionMapper;
 use cranelift_codegen::ir::{
@@ -39,8 +40,10 @@ pub(super) fn unknown_in_declarations(func: &Function) -> Option<Unknown> {
             _ => {}
         }
     }
-    for data in func.dfg.ext_funcs.values() {
-        search.map_sig_ref(data.signature);
+    // In text, numbers may be left out: the reader puts functions without a signature there.
+    let functions = func.dfg.ext_funcs.values().map(|data| data.signature);
+    for signature in functions.filter(|signature| !signature.is_reserved_value()) {
+        search.map_sig_ref(signature);
     }
     for block in func.layout.blocks() {
         search.map_block(block);
@@ -154,7 +157,8 @@ impl InstructionMapper for Search<'_> {
     }
 
     fn map_func_ref(&mut self, callee: FuncRef) -> FuncRef {
-        self.entity(self.func.dfg.ext_funcs.is_valid(callee), callee);
+        let data = self.func.dfg.ext_funcs.get(callee);
+        self.entity(data.is_some_and(|data| !data.signature.is_reserved_value()), callee);
         callee
     }
 

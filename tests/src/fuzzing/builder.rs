@@ -68,9 +68,13 @@ pub fn check(bytes: &[u8]) -> Reached {
         return reached;
     }
     let options = CompileOptions {
-        opt_level: if bytes.len() % 2 == 0 { OptLevel::Speed } else { OptLevel::None },
-        execution: if bytes.len() % 3 == 0 { Execution::SingleLane } else { Execution::Simt },
-        check_alignment: bytes.len() % 5 == 0,
+        opt_level: if bytes.len().is_multiple_of(2) { OptLevel::Speed } else { OptLevel::None },
+        execution: if bytes.len().is_multiple_of(3) {
+            Execution::SingleLane
+        } else {
+            Execution::Simt
+        },
+        check_alignment: bytes.len().is_multiple_of(5),
         ..CompileOptions::default()
     };
     match source.compile(&options) {

@@ -1,7 +1,6 @@
 //! Barriers, and memory that groups share.
 
 use harp_emu::TrapKind;
-use harp_jit::ir::InstBuilder;
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType};
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};

@@ -1,7 +1,7 @@
 //! What lanes tell each other, and in turns.
 
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::ir::{AtomicRmwOp, InstBuilder, Value, types};
+use harp_jit::ir::{AtomicRmwOp, Value, types};
 use harp_jit::{ArchId, CompileError, CompileOptions, KernelBuilder, ParamType};
 use harp_runtime::LaunchConfig;
 

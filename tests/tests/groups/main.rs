@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
-use harp_jit::ir::{InstBuilder, Value, types};
+use harp_jit::ir::{Value, types};
 use harp_jit::{
     ArchId, BuildErrorKind, CompileOptions, DivergenceStrategy, Kernel, KernelBuilder,
     KernelSource, Linkage, Module, OptLevel, ParamType,

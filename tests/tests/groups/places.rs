@@ -1,6 +1,6 @@
 //! Each work-item knows its place, in its group and in the grid.
 
-use harp_jit::ir::{InstBuilder, Value};
+use harp_jit::ir::Value;
 use harp_jit::{ArchId, Kernel, ParamType};
 use harp_runtime::{Device, LaunchConfig};
 

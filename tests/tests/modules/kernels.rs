@@ -1,7 +1,7 @@
 //! Kernels that call functions, and kernels of many parameters.
 
 use harp_isa::ArchId;
-use harp_jit::ir::{FuncRef, Function, InstBuilder, MemFlagsData, types};
+use harp_jit::ir::{FuncRef, Function, MemFlagsData, types};
 use harp_jit::{
     CompileOptions, DataAccess, DataDescription, Kernel, KernelBuilder, KernelSource, Linkage,
     Module, ParamType,
