@@ -273,11 +273,11 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     Ok(Object { arch, chunks, entry: entry as usize })
 }
 
-/// The object in the file `bytes`, if [`write`] makes the same bytes of it.
+/// The object in the file `bytes`, if [`write()`] makes the same bytes of it.
 ///
 /// # Errors
 ///
-/// If the bytes are no object file, or one that says in another way what [`write`] says, or more.
+/// If the bytes are no object file, or one that says in another way what [`write()`] says, or more.
 pub fn read_exact(bytes: &[u8]) -> Result<Object, HofError> {
     let object = read(bytes)?;
     let written = write(&object)?;

@@ -4,8 +4,8 @@
 //! without an end. [`precheck`] makes sure of them, whether or not the verifier is asked:
 //!
 //! * what the function [refers to](references) exists;
-//! * its [types](types) are those of some HARP machine;
-//! * its blocks have the [structure](structure) of a function;
+//! * its [types] are those of some HARP machine;
+//! * its blocks have the [structure] of a function;
 //! * instructions have a controlling type that their opcode allows. The verifier reports others, but then
 //!   asks for the types that follow from them, such as half of a scalar's lanes.
 //!
