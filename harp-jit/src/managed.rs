@@ -8,7 +8,7 @@ use crate::divergence::decide::{self, DivergenceReport, Shares};
 use crate::divergence::predicate::{self, Predicated};
 use crate::divergence::profile::{self, Branches, CounterLayout};
 use crate::divergence::validate::{self, Difference};
-use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared};
+use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared, shared_headers};
 use crate::error::CompileError;
 use crate::isel::{self, BlockIds};
 use crate::symbols::Called;
@@ -64,11 +64,13 @@ pub(crate) fn prepare(
 
 /// The same. `before`, if there is one, is a copy of `func`, and becomes what has the same effects as the result.
 fn prepare_from(
-    func: Function,
+    mut func: Function,
     before: &mut Option<Function>,
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
+    clock.begin(Stage::Divergence);
+    shared_headers::divide(&mut func, &Called { symbols: unit.symbols, arch: unit.arch });
     let (prepared, branches) = canonical_form(func, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
     let Prepared { mut func, steering, own, .. } = prepared;

@@ -3,8 +3,8 @@
 //! A cycle with several entries gets a block in front that all edges to its entries go through, and
 //! that goes on by a number which they pass (the dispatch of a strongly connected region; see Erosa and
 //! Hendren, ICCL 1994, for the problem). That block is the header of a natural loop then; cycles
-//! within the rest are treated in the same way. A header with several back edges gets one latch, unless
-//! lanes wait for each other on the way to some of them only ([`shared_headers`]).
+//! within the rest are treated in the same way. A header with several back edges gets one latch, so where
+//! some of these are to be a loop of their own, they were given one before ([`shared_headers`]).
 //!
 //! Assumes legal CLIF, of which every block can be reached. What the function computes is the same,
 //! and so is dominance among the blocks that were there: an entry of a cycle can be reached without
@@ -21,13 +21,12 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::Steering;
 use super::edges::{arguments, destinations, redirect, target};
-use super::{Steering, shared_headers};
-use crate::analysis::Callees;
 use crate::intrinsic::Intrinsic;
 
-/// See the [module](self). `callees` says which calls may wait. Conditions that say where lanes are bound for are added to `steering`.
-pub(crate) fn canonicalize(func: &mut Function, callees: &dyn Callees, steering: &mut Steering) {
+/// See the [module](self). Conditions that say where lanes are bound for are added to `steering`.
+pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) {
     let mut cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut todo = vec![dominators.cfg_postorder().to_vec()];
@@ -36,7 +35,6 @@ pub(crate) fn canonicalize(func: &mut Function, callees: &dyn Callees, steering:
             todo.push(without_header(func, &mut cfg, cycle, steering));
         }
     }
-    shared_headers::divide(func, callees);
     one_latch_each(func);
 }
 

@@ -7,12 +7,14 @@
 //! and if lanes cannot come back to the branch before they join. Where that is not so, the code is
 //! rearranged until it is:
 //!
-//! 1. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
-//! 2. [`Uniformity`]: which branches diverge;
-//! 3. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
-//! 4. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
-//! 5. [`Decisions`]: how each region is managed;
-//! 6. [`mod@structurize`]: the function is written anew.
+//! 1. [`shared_headers`]: two loops of the program do not share a header if lanes wait for each other in the
+//!    outer one only;
+//! 2. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
+//! 3. [`Uniformity`]: which branches diverge;
+//! 4. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
+//! 5. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
+//! 6. [`Decisions`]: how each region is managed;
+//! 7. [`mod@structurize`]: the function is written anew.
 //!
 //! Nothing is refused. The function must be legalized. [`check()`] proves, without the plan's reasons, that
 //! every path joins what it split.
@@ -41,7 +43,7 @@ pub(crate) mod profile;
 #[cfg(test)]
 mod random_tests;
 mod regions;
-mod shared_headers;
+pub(crate) mod shared_headers;
 mod structurize;
 #[cfg(test)]
 mod tests;
@@ -225,14 +227,14 @@ pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Pr
     clock.begin(Stage::Divergence);
     let mut steering = Steering::new();
     let insts = func.dfg.num_insts();
-    canonicalize(&mut func, known.callees, &mut steering);
+    canonicalize(&mut func, &mut steering);
     loop {
         clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
         if calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
-            canonicalize(&mut func, known.callees, &mut steering);
+            canonicalize(&mut func, &mut steering);
             continue;
         }
         let own = calls_since(&func, insts);

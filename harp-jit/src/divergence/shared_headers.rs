@@ -15,6 +15,9 @@
 //!
 //! An edge back that barriers may or may not be passed on the way to belongs to the outer loop. Latches that
 //! only hand on what they are given are seen through; what a shared latch computes is not duplicated.
+//!
+//! This is about the loops of the program, so it comes before all else: a block that lanes are sent through to
+//! the entries of a cycle is no header that loops share.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -35,7 +38,7 @@ struct Edge {
 }
 
 /// See the [module](self). `callees` says which calls may wait.
-pub(super) fn divide(func: &mut Function, callees: &dyn Callees) {
+pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
     let waiting = waiting(func, callees);
     if waiting.is_empty() {
         return;
