@@ -1,8 +1,8 @@
 //! The pipeline, from CLIF to machine code.
 
-use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
+use cranelift_codegen::{CodegenError, Context};
 use harp_isa::ArchId;
 
 use crate::analysis::prove_convergence;
@@ -22,6 +22,7 @@ use crate::precheck::{precheck, verify};
 use crate::record::record;
 use crate::regalloc::{self, Allocated};
 use crate::source::SourceMap;
+use crate::stores::{self, TooManyKinds};
 use crate::symbols::{PlainNames, Symbols};
 use crate::times::{Clock, Stage, StageTimes};
 use crate::unit::{EntryKind, Unit};
@@ -284,9 +285,12 @@ fn optimize(mut func: Function, unit: Unit<'_>) -> Result<Function, CompileError
 /// knows; branches of loops are turned to its liking.
 fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = options.flags();
-    let internal = |error: cranelift_codegen::CodegenError| CompileError::Internal {
+    let internal = |error: CodegenError| CompileError::Internal {
         stage: "mid-end",
-        message: error.to_string(),
+        message: match error {
+            CodegenError::Verifier(errors) => errors.to_string(),
+            other => other.to_string(),
+        },
     };
     let mut context = Context::for_function(func);
     context.compute_cfg();
@@ -300,7 +304,16 @@ fn mid_end(func: Function, options: &CompileOptions) -> Result<Function, Compile
         if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
             context.compute_domtree();
         }
+        let name = context.func.name.to_string();
+        let too_many = |TooManyKinds| CompileError::Invalid {
+            kernel: name.clone(),
+            message: "more than 65,534 kinds of accesses".to_owned(),
+        };
+        let shared = stores::share_region(&mut context.func).map_err(too_many)?;
         context.egraph_pass(&flags, &mut ControlPlane::default()).map_err(internal)?;
+        if shared {
+            stores::leave_region(&mut context.func).map_err(too_many)?;
+        }
     }
     Ok(context.func)
 }

@@ -83,6 +83,7 @@ mod precheck;
 mod record;
 mod regalloc;
 mod source;
+mod stores;
 mod symbols;
 #[cfg(feature = "text")]
 pub mod text;
