@@ -160,7 +160,7 @@ fn check_shapes(rounds: Range<usize>, threads: usize) -> ExitCode {
         }
         Err((named, round, failure)) => {
             println!("`{}` (of {}) fails in round {round}", named.name, named.source);
-            println!("on {}: {}", failure.target, failure.message);
+            println!("{failure}");
             println!("it is made smaller ...");
             println!("{}", shrink(Kernels::Graphs, &[], failure, ATTEMPTS));
             ExitCode::FAILURE

@@ -51,8 +51,8 @@ impl KernelCase {
         self.interpret(lanes, 0xd5, Order::Forward)
     }
 
-    /// Whether what the launch does is the same whatever stack slots hold before they are written, and in
-    /// whatever order work-items run.
+    /// Whether what the launch does is the same whatever stack slots hold before they are written, in
+    /// whatever order work-items run, and whatever they see of each other.
     pub fn is_determined(&self, lanes: u8) -> bool {
         let effect = |fill, order| match self.interpret(lanes, fill, order).ok()? {
             (Expected::Memory(contents), _) => Some((contents, Vec::new())),
@@ -62,7 +62,8 @@ impl KernelCase {
             }
         };
         let one = effect(0xd5, Order::Forward);
-        one.is_some() && one == effect(0x3a, Order::Forward) && one == effect(0x3a, Order::Backward)
+        let others = [Order::Forward, Order::Backward, Order::Alone];
+        one.is_some() && others.into_iter().all(|order| one == effect(0x3a, order))
     }
 
     fn interpret(

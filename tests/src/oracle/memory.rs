@@ -40,6 +40,18 @@ impl FlatMemory {
         }
     }
 
+    /// Takes over the bytes that differ between two others that hold the same allocations.
+    pub(super) fn overlay(&mut self, before: &FlatMemory, after: &FlatMemory) {
+        let pairs = before.allocations.iter().zip(&after.allocations);
+        for ((_, bytes), ((_, before), (_, after))) in self.allocations.iter_mut().zip(pairs) {
+            for (byte, (before, after)) in bytes.iter_mut().zip(before.iter().zip(after)) {
+                if before != after {
+                    *byte = *after;
+                }
+            }
+        }
+    }
+
     /// A value of type `ty`; none if it does not lie inside an allocation.
     pub(super) fn load(&self, address: u64, ty: Type) -> Option<DataValue> {
         let (allocation, offset) = self.locate(address, ty.bytes())?;

@@ -85,7 +85,39 @@ mod tests {
 
     use super::super::{Target, WAYS, check_generated};
     use super::*;
-    use crate::oracle::ModuleCase;
+    use crate::oracle::{Argument, Elements, ModuleCase};
+
+    #[test]
+    fn lanes_that_share_a_place_determine_nothing() {
+        let text = |step: &str| {
+            format!(
+                "function %kernel(i32) fast {{
+                fn0 = %harp_global_id_x() -> i32
+            block0(v0: i32):
+                v1 = load.i32 notrap aligned v0+36
+                v2 = call fn0()
+                v3 = iconst.i32 {step}
+                v4 = imul v2, v3
+                v5 = iadd v1, v4
+                v6 = load.i32 v5
+                v7 = iconst.i32 1
+                v8 = iadd v6, v7
+                store v8, v5
+                return
+            }}"
+            )
+        };
+        let case = |step: &str| {
+            let functions = cranelift_reader::parse_functions(&text(step)).unwrap();
+            let module =
+                ModuleCase { word: WordSize::Four, functions, data: Vec::new(), args: Vec::new() };
+            let buffer = Argument::Buffer(Elements::Ints, vec![0; 16]);
+            KernelCase { module, extents: [4, 1, 1], args: vec![buffer] }
+        };
+        // Backwards, the sum is the same.
+        assert!(!case("0").is_determined(4));
+        assert!(case("4").is_determined(4));
+    }
 
     #[test]
     fn only_what_fails_is_left() {

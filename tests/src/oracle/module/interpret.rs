@@ -68,6 +68,8 @@ pub(in super::super) struct Warps {
 pub(in super::super) enum Order {
     Forward,
     Backward,
+    /// None sees what others do: each finds memory as it was before the launch.
+    Alone,
 }
 
 /// Work-items that were run.
@@ -99,8 +101,13 @@ pub(in super::super) fn interpret_items(
     let [width, height, depth] = extents;
     let (mut traps, mut trace) = (Vec::new(), Trace::default());
     let count = width * height * depth;
+    let before = (order == Order::Alone).then(|| run.memory.clone());
+    let mut together = before.clone();
     for turn in 0..count {
-        let item = if order == Order::Forward { turn } else { count - 1 - turn };
+        let item = if order == Order::Backward { count - 1 - turn } else { turn };
+        if let Some(before) = &before {
+            run.memory.clone_from(before);
+        }
         run.id = [item % width, item / width % height, item / (width * height)];
         run.lane = Some(item % lanes);
         run.memory.fill(run.stack_end, fill);
@@ -109,12 +116,16 @@ pub(in super::super) fn interpret_items(
             traps.push(ItemTrap { item, stop });
             run.unwind();
         }
+        if let (Some(before), Some(together)) = (&before, &mut together) {
+            together.overlay(before, &run.memory);
+        }
         for inst in std::mem::take(&mut run.executed) {
             *trace.executed.entry(inst).or_default() += 1;
         }
     }
     trace.callees = run.callees;
-    let contents = |&address| run.memory.contents(address).expect("it was allocated").to_vec();
+    let memory = together.unwrap_or(run.memory);
+    let contents = |&address| memory.contents(address).expect("it was allocated").to_vec();
     Ok(Items { traps, buffers: buffers.iter().map(contents).collect(), trace })
 }
 
