@@ -80,6 +80,11 @@ impl Places {
         (first..first + AVAILABLE as u32).map(Place)
     }
 
+    /// Whether it is one of those.
+    pub(super) fn is_available(&self, place: Place) -> bool {
+        self.available().any(|available| available == place)
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();

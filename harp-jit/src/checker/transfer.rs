@@ -108,6 +108,7 @@ impl Transfer<'_> {
         for place in self.places.remembered().chain(self.places.available()) {
             set(place, Value::undefined());
         }
+        self.available.places().for_each(|place| self.foresee(&mut state, place));
         state
     }
 
@@ -326,7 +327,13 @@ impl Transfer<'_> {
 
     /// What was computed from what a place held is not any more what is computed from it.
     fn changed(&self, state: &mut State, place: Place) {
-        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
+        self.available.depending(place).for_each(|other| self.foresee(state, other));
+    }
+
+    /// A place holds what a condition comes to now, which is one thing or the other.
+    fn foresee(&self, state: &mut State, place: Place) {
+        let numbers = Told::Truth { yes: Set::NONE, no: Set::NONE };
+        state.assign(self.lanes, place, New { value: Value::uniform(), numbers });
     }
 
     /// A place holds nothing that is meant to be read.
@@ -415,7 +422,8 @@ impl Transfer<'_> {
         }
         if let Computed::New(new) = &mut computed {
             let known = step.after.known.iter().filter(|known| state.value(known.place).is_truth());
-            for &Known { place, .. } in known {
+            for &Known { place, .. } in known.filter(|known| !self.places.is_available(known.place))
+            {
                 // They are the same bits: where one is meant, both are.
                 let undefined = &mut new.value.undefined;
                 *undefined = self.lanes.and(*undefined, state.value(place).undefined);
