@@ -56,6 +56,18 @@ pub enum CompileError {
         /// The largest size in bytes.
         limit: u64,
     },
+    /// More of something than is compiled in acceptable time and memory.
+    #[error("`{kernel}`: more than {limit} {what}, {given} so far")]
+    TooMany {
+        /// The kernel's or function's name.
+        kernel: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many were counted until it was given up.
+        given: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A size of stacks that cannot be.
     #[error("stacks of {given} bytes: it must be a power of two of at most {limit}")]
     StackBytes {

@@ -38,7 +38,8 @@ pub(crate) fn manage(
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let shares = facts.shares(&decisions);
-    let (func, plan) = prepared.manage(&decisions, &branches);
+    let (func, plan) =
+        prepared.manage(&decisions, &branches).map_err(|error| error.explain(name))?;
     unit.verify(&func, "divergence management")?;
     if options.verify {
         divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
@@ -117,7 +118,7 @@ fn canonical_form(
     let Unit { name, arch, symbols, .. } = unit;
     let callees = Called { symbols, arch };
     let known = Known { params: unit.params(), callees: &callees };
-    let prepared = divergence::prepare(func, known, clock);
+    let prepared = divergence::prepare(func, known, clock).map_err(|error| error.explain(name))?;
     callees
         .check(&prepared.func, &prepared.facts)
         .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;

@@ -12,6 +12,8 @@
 //!
 //! Assumes that every cycle is a natural loop. Nodes are numbered in topological order.
 
+use std::ops::Range;
+
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -19,6 +21,7 @@ use cranelift_codegen::ir::Block;
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
 use super::PostDominators;
+use super::tree::{Span, Tree};
 
 /// What a level consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +42,8 @@ impl LevelId {
     pub(crate) const DOOMED: LevelId = LevelId(1);
 }
 
-/// Above all nodes of a level: the immediate dominator of its entries.
-pub(crate) const ROOT: usize = usize::MAX;
+/// No node of a level.
+const NONE: usize = usize::MAX;
 
 /// One level.
 #[derive(Clone, Debug, Default)]
@@ -49,21 +52,23 @@ pub(crate) struct Level {
     pub(crate) around: Option<Loop>,
     /// In topological order; the header of the loop is the first.
     pub(crate) nodes: Vec<Node>,
+    /// How many blocks the nodes before each one have together, those of loops included; at the end, all.
+    pub(crate) blocks_before: Vec<usize>,
     /// Where each node leads, without repetitions, ascending.
     pub(crate) succs: Vec<Vec<usize>>,
     /// Whence each node is reached on this level.
     pub(crate) preds: Vec<Vec<usize>>,
     /// Whether each node is reached from elsewhere, too.
     entered: Vec<bool>,
-    /// The immediate dominators.
-    pub(crate) idom: Vec<usize>,
     /// The immediate post-dominators.
     pub(crate) ipdom: Vec<usize>,
-    /// How many nodes dominate each node.
-    depth: Vec<usize>,
-    /// Of all nodes on ways from a node to its immediate post-dominator, both apart, the least number of
-    /// dominators.
-    shallowest: Vec<usize>,
+    /// The dominators. A node's depth is how many nodes dominate it, itself included.
+    dominators: Tree,
+    /// The post-dominators again, the end as the root; of each node is known what lies from it to its
+    /// immediate post-dominator, which is not included.
+    post_dominators: Tree,
+    /// What lies between each node and its immediate post-dominator, both apart.
+    between: Vec<Span>,
     /// The last of the nodes that each node dominates immediately.
     last_child: Vec<usize>,
     /// The one before each node of those with the same immediate dominator.
@@ -76,31 +81,25 @@ impl Level {
         self.nodes.len()
     }
 
-    /// The nearest node that dominates both.
-    pub(crate) fn common_dominator(&self, mut a: usize, mut b: usize) -> usize {
-        while a != b {
-            if a == ROOT || b == ROOT {
-                return ROOT;
-            }
-            if a > b {
-                a = self.idom[a];
-            } else {
-                b = self.idom[b];
-            }
-        }
-        a
+    /// The nearest node that post-dominates both, or the end.
+    pub(crate) fn common_post_dominator(&self, a: usize, b: usize) -> usize {
+        self.post_dominators.common(a, b)
     }
 
-    /// The nearest node that post-dominates both, or the end.
-    pub(crate) fn common_post_dominator(&self, mut a: usize, mut b: usize) -> usize {
-        while a != b {
-            if a < b {
-                a = self.ipdom[a];
-            } else {
-                b = self.ipdom[b];
-            }
-        }
-        a
+    /// The nearest node that dominates `head` and all that lies between it and `end`, one of its
+    /// post-dominators, and everything whence that is entered: `head` itself if it is entered through that
+    /// alone. None if it is entered from outside of the level, too. And the last of those nodes, `head`
+    /// included, that is before the end.
+    ///
+    /// What `head` does not dominate is entered past it through something that dominates both: of those that
+    /// are entered so directly the immediate dominator.
+    pub(crate) fn entered_through(&self, head: usize, end: usize) -> (Option<usize>, usize) {
+        let rest = self.post_dominators.span(self.ipdom[head], end);
+        let Span { shallowest, last } = self.between[head].and(rest);
+        let last = last.map_or(head, |last| last.max(head));
+        let depth = self.dominators.depth(head).min(shallowest.saturating_sub(1));
+        let outer = self.dominators.at_depth(head, depth);
+        (Some(outer).filter(|_| depth > 0), last)
     }
 
     /// The nodes where lanes meet that go different ways behind `node`. None unless the nodes between it
@@ -111,63 +110,48 @@ impl Level {
     /// what it dominates immediately is what no other node is on all ways to.
     pub(super) fn meetings(&self, node: usize) -> Option<impl Iterator<Item = usize> + '_> {
         let after = self.ipdom[node];
-        if after == self.end() || self.shallowest[node] <= self.depth[node] {
+        let entered = self.between[node].shallowest <= self.dominators.depth(node);
+        if after == self.end() || entered {
             return None;
         }
         let parts = self.succs[node].len() > 1;
-        let first = Some(self.last_child[node]).filter(|&child| parts && child != ROOT);
+        let first = Some(self.last_child[node]).filter(|&child| parts && child != NONE);
         let children = std::iter::successors(first, |&child| {
-            Some(self.sibling[child]).filter(|&next| next != ROOT)
+            Some(self.sibling[child]).filter(|&next| next != NONE)
         });
         let between = children.filter(move |&child| child < after && self.preds[child] != [node]);
         Some(between.chain(parts.then_some(after)))
     }
 
-    /// Dominators of an acyclic graph in one pass (after Cooper, Harvey, Kennedy 2001).
+    /// Dominators of an acyclic graph in one pass (after Cooper, Harvey, Kennedy 2001), and what follows
+    /// from them.
     fn compute_dominators(&mut self) {
         let count = self.nodes.len();
-        self.idom = vec![ROOT; count];
+        self.last_child = vec![NONE; count];
+        self.sibling = vec![NONE; count];
+        self.dominators = Tree::new(count);
         for node in 0..count {
-            if !self.entered[node] && !self.preds[node].is_empty() {
-                let preds = self.preds[node].iter().copied();
-                let common = preds.reduce(|a, b| self.common_dominator(a, b));
-                self.idom[node] = common.expect("it has predecessors");
-            }
-        }
-        self.ipdom = vec![count; count];
-        for node in (0..count).rev() {
-            let succs = self.succs[node].iter().copied();
-            let common = succs.reduce(|a, b| self.common_post_dominator(a, b));
-            self.ipdom[node] = common.unwrap_or(count);
-        }
-        self.compute_tree();
-    }
-
-    /// What follows from the dominators.
-    fn compute_tree(&mut self) {
-        let count = self.nodes.len();
-        self.depth = vec![0; count];
-        self.last_child = vec![ROOT; count];
-        self.sibling = vec![ROOT; count];
-        for node in 0..count {
-            let above = self.idom[node];
-            if above != ROOT {
-                self.depth[node] = self.depth[above] + 1;
+            let root = self.dominators.root();
+            let preds = self.preds[node].iter().copied().filter(|_| !self.entered[node]);
+            let above = preds.reduce(|a, b| self.dominators.common(a, b)).unwrap_or(root);
+            self.dominators.add(node, above, Span::NOTHING);
+            if above != root {
                 self.sibling[node] = self.last_child[above];
                 self.last_child[above] = node;
             }
         }
-        self.shallowest = vec![usize::MAX; count];
+        self.ipdom = vec![count; count];
+        self.between = vec![Span::NOTHING; count];
+        self.post_dominators = Tree::new(count);
         for node in (0..count).rev() {
-            let mut least = usize::MAX;
-            for &succ in &self.succs[node] {
-                let mut next = succ;
-                while next != self.ipdom[node] {
-                    least = least.min(self.depth[next]).min(self.shallowest[next]);
-                    next = self.ipdom[next];
-                }
-            }
-            self.shallowest[node] = least;
+            let succs = self.succs[node].iter().copied();
+            let after = succs.reduce(|a, b| self.post_dominators.common(a, b)).unwrap_or(count);
+            let spans = self.succs[node].iter().map(|&to| self.post_dominators.span(to, after));
+            let between = spans.fold(Span::NOTHING, Span::and);
+            let own = Span { shallowest: self.dominators.depth(node), last: Some(node) };
+            self.ipdom[node] = after;
+            self.between[node] = between;
+            self.post_dominators.add(node, after, own.and(between));
         }
     }
 }
@@ -188,6 +172,8 @@ pub(crate) struct Levels {
     of_loop: SecondaryMap<Loop, Option<LevelId>>,
     /// Where each block stands, on the innermost level.
     places: SecondaryMap<Block, Option<(LevelId, usize)>>,
+    /// The number of each block in reverse post-order.
+    order: SecondaryMap<Block, usize>,
     /// Where each loop stands, on the level around it.
     loop_places: SecondaryMap<Loop, Option<(LevelId, usize)>>,
     headers: SecondaryMap<Loop, Option<Block>>,
@@ -212,7 +198,8 @@ impl Levels {
         let doomed = |block: Block| !post_dominators.reaches_return(block);
         let outermost = |block| if doomed(block) { LevelId::DOOMED } else { LevelId::LIVE };
         let blocks = || dominators.cfg_postorder().iter().rev().copied();
-        for block in blocks() {
+        for (number, block) in blocks().enumerate() {
+            result.order[block] = number;
             let level_of = |around: Option<Loop>, levels: &Levels| {
                 around.and_then(|around| levels.of_loop[around]).unwrap_or(outermost(block))
             };
@@ -233,6 +220,19 @@ impl Levels {
                     result.levels[LevelId::DOOMED.0].entered[node] = true;
                 }
             }
+        }
+        for id in result.ids() {
+            let counts = result.level(id).nodes.iter().map(|&node| match node {
+                Node::Block(_) => 1,
+                Node::Loop(inner) => {
+                    result.level(result.of_loop(inner)).blocks_before.last().copied().unwrap_or(0)
+                }
+            });
+            let before = counts.scan(0, |sum, count| {
+                *sum += count;
+                Some(*sum)
+            });
+            result.levels[id.0].blocks_before = std::iter::once(0).chain(before).collect();
         }
         for level in &mut result.levels {
             for node in 0..level.nodes.len() {
@@ -306,6 +306,20 @@ impl Levels {
             place = self.loop_places[self.levels[place.0.0].around?]?;
         }
         Some(place.1)
+    }
+
+    /// The blocks of these nodes of a level, with those of loops, in reverse post-order.
+    pub(crate) fn blocks(&self, id: LevelId, nodes: Range<usize>) -> Vec<Block> {
+        let mut todo: Vec<Node> = self.level(id).nodes[nodes].to_vec();
+        let mut found = Vec::new();
+        while let Some(node) = todo.pop() {
+            match node {
+                Node::Block(block) => found.push(block),
+                Node::Loop(inner) => todo.extend(&self.level(self.of_loop(inner)).nodes),
+            }
+        }
+        found.sort_unstable_by_key(|&block| self.order[block]);
+        found
     }
 
     /// The block that is run first in a node.

@@ -19,6 +19,7 @@ mod solver;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod uniformity;
 mod uses;
 mod width;
@@ -26,7 +27,7 @@ mod width;
 pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub(crate) use convergence::{BlockProof, prove as prove_convergence};
-pub(crate) use levels::{Level, LevelId, Levels, Node, ROOT};
+pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
@@ -122,7 +123,7 @@ impl Flow {
         self.loops.innermost_loop(block).is_some()
     }
 
-    fn dominates(&self, above: Block, below: Block) -> bool {
+    pub(crate) fn dominates(&self, above: Block, below: Block) -> bool {
         self.dominators.block_dominates(above, below)
     }
 

@@ -30,6 +30,8 @@ enum After {
 /// The immediate post-dominator of each block.
 pub(crate) struct PostDominators {
     after: SecondaryMap<Block, After>,
+    /// The number of each block in a walk over the tree, and the last of those that it comes after.
+    spans: SecondaryMap<Block, (usize, usize)>,
 }
 
 impl PostDominators {
@@ -57,16 +59,33 @@ impl PostDominators {
         }
         let tree = simple_fast(&graph, exit);
         let mut after = SecondaryMap::new();
+        let (mut todo, mut before): (Vec<Block>, SecondaryMap<Block, Vec<Block>>) =
+            Default::default();
         for &block in blocks {
             if let Some(node) = tree.immediate_dominator(nodes[block]) {
                 after[block] = graph[node].map_or(After::Exit, After::Block);
+                graph[node].map_or(&mut todo, |next| &mut before[next]).push(block);
             }
         }
-        PostDominators { after }
+        let mut order = Vec::new();
+        while let Some(block) = todo.pop() {
+            order.push(block);
+            todo.extend(&before[block]);
+        }
+        let mut spans = SecondaryMap::new();
+        for (number, &block) in order.iter().enumerate().rev() {
+            let inside = before[block].iter().map(|&block: &Block| {
+                let (_, last): (usize, usize) = spans[block];
+                last
+            });
+            spans[block] = (number, inside.max().unwrap_or(number));
+        }
+        PostDominators { after, spans }
     }
 
     /// The first block that all ways from `block` to a return have in common, after `block`. None if
     /// there is no such block, or no return can be reached.
+    #[cfg(test)]
     pub(crate) fn immediate(&self, block: Block) -> Option<Block> {
         match self.after[block] {
             After::Block(after) => Some(after),
@@ -76,8 +95,11 @@ impl PostDominators {
 
     /// Whether all ways from `block` to a return lead through `after`.
     pub(crate) fn is_after(&self, block: Block, after: Block) -> bool {
-        let all = std::iter::successors(self.immediate(block), |&next| self.immediate(next));
-        all.into_iter().any(|next| next == after)
+        let (number, _) = self.spans[block];
+        let (first, last) = self.spans[after];
+        self.reaches_return(block)
+            && self.reaches_return(after)
+            && (first + 1..=last).contains(&number)
     }
 
     /// Whether a return can be reached from `block`.

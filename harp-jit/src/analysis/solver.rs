@@ -3,7 +3,8 @@
 //! It begins with everything uniform in the whole grid and narrows what has to be narrowed: once through the
 //! function in the order of control, then along the uses of what has changed behind that order. Every value
 //! is narrowed three times at most, so the work is proportional to the uses, and to the regions of
-//! divergent branches that are entered elsewhere, too, or that lanes do not come out of together.
+//! divergent branches that are entered elsewhere, too, or that lanes do not come out of together. Once these have
+//! come to [`MAX_REGION_WORK`], lanes are taken to meet everywhere.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
@@ -18,6 +19,11 @@ use super::uses::Uses;
 use super::width::{Limit, Rule, Width, rule};
 use super::{Flow, sync};
 use crate::intrinsic::Intrinsic;
+
+/// The squares of the sizes of all regions in which it is found out where lanes meet: dominators take as long if it
+/// comes to the worst. If every branch has a region of its own that is as large as the function, that is a
+/// function of a thousand branches.
+const MAX_REGION_WORK: usize = 1_000_000_000;
 
 /// What has changed and has consequences for code that was looked at already.
 enum Change {
@@ -41,6 +47,8 @@ pub(super) struct Solver<'a> {
     left: SecondaryMap<Loop, (Width, Option<Inst>)>,
     /// Whether there is such a loop.
     any_left: bool,
+    /// The squares of the sizes of the regions that were looked through.
+    region_work: usize,
 }
 
 impl<'a> Solver<'a> {
@@ -58,6 +66,7 @@ impl<'a> Solver<'a> {
             branches: SecondaryMap::new(),
             left: SecondaryMap::new(),
             any_left: false,
+            region_work: 0,
         };
         solver.function_params(known.params);
         for block in flow.blocks() {
@@ -283,6 +292,15 @@ impl<'a> Solver<'a> {
         })
     }
 
+    /// Takes lanes to meet in every block, however they parted: `branch` was one too many.
+    fn meet_everywhere(&mut self, branch: Inst) {
+        let (func, flow) = (self.func, self.flow);
+        let entry = func.layout.entry_block();
+        for block in flow.blocks().filter(|&block| Some(block) != entry) {
+            self.narrow_params(block, Limit::divergent(Cause::Merge(branch)));
+        }
+    }
+
     /// Draws the conclusions from a branch at the end of `block` on which lanes agree no farther than
     /// `width`.
     fn part(&mut self, branch: Inst, block: Block, width: Width) {
@@ -298,9 +316,15 @@ impl<'a> Solver<'a> {
             return;
         }
         let Reconvergence { end, left } = self.flow.levels().reconvergence(block);
-        let region = self.flow.region(block, end);
-        for meeting in sync::meeting_points(self.func, self.flow, block, &region, end) {
-            self.narrow_params(meeting, limit);
+        if self.region_work < MAX_REGION_WORK {
+            let region = self.flow.region(block, end);
+            for meeting in sync::meeting_points(self.func, self.flow, block, &region, end) {
+                self.narrow_params(meeting, limit);
+            }
+            self.region_work = self.region_work.saturating_add(region.len().pow(2));
+            if self.region_work >= MAX_REGION_WORK {
+                self.meet_everywhere(branch);
+            }
         }
         for around in left {
             if width < self.left[around].0 {

@@ -29,6 +29,9 @@ use super::solver::Solver;
 use super::width::{Limit, Width};
 use crate::intrinsic::Intrinsic;
 
+/// Causes that are named in a message.
+const MAX_CAUSES: usize = 100;
+
 /// What is not uniform in a function, and why. All else is uniform in the whole grid.
 pub(crate) struct Uniformity {
     flow: Flow,
@@ -91,8 +94,9 @@ impl Uniformity {
 
     fn explain_cause(&self, func: &Function, mut next: Option<Cause>) -> String {
         let mut text = String::new();
-        // A cause names what was known before, so the chain ends.
-        while let Some(cause) = next {
+        // A cause names what was known before, so the chain ends; but it can be as long as the function.
+        for _ in 0..MAX_CAUSES {
+            let Some(cause) = next else { return text };
             let _ = write!(text, " <- {cause}");
             next = match cause {
                 Cause::Operand(value) => self.values[func.dfg.resolve_aliases(value)].cause,
@@ -101,6 +105,9 @@ impl Uniformity {
                 }
                 _ => None,
             };
+        }
+        if next.is_some() {
+            text += " <- ...";
         }
         text
     }

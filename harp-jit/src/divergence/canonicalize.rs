@@ -21,21 +21,31 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::Steering;
 use super::edges::{arguments, destinations, redirect, target};
+use super::{Steering, TooMany};
 use crate::intrinsic::Intrinsic;
 
+/// Arguments that edges may pass to blocks in front of cycles with several entries: all edges pass those of all
+/// entries, so there are as many as edges times entries.
+const MAX_DISPATCHED: usize = 100_000;
+
 /// See the [module](self). Conditions that say where lanes are bound for are added to `steering`.
-pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) {
+///
+/// # Errors
+///
+/// If edges would pass more than [`MAX_DISPATCHED`] arguments to the blocks that are made.
+pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<(), TooMany> {
+    let mut dispatched = 0;
     let mut cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut todo = vec![dominators.cfg_postorder().to_vec()];
     while let Some(blocks) = todo.pop() {
         for cycle in cycles(func, &blocks) {
-            todo.push(without_header(func, &mut cfg, cycle, steering));
+            todo.push(without_header(func, &mut cfg, cycle, steering, &mut dispatched)?);
         }
     }
     one_latch_each(func);
+    Ok(())
 }
 
 /// The strongly connected parts of the graph of these blocks that hold a cycle.
@@ -65,18 +75,26 @@ fn without_header(
     cfg: &mut ControlFlowGraph,
     cycle: Vec<Block>,
     steering: &mut Steering,
-) -> Vec<Block> {
+    dispatched: &mut usize,
+) -> Result<Vec<Block>, TooMany> {
     let inside: HashSet<Block> = cycle.iter().copied().collect();
     let outer = |&&block: &&Block| cfg.pred_iter(block).any(|pred| !inside.contains(&pred.block));
     let mut entries: Vec<Block> = cycle.iter().filter(outer).copied().collect();
     entries.sort_unstable();
     if let [header] = entries[..] {
-        return cycle.into_iter().filter(|&block| block != header).collect();
+        return Ok(cycle.into_iter().filter(|&block| block != header).collect());
+    }
+    let params: usize = entries.iter().map(|&entry| func.dfg.num_block_params(entry)).sum();
+    let edges: usize = entries.iter().map(|&entry| cfg.pred_iter(entry).count()).sum();
+    *dispatched = dispatched.saturating_add(edges.saturating_mul(1 + params));
+    if *dispatched > MAX_DISPATCHED {
+        let what = "arguments that edges pass into cycles with several entries";
+        return Err(TooMany { what, given: *dispatched, limit: MAX_DISPATCHED });
     }
     let mut rest = cycle;
     rest.extend(insert_dispatch(func, cfg, &entries, &inside, steering));
     cfg.compute(func);
-    rest
+    Ok(rest)
 }
 
 /// Sends all edges to `entries` through a new block. Returns the other blocks that are made in the

@@ -38,17 +38,17 @@ pub(crate) enum Imbalance {
 ///
 /// The first path, from the entry on, that does not join what it split.
 pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
-    let mut checker = Checker { stacks: SecondaryMap::new(), closed: HashMap::new() };
+    let mut checker = Checker::default();
     let mut todo: Vec<Block> = func.layout.entry_block().into_iter().collect();
     for &entry in &todo {
-        checker.stacks[entry] = Some(Vec::new());
+        checker.stacks[entry] = Some(None);
     }
     let returns = returning(func);
     while let Some(block) = todo.pop() {
         let open = checker.run(func, plan, block, returns.contains(block))?;
         for successor in func.block_successors(block) {
             let falls = returns.contains(block) && !returns.contains(successor);
-            if checker.enter(successor, if falls { &[] } else { &open })? {
+            if checker.enter(successor, if falls { None } else { open })? {
                 todo.push(successor);
             }
         }
@@ -74,11 +74,28 @@ fn returning(func: &Function) -> EntitySet<Block> {
     found
 }
 
+/// A stack of open splits: none if it is empty, else the number of an [`Open`]. Two of the same splits have one
+/// number.
+type Stack = Option<usize>;
+
+/// A split that is open on top of others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Open {
+    below: Stack,
+    split: Inst,
+}
+
+#[derive(Default)]
 struct Checker {
+    /// The stacks that are not empty.
+    opens: Vec<Open>,
+    numbers: HashMap<Open, usize>,
     /// The open splits at the entry of each block that was reached.
-    stacks: SecondaryMap<Block, Option<Vec<Inst>>>,
+    stacks: SecondaryMap<Block, Option<Stack>>,
     /// The join of each split.
     closed: HashMap<Inst, Block>,
+    /// The split of each join.
+    closes: HashMap<Block, Inst>,
 }
 
 impl Checker {
@@ -89,39 +106,59 @@ impl Checker {
         plan: &Plan,
         block: Block,
         returns: bool,
-    ) -> Result<Vec<Inst>, Imbalance> {
-        let mut open = self.stacks[block].clone().unwrap_or_default();
+    ) -> Result<Stack, Imbalance> {
+        let mut open = self.stacks[block].unwrap_or_default();
         if plan.is_join(block) {
-            let split = open.pop().ok_or(Imbalance::NothingToJoin { block })?;
+            let top = open.ok_or(Imbalance::NothingToJoin { block })?;
+            let Open { below, split } = self.opens[top];
+            open = below;
             let one = *self.closed.entry(split).or_insert(block);
             if one != block {
                 return Err(Imbalance::TwoJoins { split, one, other: block });
             }
-            if let Some((&one, _)) = self.closed.iter().find(|&(&s, &j)| j == block && s != split) {
+            let one = *self.closes.entry(block).or_insert(split);
+            if one != split {
                 return Err(Imbalance::TwoSplits { block, one, other: split });
             }
         }
         if let Some(last) = func.layout.last_inst(block) {
             if plan.is_split(last) && (returns || !plan.is_unjoined(last)) {
-                open.push(last);
+                open = Some(self.push(Open { below: open, split: last }));
             }
-            if func.dfg.insts[last].opcode().is_return() && !open.is_empty() {
-                return Err(Imbalance::OpenAtReturn { block, open });
+            if func.dfg.insts[last].opcode().is_return() && open.is_some() {
+                return Err(Imbalance::OpenAtReturn { block, open: self.splits(open) });
             }
         }
         Ok(open)
     }
 
+    fn push(&mut self, open: Open) -> usize {
+        *self.numbers.entry(open).or_insert_with(|| {
+            self.opens.push(open);
+            self.opens.len() - 1
+        })
+    }
+
+    /// The splits of a stack, from the bottom to the top.
+    fn splits(&self, stack: Stack) -> Vec<Inst> {
+        let mut all: Vec<Inst> = std::iter::successors(stack, |&at| self.opens[at].below)
+            .map(|at| self.opens[at].split)
+            .collect();
+        all.reverse();
+        all
+    }
+
     /// Goes along an edge to `block`; returns whether it is reached for the first time.
-    fn enter(&mut self, block: Block, open: &[Inst]) -> Result<bool, Imbalance> {
-        match &self.stacks[block] {
+    fn enter(&mut self, block: Block, open: Stack) -> Result<bool, Imbalance> {
+        match self.stacks[block] {
             None => {
-                self.stacks[block] = Some(open.to_vec());
+                self.stacks[block] = Some(open);
                 Ok(true)
             }
             Some(known) if known == open => Ok(false),
             Some(known) => {
-                Err(Imbalance::Stacks { block, one: known.clone(), other: open.to_vec() })
+                let (one, other) = (self.splits(known), self.splits(open));
+                Err(Imbalance::Stacks { block, one, other })
             }
         }
     }

@@ -16,7 +16,8 @@
 //! 6. [`Decisions`]: how each region is managed;
 //! 7. [`mod@structurize`]: the function is written anew.
 //!
-//! Nothing is refused. The function must be legalized. [`check()`] proves, without the plan's reasons, that
+//! Nothing is refused but what comes to [`TooMany`] values that are set in one place and kept in others. The
+//! function must be legalized. [`check()`] proves, without the plan's reasons, that
 //! every path joins what it split.
 
 use std::collections::BTreeMap;
@@ -24,9 +25,10 @@ use std::fmt;
 
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::analysis::{Known, Uniformity};
+use crate::error::CompileError;
 use crate::intrinsic::Intrinsic;
 use crate::times::{Clock, Stage};
 use profile::{BranchSite, Branches};
@@ -197,10 +199,16 @@ impl Decisions {
         self.techniques.insert(region, technique);
     }
 
-    /// Whether a region is predicated, itself or as a part of one around it.
-    pub(crate) fn predicates(&self, regions: &Regions, id: RegionId) -> bool {
-        let around = std::iter::successors(Some(id), |&id| regions.get(id).parent);
-        around.into_iter().any(|id| self.technique(regions, id) == Technique::Predicate)
+    /// Which regions are predicated, themselves or as a part of one around them.
+    pub(crate) fn predicated(&self, regions: &Regions) -> HashSet<RegionId> {
+        let mut found = HashSet::new();
+        for id in regions.from_outside() {
+            let around = regions.get(id).parent.is_some_and(|around| found.contains(&around));
+            if around || self.technique(regions, id) == Technique::Predicate {
+                found.insert(id);
+            }
+        }
+        found
     }
 
     /// The technique for a region.
@@ -209,6 +217,23 @@ impl Decisions {
         let possible = |chosen: &Technique| nested || *chosen != Technique::SplitJoin;
         let default = if nested { Technique::SplitJoin } else { Technique::Linear };
         self.techniques.get(&id).copied().filter(possible).unwrap_or(default)
+    }
+}
+
+/// More of something than is compiled in acceptable time and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany {
+    pub(crate) what: &'static str,
+    /// How many were counted until it was given up.
+    pub(crate) given: usize,
+    pub(crate) limit: usize,
+}
+
+impl TooMany {
+    /// The same as the user sees it, of the function with this name.
+    pub(crate) fn explain(self, name: &str) -> CompileError {
+        let TooMany { what, given, limit } = self;
+        CompileError::TooMany { kernel: name.to_owned(), what, given, limit }
     }
 }
 
@@ -223,22 +248,30 @@ pub(crate) struct Prepared {
 }
 
 /// Brings a function, of which `known` is known, to the form in which regions are decided upon.
-pub(crate) fn prepare(mut func: Function, known: Known<'_>, clock: &Clock) -> Prepared {
+///
+/// # Errors
+///
+/// Those of [`canonicalize()`].
+pub(crate) fn prepare(
+    mut func: Function,
+    known: Known<'_>,
+    clock: &Clock,
+) -> Result<Prepared, TooMany> {
     clock.begin(Stage::Divergence);
     let mut steering = Steering::new();
     let insts = func.dfg.num_insts();
-    canonicalize(&mut func, &mut steering);
+    canonicalize(&mut func, &mut steering)?;
     loop {
         clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
         if calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
-            canonicalize(&mut func, &mut steering);
+            canonicalize(&mut func, &mut steering)?;
             continue;
         }
         let own = calls_since(&func, insts);
-        return Prepared { func, facts, regions, steering, own };
+        return Ok(Prepared { func, facts, regions, steering, own });
     }
 }
 
@@ -253,11 +286,19 @@ fn calls_since(func: &Function, insts: usize) -> Own {
 impl Prepared {
     /// The function with its divergence managed as decided, and how its branches are executed.
     /// Branches keep the names that `branches` has for them.
-    pub(crate) fn manage(self, decisions: &Decisions, branches: &Branches) -> (Function, Plan) {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`mod@structurize`].
+    pub(crate) fn manage(
+        self,
+        decisions: &Decisions,
+        branches: &Branches,
+    ) -> Result<(Function, Plan), TooMany> {
         let (func, mut plan) = if self.regions.is_empty() {
             (self.func, Plan { steering: self.steering, own: self.own, ..Plan::default() })
         } else {
-            structurize(&self, decisions)
+            structurize(&self, decisions)?
         };
         let insts = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
         for inst in insts {
@@ -270,6 +311,6 @@ impl Prepared {
                 plan.sites.insert(inst, BranchSite { id, inverted: false, exact });
             }
         }
-        (func, plan)
+        Ok((func, plan))
     }
 }

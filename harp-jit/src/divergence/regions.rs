@@ -8,12 +8,15 @@
 //!
 //! Two regions are apart, or one lies in the other.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::loop_analysis::Loop;
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::{Flow, Level, LevelId, Node, ROOT, Uniformity};
+use crate::analysis::{Flow, Level, LevelId, Node, Uniformity};
 
 /// The number of a region in [`Regions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,8 +36,10 @@ pub(crate) struct Region {
     pub(crate) head: usize,
     /// The end of the level if lanes do not meet on it.
     pub(crate) end: usize,
-    /// The head and what lies between it and the end, ascending.
-    pub(crate) nodes: Vec<usize>,
+    /// The head and what lies between it and the end. Nodes are numbered as a search in depth leaves them, in
+    /// reverse; it leaves the whole of a region between coming to the head and leaving that, and what comes
+    /// after the end before.
+    pub(crate) nodes: Range<usize>,
     /// The divergent branches that belong to no smaller region.
     pub(crate) branches: Vec<usize>,
     /// Whether it is one branch and what lies between it and its immediate post-dominator, so that
@@ -44,18 +49,14 @@ pub(crate) struct Region {
     pub(crate) parent: Option<RegionId>,
 }
 
-impl Region {
-    pub(crate) fn contains(&self, node: usize) -> bool {
-        self.nodes.binary_search(&node).is_ok()
-    }
-}
-
 /// All regions of a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Regions {
     regions: Vec<Region>,
     /// The smallest region around each node of a level.
     innermost: HashMap<(LevelId, usize), RegionId>,
+    /// The regions of a level that lie immediately in another, or in none, in the order of their heads.
+    children: HashMap<(LevelId, Option<RegionId>), Vec<RegionId>>,
     /// Loops whose lanes may leave in different rounds, or leave a round by its end only.
     masked: EntitySet<Loop>,
     /// Those of them whose lanes may go different ways behind the loop.
@@ -70,7 +71,7 @@ impl Regions {
         for id in levels.ids() {
             let level = levels.level(id);
             let divergent: Vec<usize> = (0..level.nodes.len())
-                .filter(|&node| result.parts(func, facts, level.nodes[node]))
+                .filter(|&node| result.divides(func, facts, level.nodes[node]))
                 .collect();
             result.find_on(facts.flow(), id, &divergent);
         }
@@ -79,7 +80,7 @@ impl Regions {
     }
 
     /// Whether lanes may go different ways behind a node.
-    fn parts(&self, func: &Function, facts: &Uniformity, node: Node) -> bool {
+    fn divides(&self, func: &Function, facts: &Uniformity, node: Node) -> bool {
         match node {
             Node::Loop(inner) => self.parting.contains(inner),
             Node::Block(block) => {
@@ -94,10 +95,11 @@ impl Regions {
     fn find_on(&mut self, flow: &Flow, id: LevelId, divergent: &[usize]) {
         let level = flow.levels().level(id);
         let mut known: HashMap<(usize, usize), RegionId> = HashMap::new();
+        let mut outwards = Outwards::new();
         let mut left = false;
         for &branch in divergent {
             left |= level.ipdom[branch] == level.end();
-            let mut region = smallest(level, id, branch);
+            let mut region = smallest(level, id, branch, &mut outwards);
             // A choice of three ways is no single split.
             if let Node::Loop(inner) = level.nodes[branch] {
                 region.nested &= flow.levels().exits(inner).len() < 3;
@@ -126,24 +128,38 @@ impl Regions {
 
     /// Finds out which regions lie in which.
     fn nest(&mut self) {
+        // Each before those that lie in it.
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
-        order.sort_by_key(|&index| self.regions[index].nodes.len());
-        let mut by_level: HashMap<LevelId, Vec<usize>> = HashMap::new();
-        for &index in &order {
-            by_level.entry(self.regions[index].level).or_default().push(index);
-        }
-        for (level, order) in by_level {
-            for (at, &index) in order.iter().enumerate() {
-                let head = self.regions[index].head;
-                let around = order[at + 1..].iter().find(|&&other| {
-                    self.regions[other].contains(head)
-                        && self.regions[other].nodes.len() > self.regions[index].nodes.len()
-                });
-                self.regions[index].parent = around.map(|&other| RegionId(other));
-                for &node in &self.regions[index].nodes {
-                    self.innermost.entry((level, node)).or_insert(RegionId(index));
+        order.sort_by_key(|&index| {
+            let Region { level, nodes, .. } = &self.regions[index];
+            (*level, nodes.start, Reverse(nodes.end))
+        });
+        // Those that are around the current node, and what was not left yet.
+        let mut around: Vec<usize> = Vec::new();
+        let mut at = 0;
+        for index in order.into_iter().map(Some).chain([None]) {
+            let here =
+                index.map(|index| (self.regions[index].level, self.regions[index].nodes.start));
+            while let Some(&last) = around.last() {
+                let Region { level, nodes, .. } = &self.regions[last];
+                let inside = here.filter(|&(there, start)| there == *level && start < nodes.end);
+                let end = inside.map_or(nodes.end, |(_, start)| start);
+                for node in at.max(nodes.start)..end {
+                    self.innermost.insert((*level, node), RegionId(last));
                 }
+                at = end;
+                if inside.is_some() {
+                    break;
+                }
+                around.pop();
             }
+            let Some(index) = index else { break };
+            let parent = around.last().map(|&other| RegionId(other));
+            let region = &mut self.regions[index];
+            region.parent = parent;
+            at = region.nodes.start;
+            self.children.entry((region.level, parent)).or_default().push(RegionId(index));
+            around.push(index);
         }
     }
 
@@ -154,6 +170,13 @@ impl Regions {
     /// All regions, those of inner loops before those around them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RegionId, &Region)> {
         self.regions.iter().enumerate().map(|(index, region)| (RegionId(index), region))
+    }
+
+    /// All regions, each before those that lie in it.
+    pub(crate) fn from_outside(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let mut order: Vec<usize> = (0..self.regions.len()).collect();
+        order.sort_by_key(|&index| Reverse(self.regions[index].nodes.len()));
+        order.into_iter().map(RegionId)
     }
 
     /// Whether there is nothing to manage.
@@ -171,82 +194,79 @@ impl Regions {
         self.innermost.get(&(level, node)).copied()
     }
 
-    /// The largest region around a node that lies in `within`, or anywhere on the level.
-    pub(crate) fn outermost(
+    /// Takes apart what lies on a level: the regions of `nodes` that lie immediately in `within`, or in none,
+    /// and the nodes in none of these, each as the first node that it has.
+    pub(crate) fn parts(
         &self,
         level: LevelId,
-        node: usize,
+        nodes: Range<usize>,
         within: Option<RegionId>,
-    ) -> Option<RegionId> {
-        let mut found = None;
-        let mut next = self.innermost.get(&(level, node)).copied();
-        while next != within {
-            found = next;
-            next = self.get(next?).parent;
+    ) -> Vec<(usize, Option<RegionId>)> {
+        let children = self.children.get(&(level, within)).map_or(&[] as &[_], Vec::as_slice);
+        let first = children.partition_point(|&child| self.get(child).head < nodes.start);
+        let mut children = children[first..].iter().copied().peekable();
+        let mut parts = Vec::new();
+        let mut node = nodes.start;
+        while node < nodes.end {
+            let child = children.next_if(|&child| self.get(child).head == node);
+            parts.push((node, child));
+            node = child.map_or(node + 1, |child| self.get(child).nodes.end);
         }
-        found
+        parts
     }
 
     /// Every block of a region in topological order, the head's included, with those of the loops in
     /// it.
     pub(crate) fn blocks(&self, flow: &Flow, id: RegionId) -> Vec<Block> {
         let region = self.get(id);
-        let levels = flow.levels();
-        let inside = |&block: &Block| {
-            levels.node_at(region.level, block).is_some_and(|node| region.contains(node))
-        };
-        flow.blocks().filter(inside).collect()
+        flow.levels().blocks(region.level, region.nodes.clone())
+    }
+
+    /// The blocks of these regions together.
+    pub(crate) fn all_blocks(
+        &self,
+        flow: &Flow,
+        regions: impl Iterator<Item = RegionId>,
+    ) -> HashSet<Block> {
+        let mut order: Vec<&Region> = regions.map(|id| self.get(id)).collect();
+        order.sort_by_key(|region| (region.level, region.nodes.start, Reverse(region.nodes.end)));
+        // What lies in another one is there already.
+        order.dedup_by(|inner, outer| {
+            inner.level == outer.level && inner.nodes.end <= outer.nodes.end
+        });
+        let blocks = |region: &Region| flow.levels().blocks(region.level, region.nodes.clone());
+        order.into_iter().flat_map(blocks).collect()
     }
 }
 
 /// The smallest region that holds `branch` and what its lanes can run until they meet.
-fn smallest(level: &Level, id: LevelId, branch: usize) -> Region {
+fn smallest(level: &Level, id: LevelId, branch: usize, known: &mut Outwards) -> Region {
     let (mut head, mut end) = (branch, level.ipdom[branch]);
-    let mut nested = true;
-    loop {
-        let nodes = between(level, head, end);
-        let inside: HashSet<usize> = nodes.iter().copied().collect();
-        let mut outer = head;
-        for &node in nodes.iter().filter(|&&node| node != head) {
-            let foreign = level.preds[node].iter().filter(|pred| !inside.contains(*pred));
-            outer = foreign.fold(outer, |outer, &pred| level.common_dominator(outer, pred));
-            // Into a doomed block lanes may come from elsewhere.
-            if level.idom[node] == ROOT {
-                outer = ROOT;
+    let mut steps = Vec::new();
+    let found = loop {
+        if let Some(&found) = known.get(&(head, end)) {
+            break found;
+        }
+        steps.push((head, end));
+        let (outer, last) = level.entered_through(head, end);
+        match outer {
+            // Nobody comes back, so there is nothing to wait for.
+            _ if id == LevelId::DOOMED && end == level.end() => break None,
+            None => break None,
+            Some(outer) if outer == head => break Some((head, end, last)),
+            Some(outer) => {
+                head = outer;
+                end = level.common_post_dominator(end, level.ipdom[head]);
             }
         }
-        if outer == ROOT || (id == LevelId::DOOMED && end == level.end()) {
-            // Nobody comes back, so there is nothing to wait for.
-            let (nodes, branches) = (vec![branch], vec![branch]);
-            let end = level.end();
-            return Region {
-                level: id,
-                head: branch,
-                end,
-                nodes,
-                branches,
-                nested: true,
-                parent: None,
-            };
-        }
-        if outer == head {
-            let branches = vec![branch];
-            return Region { level: id, head, end, nodes, branches, nested, parent: None };
-        }
-        nested = false;
-        head = outer;
-        end = level.common_post_dominator(end, level.ipdom[head]);
-    }
+    };
+    known.extend(steps.into_iter().map(|step| (step, found)));
+    let (head, end, last) = found.unwrap_or((branch, level.end(), branch));
+    let nested = head == branch;
+    let (nodes, branches) = (head..last + 1, vec![branch]);
+    Region { level: id, head, end, nodes, branches, nested, parent: None }
 }
 
-/// The nodes on ways from `head` to `end`, without the end, ascending.
-fn between(level: &Level, head: usize, end: usize) -> Vec<usize> {
-    let mut seen: HashSet<usize> = HashSet::from([head]);
-    let mut todo = vec![head];
-    while let Some(node) = todo.pop() {
-        todo.extend(level.succs[node].iter().filter(|&&to| to < end && seen.insert(to)));
-    }
-    let mut nodes: Vec<usize> = seen.into_iter().collect();
-    nodes.sort_unstable();
-    nodes
-}
+/// What looking for a region outwards from a head and an end comes to: head, end and last node; none if the
+/// branch where it began is alone.
+type Outwards = HashMap<(usize, usize), Option<(usize, usize, usize)>>;

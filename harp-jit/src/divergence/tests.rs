@@ -50,11 +50,11 @@ fn planned(func: &Function) -> (Function, Plan) {
 fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize(&mut func);
-    let mut prepared = prepare(func, Known::KERNEL, &Clock::new());
+    let mut prepared = prepare(func, Known::KERNEL, &Clock::new()).unwrap();
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
     verify(&prepared.func);
-    let (func, plan) = prepared.manage(&Decisions::default(), &Branches::default());
+    let (func, plan) = prepared.manage(&Decisions::default(), &Branches::default()).unwrap();
     verify(&func);
     check(&func, &plan).unwrap_or_else(|error| panic!("{error}\n{}{plan}", func.display()));
     (func, plan)

@@ -64,7 +64,7 @@ impl BlockOrder {
             for side in [1, 0] {
                 let target = targets[side];
                 let has_args = calls[side].len(&func.dfg.value_lists) > 0;
-                let shared = cfg.pred_iter(target).count() > 1;
+                let shared = cfg.pred_iter(target).nth(1).is_some();
                 let leaves = loops
                     .innermost_loop(block)
                     .is_some_and(|inner| !loops.is_in_loop(target, inner));

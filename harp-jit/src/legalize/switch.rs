@@ -13,6 +13,9 @@ use cranelift_codegen::ir::{
     Block, BlockArg, Function, Inst, InstBuilder, InstructionData, JumpTable, Opcode, Type, Value,
 };
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
 use super::terminators;
 
 /// A target with its block arguments.
@@ -55,17 +58,23 @@ fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
     let default = table.default_block();
     let default: Target = (default.block(pool), default.args(pool).collect());
     let mut cases: Vec<Case> = Vec::new();
+    let mut known: HashMap<Target, usize> = HashMap::new();
     for (index, call) in (0..).zip(table.as_slice()) {
         let target: Target = (call.block(pool), call.args(pool).collect());
         if target == default {
             continue;
         }
-        match cases.iter_mut().find(|case| case.0 == target) {
-            None => cases.push((target, vec![index..=index])),
-            Some((_, runs)) => match runs.last_mut() {
-                Some(run) if *run.end() + 1 == index => *run = *run.start()..=index,
-                _ => runs.push(index..=index),
-            },
+        let runs = match known.entry(target) {
+            Entry::Occupied(case) => &mut cases[*case.get()].1,
+            Entry::Vacant(case) => {
+                cases.push((case.key().clone(), Vec::new()));
+                case.insert(cases.len() - 1);
+                &mut cases.last_mut().expect("it was pushed").1
+            }
+        };
+        match runs.last_mut() {
+            Some(run) if *run.end() + 1 == index => *run = *run.start()..=index,
+            _ => runs.push(index..=index),
         }
     }
     (default, cases)
@@ -73,19 +82,19 @@ fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
 
 /// Whether `index` lies in one of the runs, of which there is at least one.
 fn is_in(at: &mut FuncCursor<'_>, index: Value, ty: Type, runs: &[RangeInclusive<u32>]) -> Value {
-    let tests: Vec<Value> = runs
-        .iter()
-        .map(|run| {
-            let (start, length) = (i64::from(*run.start()), i64::from(run.end() - run.start()));
-            let start_value = at.ins().iconst(ty, start);
-            if length == 0 {
-                return at.ins().icmp(IntCC::Equal, index, start_value);
-            }
+    let mut any: Option<Value> = None;
+    for run in runs {
+        let (start, length) = (i64::from(*run.start()), i64::from(run.end() - run.start()));
+        let start_value = at.ins().iconst(ty, start);
+        let test = if length == 0 {
+            at.ins().icmp(IntCC::Equal, index, start_value)
+        } else {
             let distance = if start == 0 { index } else { at.ins().isub(index, start_value) };
             let length = at.ins().iconst(ty, length);
             at.ins().icmp(IntCC::UnsignedLessThanOrEqual, distance, length)
-        })
-        .collect();
-    let any = tests.into_iter().reduce(|a, b| at.ins().bor(a, b));
+        };
+        // At once, so that no more than one lives at a time.
+        any = Some(any.map_or(test, |any| at.ins().bor(any, test)));
+    }
     any.expect("a case has at least one index")
 }

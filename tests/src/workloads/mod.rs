@@ -12,11 +12,13 @@ use crate::functions::parse;
 
 mod compile;
 mod generate;
+mod graphs;
 #[cfg(feature = "native")]
 mod native;
 
 pub use compile::{code_bytes, instructions};
 pub use generate::{MEMORY_BYTES, generated};
+pub use graphs::Shape;
 #[cfg(feature = "native")]
 pub use native::Native;
 

@@ -6,6 +6,7 @@
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
+use hashbrown::{HashMap, HashSet};
 
 use super::predicate::Trial;
 use super::profile::{BranchId, BranchProfile, Branches, ProfileError};
@@ -24,7 +25,7 @@ mod report;
 mod strategy;
 
 pub use assignment::Assignment;
-use cost::{Model, Priced};
+use cost::{Costs, Model, Priced};
 use def_use::{Unanimity, classify};
 use regions::{Candidate, candidates};
 pub use report::{
@@ -111,6 +112,7 @@ pub(crate) fn report(
     let Prepared { func, facts: uniformity, regions, .. } = facts.prepared;
     let odds = Model::new(facts, &vcode, &blocks);
     let priced = facts.price(facts.candidates(|_| true), &mut vcode, &blocks);
+    let predicated = decisions.predicated(regions);
     let mut branches = Vec::new();
     for block in uniformity.flow().blocks() {
         let Some(inst) = func.layout.last_inst(block) else { continue };
@@ -122,14 +124,15 @@ pub(crate) fn report(
             place: sources.place(facts.branches.place(id)).cloned(),
             block: block.to_string(),
             divergent: divergent.map(|_| uniformity.explain_branch(func, block)),
-            technique: facts.technique(decisions, block),
+            technique: facts.technique(decisions, &predicated, block),
             region: facts.region_of(block).map(RegionId::index),
             odds: odds.odds(block).report(counts.is_some_and(|counts| counts.executed > 0)),
         });
     }
+    let costs: HashMap<RegionId, Costs> =
+        priced.iter().map(|priced| (priced.candidate.id, priced.costs)).collect();
     let region = |(id, _): (RegionId, _)| {
-        let costs = priced.iter().find(|priced| priced.candidate.id == id);
-        facts.region_report(decisions, id, costs)
+        facts.region_report(decisions, predicated.contains(&id), id, costs.get(&id).copied())
     };
     DivergenceReport {
         function: facts.name.to_owned(),
@@ -153,9 +156,10 @@ impl Facts<'_> {
     /// Counts the branches that `decisions` are about.
     pub(crate) fn shares(&self, decisions: &Decisions) -> Shares {
         let mut shares = Shares::default();
+        let predicated = decisions.predicated(&self.prepared.regions);
         for block in self.divergent_branches() {
             shares.divergent += 1;
-            let technique = self.technique(decisions, block);
+            let technique = self.technique(decisions, &predicated, block);
             shares.predicated += usize::from(technique == Technique::Predicate);
         }
         shares
@@ -176,10 +180,15 @@ impl Facts<'_> {
     }
 
     /// How the branch at the end of `block` is executed.
-    fn technique(&self, decisions: &Decisions, block: Block) -> Technique {
+    fn technique(
+        &self,
+        decisions: &Decisions,
+        predicated: &HashSet<RegionId>,
+        block: Block,
+    ) -> Technique {
         let Prepared { facts, regions, .. } = self.prepared;
         match self.region_of(block) {
-            Some(id) if decisions.predicates(regions, id) => Technique::Predicate,
+            Some(id) if predicated.contains(&id) => Technique::Predicate,
             _ if facts.branch_divergence(block).is_none() => Technique::Branch,
             Some(id) if decisions.technique(regions, id) == Managed::Linear => Technique::Linear,
             _ => Technique::SplitJoin,
@@ -207,13 +216,12 @@ impl Facts<'_> {
 
     /// Does what `assignment` says, as far as that is possible.
     fn assign(&self, assignment: &Assignment, decisions: &mut Decisions) {
-        let candidates = self.candidates(|_| true);
+        let candidates = self.candidates(|_| true).into_iter().map(|found| found.id);
+        let candidates: HashSet<RegionId> = candidates.collect();
         for (id, _) in self.prepared.regions.iter() {
             let chosen = self.own_branches(id).find_map(|branch| assignment.get(branch));
             let technique = match chosen {
-                Some(Technique::Predicate) if candidates.iter().any(|found| found.id == id) => {
-                    Managed::Predicate
-                }
+                Some(Technique::Predicate) if candidates.contains(&id) => Managed::Predicate,
                 Some(Technique::Linear) => Managed::Linear,
                 Some(_) => Managed::SplitJoin,
                 None => continue,
@@ -222,36 +230,40 @@ impl Facts<'_> {
         }
     }
 
-    /// What is to be said about a region. `priced` is there if it can be predicated.
+    /// What is to be said about a region. `costs` are there if it can be predicated.
     fn region_report(
         &self,
         decisions: &Decisions,
+        predicated: bool,
         id: RegionId,
-        priced: Option<&Priced>,
+        costs: Option<Costs>,
     ) -> RegionReport {
         let Prepared { facts, regions, .. } = self.prepared;
         let region = regions.get(id);
         let level = facts.flow().levels().level(region.level);
         let block = |node: usize| facts.flow().levels().first_block(level.nodes[node]).to_string();
         let technique = match decisions.technique(regions, id) {
-            _ if decisions.predicates(regions, id) => Technique::Predicate,
+            _ if predicated => Technique::Predicate,
             Managed::Linear => Technique::Linear,
             _ => Technique::SplitJoin,
         };
+        let parts = regions.parts(region.level, region.nodes.clone(), Some(id));
+        let own = parts.into_iter().filter(|&(node, inner)| inner.is_none() && node != region.head);
+        let blocks =
+            own.flat_map(|(node, _)| facts.flow().levels().blocks(region.level, node..node + 1));
+        let blocks = blocks.map(|block| block.to_string()).collect();
         RegionReport {
             head: block(region.head),
-            blocks: (regions.blocks(facts.flow(), id).iter().skip(1))
-                .map(Block::to_string)
-                .collect(),
+            blocks,
+            size: level.blocks_before[region.nodes.end]
+                - level.blocks_before[region.nodes.start]
+                - 1,
             end: (region.end < level.end()).then(|| block(region.end)),
             parent: region.parent.map(RegionId::index),
             branches: self.own_branches(id).collect(),
             nested: region.nested,
             technique,
-            costs: priced.map(|priced| CostReport {
-                branches: priced.costs.branches,
-                predicated: priced.costs.predicated,
-            }),
+            costs: costs.map(|Costs { branches, predicated }| CostReport { branches, predicated }),
         }
     }
 

@@ -6,6 +6,10 @@ use crate::analysis::{Level, LevelId, Node, Uniformity};
 use crate::divergence::{RegionId, Regions};
 use crate::intrinsic::Intrinsic;
 
+/// Blocks of a region that can be predicated. A warp runs through all of them, so larger ones do not pay; and
+/// regions lie in regions, each of which is looked at as a whole.
+const MAX_BLOCKS: usize = 64;
+
 /// A region without cycles, of which nothing depends on which lanes execute it together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
@@ -51,7 +55,10 @@ fn candidate(
         return None;
     }
     let level = flow.levels().level(region.level);
-    if region.nodes.iter().any(|&node| matches!(level.nodes[node], Node::Loop(_))) {
+    if region.nodes.len() > MAX_BLOCKS {
+        return None;
+    }
+    if region.nodes.clone().any(|node| matches!(level.nodes[node], Node::Loop(_))) {
         return None;
     }
     let mut blocks = regions.blocks(flow, id);

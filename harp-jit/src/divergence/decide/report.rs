@@ -75,8 +75,11 @@ pub enum Technique {
 pub struct RegionReport {
     /// The block whose branch it begins with.
     pub head: String,
-    /// The blocks between head and end.
+    /// The blocks between head and end that lie in no smaller region. The others are those of the regions that
+    /// have this one as their [`parent`](RegionReport::parent), with their heads.
     pub blocks: Vec<String>,
+    /// How many blocks there are between head and end, those of smaller regions included.
+    pub size: usize,
     /// Where all ways lead; none if that is the end of a loop's round, or of the function.
     pub end: Option<String>,
     /// The smallest region around it: an index of [`DivergenceReport::regions`].
@@ -161,13 +164,12 @@ impl fmt::Display for BranchReport {
 
 impl fmt::Display for RegionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RegionReport { head, end, technique, .. } = self;
+        let RegionReport { head, end, technique, size, .. } = self;
         let end = end.as_deref().unwrap_or("the end of the round");
-        let blocks = self.blocks.len();
         let inside = self.parent.map(|parent| format!(", inside region {parent}"));
         let inside = inside.unwrap_or_default();
         let otherwise = if self.nested { "split-join" } else { "linear" };
-        writeln!(f, "{head} to {end}, {blocks} blocks between{inside}: {}", technique.name())?;
+        writeln!(f, "{head} to {end}, {size} blocks between{inside}: {}", technique.name())?;
         match self.costs {
             Some(CostReport { branches, predicated }) => {
                 writeln!(f, "    costs: {otherwise} {branches:.1}, predicate {predicated:.1}")

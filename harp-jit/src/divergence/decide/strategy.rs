@@ -9,7 +9,8 @@
 pub enum DivergenceStrategy {
     /// `split` before the branch, `join` at its immediate post-dominator (Gupta 2016, section 4.1).
     SplitJoin,
-    /// If-conversion (Gupta 2016, section 4.2) wherever it is possible.
+    /// If-conversion (Gupta 2016, section 4.2) wherever it is possible: of regions of up to 64 blocks, in which
+    /// nothing depends on which lanes execute it together.
     Predicate,
     /// If-conversion of the branches whose condition depends on the lane's number (Gupta 2016,
     /// algorithms 5 and 6).

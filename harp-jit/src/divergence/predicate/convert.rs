@@ -1,5 +1,7 @@
 //! One region after the other: the members' code behind that of the head.
 
+use std::ops::{Index, IndexMut};
+
 use cranelift_codegen::ir::SourceLoc;
 use harp_isa::{ArchId, Layout, Opcode, RegClass};
 use hashbrown::{HashMap, HashSet};
@@ -35,14 +37,41 @@ impl Aliases {
     }
 }
 
+/// How often each register is read, arguments included, and what it was before the last region.
+#[derive(Debug)]
+pub(super) struct Uses {
+    counts: Vec<usize>,
+    before: Vec<(usize, usize)>,
+}
+
+impl Uses {
+    pub(super) fn resize(&mut self, count: usize) {
+        self.counts.resize(count, 0);
+    }
+}
+
+impl Index<usize> for Uses {
+    type Output = usize;
+
+    fn index(&self, index: usize) -> &usize {
+        &self.counts[index]
+    }
+}
+
+impl IndexMut<usize> for Uses {
+    fn index_mut(&mut self, index: usize) -> &mut usize {
+        self.before.push((index, self.counts[index]));
+        &mut self.counts[index]
+    }
+}
+
 /// Converts the regions of one function.
 pub(super) struct Converter<'a> {
     pub(super) vcode: &'a mut VCode,
     pub(super) layout: Layout,
     /// How many predicates the machine has: an instruction must not ask for more.
     pub(super) predicates: usize,
-    /// How often each register is read, arguments included.
-    pub(super) uses: Vec<usize>,
+    pub(super) uses: Uses,
     /// Registers that nobody looks at.
     pub(super) undefined: HashSet<Reg>,
     aliases: Aliases,
@@ -60,16 +89,17 @@ pub(super) struct Converter<'a> {
 
 impl<'a> Converter<'a> {
     pub(super) fn new(vcode: &'a mut VCode, arch: ArchId) -> Converter<'a> {
-        let mut uses = vec![0; vcode.num_regs];
+        let mut counts = vec![0; vcode.num_regs];
         let mut undefined = HashSet::new();
         for inst in &vcode.insts {
             if let MInst::Undef { dst } = inst {
                 undefined.insert(*dst);
             }
             inst.for_each_access(|reg, access| {
-                uses[reg.index()] += usize::from(access == Access::Use);
+                counts[reg.index()] += usize::from(access == Access::Use);
             });
         }
+        let uses = Uses { counts, before: Vec::new() };
         Converter {
             vcode,
             layout: Layout::new(arch),
@@ -85,10 +115,13 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Goes back to before the last region: `uses` are those of that time.
-    pub(super) fn forget(&mut self, uses: Vec<usize>) {
-        self.uses = uses;
-        self.uses.resize(self.vcode.num_regs, 0);
+    /// Goes back to before the last region, when there were `num_regs` registers.
+    pub(super) fn forget(&mut self, num_regs: usize) {
+        while let Some((index, count)) = self.uses.before.pop() {
+            self.uses.counts[index] = count;
+        }
+        self.vcode.num_regs = num_regs;
+        self.uses.resize(num_regs);
         self.aliases.0.clear();
     }
 
@@ -99,6 +132,7 @@ impl<'a> Converter<'a> {
 
     /// The code of a region's head with its `members` behind it, and how many branches it replaces.
     pub(super) fn region(&mut self, region: Region, members: &[BlockId]) -> (Vec<Placed>, usize) {
+        self.uses.before.clear();
         self.guards = Guards::new();
         self.homes.clear();
         self.guarded.clear();
@@ -202,7 +236,7 @@ impl<'a> Converter<'a> {
     /// A new predicate, computed from two others.
     pub(super) fn combine(&mut self, opcode: Opcode, a: Reg, b: Reg) -> Reg {
         let result = self.vcode.new_reg(RegClass::Pred);
-        self.uses.resize(self.vcode.num_regs, 0);
+        self.uses.resize(self.vcode.num_regs);
         let operands = smallvec![MOperand::Def(result), MOperand::Use(a), MOperand::Use(b)];
         self.push(MInst::Op { opcode, guard: None, operands });
         result

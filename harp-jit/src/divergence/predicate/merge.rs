@@ -135,7 +135,7 @@ impl Converter<'_> {
     /// A register with `arrival`'s value where its edges are taken, and `old` elsewhere.
     fn write_over(&mut self, old: Reg, arrival: &Arrival, care: Function) -> Reg {
         let new = self.vcode.new_reg(old.class());
-        self.uses.resize(self.vcode.num_regs, 0);
+        self.uses.resize(self.vcode.num_regs);
         self.uses[old.index()] += 1;
         let way = self.way(Some(old), arrival, care);
         let destination = MOperand::Mod { old, new };

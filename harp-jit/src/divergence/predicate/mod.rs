@@ -111,7 +111,7 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// `vcode` keeps its code, but gets registers that nothing uses.
+    /// `vcode` keeps its code.
     pub(crate) fn new(vcode: &'a mut VCode, arch: ArchId) -> Trial<'a> {
         Trial { converter: Converter::new(vcode, arch) }
     }
@@ -120,9 +120,9 @@ impl<'a> Trial<'a> {
     /// the region cannot be converted.
     pub(crate) fn convert(&mut self, region: Region) -> Option<Vec<MInst>> {
         let members = members(self.converter.vcode, region).ok()?;
-        let uses = self.converter.uses.clone();
+        let num_regs = self.converter.vcode.num_regs;
         let (code, _) = self.converter.region(region, &members);
-        self.converter.forget(uses);
+        self.converter.forget(num_regs);
         let own = self.converter.vcode.blocks[region.head.index()].insts.len() - 1;
         Some(code.into_iter().skip(own).map(|(inst, _)| inst).collect())
     }

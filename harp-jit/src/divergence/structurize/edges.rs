@@ -171,7 +171,7 @@ impl Writer<'_> {
                 Frame::End { .. } => {}
                 Frame::Part { direct, .. } if *direct == Some(node) => return None,
                 Frame::Part { members, codes, next, .. } => {
-                    if members.binary_search(&node).is_err() {
+                    if !members.contains(&node) {
                         let code = codes.of.get(&node);
                         sets.extend(code.map(|&code| {
                             (codes.variable, Set::Number(codes.ty, code), Otherwise::Free)

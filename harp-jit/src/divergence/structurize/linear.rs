@@ -7,24 +7,25 @@
 //! run has no guard, and the branch of the head, if there is one, is the guard of the part behind it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{Block, InstBuilder, InstructionData};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::Frame;
 use super::Writer;
 use super::edges::Codes;
 use crate::analysis::{LevelId, Node};
-use crate::divergence::regions::{RegionId, Regions};
+use crate::divergence::regions::RegionId;
 
 /// A part of a linear region.
 struct Part {
     head: usize,
-    /// Its nodes, ascending.
-    members: Vec<usize>,
+    members: Range<usize>,
     region: Option<RegionId>,
     /// Where lanes go from here: heads of parts, or the end of the region.
     targets: BTreeSet<usize>,
@@ -142,27 +143,18 @@ impl Writer<'_> {
 
     fn parts_of(&self, id: RegionId) -> Vec<Part> {
         let region = self.regions.get(id);
-        let (regions, id_of_level): (&Regions, LevelId) = (self.regions, region.level);
-        let level = self.facts.flow().levels().level(id_of_level);
-        let mut parts: Vec<Part> = Vec::new();
-        for &node in &region.nodes {
-            let inner = regions.outermost(id_of_level, node, Some(id));
-            let part = match inner {
-                Some(inner) if regions.get(inner).head == node => {
-                    let inside = regions.get(inner);
-                    let targets = BTreeSet::from([inside.end]);
-                    let (members, region) = (inside.nodes.clone(), Some(inner));
-                    Part { head: node, members, region, targets, partial: false }
-                }
-                Some(_) => continue,
-                None => {
-                    let targets = level.succs[node].iter().copied().collect();
-                    let members = vec![node];
-                    Part { head: node, members, region: None, targets, partial: false }
-                }
+        let level = self.facts.flow().levels().level(region.level);
+        let part = |(head, inner): (usize, Option<RegionId>)| {
+            let inside = inner.map(|inner| self.regions.get(inner));
+            let targets = match inside {
+                Some(inside) => BTreeSet::from([inside.end]),
+                None => level.succs[head].iter().copied().collect(),
             };
-            parts.push(part);
-        }
+            let members = inside.map_or(head..head + 1, |inside| inside.nodes.clone());
+            Part { head, members, region: inner, targets, partial: false }
+        };
+        let parts = self.regions.parts(region.level, region.nodes.clone(), Some(id));
+        let mut parts: Vec<Part> = parts.into_iter().map(part).collect();
         // Ways that lanes take together stay together.
         let mut partial = BTreeSet::new();
         for part in &mut parts {
@@ -202,14 +194,11 @@ impl Writer<'_> {
     fn reset_locals(&mut self, level: LevelId, parts: &[Part]) {
         let flow = self.facts.flow();
         let levels = flow.levels();
-        let later: BTreeSet<usize> =
-            parts[1..].iter().flat_map(|part| part.members.iter().copied()).collect();
+        let (head, last) = (&parts[0].members, &parts[parts.len() - 1].members);
         let first = levels.first_block(levels.level(level).nodes[parts[0].head]);
-        let inside =
-            |&block: &Block| levels.node_at(level, block).is_some_and(|node| later.contains(&node));
         let in_loop = levels.level(level).around.is_some();
         let mut resets = Vec::new();
-        for block in flow.blocks().filter(inside) {
+        for block in levels.blocks(level, head.end..last.end) {
             for (value, variable) in self.variables_of(block) {
                 if !(in_loop && self.escapes[value]) {
                     resets.push((variable, self.old.dfg.value_type(value)));
@@ -231,59 +220,92 @@ impl Part {
 /// behind it.
 fn schedule(parts: &[Part], direct: bool, preferred: Option<(usize, i64)>) -> Schedule {
     let mut entries = Vec::new();
-    let mut asked: Vec<BTreeSet<usize>> = Vec::new();
-    let mut open = parts[0].targets.clone();
-    let mut at = 1;
-    while let Some(part) = parts.get(at) {
-        let next = parts.get(at + 1);
-        let either = next.is_some_and(|next| {
-            open == BTreeSet::from([part.head, next.head]) && !part.targets.contains(&next.head)
+    let mut asked = Asked::default();
+    let mut open = BTreeSet::new();
+    let mut at = 0;
+    loop {
+        asked.come(&parts[at].targets, &mut open);
+        at += 1;
+        let Some(part) = parts.get(at) else { break };
+        let next = parts.get(at + 1).filter(|next| {
+            open.len() == 2
+                && open.contains(&part.head)
+                && open.contains(&next.head)
+                && !part.targets.contains(&next.head)
         });
         let guarded_by_head = direct && at == 1;
         if open.len() == 1 {
             entries.push(Entry::All(at));
-        } else if either && !guarded_by_head {
-            asked.push(open.clone());
+        } else if next.is_some() && !guarded_by_head {
+            asked.ask(&open);
             entries.push(Entry::Either(at));
             open.clear();
-            open.extend(&part.targets);
-            open.extend(&parts[at + 1].targets);
-            at += 2;
+            asked.come(&part.targets, &mut open);
+            at += 1;
             continue;
         } else {
             entries.push(Entry::Guarded(at));
             if !guarded_by_head {
-                asked.push(open.clone());
+                asked.ask(&open);
             }
         }
         open.remove(&part.head);
-        open.extend(&part.targets);
-        at += 1;
     }
-    match truth_codes(&asked, preferred) {
+    match asked.truth_codes(preferred) {
         Some(codes) => Schedule { entries, codes, truth: true },
-        None => {
-            let all: BTreeSet<usize> = asked.into_iter().flatten().collect();
-            Schedule { entries, codes: all.into_iter().zip(1..).collect(), truth: false }
-        }
+        None => Schedule { entries, codes: asked.all.into_iter().zip(1..).collect(), truth: false },
     }
 }
 
-/// Codes 0 and 1 so that places that are open at once have different ones, if there are such.
-fn truth_codes(
-    asked: &[BTreeSet<usize>],
-    preferred: Option<(usize, i64)>,
-) -> Option<BTreeMap<usize, i64>> {
-    let mut codes: BTreeMap<usize, i64> = preferred.into_iter().collect();
-    let mut todo: Vec<usize> = asked.iter().flatten().copied().rev().collect();
-    todo.extend(preferred.map(|(place, _)| place));
-    while let Some(place) = todo.pop() {
-        let code = *codes.entry(place).or_insert(1);
-        for open in asked.iter().filter(|open| open.contains(&place)) {
-            if open.len() > 2 {
-                return None;
+/// What guards ask for.
+#[derive(Default)]
+struct Asked {
+    /// The places that were open whenever somebody asked, up to when there were more than two.
+    pairs: Vec<SmallVec<[usize; 2]>>,
+    /// Whether there ever were more than two.
+    wide: bool,
+    /// All places that somebody asked for.
+    all: BTreeSet<usize>,
+    /// Places that came since somebody asked last.
+    fresh: Vec<usize>,
+}
+
+impl Asked {
+    /// More places are open.
+    fn come(&mut self, targets: &BTreeSet<usize>, open: &mut BTreeSet<usize>) {
+        self.fresh.extend(targets);
+        open.extend(targets);
+    }
+
+    /// Somebody asks which of the open places it is.
+    fn ask(&mut self, open: &BTreeSet<usize>) {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.all.extend(fresh.into_iter().filter(|place| open.contains(place)));
+        self.wide |= open.len() > 2;
+        if !self.wide {
+            self.pairs.push(open.iter().copied().collect());
+        }
+    }
+
+    /// Codes 0 and 1 so that places that are open at once have different ones, if there are such.
+    fn truth_codes(&self, preferred: Option<(usize, i64)>) -> Option<BTreeMap<usize, i64>> {
+        if self.wide {
+            return None;
+        }
+        let mut codes: BTreeMap<usize, i64> = preferred.into_iter().collect();
+        let mut others: HashMap<usize, Vec<usize>> = HashMap::new();
+        for open in &self.pairs {
+            for &place in open {
+                let rest = open.iter().copied().filter(|&other| other != place);
+                others.entry(place).or_default().extend(rest);
             }
-            for &other in open.iter().filter(|&&other| other != place) {
+        }
+        let mut todo: Vec<usize> = self.pairs.iter().flatten().copied().rev().collect();
+        todo.extend(preferred.map(|(place, _)| place));
+        while let Some(place) = todo.pop() {
+            let code = *codes.entry(place).or_insert(1);
+            // Each place is looked at once.
+            for other in others.remove(&place).unwrap_or_default() {
                 match codes.get(&other) {
                     Some(&known) if known == code => return None,
                     Some(_) => {}
@@ -294,7 +316,7 @@ fn truth_codes(
                 }
             }
         }
+        codes.retain(|place, _| self.all.contains(place));
+        Some(codes)
     }
-    codes.retain(|place, _| asked.iter().any(|open| open.contains(place)));
-    Some(codes)
 }

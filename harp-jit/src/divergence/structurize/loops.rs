@@ -49,11 +49,10 @@ impl Writer<'_> {
         let levels = self.facts.flow().levels();
         let level = levels.of_loop(inner);
         let header = levels.first_block(Node::Loop(inner));
-        let nodes: Vec<usize> = (0..levels.level(level).nodes.len()).collect();
         let block = self.entry(header);
         self.back[header] = Some(block);
         self.scopes.push(Scope { level, frames: Vec::new(), mask: None });
-        self.nodes(level, &nodes, None);
+        self.nodes(level, 0..self.end_of(level), None);
         self.scopes.pop();
         self.b.seal_block(block);
     }
@@ -69,6 +68,7 @@ impl Writer<'_> {
         let before = self.entry(header);
         self.start(before);
         self.forget(header);
+        self.forget_loop(inner, header);
         let [round, merge, after] = std::array::from_fn(|_| self.b.create_block());
         let live = needs_live.then(|| self.b.declare_var(I8));
         if let Some(live) = live {
@@ -97,6 +97,28 @@ impl Writer<'_> {
         self.dispatch(outer, node, inner, header, exit);
     }
 
+    /// Nothing is known, where a loop begins, of what its blocks define and of the parameters of its exits: each
+    /// lane sets them in the loop before it looks at them. Else they would be kept from as far back as
+    /// the function's entry. Headers of loops around are exits, too, but their parameters are of this round.
+    fn forget_loop(&mut self, inner: Loop, header: Block) {
+        let flow = self.facts.flow();
+        let levels = flow.levels();
+        let level = levels.of_loop(inner);
+        let own = levels.blocks(level, 0..levels.level(level).end()).into_iter();
+        let mut variables: Vec<(Value, Variable)> =
+            own.flat_map(|block| self.variables_of(block)).collect();
+        // The header's parameters are set already.
+        variables.retain(|(value, _)| !self.old.dfg.block_params(header).contains(value));
+        let behind = levels.exits(inner).iter().filter(|&&exit| !flow.dominates(exit, header));
+        for &param in behind.flat_map(|&exit| self.old.dfg.block_params(exit)) {
+            variables.extend(self.variables[param].map(|variable| (param, variable)));
+        }
+        for (value, variable) in variables {
+            let undef = self.undef(self.old.dfg.value_type(value));
+            self.b.def_var(variable, undef);
+        }
+    }
+
     /// The rounds of a loop in which only live lanes run the header.
     fn closed_rounds(
         &mut self,
@@ -113,8 +135,7 @@ impl Writer<'_> {
         let branch = self.b.ins().brif(is_live, body, &[], mask.merge, &[]);
         self.split(branch, Some(mask.merge));
         self.blocks[header] = Some(body);
-        let count = self.facts.flow().levels().level(level).nodes.len();
-        self.nodes(level, &(0..count).collect::<Vec<_>>(), None);
+        self.nodes(level, 0..self.end_of(level), None);
         self.start(mask.merge);
         let is_live = self.b.use_var(live);
         self.plan.steering.insert(is_live);
@@ -170,8 +191,7 @@ impl Writer<'_> {
         self.joins.insert((level, 0), mask.merge);
         self.branch(goes_on, staying, skipping, Some((level, 0)));
         let region = self.regions.innermost(level, 0);
-        let count = self.facts.flow().levels().level(level).nodes.len();
-        self.nodes(level, &(1..count).collect::<Vec<_>>(), region);
+        self.nodes(level, 1..self.end_of(level), region);
         self.start(mask.merge);
         self.b.ins().jump(round, &[]);
         passed

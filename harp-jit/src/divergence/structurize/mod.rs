@@ -1,8 +1,8 @@
 //! Rebuilds a function so that split and join suffice for every divergent branch that is left.
 //!
-//! The function is written anew, block after block, through cranelift-frontend, which repairs SSA form: every
-//! value whose definition need not dominate its uses any more is a variable (Braun et al., CC 2013). What is
-//! where in the new function:
+//! The function is written anew, block after block, through a builder that repairs SSA form ([`ssa`]): every
+//! value whose definition need not dominate its uses any more is a variable. What is where in the new
+//! function:
 //!
 //! * a [nested](super::regions::Region::nested) region stays as it is, with a join block where its ways
 //!   end;
@@ -18,32 +18,44 @@
 //! canonical control flow ([`canonicalize`](mod@super::canonicalize)). The result has all blocks of the old
 //! function, with their instructions in order, and further blocks around them.
 
+use std::ops::Range;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Layout, Opcode, Type, Value};
 use cranelift_codegen::settings;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{Decisions, Own, Plan, PredicatedRegion, Prepared, Split, Steering, Technique};
+use super::{
+    Decisions, Own, Plan, PredicatedRegion, Prepared, Split, Steering, Technique, TooMany,
+};
 use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 
 mod edges;
 mod linear;
 mod loops;
+mod ssa;
 mod values;
 
 use edges::Codes;
+use ssa::{Builder, MAX_KNOWN};
 
 /// The function with managed divergence, and how its branches are executed.
-pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Function, Plan) {
+///
+/// # Errors
+///
+/// If there are more values of variables at the ends of blocks than [`MAX_KNOWN`].
+pub(crate) fn structurize(
+    prepared: &Prepared,
+    decisions: &Decisions,
+) -> Result<(Function, Plan), TooMany> {
     let Prepared { func: old, facts, regions, steering, own } = prepared;
     let mut func = old.clone();
     func.layout = Layout::new();
-    let mut context = FunctionBuilderContext::new();
     let mut writer = Writer {
         old,
         facts,
@@ -52,7 +64,7 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
         steering,
         own,
         copied: EntitySet::new(),
-        b: FunctionBuilder::new(&mut func, &mut context),
+        b: Builder::new(&mut func),
         blocks: SecondaryMap::new(),
         variables: SecondaryMap::new(),
         escapes: SecondaryMap::new(),
@@ -71,14 +83,18 @@ pub(crate) fn structurize(prepared: &Prepared, decisions: &Decisions) -> (Functi
         plan: Plan { origins: Some(HashMap::new()), ..Plan::default() },
     };
     writer.function();
-    let Writer { mut plan, predicated, copied, .. } = writer;
+    let Writer { mut plan, predicated, copied, b, .. } = writer;
+    if b.known() > MAX_KNOWN {
+        let what = "values to keep while lanes wait for others";
+        return Err(TooMany { what, given: b.known(), limit: MAX_KNOWN });
+    }
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
     let func = without_constant_parameters(func);
     let steering = std::mem::take(&mut plan.steering);
     let steering = steering.iter().map(|value| func.dfg.resolve_aliases(value));
     plan.steering.extend(steering.filter(|&value| !copied.contains(value)));
-    (func, plan)
+    Ok((func, plan))
 }
 
 /// Drops block parameters for which all edges pass the same value.
@@ -129,7 +145,7 @@ enum Frame {
     End { end: usize, block: Block },
     /// Those that leave `members` say where they want to go, and go to `next`; except for those to
     /// `direct`.
-    Part { members: Vec<usize>, codes: Codes, next: Block, direct: Option<usize> },
+    Part { members: Range<usize>, codes: Codes, next: Block, direct: Option<usize> },
 }
 
 /// A masked loop. All edges that end a round go to `merge`.
@@ -156,7 +172,7 @@ struct Writer<'a> {
     /// What the program itself computes: it does not say where lanes are bound for, even if it is looked at for
     /// that.
     copied: EntitySet<Value>,
-    b: FunctionBuilder<'a>,
+    b: Builder<'a>,
     /// Where edges to an old block lead.
     blocks: SecondaryMap<Block, Option<Block>>,
     /// For values that may be something else in other blocks than their own.
@@ -198,8 +214,7 @@ impl Writer<'_> {
         }
         for level in [LevelId::LIVE, LevelId::DOOMED] {
             self.scopes.push(Scope { level, frames: Vec::new(), mask: None });
-            let nodes = self.facts.flow().levels().level(level).nodes.len();
-            self.nodes(level, &(0..nodes).collect::<Vec<_>>(), None);
+            self.nodes(level, 0..self.end_of(level), None);
             self.scopes.pop();
         }
     }
@@ -226,12 +241,13 @@ impl Writer<'_> {
     }
 
     /// Writes these nodes, which are those of the region `within`, or some of it.
-    fn nodes(&mut self, level: LevelId, nodes: &[usize], within: Option<RegionId>) {
-        for &node in nodes {
-            let inner = self.regions.outermost(level, node, within);
-            match inner.filter(|_| self.verbatim == 0) {
-                Some(inner) if self.regions.get(inner).head == node => self.region(inner),
-                Some(_) => {}
+    fn nodes(&mut self, level: LevelId, nodes: Range<usize>, within: Option<RegionId>) {
+        if self.verbatim > 0 {
+            return nodes.for_each(|node| self.node(level, node));
+        }
+        for (node, inner) in self.regions.parts(level, nodes, within) {
+            match inner {
+                Some(inner) => self.region(inner),
                 None => self.node(level, node),
             }
         }
@@ -249,7 +265,7 @@ impl Writer<'_> {
                 let join = self.b.create_block();
                 self.joins.insert((level, region.head), join);
                 self.scope().frames.push(Frame::End { end, block: join });
-                self.nodes(level, &region.nodes, Some(id));
+                self.nodes(level, region.nodes.clone(), Some(id));
                 self.scope().frames.pop();
                 self.start(join);
                 self.jump_to_node(level, end);
@@ -258,7 +274,7 @@ impl Writer<'_> {
                 let after = self.b.create_block();
                 self.scope().frames.push(Frame::End { end, block: after });
                 self.verbatim += 1;
-                self.nodes(level, &region.nodes, Some(id));
+                self.nodes(level, region.nodes.clone(), Some(id));
                 self.verbatim -= 1;
                 self.scope().frames.pop();
                 let head = self.node_entry(level, region.head);

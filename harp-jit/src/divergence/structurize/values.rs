@@ -17,8 +17,7 @@ impl Writer<'_> {
     /// ways from the definition to the use need stay: out of a loop, or in and around linear regions. All
     /// other values still dominate their uses.
     ///
-    /// cranelift-frontend keeps a table of blocks for each variable, so there must be few in large
-    /// functions. Parameters that are set just before they are read share theirs.
+    /// Parameters that are set just before they are read share theirs.
     pub(super) fn find_variables(&mut self) {
         let (old, facts) = (self.old, self.facts);
         let (mut used, mut across) = (HashSet::new(), HashSet::new());
@@ -66,8 +65,7 @@ impl Writer<'_> {
 
     /// The blocks of linear regions.
     fn linear_blocks(&self) -> HashSet<Block> {
-        let regions = self.linear_regions();
-        regions.flat_map(|id| self.regions.blocks(self.facts.flow(), id)).collect()
+        self.regions.all_blocks(self.facts.flow(), self.linear_regions())
     }
 
     /// Blocks that lanes may be bound for while others set parameters of other blocks: the ends of linear

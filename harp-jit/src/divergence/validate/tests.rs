@@ -20,8 +20,8 @@ fn parsed(text: &str) -> Function {
 }
 
 fn managed(func: &Function) -> (Function, Plan) {
-    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new());
-    prepared.manage(&Decisions::default(), &Branches::default())
+    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new()).unwrap();
+    prepared.manage(&Decisions::default(), &Branches::default()).unwrap()
 }
 
 fn validate(before: &Function, after: &Function, plan: &Plan) -> Result<(), Difference> {
@@ -171,7 +171,7 @@ fn calls_of_one_target_after_the_other_are_the_same_calls() {
             return
         }",
     );
-    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new());
+    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new()).unwrap();
     let plan = Plan::unsplit(prepared.own);
     rearranged(&func, &prepared.func, &plan, Known::KERNEL, 1).unwrap();
     let (after, plan) = managed(&func);

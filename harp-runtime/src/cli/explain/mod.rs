@@ -169,6 +169,7 @@ fn region_json(function: &str, number: usize, region: &RegionReport) -> Value {
         "region": number,
         "head": region.head,
         "blocks": region.blocks,
+        "size": region.size,
         "end": region.end,
         "inside": region.parent,
         "technique": region.technique,

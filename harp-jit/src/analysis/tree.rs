@@ -1,0 +1,140 @@
+//! Trees that grow at their leaves, with questions about ways towards the root answered in logarithmic time.
+//!
+//! Each node knows, besides the one above it, one further up, chosen so that all nodes of one depth skip as
+//! much (Myers, "An applicative random-access stack", 1983). What is known of the nodes of a way is a
+//! [`Span`], which is kept for what each node skips.
+
+/// What is known of the nodes of a way together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// The least depth in another tree.
+    pub(super) shallowest: usize,
+    /// The greatest number; none if there are no nodes.
+    pub(super) last: Option<usize>,
+}
+
+impl Span {
+    /// Of no nodes.
+    pub(super) const NOTHING: Span = Span { shallowest: usize::MAX, last: None };
+
+    pub(super) fn and(self, other: Span) -> Span {
+        Span { shallowest: self.shallowest.min(other.shallowest), last: self.last.max(other.last) }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    above: usize,
+    /// Some node above it, or itself at the root.
+    skip: usize,
+    depth: usize,
+    own: Span,
+    /// Of the nodes from here up to `skip`, which is not among them.
+    skipped: Span,
+}
+
+/// A tree of nodes with numbers below a limit, and a root.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// The root alone. Its number is `count`, above those of the nodes that are to come.
+    pub(super) fn new(count: usize) -> Tree {
+        let (own, skipped) = (Span::NOTHING, Span::NOTHING);
+        let root = Node { above: count, skip: count, depth: 0, own, skipped };
+        Tree { nodes: vec![root; count + 1] }
+    }
+
+    pub(super) fn root(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Enters a node below `above`, which is there.
+    pub(super) fn add(&mut self, node: usize, above: usize, own: Span) {
+        let up = self.nodes[above];
+        let (one, two) = (up.depth - self.nodes[up.skip].depth, self.nodes[up.skip]);
+        let equal = one > 0 && one == two.depth - self.nodes[two.skip].depth;
+        let (skip, skipped) =
+            if equal { (two.skip, own.and(up.skipped).and(two.skipped)) } else { (above, own) };
+        self.nodes[node] = Node { above, skip, depth: up.depth + 1, own, skipped };
+    }
+
+    /// How many nodes are above this one, the root included.
+    pub(super) fn depth(&self, node: usize) -> usize {
+        self.nodes[node].depth
+    }
+
+    /// The node above, or at, `node` that has this depth.
+    pub(super) fn at_depth(&self, mut node: usize, depth: usize) -> usize {
+        while self.depth(node) > depth {
+            let Node { above, skip, .. } = self.nodes[node];
+            node = if self.depth(skip) >= depth { skip } else { above };
+        }
+        node
+    }
+
+    /// The lowest node that is above, or is, each of both.
+    pub(super) fn common(&self, a: usize, b: usize) -> usize {
+        let depth = self.depth(a).min(self.depth(b));
+        let (mut a, mut b) = (self.at_depth(a, depth), self.at_depth(b, depth));
+        while a != b {
+            let (x, y) = (self.nodes[a], self.nodes[b]);
+            (a, b) = if x.skip == y.skip { (x.above, y.above) } else { (x.skip, y.skip) };
+        }
+        a
+    }
+
+    /// What is known of the nodes from `node` up to `end`, which is above it and not among them.
+    pub(super) fn span(&self, mut node: usize, end: usize) -> Span {
+        let depth = self.depth(end);
+        let mut span = Span::NOTHING;
+        while self.depth(node) > depth {
+            let Node { above, skip, own, skipped, .. } = self.nodes[node];
+            (node, span) = if self.depth(skip) >= depth {
+                (skip, span.and(skipped))
+            } else {
+                (above, span.and(own))
+            };
+        }
+        span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Walking one node after the other comes to the same.
+        #[test]
+        fn skipping_is_walking(raw in prop::collection::vec((any::<usize>(), 0_usize..99), 1..80)) {
+            let count = raw.len();
+            let mut tree = Tree::new(count);
+            let mut above = Vec::new();
+            for (node, &(pick, shallowest)) in raw.iter().enumerate() {
+                let up = if node == 0 || pick % 8 == 0 { count } else { node - 1 - pick % 3 % node };
+                tree.add(node, up, Span { shallowest, last: Some(node) });
+                above.push(up);
+            }
+            let way = |node: usize| {
+                std::iter::successors(Some(node), |&node| above.get(node).copied()).collect::<Vec<_>>()
+            };
+            for a in 0..count {
+                prop_assert_eq!(tree.depth(a), way(a).len() - 1);
+                for b in 0..count {
+                    let other = way(b);
+                    let common = way(a).into_iter().find(|node| other.contains(node)).unwrap();
+                    prop_assert_eq!(tree.common(a, b), common);
+                    let between = way(a).into_iter().take_while(|&node| node != common);
+                    let own = |node: usize| Span { shallowest: raw[node].1, last: Some(node) };
+                    let span = between.map(own).fold(Span::NOTHING, Span::and);
+                    prop_assert_eq!(tree.span(a, common), span);
+                }
+            }
+        }
+    }
+}

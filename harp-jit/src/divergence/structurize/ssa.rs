@@ -1,0 +1,294 @@
+//! A builder of functions in SSA form from variables (Braun, Buchwald, Hack, Leißa, Mallon, Zwinkau, "Simple and
+//! efficient construction of static single assignment form", CC 2013).
+//!
+//! It does what cranelift-frontend's builder does, in the same order, but keeps only what is known: that one has
+//! a table of all blocks for each variable, and structurization has both by the ten thousand.
+//!
+//! Assumes that a block is sealed when all its predecessors are there, and that variables are defined on all
+//! ways to their uses.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
+use cranelift_codegen::ir::{
+    Block, DataFlowGraph, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, SourceLoc,
+    Type, Value,
+};
+use cranelift_frontend::Variable;
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::intrinsic::Intrinsic;
+
+/// Values of variables at the ends of blocks that are kept track of. With many ways into others, all that is
+/// set on one lives on all, and there are as many as blocks times variables.
+pub(super) const MAX_KNOWN: usize = 4_000_000;
+
+/// What is known of a block's predecessors.
+#[derive(Clone, Default)]
+struct Predecessors {
+    /// The branches that lead to it.
+    branches: SmallVec<[Inst; 2]>,
+    sealed: bool,
+    /// The only one, if it is sealed.
+    single: Option<Block>,
+    /// Parameters that wait for the block to be sealed.
+    waiting: Vec<(Variable, Value)>,
+}
+
+/// What is still to be done for a use.
+enum Step {
+    /// To find the value at the end of the block of this branch.
+    Use(Inst),
+    /// To find out, from the values of all predecessors, what a parameter of a block is.
+    Finish(Value, Block),
+}
+
+/// Writes a function, block after block.
+pub(super) struct Builder<'a> {
+    pub(super) func: &'a mut Function,
+    here: Option<Block>,
+    place: SourceLoc,
+    types: PrimaryMap<Variable, Type>,
+    /// The value of a variable at the end of a block, as far as that is known.
+    known: HashMap<(u32, Block), Value>,
+    blocks: SecondaryMap<Block, Predecessors>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(func: &'a mut Function) -> Builder<'a> {
+        Builder {
+            func,
+            here: None,
+            place: SourceLoc::default(),
+            types: PrimaryMap::new(),
+            known: HashMap::new(),
+            blocks: SecondaryMap::new(),
+        }
+    }
+
+    /// How many values are kept track of. Beyond [`MAX_KNOWN`] the function is not right.
+    pub(super) fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn current_block(&self) -> Option<Block> {
+        self.here
+    }
+
+    pub(super) fn create_block(&mut self) -> Block {
+        self.func.dfg.make_block()
+    }
+
+    pub(super) fn switch_to_block(&mut self, block: Block) {
+        self.here = Some(block);
+    }
+
+    pub(super) fn srcloc(&self) -> SourceLoc {
+        self.place
+    }
+
+    pub(super) fn set_srcloc(&mut self, place: SourceLoc) {
+        self.place = place;
+    }
+
+    pub(super) fn append_block_param(&mut self, block: Block, ty: Type) -> Value {
+        self.func.dfg.append_block_param(block, ty)
+    }
+
+    pub(super) fn declare_var(&mut self, ty: Type) -> Variable {
+        self.types.push(ty)
+    }
+
+    pub(super) fn def_var(&mut self, variable: Variable, value: Value) {
+        let here = self.position();
+        self.known.insert((variable.as_u32(), here), value);
+    }
+
+    /// What a variable is where the builder stands.
+    pub(super) fn use_var(&mut self, variable: Variable) -> Value {
+        let here = self.position();
+        self.insert(here);
+        let (mut todo, mut found) = (Vec::new(), Vec::new());
+        self.find(variable, here, &mut todo, &mut found);
+        self.run(variable, todo, found)
+    }
+
+    /// All branches to `block` are there.
+    pub(super) fn seal_block(&mut self, block: Block) {
+        let data = &mut self.blocks[block];
+        data.sealed = true;
+        let waiting = std::mem::take(&mut data.waiting);
+        if let [branch] = data.branches[..] {
+            data.single = self.func.layout.inst_block(branch);
+        }
+        for (variable, param) in waiting {
+            let mut todo = Vec::new();
+            self.ask_predecessors(param, block, &mut todo);
+            self.run(variable, todo, Vec::new());
+        }
+    }
+
+    pub(super) fn ins<'short>(&'short mut self) -> Inserter<'short, 'a> {
+        Inserter(self)
+    }
+
+    fn position(&self) -> Block {
+        self.here.expect("the builder stands in some block")
+    }
+
+    fn insert(&mut self, block: Block) {
+        if !self.func.layout.is_block_inserted(block) {
+            self.func.layout.append_block(block);
+        }
+    }
+
+    /// Does what is to be done; gives the one value that is found then.
+    fn run(&mut self, variable: Variable, mut todo: Vec<Step>, mut found: Vec<Value>) -> Value {
+        while let Some(step) = todo.pop() {
+            match step {
+                Step::Use(branch) => {
+                    let block = self.func.layout.inst_block(branch).expect("it was written");
+                    self.find(variable, block, &mut todo, &mut found);
+                }
+                Step::Finish(param, block) => {
+                    let value = self.finish(param, block, &mut found);
+                    found.push(value);
+                }
+            }
+        }
+        found.pop().expect("what was asked for is found")
+    }
+
+    /// Finds the value of a variable at the end of a block, at once or by what is to be done.
+    fn find(
+        &mut self,
+        variable: Variable,
+        block: Block,
+        todo: &mut Vec<Step>,
+        found: &mut Vec<Value>,
+    ) {
+        let mut from = block;
+        // In a circle that nothing leads into it comes back to one of the places that it marks.
+        let (mut mark, mut steps) = (None, 0_usize);
+        let value = loop {
+            if let Some(&value) = self.known.get(&(variable.as_u32(), from)) {
+                found.push(value);
+                break value;
+            }
+            if let Some(before) = self.blocks[from].single.filter(|_| mark != Some(from)) {
+                if steps.is_power_of_two() {
+                    mark = Some(from);
+                }
+                from = before;
+                steps += 1;
+                continue;
+            }
+            let param = self.func.dfg.append_block_param(from, self.types[variable]);
+            self.known.insert((variable.as_u32(), from), param);
+            if self.blocks[from].sealed {
+                // Of too many values it does not matter any more which they are.
+                if self.known.len() > MAX_KNOWN {
+                    found.push(param);
+                } else {
+                    self.ask_predecessors(param, from, todo);
+                }
+            } else {
+                self.blocks[from].waiting.push((variable, param));
+                found.push(param);
+            }
+            break param;
+        };
+        // It is the same all the way.
+        let mut at = block;
+        while at != from {
+            self.known.insert((variable.as_u32(), at), value);
+            at = self.blocks[at].single.expect("it was gone through");
+        }
+    }
+
+    fn ask_predecessors(&self, param: Value, block: Block, todo: &mut Vec<Step>) {
+        todo.push(Step::Finish(param, block));
+        todo.extend(self.blocks[block].branches.iter().rev().copied().map(Step::Use));
+    }
+
+    /// The value of a parameter for which the last of `found` arrive: itself, if they differ.
+    fn finish(&mut self, param: Value, block: Block, found: &mut Vec<Value>) -> Value {
+        let branches = &self.blocks[block].branches;
+        let values = found.split_off(found.len() - branches.len());
+        let dfg = &mut self.func.dfg;
+        let mut others =
+            values.iter().map(|&value| dfg.resolve_aliases(value)).filter(|&value| value != param);
+        let Some(first) = others.next() else {
+            // Nothing leads here.
+            let ty = dfg.value_type(param);
+            dfg.remove_block_param(param);
+            let undef = self.undef(block, ty);
+            self.func.dfg.change_to_alias(param, undef);
+            return undef;
+        };
+        if others.all(|other| other == first) {
+            dfg.remove_block_param(param);
+            dfg.change_to_alias(param, first);
+            return first;
+        }
+        for (&branch, value) in branches.iter().zip(values) {
+            let calls = dfg.insts[branch]
+                .branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+            for call in calls {
+                if call.block(&dfg.value_lists) == block {
+                    call.append_argument(value, &mut dfg.value_lists);
+                }
+            }
+        }
+        param
+    }
+}
+
+impl Builder<'_> {
+    /// A value that nobody looks at, where `block` begins.
+    fn undef(&mut self, block: Block, ty: Type) -> Value {
+        self.insert(block);
+        let callee = Intrinsic::Undef.declare(self.func, ty);
+        let call =
+            FuncCursor::new(self.func).at_first_insertion_point(block).ins().call(callee, &[]);
+        self.func.dfg.first_result(call)
+    }
+}
+
+/// Appends one instruction where the builder stands.
+pub(super) struct Inserter<'short, 'long>(&'short mut Builder<'long>);
+
+impl<'short> InstBuilderBase<'short> for Inserter<'short, '_> {
+    fn data_flow_graph(&self) -> &DataFlowGraph {
+        &self.0.func.dfg
+    }
+
+    fn data_flow_graph_mut(&mut self) -> &mut DataFlowGraph {
+        &mut self.0.func.dfg
+    }
+
+    fn build(self, data: InstructionData, ty: Type) -> (Inst, &'short mut DataFlowGraph) {
+        let builder = self.0;
+        let here = builder.position();
+        builder.insert(here);
+        let inst = builder.func.dfg.make_inst(data);
+        builder.func.dfg.make_inst_results(inst, ty);
+        builder.func.layout.append_inst(inst, here);
+        if !builder.place.is_default() {
+            builder.func.set_srcloc(inst, builder.place);
+        }
+        let dfg = &builder.func.dfg;
+        let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+        for call in calls {
+            let branches = &mut builder.blocks[call.block(&dfg.value_lists)].branches;
+            if branches.last() != Some(&inst) {
+                branches.push(inst);
+            }
+        }
+        (inst, &mut builder.func.dfg)
+    }
+
+    fn build_aux_inst(&mut self, data: InstructionData, ty: Type) -> Inst {
+        Inserter(self.0).build(data, ty).0
+    }
+}
