@@ -11,7 +11,6 @@ use crate::divergence::validate::{self, Difference};
 use crate::divergence::{self, Decisions, Plan, PredicatedRegion, Prepared, shared_headers};
 use crate::error::CompileError;
 use crate::isel::{self, BlockIds};
-use crate::symbols::Called;
 use crate::times::{Clock, Stage};
 use crate::unit::Unit;
 use crate::vcode::VCode;
@@ -71,7 +70,7 @@ fn prepare_from(
     clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
     clock.begin(Stage::Divergence);
-    shared_headers::divide(&mut func, &Called { symbols: unit.symbols, arch: unit.arch });
+    shared_headers::divide(&mut func, &unit.callees());
     let (prepared, branches) = canonical_form(func, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
     let Prepared { mut func, steering, own, .. } = prepared;
@@ -100,7 +99,7 @@ fn same_values(
     lanes: u8,
     unit: Unit<'_>,
 ) -> Result<(), CompileError> {
-    let callees = Called { symbols: unit.symbols, arch: unit.arch };
+    let callees = unit.callees();
     let known = Known { params: unit.params(), callees: &callees };
     validate::rearranged(before, after, plan, known, lanes).map_err(|error| different(&error, unit))
 }
@@ -115,8 +114,7 @@ fn canonical_form(
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
-    let Unit { name, arch, symbols, .. } = unit;
-    let callees = Called { symbols, arch };
+    let (name, callees) = (unit.name, unit.callees());
     let known = Known { params: unit.params(), callees: &callees };
     let prepared = divergence::prepare(func, known, clock).map_err(|error| error.explain(name))?;
     callees

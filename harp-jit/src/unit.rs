@@ -11,7 +11,7 @@ use crate::legalize::LargeCode;
 use crate::library::Library;
 use crate::options::CompileOptions;
 use crate::source::SourceMap;
-use crate::symbols::{PlainNames, Symbols};
+use crate::symbols::{Called, PlainNames, Symbols};
 
 /// What a function is entered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,11 @@ impl<'a> Unit<'a> {
 
     pub(crate) fn large_code(&self) -> LargeCode {
         if self.library.is_some() { LargeCode::Library } else { LargeCode::InPlace }
+    }
+
+    /// What it knows of those that it calls.
+    pub(crate) fn callees(&self) -> Called<'_> {
+        Called { symbols: self.symbols, arch: self.arch }
     }
 
     /// What is known about its parameters.

@@ -218,27 +218,25 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores a word `depth` bytes below the stack pointer. Where an offset cannot be negative that takes
-    /// the stack pointer there and back.
+    /// Stores a word `depth` bytes below the stack pointer.
     fn store_below(&mut self, value: Gpr, depth: i64) {
-        let base = self.roles.stack_pointer();
-        if self.fits(Opcode::St, -depth) {
-            self.op(Op::St { value, base, offset: -depth });
-        } else {
-            self.step_stack_pointer(-depth);
-            self.op(Op::St { value, base, offset: 0 });
-            self.step_stack_pointer(depth);
-        }
+        self.access_below(depth, |base, offset| Op::St { value, base, offset });
     }
 
     /// Loads it.
     fn load_below(&mut self, dst: Gpr, depth: i64) {
+        self.access_below(depth, |base, offset| Op::Ld { dst, base, offset });
+    }
+
+    /// Where an offset cannot be negative that takes the stack pointer there and back.
+    fn access_below(&mut self, depth: i64, access: impl Fn(Gpr, i64) -> Op) {
         let base = self.roles.stack_pointer();
-        if self.fits(Opcode::Ld, -depth) {
-            self.op(Op::Ld { dst, base, offset: -depth });
+        let at_once = access(base, -depth);
+        if self.fits(at_once.opcode(), -depth) {
+            self.op(at_once);
         } else {
             self.step_stack_pointer(-depth);
-            self.op(Op::Ld { dst, base, offset: 0 });
+            self.op(access(base, 0));
             self.step_stack_pointer(depth);
         }
     }

@@ -63,6 +63,13 @@ pub(super) struct Landing {
     pub(super) bound_for: Vec<Block>,
 }
 
+impl Landing {
+    /// To a block of the new function alone.
+    pub(super) fn at(block: Block) -> Landing {
+        Landing { block, sets: Vec::new(), bound_for: Vec::new() }
+    }
+}
+
 impl Writer<'_> {
     pub(super) fn terminator(&mut self, level: LevelId, node: usize, block: Block) {
         let old = self.old;
@@ -190,7 +197,7 @@ impl Writer<'_> {
         let mut sets = Vec::new();
         let routed = self.route(self.scopes.len() - 1, node, &mut sets);
         let block = routed.unwrap_or_else(|| self.node_entry(level, node));
-        self.jump(Landing { block, sets, bound_for: Vec::new() });
+        self.jump(Landing { sets, ..Landing::at(block) });
     }
 
     pub(super) fn jump(&mut self, landing: Landing) {
@@ -296,15 +303,14 @@ impl Writer<'_> {
         for (variable, set, otherwise) in all {
             let (set_by_a, set_by_b) = (find(&a, variable), find(&b, variable));
             let others = if set_by_a.is_none() { &a.bound_for } else { &b.bound_for };
-            let kept = match otherwise {
-                Otherwise::KeptIfRead(param) => self.is_read(param, others),
-                Otherwise::Kept => true,
-                Otherwise::Free | Otherwise::True => false,
-            };
             let other = match otherwise {
                 _ if set_by_a.is_some() && set_by_b.is_some() => None,
+                Otherwise::Free => None,
                 Otherwise::True => Some(Set::Number(I8, 1)),
-                _ => kept.then(|| Set::New(self.b.use_var(variable))),
+                Otherwise::KeptIfRead(param) if !self.is_read(param, others) => None,
+                Otherwise::Kept | Otherwise::KeptIfRead(_) => {
+                    Some(Set::New(self.b.use_var(variable)))
+                }
             };
             let on_true = set_by_a.or(other).unwrap_or(set);
             let on_false = set_by_b.or(other).unwrap_or(set);

@@ -187,7 +187,7 @@ impl Writer<'_> {
         self.b.ins().brif(any, guard, &[], after, &[]);
         self.start(guard);
         let staying = self.edge(header, &blocks[1 - open.leaves]);
-        let skipping = Landing { block: mask.merge, sets: Vec::new(), bound_for: Vec::new() };
+        let skipping = Landing::at(mask.merge);
         self.joins.insert((level, 0), mask.merge);
         self.branch(goes_on, staying, skipping, Some((level, 0)));
         let region = self.regions.innermost(level, 0);
@@ -300,7 +300,7 @@ impl Writer<'_> {
         for (number, landing) in chain.into_iter().rev() {
             let here = self.left_by(left_by, number);
             let next = self.b.create_block();
-            let other = Landing { block: next, sets: Vec::new(), bound_for: Vec::new() };
+            let other = Landing::at(next);
             self.branch(here, landing, other, Some((outer, node)));
             self.start(next);
         }

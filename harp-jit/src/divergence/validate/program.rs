@@ -51,6 +51,21 @@ pub(super) enum Compute {
     Select,
 }
 
+impl Compute {
+    /// What it makes of the bits of two operands, if there are as many.
+    pub(super) fn of(self, x: u64, y: u64) -> u64 {
+        match self {
+            Compute::Copy | Compute::Select => x,
+            Compute::Not => !x,
+            Compute::And => x & y,
+            Compute::Or => x | y,
+            Compute::Xor => x ^ y,
+            Compute::SignExtend(bits) => sign_extended(x, bits),
+            Compute::Compare(condition, bits) => compare(condition, x, y, bits).into(),
+        }
+    }
+}
+
 /// What takes part in no decision that structurization makes: in some rounds it is computed, in others it is
 /// like any other function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,4 +236,26 @@ impl<'a> Program<'a> {
 /// The bits of a value of so many.
 pub(super) fn mask(bits: u32) -> u64 {
     u64::MAX.checked_shr(64_u32.saturating_sub(bits)).unwrap_or(0)
+}
+
+fn sign_extended(x: u64, bits: u32) -> u64 {
+    let sign = mask(bits) ^ (mask(bits) >> 1);
+    if x & sign == 0 { x } else { x | !mask(bits) }
+}
+
+fn compare(condition: IntCC, x: u64, y: u64, bits: u32) -> bool {
+    let (signed_x, signed_y) =
+        (sign_extended(x, bits).cast_signed(), sign_extended(y, bits).cast_signed());
+    match condition {
+        IntCC::Equal => x == y,
+        IntCC::NotEqual => x != y,
+        IntCC::SignedLessThan => signed_x < signed_y,
+        IntCC::SignedLessThanOrEqual => signed_x <= signed_y,
+        IntCC::SignedGreaterThan => signed_x > signed_y,
+        IntCC::SignedGreaterThanOrEqual => signed_x >= signed_y,
+        IntCC::UnsignedLessThan => x < y,
+        IntCC::UnsignedLessThanOrEqual => x <= y,
+        IntCC::UnsignedGreaterThan => x > y,
+        IntCC::UnsignedGreaterThanOrEqual => x >= y,
+    }
 }

@@ -5,12 +5,8 @@
 
 use std::ops::Range;
 
-use cranelift_codegen::ir::condcodes::IntCC;
-
 use super::inputs::{Inputs, mix, often_small};
-use super::program::{
-    Arithmetic, Compute, Edge, Exchange, Kind, Op, Outcome, Program, Register, mask,
-};
+use super::program::{Arithmetic, Compute, Edge, Exchange, Kind, Op, Outcome, Program, Register};
 use crate::analysis::Width;
 
 /// How a run ended.
@@ -388,7 +384,7 @@ impl<'a> Warp<'a> {
                 }
                 Kind::Compute(function) => {
                     let (x, y) = (arg(0), arg(args.len() - 1));
-                    let bits = compute(function, x.bits, y.bits);
+                    let bits = function.of(x.bits, y.bits);
                     let all = program.masks[register as usize];
                     let is = |bits: u64| [x, y].iter().any(|x| !x.unknown && x.bits == bits);
                     let absorbed = match function {
@@ -613,39 +609,5 @@ impl<'a> Warp<'a> {
             return Err(Fault::Parted { op: at, lanes: [one, other] });
         }
         Ok(Flow::Go(self.follow(&edges[side])))
-    }
-}
-
-fn compute(function: Compute, x: u64, y: u64) -> u64 {
-    match function {
-        Compute::Copy | Compute::Select => x,
-        Compute::Not => !x,
-        Compute::And => x & y,
-        Compute::Or => x | y,
-        Compute::Xor => x ^ y,
-        Compute::SignExtend(bits) => sign_extended(x, bits),
-        Compute::Compare(condition, bits) => compare(condition, x, y, bits).into(),
-    }
-}
-
-fn sign_extended(x: u64, bits: u32) -> u64 {
-    let sign = mask(bits) ^ (mask(bits) >> 1);
-    if x & sign == 0 { x } else { x | !mask(bits) }
-}
-
-fn compare(condition: IntCC, x: u64, y: u64, bits: u32) -> bool {
-    let (signed_x, signed_y) =
-        (sign_extended(x, bits).cast_signed(), sign_extended(y, bits).cast_signed());
-    match condition {
-        IntCC::Equal => x == y,
-        IntCC::NotEqual => x != y,
-        IntCC::SignedLessThan => signed_x < signed_y,
-        IntCC::SignedLessThanOrEqual => signed_x <= signed_y,
-        IntCC::SignedGreaterThan => signed_x > signed_y,
-        IntCC::SignedGreaterThanOrEqual => signed_x >= signed_y,
-        IntCC::UnsignedLessThan => x < y,
-        IntCC::UnsignedLessThanOrEqual => x <= y,
-        IntCC::UnsignedGreaterThan => x > y,
-        IntCC::UnsignedGreaterThanOrEqual => x >= y,
     }
 }
