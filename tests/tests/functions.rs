@@ -207,7 +207,7 @@ fn more_arguments_than_registers() {
 }
 
 #[test]
-fn arguments_from_outside() {
+fn arguments_outside_in() {
     for count in [1, 4, 9, 33, 70] {
         let args: Vec<i64> = (0..count as i64).map(|i| i * 1001 - 7).collect();
         for convention in ["", "tail"] {

@@ -18,8 +18,7 @@ fn options(divergence: DivergenceStrategy) -> CompileOptions {
     CompileOptions { divergence, verify: false, ..CompileOptions::default() }
 }
 
-fn compile(shape: Shape, size: usize, arch: &str) -> Result<CompiledFunction, CompileError> {
-    let arch: ArchId = arch.parse().unwrap();
+fn compile(shape: Shape, size: usize, arch: ArchId) -> Result<CompiledFunction, CompileError> {
     let func = shape.function(size, arch.word());
     compile_function(&func, arch, &options(DivergenceStrategy::SplitJoin))
 }
@@ -33,7 +32,7 @@ fn processor_time(start: Instant) -> u128 {
 
 /// How much longer it takes for a function four times as large: the least of several times that were measured.
 /// It is 4 if times are linear, 16 if they are quadratic.
-fn growth(size: usize, shape: Shape, arch: &str, work: impl Fn(usize)) -> f64 {
+fn growth(size: usize, work: impl Fn(usize)) -> f64 {
     let start = Instant::now();
     let time = |size: usize| {
         let before = processor_time(start);
@@ -48,7 +47,6 @@ fn growth(size: usize, shape: Shape, arch: &str, work: impl Fn(usize)) -> f64 {
             break;
         }
     }
-    println!("{} on {arch}: {least:.1} times as long", shape.name());
     least
 }
 
@@ -60,13 +58,13 @@ fn times_grow_about_as_functions_do() {
         [(Shape::Table, 400), (Shape::OneExit, 400), (Shape::Loops, 400), (Shape::Nest, 400)]
     {
         for arch in ARCHS {
-            let id: ArchId = arch.parse().unwrap();
+            let arch: ArchId = arch.parse().unwrap();
             let selected = |size: usize| {
-                let func = shape.function(size, id.word());
+                let func = shape.function(size, arch.word());
                 let options = options(DivergenceStrategy::SplitJoin);
-                compile_stages(&func, id, &options, &SourceMap::new()).unwrap();
+                compile_stages(&func, arch, &options, &SourceMap::new()).unwrap();
             };
-            let times = growth(size, shape, arch, selected);
+            let times = growth(size, selected);
             assert!(times < 10.0, "{} on {arch}: {times}", shape.name());
         }
     }
@@ -85,7 +83,7 @@ fn explanations_grow_about_as_functions_do() {
             let blocks: usize = report.regions.iter().map(|region| region.blocks.len()).sum();
             assert!(blocks <= report.blocks.len());
         };
-        let times = growth(300, shape, "harp32", work);
+        let times = growth(300, work);
         assert!(times < 10.0, "{}: {times}", shape.name());
     }
 }
@@ -94,6 +92,7 @@ fn explanations_grow_about_as_functions_do() {
 #[test]
 fn frames_do_not_grow_with_tables() {
     for arch in ARCHS {
+        let arch: ArchId = arch.parse().unwrap();
         let bytes = compile(Shape::TwoTargets, 1000, arch).unwrap().frame_bytes();
         let fewer = compile(Shape::TwoTargets, 250, arch).unwrap().frame_bytes();
         assert_eq!(bytes, fewer, "on {arch}");
@@ -101,8 +100,8 @@ fn frames_do_not_grow_with_tables() {
     }
 }
 
-fn assert_refused(shape: Shape, size: usize) {
-    match compile(shape, size, "harp32") {
+fn assert_refused(shape: Shape, size: usize, arch: ArchId) {
+    match compile(shape, size, arch) {
         Err(CompileError::TooMany { given, limit, .. }) => assert!(given > limit),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was compiled"),
@@ -112,13 +111,15 @@ fn assert_refused(shape: Shape, size: usize) {
 /// All edges of a cycle pass what any of its entries takes.
 #[test]
 fn cycles_of_too_many_entries_are_refused() {
-    assert_refused(Shape::Complete, 80);
-    compile(Shape::Complete, 15, "harp32").unwrap();
+    let arch = "harp32".parse().unwrap();
+    assert_refused(Shape::Complete, 80, arch);
+    compile(Shape::Complete, 15, arch).unwrap();
 }
 
 /// What each block sets lives on all ways that lead past it.
 #[test]
 fn too_many_side_entrances_are_refused() {
-    assert_refused(Shape::SideEntrances, 6400);
-    compile(Shape::SideEntrances, 100, "harp32").unwrap();
+    let arch = "harp32".parse().unwrap();
+    assert_refused(Shape::SideEntrances, 6400, arch);
+    compile(Shape::SideEntrances, 100, arch).unwrap();
 }

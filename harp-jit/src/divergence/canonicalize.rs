@@ -4,7 +4,7 @@
 //! that goes on by a number which they pass (the dispatch of a strongly connected region; see Erosa and
 //! Hendren, ICCL 1994, for the problem). That block is the header of a natural loop then; cycles
 //! within the rest are treated in the same way. A header with several back edges gets one latch, so where
-//! some of these are to be a loop of their own, they were given one before ([`shared_headers`]).
+//! some of these are to be a loop of their own, they were given one before ([`shared_headers`](super::shared_headers)).
 //!
 //! Assumes legal CLIF, of which every block can be reached. What the function computes is the same,
 //! and so is dominance among the blocks that were there: an entry of a cycle can be reached without

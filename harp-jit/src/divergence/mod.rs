@@ -202,7 +202,7 @@ impl Decisions {
     /// Which regions are predicated, themselves or as a part of one around them.
     pub(crate) fn predicated(&self, regions: &Regions) -> HashSet<RegionId> {
         let mut found = HashSet::new();
-        for id in regions.from_outside() {
+        for id in regions.outside_in() {
             let around = regions.get(id).parent.is_some_and(|around| found.contains(&around));
             if around || self.technique(regions, id) == Technique::Predicate {
                 found.insert(id);

@@ -173,7 +173,7 @@ impl Regions {
     }
 
     /// All regions, each before those that lie in it.
-    pub(crate) fn from_outside(&self) -> impl Iterator<Item = RegionId> + use<> {
+    pub(crate) fn outside_in(&self) -> impl Iterator<Item = RegionId> + use<> {
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         order.sort_by_key(|&index| Reverse(self.regions[index].nodes.len()));
         order.into_iter().map(RegionId)
