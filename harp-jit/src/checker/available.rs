@@ -1,15 +1,13 @@
 //! Conditions that are computed again in other blocks, or in the next round of a loop.
 //!
 //! Lanes that are parted by one in each round of a loop are parted in the same way each time, if nothing changes that it is
-//! computed from. So there is a place of its own for what it comes to *now* (J. Ullman, "Fast algorithms for the
-//! elimination of common subexpressions", 1973: available expressions). Until it is tested, and when
-//! anything changes that it is computed from, that is one thing or the other, of which nothing is known; a test
-//! finds just that, and as long as nothing changes so does the next one. No lane needs to have come by an earlier
-//! test: the first round of a loop is like any other.
+//! computed from. So what it was the last time is remembered in a place of its own as long as that is the case
+//! (J. Ullman, "Fast algorithms for the elimination of common subexpressions", 1973: available expressions). Where such a
+//! way meets one without a test, such as the one into a loop, the place holds on that what the condition comes to
+//! there: one thing or the other, of which nothing is known but that the next test finds it. So it is in the
+//! first round of a loop as in any other.
 //!
 //! Which conditions are worth it is a guess. That nothing has changed is known by what is written.
-
-use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -38,12 +36,6 @@ impl Available {
     /// Where it is remembered what was computed from what a place holds.
     pub(super) fn depending(&self, place: Place) -> impl Iterator<Item = Place> {
         self.dependents.get(&place).into_iter().flatten().copied()
-    }
-
-    /// All places where something is remembered.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
-        let places: BTreeSet<Place> = self.tests.iter().map(|(_, known)| known.place).collect();
-        places.into_iter()
     }
 
     /// Finds the conditions among `tested` that may be computed again before anything changes.

@@ -277,8 +277,10 @@ impl<'a> Solver<'a> {
             });
             let meeting = Meeting { gate, ..meeting };
             ways.extend((number == 0).then(|| self.transfer.at_entry()));
+            self.transfer.foresee(&mut ways, number);
             return meet(&ways, meeting);
         };
+        self.transfer.foresee(&mut ways, number);
         // Behind the join the split is not open any more, but the ways that lead there begin at it.
         let open: Vec<Open> = block.open.iter().copied().chain([branch]).collect();
         let within = Meeting { open: &open, ..meeting };

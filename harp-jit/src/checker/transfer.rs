@@ -108,7 +108,6 @@ impl Transfer<'_> {
         for place in self.places.remembered().chain(self.places.available()) {
             set(place, Value::undefined());
         }
-        self.available.places().for_each(|place| self.foresee(&mut state, place));
         state
     }
 
@@ -327,13 +326,21 @@ impl Transfer<'_> {
 
     /// What was computed from what a place held is not any more what is computed from it.
     fn changed(&self, state: &mut State, place: Place) {
-        self.available.depending(place).for_each(|other| self.foresee(state, other));
+        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
     }
 
-    /// A place holds what a condition comes to now, which is one thing or the other.
-    fn foresee(&self, state: &mut State, place: Place) {
-        let numbers = Told::Truth { yes: Set::NONE, no: Set::NONE };
-        state.assign(self.lanes, place, New { value: Value::uniform(), numbers });
+    /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
+    /// tested on some of them, comes to one thing or the other now on the rest, too.
+    pub(super) fn foresee(&self, ways: &mut [State], block: usize) {
+        for &place in self.available.live.get(block).into_iter().flatten() {
+            if ways.iter().all(|way| !way.value(place).is_truth()) {
+                continue;
+            }
+            for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
+                let numbers = Told::Truth { yes: Set::NONE, no: Set::NONE };
+                way.assign(self.lanes, place, New { value: Value::uniform(), numbers });
+            }
+        }
     }
 
     /// A place holds nothing that is meant to be read.
