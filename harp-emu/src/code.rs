@@ -3,6 +3,11 @@
 //! A core decodes an instruction when it first reaches it and keeps the result for the rest of the
 //! run, or until the core stores to the instruction's bytes. Stores of other cores and of the host are
 //! not seen until the next run.
+//!
+//! Where addresses are translated, instructions are decoded that may be fetched in place, no others (see
+//! [`InPlace`]), for either mode apart. They are forgotten when the table of pages no longer lets
+//! some warp fetch them there, so whatever is decoded may be fetched. Everything else is left to the precise
+//! way.
 
 use harp_isa::{
     ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
@@ -10,6 +15,7 @@ use harp_isa::{
 
 use crate::decoded::Bytes;
 use crate::exec::step::Step;
+use crate::tlb::{InPlace, Tlb};
 use crate::trap::TrapKind;
 use crate::warp::ALWAYS;
 use crate::word::{Cell, Word};
@@ -79,6 +85,62 @@ type Page = [u32; PAGE];
 const FILL_BYTES: usize = size_of::<Page>() + (PAGE + 1) * size_of::<Slot>();
 
 /// The decoded instructions of a core.
+pub(crate) struct Codes {
+    /// For supervisor and user mode, or the first for both.
+    modes: [Code; 2],
+    /// Whether the modes may fetch from different pages.
+    translates: bool,
+}
+
+impl Codes {
+    /// Nothing is decoded. What is takes at most `bytes` bytes, but there is room for one fill of each.
+    pub(crate) fn new(arch: ArchId, bytes: u64, translates: bool) -> Codes {
+        let share = if translates { bytes / 2 } else { bytes };
+        Codes { modes: [(); 2].map(|()| Code::new(arch, share)), translates }
+    }
+
+    fn number(&self, supervisor: bool) -> usize {
+        usize::from(self.translates && !supervisor)
+    }
+
+    /// What is decoded for warps in supervisor or user mode.
+    pub(crate) fn of(&self, supervisor: bool) -> &Code {
+        &self.modes[self.number(supervisor)]
+    }
+
+    /// Decodes the instruction at `pc` and some after it, as [`Code::fill`] does.
+    ///
+    /// # Errors
+    ///
+    /// If `pc` is outside the memory, or there is no instruction, or none that may be fetched in place.
+    pub(crate) fn fill<C: Cell>(
+        &mut self,
+        pc: u64,
+        cells: &[C],
+        tlb: &Tlb,
+        supervisor: bool,
+    ) -> Result<(), TrapKind> {
+        let pages = self.translates.then(|| tlb.in_place(supervisor));
+        self.modes[self.number(supervisor)].fill(pc, cells, pages)
+    }
+
+    /// The first address behind all that has been decoded, or a little more.
+    pub(crate) fn end(&self) -> u64 {
+        self.modes.iter().map(|code| code.end).fold(0, u64::max)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget_all(&mut self) {
+        self.modes.iter_mut().for_each(Code::forget_all);
+    }
+
+    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    pub(crate) fn has_any(&self, first: u64, last: u64) -> bool {
+        self.modes.iter().any(|code| code.has_any(first, last))
+    }
+}
+
+/// The decoded instructions of a core, for one mode.
 ///
 /// Instructions that were decoded together, which follow each other in memory, form a *chain*: their
 /// slots follow each other too.
@@ -107,7 +169,7 @@ struct Place {
 
 impl Code {
     /// Nothing is decoded. Pages and slots take at most `bytes` bytes, but there is room for one fill.
-    pub(crate) fn new(arch: ArchId, bytes: u64) -> Code {
+    fn new(arch: ArchId, bytes: u64) -> Code {
         let shift = match arch.encoding() {
             Encoding::Word => arch.word().bytes().trailing_zeros(),
             Encoding::Byte => 0,
@@ -147,8 +209,13 @@ impl Code {
     ///
     /// # Errors
     ///
-    /// If `pc` is outside the memory or there is no instruction.
-    pub(crate) fn fill<C: Cell>(&mut self, mut pc: u64, cells: &[C]) -> Result<(), TrapKind> {
+    /// If `pc` is outside the memory or there is no instruction, none in those `pages` if there are any.
+    fn fill<C: Cell>(
+        &mut self,
+        mut pc: u64,
+        cells: &[C],
+        pages: Option<InPlace<'_>>,
+    ) -> Result<(), TrapKind> {
         if !pc.is_multiple_of(1 << self.shift) {
             // Word-encoded code off the word boundaries: from now on an entry for every byte.
             self.shift = 0;
@@ -160,7 +227,7 @@ impl Code {
         }
         let mut place = self.place(pc);
         let number = place.page;
-        let mut slot = self.decode(pc, cells)?;
+        let mut slot = self.decode(pc, cells, pages)?;
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
@@ -182,8 +249,8 @@ impl Code {
             if ends(&slot) || place.page != number || page[place.entry] != 0 {
                 break;
             }
-            // What follows may be data; it is an error only if it is reached.
-            let Ok(next) = self.decode(pc, cells) else { break };
+            // What follows may be data or not permitted; it is an error only if it is reached.
+            let Ok(next) = self.decode(pc, cells, pages) else { break };
             slot = next;
         }
         self.slots.push(CHAIN_END);
@@ -193,27 +260,31 @@ impl Code {
         Ok(())
     }
 
-    /// The first address behind all that has been decoded, or a little more.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
-
     /// Forgets everything.
-    pub(crate) fn forget_all(&mut self) {
+    fn forget_all(&mut self) {
         self.pages.clear();
         self.slots.clear();
         self.count = 0;
     }
 
     /// Whether instructions are decoded that have any of the bytes `first` to `last`.
-    pub(crate) fn has_any(&self, first: u64, last: u64) -> bool {
+    fn has_any(&self, first: u64, last: u64) -> bool {
+        if self.slots.is_empty() {
+            return false;
+        }
         let start = first.saturating_sub(MAX_ENCODED_BYTES as u64 - 1);
         let mut slots = start >> self.shift..=last.min(self.end) >> self.shift;
         slots.any(|slot| self.find(slot << self.shift).is_some())
     }
 
-    fn decode<C: Cell>(&self, pc: u64, cells: &[C]) -> Result<Slot, TrapKind> {
+    fn decode<C: Cell>(
+        &self,
+        pc: u64,
+        cells: &[C],
+        pages: Option<InPlace<'_>>,
+    ) -> Result<Slot, TrapKind> {
         let (bytes, count) = bytes_at(cells, pc)?;
+        let count = pages.map_or(count, |pages| pages.fetchable(pc, count));
         Slot::decode(&bytes[..count], self.arch).map_err(TrapKind::InvalidInstruction)
     }
 }

@@ -120,7 +120,8 @@ pub enum Translation {
     /// What they say. `tlbadd`, `tlbrm` and `tlbflush` keep the table of pages, which nobody reads.
     Physical,
     /// Each core's table of pages translates them, for fetches, loads, stores and atomic operations. At
-    /// reset it holds page 0, in its place, with all permissions. Takes the precise path.
+    /// reset it holds page 0, in its place, with all permissions. The lowest 65536 pages are as fast as
+    /// without a table as long as they are mapped to themselves; what lies elsewhere takes the precise path.
     Tlb,
 }
 

@@ -10,7 +10,7 @@ use harp_isa::{ArchId, Op, WordSize};
 
 use still::{Lazy, Remains, Shared};
 
-use crate::code::Code;
+use crate::code::Codes;
 use crate::config::{
     DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule,
     SpawnPolicy, Translation,
@@ -155,7 +155,7 @@ struct Lanes<'m, W: Word, const C: usize> {
     fuel: Option<u64>,
     level: Level,
     path: Path,
-    code: Code,
+    code: Codes,
     /// The warps that have been started, which are the lowest. The others take no room: many a run
     /// has thousands of cores of which each uses one.
     warps: Vec<Warp<W, C>>,
@@ -186,11 +186,13 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             DivergentBarriers::Allow => None,
         }
         .map(|split| split.wrapping_add(split_bytes(arch)) & W::ONES.to_u64());
+        let translates = config.translation == Translation::Tlb;
         let mut lanes = Lanes {
             env: Env {
                 cells,
                 arch,
                 lanes: arch.lanes(),
+                row_lanes: if translates { 0 } else { arch.lanes() },
                 warps: arch.warps(),
                 core,
                 cores: config.cores,
@@ -202,7 +204,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 handles_interrupts: config.interrupts == Interrupts::Guest,
                 divergent_barriers: config.divergent_barriers,
                 behind_outer_split,
-                translates: config.translation == Translation::Tlb,
+                translates,
                 reference_floats: config.floats == Floats::Reference,
                 pdom: config.reconvergence == Reconvergence::Pdom,
             },
@@ -211,7 +213,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             fuel: config.fuel,
             level: Level::detect(config.simd),
             path: config.path,
-            code: Code::new(arch, config.state_share()),
+            code: Codes::new(arch, config.state_share(), translates),
             warps: Vec::new(),
             system: System::at_reset(config, core, None),
             random: seeded(config, core),
@@ -312,11 +314,16 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         match end {
             End::Budget => Ok(()),
             End::Undecoded => {
-                let pc = self.warps[number].pc;
-                match self.code.fill(pc, self.env.cells) {
+                let Warp { pc, supervisor, .. } = self.warps[number];
+                match self.code.fill(pc, self.env.cells, &self.system.tlb, supervisor) {
                     Ok(()) => {
                         self.env.plain_stores_from = self.plain_stores_from();
                         Ok(())
+                    }
+                    Err(_) if self.env.translates => {
+                        let end = self
+                            .count(number, |core| core.precisely(number).run_precisely(1, None));
+                        self.handle_end(number, end)
                     }
                     Err(kind) => self.no_instruction(number, kind),
                 }
@@ -333,22 +340,27 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         budget: u64,
         observer: Option<&mut dyn Observer>,
     ) -> End<W> {
+        self.count(number, |core| core.issue(number, budget, observer))
+    }
+
+    /// Counts what warp `number` issues.
+    fn count(&mut self, number: usize, issue: impl FnOnce(&mut Self) -> End<W>) -> End<W> {
         let before = self.warps[number].stats.steps;
-        let end = self.issue(number, budget, observer);
+        let end = issue(self);
         self.issued += self.warps[number].stats.steps - before;
         end
     }
 
     /// Whether all warps go the precise way.
     fn goes_precisely(&self, is_observed: bool) -> bool {
-        let Env { translates, reference_floats, pdom, .. } = self.env;
+        let Env { reference_floats, pdom, .. } = self.env;
         let is_watched = is_observed || self.profile.is_some();
-        is_watched || translates || reference_floats || pdom || self.path == Path::Precise
+        is_watched || reference_floats || pdom || self.path == Path::Precise
     }
 
-    /// Whether the stores of the last instruction have changed decoded code.
+    /// Whether the last instruction has changed what is decoded.
     fn changes_code(&self) -> bool {
-        self.system.stored.iter().any(|&(first, last)| self.code.has_any(first, last))
+        self.system.changed.iter().any(|&(first, last)| self.code.has_any(first, last))
     }
 
     /// The first address of a word from which on stores concern neither read-only memory nor decoded
@@ -360,25 +372,47 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 
     /// Lets a warp issue at most `budget` instructions.
     fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
-        let precisely = self.goes_precisely(observer.is_some());
+        if self.goes_precisely(observer.is_some()) {
+            return self.issue_precisely(number, budget, observer);
+        }
+        let host = Host {
+            warp: &mut self.warps[number],
+            env: &self.env,
+            system: &mut self.system,
+            number: name(number),
+        };
+        fast::run(self.level, host, &self.code, budget)
+    }
+
+    /// Warp `number` at work in the precise way.
+    fn precisely(&mut self, number: usize) -> Exec<'_, W, C, Precise> {
+        Exec::new(&mut self.warps[number], &self.env, &mut self.system, name(number))
+    }
+
+    /// As [`issue`](Self::issue), the precise way.
+    fn issue_precisely(
+        &mut self,
+        number: usize,
+        budget: u64,
+        observer: Option<&mut dyn Observer>,
+    ) -> End<W> {
         let warp = &mut self.warps[number];
-        let name = u8::try_from(number).expect("at most 64 warps");
         let profile = self.profile.as_deref_mut();
         let is_watched = observer.is_some() || profile.is_some();
-        if precisely {
-            let mut exec = Exec::<W, C, Precise>::new(warp, &self.env, &mut self.system, name);
-            match is_watched {
-                true => exec.run_precisely(budget, Some(&mut (profile, observer))),
-                false => exec.run_precisely(budget, None),
-            }
-        } else {
-            let host = Host { warp, env: &self.env, system: &mut self.system, number: name };
-            fast::run(self.level, host, &self.code, budget)
+        let mut exec = Exec::<W, C, Precise>::new(warp, &self.env, &mut self.system, name(number));
+        match is_watched {
+            true => exec.run_precisely(budget, Some(&mut (profile, observer))),
+            false => exec.run_precisely(budget, None),
         }
     }
 
     /// Does what an instruction of warp `number` asks for, and lets the warp go on at `next`.
     fn handle(&mut self, number: usize, event: Event<W>, next: u64) -> Result<(), Box<Trap>> {
+        if self.changes_code() {
+            // All of it: programs that change their code are rare.
+            self.code.forget_all();
+        }
+        self.system.changed.clear();
         match event {
             Event::Stop => self.warps[number].status = Status::Stopped,
             Event::Spawn { pc, register, value } => {
@@ -393,15 +427,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                     self.warps.iter_mut().filter(|warp| here(warp)).for_each(Warp::release);
                 }
             }
-            Event::Unmasked => self.warps[number].pc = next,
-            Event::CodeStored => {
-                // All of it: programs that change their code are rare.
-                if self.changes_code() {
-                    self.code.forget_all();
-                }
-                self.system.stored.clear();
-                self.warps[number].pc = next;
-            }
+            Event::Unmasked | Event::CodeChanged => self.warps[number].pc = next,
             Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
         }
         Ok(())
@@ -537,6 +563,11 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     fn warp(&self, warp: u8) -> Option<&dyn Inspect> {
         self.warps.get(usize::from(warp)).map(|warp| warp as &dyn Inspect)
     }
+}
+
+/// The number of a warp, as instructions see it.
+fn name(warp: usize) -> u8 {
+    u8::try_from(warp).expect("at most 64 warps")
 }
 
 /// The sequence from which core number `core` draws its schedule, if it draws one.

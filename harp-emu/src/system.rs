@@ -1,6 +1,6 @@
 //! What a core has besides its warps, as far as instructions change it.
 
-use crate::config::MachineConfig;
+use crate::config::{MachineConfig, Translation};
 use crate::console::{CoreConsole, SharedConsole};
 use crate::decoded::Decoded;
 use crate::tlb::Tlb;
@@ -13,9 +13,9 @@ pub(crate) struct System {
     pub(crate) tlb: Tlb,
     /// What is left of the host memory that the core's warps may take, in bytes.
     pub(crate) state_left: u64,
-    /// Stores since the run loop was last left that decoded code may have to be forgotten for: the
-    /// first and the last byte.
-    pub(crate) stored: Vec<(u64, u64)>,
+    /// What decoded code may have to be forgotten for since the run loop was last left, the first and
+    /// the last byte each: stores, and pages that can no longer be fetched from.
+    pub(crate) changed: Vec<(u64, u64)>,
     /// What the precise way has decoded.
     pub(crate) decoded: Decoded,
 }
@@ -29,9 +29,9 @@ impl System {
         System {
             console: CoreConsole::new(core, &config.input, outside),
             entry: None,
-            tlb: Tlb::at_reset(),
+            tlb: Tlb::at_reset(config.translation == Translation::Tlb),
             state_left: config.state_share(),
-            stored: Vec::new(),
+            changed: Vec::new(),
             decoded: Decoded::default(),
         }
     }

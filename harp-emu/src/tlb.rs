@@ -1,7 +1,11 @@
 //! Address translation: a core's table of pages.
+//!
+//! Most pages are mapped to themselves: they are *in place*. What these permit is kept a second time, where
+//! the fast ways find it at once (see [`InPlace`]); everything else the precise way looks up.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 
 use crate::trap::TrapKind;
 
@@ -13,6 +17,9 @@ const MAX_MAPPINGS: usize = 1 << 16;
 
 /// All permissions, of user and supervisor.
 const ALL: u8 = 0b11_1111;
+
+/// The permissions to fetch, of user and supervisor.
+const FETCH: u8 = 0b10_0100;
 
 /// Why memory is accessed through the translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +43,12 @@ impl PageAccess {
             PageAccess::Store => 2,
             PageAccess::Atomic => 3,
         }
+    }
+
+    /// The permissions that it needs in supervisor or user mode.
+    #[inline(always)]
+    fn needs_in(self, supervisor: bool) -> u8 {
+        if supervisor { self.needs() << 3 } else { self.needs() }
     }
 }
 
@@ -61,34 +74,78 @@ pub struct PageMapping {
     pub flags: u8,
 }
 
-/// The mappings of a core, by the number of the virtual page.
-pub(crate) struct Tlb(BTreeMap<u64, PageMapping>);
+/// The mappings of a core.
+pub(crate) struct Tlb {
+    /// By the number of the virtual page.
+    mappings: BTreeMap<u64, PageMapping>,
+    /// What page after page permits, from the first on, if it is in place; nothing if it is not. The
+    /// pages behind count as not in place.
+    in_place: Vec<u8>,
+    /// The number of the first page that always counts as not in place.
+    in_place_below: u64,
+}
 
 impl Tlb {
-    /// Page 0 is where it is and permits everything.
-    pub(crate) fn at_reset() -> Tlb {
-        Tlb(BTreeMap::from([(0, PageMapping { virt: 0, phys: 0, flags: ALL })]))
+    /// Page 0 is where it is and permits everything. Unless the table `translates`, nobody asks what is in
+    /// place.
+    pub(crate) fn at_reset(translates: bool) -> Tlb {
+        let page = PageMapping { virt: 0, phys: 0, flags: ALL };
+        Tlb {
+            mappings: BTreeMap::from([(0, page)]),
+            in_place: vec![ALL],
+            in_place_below: if translates { MAX_MAPPINGS as u64 } else { 0 },
+        }
     }
 
-    /// Maps the page of the address `virt` to that of `phys`, in place of what was there.
-    pub(crate) fn add(&mut self, virt: u64, phys: u64, flags: u64) -> Result<(), TrapKind> {
+    /// Maps the page of the address `virt` to that of `phys`, instead of what was there. Whether some
+    /// warp can no longer fetch from the page in place.
+    #[inline]
+    pub(crate) fn add(&mut self, virt: u64, phys: u64, flags: u64) -> Result<bool, TrapKind> {
         let page = virt / PAGE;
-        if self.0.len() == MAX_MAPPINGS && !self.0.contains_key(&page) {
+        if self.mappings.len() == MAX_MAPPINGS && !self.mappings.contains_key(&page) {
             return Err(TrapKind::TlbFull { limit: MAX_MAPPINGS });
         }
         let flags = flags as u8 & ALL;
         let mapping = PageMapping { virt: page * PAGE, phys: phys / PAGE * PAGE, flags };
-        self.0.insert(page, mapping);
-        Ok(())
+        self.mappings.insert(page, mapping);
+        let permitted = if mapping.phys == mapping.virt { flags } else { 0 };
+        Ok(self.permit_in_place(page, permitted))
     }
 
-    /// Forgets the page of the address `virt`.
-    pub(crate) fn remove(&mut self, virt: u64) {
-        self.0.remove(&(virt / PAGE));
+    /// Forgets the page of the address `virt`. Whether some warp can no longer fetch from it in place.
+    #[inline]
+    pub(crate) fn remove(&mut self, virt: u64) -> bool {
+        let page = virt / PAGE;
+        self.mappings.remove(&page);
+        self.permit_in_place(page, 0)
     }
 
+    /// Forgets all pages.
     pub(crate) fn flush(&mut self) {
-        self.0.clear();
+        self.mappings.clear();
+        self.in_place.clear();
+    }
+
+    /// A page in place permits `flags` from now on. Whether some warp can no longer fetch from it.
+    fn permit_in_place(&mut self, page: u64, flags: u8) -> bool {
+        page < self.in_place_below && self.set_in_place(page as usize, flags)
+    }
+
+    #[inline(never)]
+    fn set_in_place(&mut self, page: usize, flags: u8) -> bool {
+        if flags != 0 && page >= self.in_place.len() {
+            self.in_place.resize(page + 1, 0);
+        }
+        match self.in_place.get_mut(page) {
+            None => false,
+            Some(permitted) => mem::replace(permitted, flags) & !flags & FETCH != 0,
+        }
+    }
+
+    /// The pages in place, for warps in supervisor or user mode.
+    #[inline(always)]
+    pub(crate) fn in_place(&self, supervisor: bool) -> InPlace<'_> {
+        InPlace { permitted: &self.in_place, supervisor }
     }
 
     /// The physical address.
@@ -99,8 +156,8 @@ impl Tlb {
         supervisor: bool,
     ) -> Result<u64, TrapKind> {
         let mapping =
-            self.0.get(&(address / PAGE)).ok_or(TrapKind::PageMiss { address, access })?;
-        let needs = if supervisor { access.needs() << 3 } else { access.needs() };
+            self.mappings.get(&(address / PAGE)).ok_or(TrapKind::PageMiss { address, access })?;
+        let needs = access.needs_in(supervisor);
         if mapping.flags & needs != needs {
             return Err(TrapKind::PagePermission { address, access, supervisor });
         }
@@ -109,6 +166,52 @@ impl Tlb {
 
     /// All mappings, by virtual address.
     pub(crate) fn mappings(&self) -> impl Iterator<Item = PageMapping> + '_ {
-        self.0.values().copied()
+        self.mappings.values().copied()
+    }
+}
+
+/// The pages that are mapped to themselves, as the warps of one mode see them. Not all such pages need
+/// be known here.
+#[derive(Clone, Copy)]
+pub(crate) struct InPlace<'a> {
+    permitted: &'a [u8],
+    supervisor: bool,
+}
+
+impl InPlace<'_> {
+    /// What the page of `address` permits if it is in place.
+    #[inline(always)]
+    fn permitted(self, address: u64) -> u8 {
+        let page = usize::try_from(address / PAGE).unwrap_or(usize::MAX);
+        self.permitted.get(page).copied().unwrap_or(0)
+    }
+
+    /// Whether the page of `address` is in place and permits the access.
+    #[inline(always)]
+    pub(crate) fn permit(self, address: u64, access: PageAccess) -> bool {
+        let needs = access.needs_in(self.supervisor);
+        self.permitted(address) & needs == needs
+    }
+
+    /// Whether the pages of all addresses are in place and permit the access.
+    #[inline(always)]
+    pub(crate) fn permit_all(
+        self,
+        addresses: impl Iterator<Item = u64>,
+        access: PageAccess,
+    ) -> bool {
+        let needs = access.needs_in(self.supervisor);
+        addresses.fold(needs, |permitted, address| permitted & self.permitted(address)) == needs
+    }
+
+    /// How many of `bytes` bytes from `pc` on, no more than a page has, may be fetched in place.
+    pub(crate) fn fetchable(self, pc: u64, bytes: usize) -> usize {
+        let in_page = (PAGE - pc % PAGE) as usize;
+        let permit = |address| self.permit(address, PageAccess::Fetch);
+        match permit(pc) {
+            false => 0,
+            true if in_page >= bytes || permit(pc + in_page as u64) => bytes,
+            true => in_page,
+        }
     }
 }

@@ -7,74 +7,15 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::rounds::*;
 use common::*;
-use harp_emu::{
-    Console, DivergentBarriers, Interrupts, Machine, MachineConfig, Memory, Schedule, SpawnPolicy,
-    Stats, Trap, TrapKind, WarpStatus,
-};
+use harp_emu::{Console, Machine, MachineConfig, Memory, TrapKind};
 use harp_isa::{ArchId, Instruction, Op};
-
-/// Everything that there is to see.
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    trap: Option<Trap>,
-    stats: Stats,
-    console: Vec<u8>,
-    memory: Vec<u8>,
-    /// Of each warp the status, then pc, active lanes, registers and predicates.
-    warps: Vec<(WarpStatus, Vec<u64>)>,
-}
-
-fn config(arch: ArchId, fuel: u64) -> MachineConfig {
-    MachineConfig {
-        schedule: Schedule::Step,
-        interrupts: Interrupts::Guest,
-        spawn: SpawnPolicy::Original,
-        divergent_barriers: DivergentBarriers::Allow,
-        fuel: Some(fuel),
-        input: b"xyz".to_vec(),
-        ..MachineConfig::new(arch)
-    }
-}
-
-fn outcome(arch: ArchId, code: &[Instruction], fuel: u64, at_once: bool) -> Outcome {
-    let memory = Memory::new(arch.word(), MEMORY).unwrap();
-    memory.write(0, &assemble(arch, code)).unwrap();
-    let mut machine = Machine::new(config(arch, fuel), &memory).unwrap();
-    let trap = loop {
-        let goes_on = match at_once {
-            true => machine.run().map(|_| false),
-            false => machine.step(),
-        };
-        match goes_on {
-            Ok(true) => {}
-            Ok(false) => break None,
-            Err(trap) => break Some(*trap),
-        }
-    };
-    let mut bytes = vec![0; MEMORY as usize];
-    memory.read(0, &mut bytes).unwrap();
-    let all = u64::MAX >> (64 - u32::from(arch.lanes()));
-    let warps = machine.warps().map(|(_, _, warp)| {
-        let lanes = |reg| (0..arch.lanes()).map(move |lane| warp.gpr(r(reg), lane).unwrap());
-        let gprs = (0..arch.gprs()).flat_map(lanes);
-        let preds = (0..arch.preds()).map(|pred| warp.pred(p(pred)) & all);
-        let words = [warp.pc(), warp.active()].into_iter().chain(gprs).chain(preds);
-        (warp.status(), words.collect())
-    });
-    let warps = warps.collect();
-    Outcome { trap, stats: machine.stats(), console: machine.console(), memory: bytes, warps }
-}
 
 /// Compares both for every end of the fuel; the outcome where it does not end.
 fn compare(arch: &str, code: &[Instruction]) -> Outcome {
     let arch: ArchId = arch.parse().unwrap();
-    let whole = outcome(arch, code, 20_000, true);
-    for fuel in (0..whole.stats.issued() + 2).chain([20_000]) {
-        let [given, expected] = [true, false].map(|at_once| outcome(arch, code, fuel, at_once));
-        assert_eq!(given, expected, "{arch}, {fuel} instructions");
-    }
-    whole
+    compare_rounds(&round_config(arch), &assemble(arch, code), 1)
 }
 
 /// Starts all warps of a machine of four words' bytes at what follows, the number of each in `%r4`.
@@ -85,17 +26,6 @@ fn everybody(warps: i64) -> Vec<Instruction> {
         code.push(Op::Wspawn { dst: r(4), pc: r(3), src: r(5) }.into());
     }
     code
-}
-
-/// So many instructions that concern nobody else.
-fn quiet(count: usize) -> impl Iterator<Item = Instruction> {
-    let ops = [
-        Op::Addi { dst: r(6), src: r(6), imm: 3 },
-        Op::Xor { dst: r(6), a: r(6), b: r(4) },
-        Op::Muli { dst: r(6), src: r(6), imm: 5 },
-        Op::Divi { dst: r(7), src: r(6), imm: 3 },
-    ];
-    ops.into_iter().cycle().take(count).map(Instruction::from)
 }
 
 /// Repeats code `%r8` times.
@@ -241,7 +171,8 @@ fn rounds_are_done_many_at_once() {
         let arch: ArchId = "4w16/8/4/4".parse().unwrap();
         let memory = Memory::new(arch.word(), MEMORY).unwrap();
         memory.write(0, &assemble(arch, &code)).unwrap();
-        let config = MachineConfig { input: Vec::new(), ..config(arch, 1_000_000) };
+        let fuel = Some(1_000_000);
+        let config = MachineConfig { input: Vec::new(), fuel, ..round_config(arch) };
         let mut machine = Machine::new(config, &memory).unwrap();
         let asked = Arc::new(AtomicU64::new(0));
         machine.set_console(Asked(asked.clone()));

@@ -16,7 +16,7 @@ use super::{Lanes, reborrow};
 use crate::exec::{End, Event};
 use crate::observe::Observer;
 use crate::trap::Trap;
-use crate::warp::Status;
+use crate::warp::{Status, Warp};
 use crate::word::Word;
 
 /// Rounds after which a console that may interrupt a warp is asked again.
@@ -89,7 +89,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let precisely = self.goes_precisely(observer.is_some());
         for (number, warp) in self.warps.iter().enumerate() {
             if warp.status == Status::Ready {
-                let quiet = if precisely { 0 } else { self.code.quiet(warp.pc) };
+                let quiet = if precisely { 0 } else { self.quiet(warp) };
                 clocks.push(Clock { number, before: warp.stats.steps, quiet });
             }
         }
@@ -114,8 +114,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 stopped = Some((clock, why));
                 break;
             }
-            let pc = self.warps[clock.number].pc;
-            let quiet = if precisely { 0 } else { self.code.quiet(pc) };
+            let warp = &self.warps[clock.number];
+            let quiet = if precisely { 0 } else { self.quiet(warp) };
             clocks[first].quiet = self.done(clock) + quiet;
         }
         let outcome = match stopped {
@@ -128,6 +128,11 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         };
         self.clocks = clocks;
         outcome
+    }
+
+    /// How many instructions a warp surely stays quiet for.
+    fn quiet(&self, warp: &Warp<W, C>) -> u64 {
+        self.code.of(warp.supervisor).quiet(warp.pc)
     }
 
     /// Lets the warp that is the first to be noticed go on up to turn `end`; why it stopped before.
@@ -146,8 +151,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             }
             match self.issue_counted(number, left, reborrow(&mut observer)) {
                 End::Budget => {}
-                End::Event { event: Event::CodeStored, next } if !self.changes_code() => {
-                    self.system.stored.clear();
+                End::Event { event: Event::CodeChanged, next } if !self.changes_code() => {
+                    self.system.changed.clear();
                     self.warps[number].pc = next;
                 }
                 why => return Some(why),

@@ -60,7 +60,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             self.warp.regs[index(dst)].as_flattened_mut()[lane] = old;
             self.note_store(address, W::BYTES);
         }
-        self.after_stores()
+        self.after_changes()
     }
 
     /// On 4 bytes, a half of a word on 8-byte machines.
@@ -84,7 +84,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             self.warp.regs[index(dst)].as_flattened_mut()[lane] = W::from_u64(half(old).into());
             self.note_store(address, HALF);
         }
-        self.after_stores()
+        self.after_changes()
     }
 
     /// Counts a load and a store, and gives the physical addresses; a trap in the executing lanes whose

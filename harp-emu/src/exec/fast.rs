@@ -8,7 +8,7 @@
 use std::ptr;
 
 use super::{End, Env, Exec, Full, Masked, Precise, Way};
-use crate::code::{Code, Slot};
+use crate::code::{Code, Codes, Slot};
 use crate::simd::Level;
 use crate::system::System;
 use crate::warp::Warp;
@@ -50,18 +50,23 @@ pub(crate) enum Stop {
 pub(crate) fn run<W: Word, const C: usize>(
     level: Level,
     mut host: Host<'_, '_, W, C>,
-    code: &Code,
+    codes: &Codes,
     budget: u64,
 ) -> End<W> {
     let mut left = budget;
     let mut is_full = host.warp.active == host.env.full();
     loop {
+        // The precise way may have changed the mode.
+        let code = codes.of(host.warp.supervisor);
         let stop = match is_full {
             true => level.run::<W, C, Full>(&mut host, code, &mut left),
             false => level.run::<W, C, Masked>(&mut host, code, &mut left),
         };
         match stop {
             Stop::Budget => return End::Budget,
+            Stop::Undecoded if host.env.translates => {
+                return host.exec::<Precise>().run_elsewhere(left);
+            }
             Stop::Undecoded => return End::Undecoded,
             Stop::Mask => is_full = !is_full,
             Stop::Other => {

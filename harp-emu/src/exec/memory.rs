@@ -113,20 +113,20 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
                 self.note_store(address, bytes);
             }
         }
-        self.after_stores()
+        self.after_changes()
     }
 
-    /// Remembers a store of `bytes` bytes if decoded code may lie there.
+    /// Remembers a store of `bytes` bytes at a physical address if decoded code may lie there.
     pub(super) fn note_store(&mut self, address: W, bytes: usize) {
         let address = address.to_u64();
         if address < self.env.plain_stores_from {
-            self.system.stored.push((address, address + bytes as u64 - 1));
+            self.system.changed.push((address, address + bytes as u64 - 1));
         }
     }
 
-    /// Lets the core forget decoded code if stores may have changed it.
-    pub(super) fn after_stores(&mut self) -> Flow {
-        if self.system.stored.is_empty() { NEXT } else { self.leave(Event::CodeStored) }
+    /// Lets the core forget decoded code if it may have changed.
+    pub(super) fn after_changes(&mut self) -> Flow {
+        if self.system.changed.is_empty() { NEXT } else { self.leave(Event::CodeChanged) }
     }
 
     /// A trap in the executing lanes whose address may only be read.

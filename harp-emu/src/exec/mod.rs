@@ -12,7 +12,7 @@
 //! | `simt` | the divergence stack, lanes, warps, votes |
 //! | `system` | interrupts, user mode, the table of pages |
 //! | `fast`, `step`, `operand` | the fast ways' loop, and what it does in one step |
-//! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table |
+//! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table; what the fast ways ask it |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
 //! operation of [`Word`].
@@ -60,6 +60,8 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) arch: ArchId,
     /// Lanes of a warp.
     pub(crate) lanes: u8,
+    /// Lanes of a warp, or 0 where addresses are translated: then a look at the first of a row is not enough.
+    pub(crate) row_lanes: u8,
     /// Warps of a core.
     pub(crate) warps: u8,
     pub(crate) core: u16,
@@ -78,9 +80,9 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) divergent_barriers: DivergentBarriers,
     /// The address behind the `split` that may hold lanes back from barriers, if there is one.
     pub(crate) behind_outer_split: Option<u64>,
-    // What only the precise way knows.
     /// Whether addresses are translated.
     pub(crate) translates: bool,
+    // What only the precise way knows.
     /// Whether floats are computed as in the original.
     pub(crate) reference_floats: bool,
     /// Whether loops reconverge at their `split`.
@@ -105,8 +107,8 @@ pub(crate) enum Event<W> {
     Barrier { id: u64, warps: u64 },
     /// Interrupts may have become possible.
     Unmasked,
-    /// Stores may have changed decoded code: see [`System::stored`].
-    CodeStored,
+    /// Decoded code may have changed: see [`System::changed`].
+    CodeChanged,
     /// The instruction traps in `lanes`.
     Trap { kind: TrapKind, lanes: u64 },
 }

@@ -1,5 +1,8 @@
 //! Loads, stores and addresses of atomic operations through the table of pages.
 //!
+//! The fast ways know pages that are in place, where the table says no more than whether an access is
+//! permitted, and leave everything else to the precise way.
+//!
 //! An access that crosses the border of a page is two accesses, one in each, and needs both pages'
 //! permission. Base loads and stores end with their word and atomic operations are aligned, so only
 //! sub-word instructions cross. All lanes are translated before anything is read or written; of
@@ -11,10 +14,11 @@ use std::ops::ControlFlow;
 
 use harp_isa::Gpr;
 
-use super::lanes::{index, lanes_of};
+use super::lanes::{any_bits, index, lanes_of};
 use super::memory::{Extend, Width, load_bytes, store_bytes};
-use super::{Exec, Flow, NEXT, Precise};
-use crate::tlb::{PAGE, PageAccess};
+use super::rows::differences;
+use super::{Exec, Flow, NEXT, OTHER, Precise, Way};
+use crate::tlb::{InPlace, PAGE, PageAccess};
 use crate::trap::TrapKind;
 use crate::warp::Reg;
 use crate::word::Word;
@@ -29,6 +33,37 @@ struct Piece<W> {
     bytes: usize,
     /// The bytes of the access before this part.
     before: usize,
+}
+
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+    /// Leaves the instruction to the precise way unless the executing lanes' addresses are physical
+    /// ones: all their pages are in place and permit the access, or nothing is translated. An access
+    /// does not go beyond the page in which it begins.
+    #[inline(always)]
+    pub(super) fn in_place(&self, addresses: &Reg<W, C>, access: PageAccess) -> Flow {
+        let pages = self.system.tlb.in_place(self.warp.supervisor);
+        match self.env.translates && !are_in_place(pages, addresses, self.mask, access) {
+            true => OTHER,
+            false => NEXT,
+        }
+    }
+}
+
+/// Whether the pages of the addresses in the lanes of `mask` are in place and permit the access.
+#[inline(never)]
+pub(super) fn are_in_place<W: Word, const C: usize>(
+    pages: InPlace<'_>,
+    addresses: &Reg<W, C>,
+    mask: u64,
+    access: PageAccess,
+) -> bool {
+    let first = addresses[0][0];
+    if any_bits(&differences(addresses, |_| first)).to_u64() < PAGE {
+        // All lanes, whether they execute or not, are in one page.
+        return pages.permit(first.to_u64(), access);
+    }
+    let addresses = addresses.as_flattened();
+    pages.permit_all(lanes_of(mask).map(|lane| addresses[lane].to_u64()), access)
 }
 
 impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
@@ -146,9 +181,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
                 self.system.console.write(value as u8);
             } else {
                 store_bytes::<W>(self.env.cells, piece.phys, value, piece.bytes);
+                self.note_store(piece.phys, piece.bytes);
             }
         }
-        NEXT
+        self.after_changes()
     }
 
     /// The physical addresses of an atomic operation in the executing lanes, the others' are junk.

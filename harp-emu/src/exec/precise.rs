@@ -1,7 +1,7 @@
 //! The precise way through: one instruction after the other, told to an observer.
 //!
-//! Every instruction is fetched anew. So it alone knows address translation, and code that changes is
-//! seen at once, whoever changes it.
+//! Every instruction is fetched anew. So code that changes is seen at once, whoever changes it, and pages
+//! may be anywhere: the fast ways run what lies in pages that are in place.
 
 use super::{End, Event, Exec, NEXT, Precise};
 use crate::code::{self, Slot};
@@ -25,6 +25,22 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
                 Err(kind) => return End::NoInstruction(kind),
             };
             let end = self.issue_one(&slot, observer.as_deref_mut());
+            if !matches!(end, End::Budget) {
+                return end;
+            }
+        }
+        End::Budget
+    }
+
+    /// Issues at most `budget` instructions, as long as they lie in pages that are not in place. If the
+    /// first is in place it is still to be decoded.
+    pub(crate) fn run_elsewhere(&mut self, budget: u64) -> End<W> {
+        for issued in 0..budget {
+            let pages = self.system.tlb.in_place(self.warp.supervisor);
+            if pages.permit(self.warp.pc, PageAccess::Fetch) {
+                return if issued == 0 { End::Undecoded } else { End::Budget };
+            }
+            let end = self.run_precisely(1, None);
             if !matches!(end, End::Budget) {
                 return end;
             }

@@ -1,8 +1,9 @@
 //! Loads and stores, of whole registers where the fast ways run.
 //!
 //! All lanes' addresses are checked before anything is read or written. Lanes at one address read it
-//! once; lanes at consecutive words need one check for all. What touches anything but memory, or
-//! words that are not aligned, is left to the precise way (see `memory`).
+//! once; lanes at consecutive words need one check for all. What touches anything but memory,
+//! words that are not aligned, or pages that are not in place (see `paged`), is left to the precise way
+//! (see `memory`).
 //!
 //! What has a loop over lanes is a function of its own, not part of the fast ways' loop.
 
@@ -10,7 +11,9 @@ use harp_isa::Gpr;
 
 use super::lanes::{any_bits, index, lanes_of, spread, words};
 use super::memory::{Extend, Width, addresses, load_bytes, store_bytes};
+use super::paged::are_in_place;
 use super::{Exec, Flow, NEXT, OTHER, Way};
+use crate::tlb::{InPlace, PageAccess};
 use crate::warp::{GROUP, Reg};
 use crate::word::{Cell, Word};
 
@@ -24,28 +27,13 @@ enum Pattern {
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// The pattern of the addresses where all lanes execute and all are the machine's own; none if
-    /// there is none, or not all of it is in memory.
+    /// there is none, not all of it is in memory, or addresses are translated.
     #[inline(always)]
     fn pattern(&self, base: Gpr, offset: i64) -> Option<Pattern> {
-        if !P::FULL || usize::from(self.env.lanes) != C * GROUP {
+        if !P::FULL || usize::from(self.env.row_lanes) != C * GROUP {
             return None;
         }
-        let base = self.reg(base);
-        let first = base[0][0];
-        let is_uniform = base[0][1] == first;
-        let differ = if is_uniform {
-            differences(base, |_| first)
-        } else {
-            differences(base, |lane| first.add(W::from_u64((lane * W::BYTES) as u64)))
-        };
-        let start = first.add(W::from_u64(offset.cast_unsigned()));
-        let cell = cell_index(start);
-        let count = if is_uniform { 1 } else { C * GROUP };
-        let whole = start.to_u64().is_multiple_of(W::BYTES as u64);
-        if any_bits(&differ) != W::default() || !whole || cell + count > self.env.cells.len() {
-            return None;
-        }
-        Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
+        find_pattern(self.reg(base), W::from_u64(offset.cast_unsigned()), self.env.cells)
     }
 
     /// The index of the first word to which stores need no further look.
@@ -68,7 +56,13 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             }
             None => {
                 let addresses = addresses(self.reg(base), offset);
-                gather(&mut self.warp.regs[index(dst)], cells, &addresses, self.mask)?;
+                let reg = &mut self.warp.regs[index(dst)];
+                if self.env.translates {
+                    let pages = self.system.tlb.in_place(self.warp.supervisor);
+                    load_in_place(reg, cells, &addresses, self.mask, pages)?;
+                } else {
+                    gather(reg, cells, &addresses, self.mask)?;
+                }
             }
         }
         self.warp.stats.loads += self.executing();
@@ -87,8 +81,13 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             }
             _ => {
                 let addresses = addresses(self.reg(base), offset);
-                let from = self.env.plain_stores_from;
-                scatter(self.reg(value), cells, &addresses, self.mask, from)?;
+                let (reg, from) = (self.reg(value), self.env.plain_stores_from);
+                if self.env.translates {
+                    let pages = self.system.tlb.in_place(self.warp.supervisor);
+                    store_in_place(reg, cells, &addresses, self.mask, from, pages)?;
+                } else {
+                    scatter(reg, cells, &addresses, self.mask, from)?;
+                }
             }
         }
         self.warp.stats.stores += self.executing();
@@ -110,6 +109,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             return self.rarely(|exec| exec.load_each(dst, base, offset, width, extend));
         }
         let addresses = addresses(self.reg(base), offset);
+        self.in_place(&addresses, PageAccess::Load)?;
         let reg = &mut self.warp.regs[index(dst)];
         gather_narrow(reg, self.env.cells, &addresses, self.mask, bytes, extend)?;
         self.warp.stats.loads += self.executing();
@@ -130,6 +130,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             return self.rarely(|exec| exec.store_each(value, base, offset, width));
         }
         let addresses = addresses(self.reg(base), offset);
+        self.in_place(&addresses, PageAccess::Store)?;
         let (cells, from) = (self.env.cells, self.env.plain_stores_from);
         let is_whole = P::FULL && usize::from(self.env.lanes) == C * GROUP;
         if is_whole && bytes < W::BYTES && follow(&addresses, bytes) {
@@ -142,9 +143,34 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     }
 }
 
+/// The pattern of the addresses `base` + `offset` of all lanes; none if there is none, or not all of it is
+/// in memory.
+#[inline(always)]
+fn find_pattern<W: Word, const C: usize>(
+    base: &Reg<W, C>,
+    offset: W,
+    cells: &[W::Cell],
+) -> Option<Pattern> {
+    let first = base[0][0];
+    let is_uniform = base[0][1] == first;
+    let differ = if is_uniform {
+        differences(base, |_| first)
+    } else {
+        differences(base, |lane| first.add(W::from_u64((lane * W::BYTES) as u64)))
+    };
+    let start = first.add(offset);
+    let cell = cell_index(start);
+    let count = if is_uniform { 1 } else { C * GROUP };
+    let whole = start.to_u64().is_multiple_of(W::BYTES as u64);
+    if any_bits(&differ) != W::default() || !whole || cell + count > cells.len() {
+        return None;
+    }
+    Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
+}
+
 /// The bits in which any lane's word is not what is expected there, by the place in its group.
 #[inline(always)]
-fn differences<W: Word, const C: usize>(
+pub(super) fn differences<W: Word, const C: usize>(
     reg: &Reg<W, C>,
     expected: impl Fn(usize) -> W,
 ) -> [W; GROUP] {
@@ -212,6 +238,81 @@ fn store_row<W: Word, const C: usize>(reg: &Reg<W, C>, cells: &[W::Cell]) {
             cell.store(*value);
         }
     }
+}
+
+/// Loads the words at `addresses`, in the lanes of `mask`, if their pages are in place and permit it.
+#[inline(never)]
+fn load_in_place<W: Word, const C: usize>(
+    reg: &mut Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    pages: InPlace<'_>,
+) -> Flow {
+    let pattern = whole_pattern(cells, addresses, mask);
+    if !permit_pattern(pages, &pattern, addresses, mask, PageAccess::Load) {
+        return OTHER;
+    }
+    match pattern {
+        Some(Pattern::Uniform(cell)) => *reg = [[cells[cell].load(); GROUP]; C],
+        Some(Pattern::Consecutive(cell)) => load_row(reg, &cells[cell..]),
+        None => gather(reg, cells, addresses, mask)?,
+    }
+    NEXT
+}
+
+/// Stores words at `addresses`, in the lanes of `mask`, lowest first, if their pages are in place and permit
+/// it.
+#[inline(never)]
+fn store_in_place<W: Word, const C: usize>(
+    reg: &Reg<W, C>,
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+    from: u64,
+    pages: InPlace<'_>,
+) -> Flow {
+    let pattern = whole_pattern(cells, addresses, mask);
+    if !permit_pattern(pages, &pattern, addresses, mask, PageAccess::Store) {
+        return OTHER;
+    }
+    match pattern {
+        Some(Pattern::Consecutive(cell)) if cell >= from as usize / W::BYTES => {
+            store_row(reg, &cells[cell..]);
+        }
+        _ => scatter(reg, cells, addresses, mask, from)?,
+    }
+    NEXT
+}
+
+/// Whether the pages of the addresses in the lanes of `mask`, which have that pattern, are in place and permit
+/// the access.
+#[inline(always)]
+fn permit_pattern<W: Word, const C: usize>(
+    pages: InPlace<'_>,
+    pattern: &Option<Pattern>,
+    addresses: &Reg<W, C>,
+    mask: u64,
+    access: PageAccess,
+) -> bool {
+    match pattern {
+        // Less than a page lies between the ends of a row.
+        Some(_) => [addresses[0][0], addresses[C - 1][GROUP - 1]]
+            .iter()
+            .all(|address| pages.permit(address.to_u64(), access)),
+        None => are_in_place(pages, addresses, mask, access),
+    }
+}
+
+/// The pattern of the addresses if `mask` has all lanes that registers have room for.
+#[inline(always)]
+fn whole_pattern<W: Word, const C: usize>(
+    cells: &[W::Cell],
+    addresses: &Reg<W, C>,
+    mask: u64,
+) -> Option<Pattern> {
+    let is_whole = mask.count_ones() as usize == C * GROUP;
+    if is_whole { find_pattern(addresses, W::default(), cells) } else { None }
 }
 
 /// Loads the words at `addresses`, in the lanes of `mask`.

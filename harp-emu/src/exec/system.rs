@@ -4,6 +4,7 @@ use harp_isa::{Gpr, Opcode};
 
 use super::lanes::lanes_of;
 use super::{Event, Exec, Flow, NEXT, Precise};
+use crate::tlb::PAGE;
 use crate::trap::TrapKind;
 use crate::word::Word;
 
@@ -88,11 +89,12 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.privileged(Opcode::Tlbadd)?;
         for lane in lanes_of(self.mask) {
             let [virt, phys, flags] = [virt, phys, flags].map(|reg| self.lane(reg, lane).to_u64());
-            if let Err(kind) = self.system.tlb.add(virt, phys, flags) {
-                return self.trap(kind, 1 << lane);
+            match self.system.tlb.add(virt, phys, flags) {
+                Ok(is_lost) => self.note_page(virt, is_lost),
+                Err(kind) => return self.trap(kind, 1 << lane),
             }
         }
-        NEXT
+        self.after_changes()
     }
 
     #[inline(never)]
@@ -100,9 +102,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.privileged(Opcode::Tlbrm)?;
         for lane in lanes_of(self.mask) {
             let virt = self.lane(virt, lane).to_u64();
-            self.system.tlb.remove(virt);
+            let is_lost = self.system.tlb.remove(virt);
+            self.note_page(virt, is_lost);
         }
-        NEXT
+        self.after_changes()
     }
 
     #[inline(never)]
@@ -110,7 +113,23 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.privileged(Opcode::Tlbflush)?;
         if self.mask != 0 {
             self.system.tlb.flush();
+            self.note_pages(0, u64::MAX);
         }
-        NEXT
+        self.after_changes()
+    }
+
+    /// Remembers the page of an address if code that was fetched from it `is_lost`.
+    fn note_page(&mut self, address: u64, is_lost: bool) {
+        if is_lost {
+            let first = address / PAGE * PAGE;
+            self.note_pages(first, first + (PAGE - 1));
+        }
+    }
+
+    /// Remembers that what was decoded from these addresses may no longer be fetched.
+    fn note_pages(&mut self, first: u64, last: u64) {
+        if self.env.translates {
+            self.system.changed.push((first, last));
+        }
     }
 }

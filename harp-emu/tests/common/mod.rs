@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 #![allow(dead_code, reason = "every test file uses a part")]
 
+pub(crate) mod rounds;
+
 use harp_emu::{Machine, MachineConfig, Memory, Stats, Trap, TrapKind};
 use harp_isa::{ArchId, Gpr, Instruction, Op, Pred};
 
