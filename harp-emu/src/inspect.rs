@@ -10,38 +10,42 @@ use crate::word::Word;
 
 /// The state of a warp, whatever its word and number of lanes.
 pub(crate) trait Inspect {
-    fn pc(&self) -> u64;
-    fn active(&self) -> u64;
-    fn active_count(&self) -> u8;
-    fn is_supervisor(&self) -> bool;
-    fn interrupts_enabled(&self) -> bool;
+    fn state(&self) -> WarpState;
     fn saved(&self) -> Option<SavedState>;
-    fn status(&self) -> WarpStatus;
     fn gpr(&self, reg: usize, lane: usize) -> Option<u64>;
     fn pred(&self, pred: usize) -> u64;
     fn stack(&self) -> &[Entry];
-    fn stats(&self) -> WarpStats;
+}
+
+/// What there is once in each warp.
+#[derive(Clone, Copy)]
+pub(crate) struct WarpState {
+    pc: u64,
+    active: u64,
+    active_count: u8,
+    is_supervisor: bool,
+    interrupts_enabled: bool,
+    status: WarpStatus,
+    pub(crate) stats: WarpStats,
 }
 
 impl<W: Word, const C: usize> Inspect for Warp<W, C> {
-    fn pc(&self) -> u64 {
-        self.pc
-    }
-
-    fn active(&self) -> u64 {
-        self.active
-    }
-
-    fn active_count(&self) -> u8 {
-        self.active_count
-    }
-
-    fn is_supervisor(&self) -> bool {
-        self.supervisor
-    }
-
-    fn interrupts_enabled(&self) -> bool {
-        self.interrupts
+    fn state(&self) -> WarpState {
+        WarpState {
+            pc: self.pc,
+            active: self.active,
+            active_count: self.active_count,
+            is_supervisor: self.supervisor,
+            interrupts_enabled: self.interrupts,
+            status: match self.status {
+                Status::Ready => WarpStatus::Ready,
+                Status::Waiting { id, warps, .. } => {
+                    WarpStatus::Waiting { barrier: id, wanted: warps }
+                }
+                Status::Stopped => WarpStatus::Stopped,
+            },
+            stats: self.stats,
+        }
     }
 
     fn saved(&self) -> Option<SavedState> {
@@ -57,14 +61,6 @@ impl<W: Word, const C: usize> Inspect for Warp<W, C> {
         })
     }
 
-    fn status(&self) -> WarpStatus {
-        match self.status {
-            Status::Ready => WarpStatus::Ready,
-            Status::Waiting { id, warps, .. } => WarpStatus::Waiting { barrier: id, wanted: warps },
-            Status::Stopped => WarpStatus::Stopped,
-        }
-    }
-
     fn gpr(&self, reg: usize, lane: usize) -> Option<u64> {
         Some(self.regs.get(reg)?.as_flattened().get(lane)?.to_u64())
     }
@@ -75,10 +71,6 @@ impl<W: Word, const C: usize> Inspect for Warp<W, C> {
 
     fn stack(&self) -> &[Entry] {
         &self.stack
-    }
-
-    fn stats(&self) -> WarpStats {
-        self.stats
     }
 }
 
@@ -135,27 +127,27 @@ pub struct WarpView<'a>(pub(crate) &'a dyn Inspect);
 impl WarpView<'_> {
     /// The address of the instruction that it issues next, or of the `bar` at which it waits.
     pub fn pc(&self) -> u64 {
-        self.0.pc()
+        self.0.state().pc
     }
 
     /// The active lanes, lane 0 in the lowest bit.
     pub fn active(&self) -> u64 {
-        self.0.active()
+        self.0.state().active
     }
 
     /// The number of lanes that were last activated together.
     pub fn active_count(&self) -> u8 {
-        self.0.active_count()
+        self.0.state().active_count
     }
 
     /// Whether it is in supervisor mode.
     pub fn is_supervisor(&self) -> bool {
-        self.0.is_supervisor()
+        self.0.state().is_supervisor
     }
 
     /// Whether interrupts are enabled.
     pub fn interrupts_enabled(&self) -> bool {
-        self.0.interrupts_enabled()
+        self.0.state().interrupts_enabled
     }
 
     /// What the last interrupt has put aside; `None` if there was none.
@@ -165,7 +157,7 @@ impl WarpView<'_> {
 
     /// Whether it runs.
     pub fn status(&self) -> WarpStatus {
-        self.0.status()
+        self.0.state().status
     }
 
     /// A general register of a lane, zero-extended. Registers and lanes that the machine lacks hold
@@ -187,7 +179,7 @@ impl WarpView<'_> {
 
     /// What the warp has cost so far.
     pub fn stats(&self) -> WarpStats {
-        self.0.stats()
+        self.0.state().stats
     }
 }
 

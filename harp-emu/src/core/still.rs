@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Core, Lanes, Whole, at_reset};
 use crate::config::MachineConfig;
 use crate::console::SharedConsole;
-use crate::inspect::{Inspect, SavedState, WarpStatus};
+use crate::inspect::{Inspect, SavedState, WarpState};
 use crate::memory::Memory;
 use crate::observe::Observer;
 use crate::profile::Profile;
@@ -187,7 +187,8 @@ impl Core for Lazy<'_> {
         match self.seen() {
             Ok(core) => core.stats(),
             Err(remains) => {
-                let mut warps: Vec<_> = remains.warps.iter().map(|warp| warp.stats()).collect();
+                let mut warps: Vec<_> =
+                    remains.warps.iter().map(|warp| warp.state().stats).collect();
                 warps.resize(self.shared.config.arch.warps().into(), WarpStats::default());
                 CoreStats { steps: remains.steps, warps }
             }
@@ -246,15 +247,9 @@ impl<W: Word, const C: usize> Whole for Lanes<'_, W, C> {
 
 /// What there is to see of a warp, without registers and predicates that are zero.
 struct Still<W> {
-    pc: u64,
-    active: u64,
-    active_count: u8,
-    is_supervisor: bool,
-    interrupts_enabled: bool,
+    state: WarpState,
     saved: Option<Box<SavedState>>,
-    status: WarpStatus,
     stack: Box<[Entry]>,
-    stats: WarpStats,
     /// Lanes that there is room for.
     lanes: usize,
     /// Registers by number, up to the last lane that is not zero.
@@ -273,15 +268,9 @@ impl<W: Word> Still<W> {
         };
         let preds = warp.preds.iter().copied().enumerate();
         Still {
-            pc: warp.pc,
-            active: warp.active,
-            active_count: warp.active_count,
-            is_supervisor: warp.supervisor,
-            interrupts_enabled: warp.interrupts,
+            state: warp.state(),
             saved: warp.saved().map(Box::new),
-            status: Inspect::status(warp),
             stack: warp.stack.as_slice().into(),
-            stats: warp.stats,
             lanes: warp.regs[0].as_flattened().len(),
             regs: warp.regs.iter().enumerate().filter_map(row).collect(),
             preds: preds.filter(|&(_, bits)| bits != 0).collect(),
@@ -290,32 +279,12 @@ impl<W: Word> Still<W> {
 }
 
 impl<W: Word> Inspect for Still<W> {
-    fn pc(&self) -> u64 {
-        self.pc
-    }
-
-    fn active(&self) -> u64 {
-        self.active
-    }
-
-    fn active_count(&self) -> u8 {
-        self.active_count
-    }
-
-    fn is_supervisor(&self) -> bool {
-        self.is_supervisor
-    }
-
-    fn interrupts_enabled(&self) -> bool {
-        self.interrupts_enabled
+    fn state(&self) -> WarpState {
+        self.state
     }
 
     fn saved(&self) -> Option<SavedState> {
         self.saved.as_deref().cloned()
-    }
-
-    fn status(&self) -> WarpStatus {
-        self.status
     }
 
     fn gpr(&self, reg: usize, lane: usize) -> Option<u64> {
@@ -331,9 +300,5 @@ impl<W: Word> Inspect for Still<W> {
 
     fn stack(&self) -> &[Entry] {
         &self.stack
-    }
-
-    fn stats(&self) -> WarpStats {
-        self.stats
     }
 }
