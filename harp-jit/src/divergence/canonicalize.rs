@@ -21,7 +21,7 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::edges::{arguments, destinations, redirect, target};
+use super::edges::{Edge, destinations, edges_to, hand_on};
 use super::{Steering, TooMany};
 use crate::intrinsic::Intrinsic;
 
@@ -124,11 +124,11 @@ fn insert_dispatch(
     edges.dedup();
     for (from, inst) in edges {
         for side in 0..destinations(func, inst) {
-            let Some(index) = entries.iter().position(|&entry| target(func, inst, side) == entry)
-            else {
+            let before = Edge { from, inst, side };
+            let Some(index) = entries.iter().position(|&entry| before.target(func) == entry) else {
                 continue;
             };
-            let args = arguments(func, inst, side);
+            let args = before.arguments(func);
             let edge = func.dfg.make_block();
             func.layout.append_block(edge);
             let place = func.srcloc(inst);
@@ -142,7 +142,7 @@ fn insert_dispatch(
                 }
             }
             at.ins().jump(dispatch, &all);
-            redirect(func, inst, side, edge, &[]);
+            before.redirect(func, edge, &[]);
             if inside.contains(&from) {
                 made.push(edge);
             }
@@ -194,24 +194,17 @@ fn one_latch_each(func: &mut Function) {
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
     for &header in dominators.cfg_postorder() {
-        let back: Vec<_> =
-            cfg.pred_iter(header).filter(|p| dominators.block_dominates(header, p.block)).collect();
-        if back.len() < 2 {
+        let back = |edge: &Edge| dominators.block_dominates(header, edge.from);
+        let back: Vec<Edge> = edges_to(func, &cfg, header).into_iter().filter(back).collect();
+        let mut latches = back.iter().map(|edge| edge.inst);
+        let first = latches.next();
+        if latches.all(|inst| Some(inst) == first) {
             continue;
         }
-        let latch = func.dfg.make_block();
-        let types: Vec<Type> = func.dfg.block_param_types(header).collect();
-        let params: Vec<BlockArg> =
-            types.into_iter().map(|ty| func.dfg.append_block_param(latch, ty).into()).collect();
-        func.layout.append_block(latch);
-        FuncCursor::new(func).at_bottom(latch).ins().jump(header, &params);
-        for pred in back {
-            for side in 0..destinations(func, pred.inst) {
-                if target(func, pred.inst, side) == header {
-                    let args = arguments(func, pred.inst, side);
-                    redirect(func, pred.inst, side, latch, &args);
-                }
-            }
+        let latch = hand_on(func, header);
+        for edge in back {
+            let args = edge.arguments(func);
+            edge.redirect(func, latch, &args);
         }
     }
 }

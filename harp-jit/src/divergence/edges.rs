@@ -1,32 +1,67 @@
 //! The edges of a function, by their terminators and sides.
 
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, Type};
+
+/// An edge: one side of the terminator of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) from: Block,
+    pub(super) inst: Inst,
+    pub(super) side: usize,
+}
 
 /// How many edges a terminator has.
 pub(super) fn destinations(func: &Function, inst: Inst) -> usize {
-    let dfg = &func.dfg;
-    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables).len()
+    calls(func, inst).len()
 }
 
-/// Where an edge leads.
-pub(super) fn target(func: &Function, inst: Inst, side: usize) -> Block {
-    let dfg = &func.dfg;
-    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-    calls[side].block(&dfg.value_lists)
+/// The edges to a block from those that can be reached, in the order of the code.
+pub(super) fn edges_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Edge> {
+    let mut insts: Vec<(Block, Inst)> =
+        cfg.pred_iter(block).map(|pred| (pred.block, pred.inst)).collect();
+    insts.sort_unstable();
+    insts.dedup();
+    let edges = insts.into_iter().flat_map(|(from, inst)| {
+        (0..destinations(func, inst)).map(move |side| Edge { from, inst, side })
+    });
+    edges.filter(|edge| edge.target(func) == block).collect()
 }
 
-/// What an edge passes.
-pub(super) fn arguments(func: &Function, inst: Inst, side: usize) -> Vec<BlockArg> {
-    let dfg = &func.dfg;
-    let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-    calls[side].args(&dfg.value_lists).collect()
+/// Makes a block that hands what it is given on to `to`.
+pub(super) fn hand_on(func: &mut Function, to: Block) -> Block {
+    let block = func.dfg.make_block();
+    let types: Vec<Type> = func.dfg.block_param_types(to).collect();
+    let params: Vec<BlockArg> =
+        types.into_iter().map(|ty| func.dfg.append_block_param(block, ty).into()).collect();
+    func.layout.append_block(block);
+    FuncCursor::new(func).at_bottom(block).ins().jump(to, &params);
+    block
 }
 
-/// Lets an edge lead elsewhere.
-pub(super) fn redirect(func: &mut Function, inst: Inst, side: usize, to: Block, args: &[BlockArg]) {
-    let dfg = &mut func.dfg;
-    let call = BlockCall::new(to, args.iter().copied(), &mut dfg.value_lists);
-    let calls =
-        dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    calls[side] = call;
+impl Edge {
+    /// Where it leads.
+    pub(super) fn target(self, func: &Function) -> Block {
+        calls(func, self.inst)[self.side].block(&func.dfg.value_lists)
+    }
+
+    /// What it passes.
+    pub(super) fn arguments(self, func: &Function) -> Vec<BlockArg> {
+        calls(func, self.inst)[self.side].args(&func.dfg.value_lists).collect()
+    }
+
+    /// Lets it lead elsewhere.
+    pub(super) fn redirect(self, func: &mut Function, to: Block, args: &[BlockArg]) {
+        let dfg = &mut func.dfg;
+        let call = BlockCall::new(to, args.iter().copied(), &mut dfg.value_lists);
+        let calls = dfg.insts[self.inst]
+            .branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+        calls[self.side] = call;
+    }
+}
+
+fn calls(func: &Function, inst: Inst) -> &[BlockCall] {
+    let dfg = &func.dfg;
+    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
 }

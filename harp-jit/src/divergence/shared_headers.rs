@@ -23,17 +23,16 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Type};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData};
 
-use super::edges::{arguments, destinations, redirect, target};
+use super::edges::{Edge, destinations, edges_to, hand_on};
 use crate::analysis::Callees;
 use crate::intrinsic::Intrinsic;
+use crate::legalize;
 
-/// An edge to a header, from its loop or into it.
-struct Edge {
-    from: Block,
-    inst: Inst,
-    side: usize,
+/// An edge to a header, from its loop or into it, and what comes by it.
+struct Way {
+    edge: Edge,
     args: Vec<BlockArg>,
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
     let mut divided = false;
     for &header in dominators.cfg_postorder() {
         let back = back_edges(func, &cfg, &dominators, header);
-        let waits = |edge: &Edge| waits_on_the_way(&cfg, &waiting, header, edge.from);
+        let waits = |way: &Way| waits_on_the_way(&cfg, &waiting, header, way.edge.from);
         let (outer, inner): (Vec<_>, Vec<_>) = back.into_iter().partition(waits);
         if !outer.is_empty() && !inner.is_empty() {
             divide_header(func, &cfg, &dominators, header, outer, inner);
@@ -56,20 +55,8 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
         }
     }
     if divided {
-        remove_unreachable(func);
-    }
-}
-
-/// Latches that were seen through are entered by nobody any more.
-fn remove_unreachable(func: &mut Function) {
-    let cfg = ControlFlowGraph::with_function(func);
-    let dominators = DominatorTree::with_function(func, &cfg);
-    let blocks: Vec<Block> = func.layout.blocks().collect();
-    for block in blocks.into_iter().filter(|&block| !dominators.is_reachable(block)) {
-        while let Some(inst) = func.layout.first_inst(block) {
-            func.layout.remove_inst(inst);
-        }
-        func.layout.remove_block(block);
+        // Latches that were seen through are entered by nobody any more.
+        legalize::reachable(func);
     }
 }
 
@@ -102,45 +89,37 @@ fn back_edges(
     cfg: &ControlFlowGraph,
     dominators: &DominatorTree,
     header: Block,
-) -> Vec<Edge> {
+) -> Vec<Way> {
     let mut found = Vec::new();
-    let mut todo = edges_to(func, cfg, header);
-    todo.retain(|edge| dominators.block_dominates(header, edge.from));
-    while let Some(edge) = todo.pop() {
-        let hands_on = func.layout.first_inst(edge.from) == Some(edge.inst);
-        if !hands_on || destinations(func, edge.inst) > 1 || edge.from == header {
-            found.push(edge);
+    let mut todo = ways_to(func, cfg, header);
+    todo.retain(|way| dominators.block_dominates(header, way.edge.from));
+    while let Some(way) = todo.pop() {
+        let Edge { from, inst, .. } = way.edge;
+        let hands_on = func.layout.first_inst(from) == Some(inst);
+        if !hands_on || destinations(func, inst) > 1 || from == header {
+            found.push(way);
             continue;
         }
         // Nothing but the header comes behind, so nobody else looks at the parameters.
-        let params = func.dfg.block_params(edge.from);
-        for before in edges_to(func, cfg, edge.from) {
+        let params = func.dfg.block_params(from);
+        for before in ways_to(func, cfg, from) {
             let handed_on = |arg: &BlockArg| {
                 let value = func.dfg.resolve_aliases(arg.as_value()?);
                 let index = params.iter().position(|&param| param == value)?;
                 Some(before.args[index])
             };
-            let args = edge.args.iter().map(|arg| handed_on(arg).unwrap_or(*arg)).collect();
-            todo.push(Edge { args, ..before });
+            let args = way.args.iter().map(|arg| handed_on(arg).unwrap_or(*arg)).collect();
+            todo.push(Way { args, ..before });
         }
     }
     // In the order of the code, whatever the order in which they were found.
-    found.sort_by_key(|edge| (edge.inst, edge.side));
+    found.sort_by_key(|way| (way.edge.inst, way.edge.side));
     found
 }
 
-/// The edges to a block that can be reached.
-fn edges_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Edge> {
-    let mut insts: Vec<(Block, Inst)> =
-        cfg.pred_iter(block).map(|pred| (pred.block, pred.inst)).collect();
-    insts.sort_unstable();
-    insts.dedup();
-    let edges = insts.into_iter().flat_map(|(from, inst)| {
-        let sides =
-            (0..destinations(func, inst)).filter(move |&side| target(func, inst, side) == block);
-        sides.map(move |side| Edge { from, inst, side, args: arguments(func, inst, side) })
-    });
-    edges.collect()
+fn ways_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Way> {
+    let edges = edges_to(func, cfg, block).into_iter();
+    edges.map(|edge| Way { edge, args: edge.arguments(func) }).collect()
 }
 
 /// Whether lanes may wait on some way from `header` to `last`, in the loop that an edge back from there
@@ -173,33 +152,28 @@ fn divide_header(
     cfg: &ControlFlowGraph,
     dominators: &DominatorTree,
     header: Block,
-    outer: Vec<Edge>,
-    inner: Vec<Edge>,
+    outer: Vec<Way>,
+    inner: Vec<Way>,
 ) {
-    let mut entering = edges_to(func, cfg, header);
-    entering.retain(|edge| !dominators.block_dominates(header, edge.from));
-    let front = func.dfg.make_block();
-    let types: Vec<Type> = func.dfg.block_param_types(header).collect();
-    let params: Vec<BlockArg> =
-        types.into_iter().map(|ty| func.dfg.append_block_param(front, ty).into()).collect();
-    func.layout.append_block(front);
-    FuncCursor::new(func).at_bottom(front).ins().jump(header, &params);
-    for edge in entering.into_iter().chain(outer) {
-        lead(func, &edge, front);
+    let mut entering = ways_to(func, cfg, header);
+    entering.retain(|way| !dominators.block_dominates(header, way.edge.from));
+    let front = hand_on(func, header);
+    for way in entering.into_iter().chain(outer) {
+        lead(func, &way, front);
     }
-    for edge in inner {
-        lead(func, &edge, header);
+    for way in inner {
+        lead(func, &way, header);
     }
 }
 
-/// Lets an edge lead to `to`: by a block of its own if the branch leads there already.
-fn lead(func: &mut Function, edge: &Edge, to: Block) {
-    let other_side = |side| side != edge.side && target(func, edge.inst, side) == to;
-    if !(0..destinations(func, edge.inst)).any(other_side) {
-        return redirect(func, edge.inst, edge.side, to, &edge.args);
+/// Lets lanes go to `to`: by a block of their own if the branch leads there already.
+fn lead(func: &mut Function, Way { edge, args }: &Way, to: Block) {
+    let mut others = (0..destinations(func, edge.inst)).filter(|&side| side != edge.side);
+    if !others.any(|side| Edge { side, ..*edge }.target(func) == to) {
+        return edge.redirect(func, to, args);
     }
     let between = func.dfg.make_block();
     func.layout.append_block(between);
-    FuncCursor::new(func).at_bottom(between).ins().jump(to, &edge.args);
-    redirect(func, edge.inst, edge.side, between, &[]);
+    FuncCursor::new(func).at_bottom(between).ins().jump(to, args);
+    edge.redirect(func, between, &[]);
 }

@@ -126,6 +126,7 @@ pub(crate) use frames::frame_values;
 pub(crate) use globals::expand_global_values;
 /// See [`structures`].
 pub(crate) use structures::copy_structures;
+pub(crate) use wide::reachable;
 
 /// Takes operations with several integers as results apart: sums with carry, `isplit`. `opcodes` are those
 /// that may occur.

@@ -92,7 +92,7 @@ fn has_values(func: &Function, ty: Type) -> bool {
 }
 
 /// Leaves out blocks that are not reachable and gives the others in reverse post-order.
-pub(super) fn reachable(func: &mut Function) -> Vec<Block> {
+pub(crate) fn reachable(func: &mut Function) -> Vec<Block> {
     let cfg = ControlFlowGraph::with_function(func);
     let tree = DominatorTree::with_function(func, &cfg);
     let unreachable: Vec<Block> =
