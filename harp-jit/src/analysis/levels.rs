@@ -330,8 +330,8 @@ impl Levels {
         }
     }
 
-    /// The blocks behind a loop; if a return can be reached from the loop, only those from which one
-    /// can, too.
+    /// The blocks behind a loop, the one behind its header first if there is one; if a return can be reached from the
+    /// loop, only those from which one can, too.
     pub(crate) fn exits(&self, around: Loop) -> &[Block] {
         &self.exits[around]
     }

@@ -75,7 +75,7 @@ impl Writer<'_> {
             let yes = self.b.ins().iconst(I8, 1);
             self.b.def_var(live, yes);
         }
-        let exit = self.exit_variable(inner, open.as_ref());
+        let exit = self.exit_variable(inner);
         self.b.ins().jump(round, &[]);
         self.b.switch_to_block(round);
 
@@ -235,23 +235,16 @@ impl Writer<'_> {
         (only_exit || !passes).then_some(OpenHeader { branch, leaves: side, only_exit })
     }
 
-    /// The variable that says by which of several exits a lane left; at first, by the header's.
-    fn exit_variable(&mut self, inner: Loop, open: Option<&OpenHeader>) -> Option<Variable> {
+    /// The variable that says by which of several exits a lane left. At first it is the header's, if the header has
+    /// one, for lanes that leave an open header do not set it.
+    fn exit_variable(&mut self, inner: Loop) -> Option<Variable> {
         let exits = self.facts.flow().levels().exits(inner);
         if exits.len() < 2 {
             return None;
         }
         let ty = exit_type(exits.len());
         let variable = self.b.declare_var(ty);
-        let by_header = open.and_then(|open| {
-            let InstructionData::Brif { blocks, .. } = self.old.dfg.insts[open.branch] else {
-                return None;
-            };
-            let target = blocks[open.leaves].block(&self.old.dfg.value_lists);
-            exits.iter().position(|&exit| exit == target)
-        });
-        // Each lane sets it when it leaves. That it is a number before makes that easy to check.
-        let first = self.b.ins().iconst(ty, by_header.unwrap_or(0) as i64);
+        let first = self.b.ins().iconst(ty, 0);
         self.b.def_var(variable, first);
         Some(variable)
     }

@@ -16,6 +16,10 @@ impl Filling<'_, '_, '_> {
         let block = self.blocks[node];
         b.switch_to_block(block);
         self.cells.enter(b, block);
+        for (cell, _) in self.anew.iter().filter(|(_, head)| *head == node) {
+            let zero = b.ins().iconst(cell.ty, 0);
+            self.cells.set(b, *cell, zero);
+        }
         let first = self.cells.param_types().len();
         let own = b.block_params(block)[first..].to_vec();
         self.made[node] = own.into_iter().zip(self.params[node].iter().copied()).collect();

@@ -15,6 +15,7 @@ use super::super::choices::Choices;
 use super::super::divergent::{Generated, intrinsic};
 use super::super::flow;
 use super::cells::{Cell, Cells, count_type};
+use super::counts::{Counting, Ways};
 use super::marks;
 use super::shape::{MAX_NODES, Node, Shape};
 use crate::oracle::{Argument, Elements, KernelCase, ModuleCase};
@@ -64,8 +65,11 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) reached: u64,
     pub(super) cells: Cells,
     pub(super) trace: Option<Cell>,
-    /// How nodes count that must.
+    /// How nodes count that must, and the nodes from which on those do that do not from the start on.
     pub(super) counts: Vec<Option<Count>>,
+    pub(super) anew: Vec<(Cell, usize)>,
+    /// So many of four branches are on what is equal in all work-items.
+    pub(super) uniform: usize,
     /// Addresses of the work-item's memory, and of what all read.
     pub(super) own: Value,
     pub(super) table: Value,
@@ -211,6 +215,8 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             params: vec![Vec::new(); shape.len()],
             made: vec![Vec::new(); shape.len()],
             counts: vec![None; shape.len()],
+            anew: Vec::new(),
+            uniform: choices.below(4).saturating_sub(choices.below(2)),
             trace: None,
             any_order: false,
             at: 0,
@@ -256,22 +262,25 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    /// How blocks count that must: those on cycles with several ways to go on.
+    /// Gives blocks that must count their counts.
     fn prepare_counts(&mut self, b: &mut FunctionBuilder<'_>) {
-        let cycles = self.shape.on_cycles();
-        let counts =
-            |node: &usize| cycles >> node & 1 == 1 && self.shape.nodes[*node].next.len() > 1;
-        let nodes: Vec<usize> = (0..self.shape.len()).filter(counts).collect();
         let word = self.family.word_int();
         let shared = if self.choices.once_in(3) { None } else { Some(self.shared_count(b)) };
         let most = (60 / self.shape.len()).clamp(1, 6);
-        for node in nodes {
-            self.counts[node] = match shared {
-                Some(cell) if !self.choices.once_in(8) => Some(Count::Down(cell)),
+        let counting = Ways::new(self.shape, &self.distances).counting(self.shape, self.choices);
+        for (node, counting) in counting.into_iter().enumerate() {
+            self.counts[node] = match (counting, shared) {
+                (Counting::Never, _) => None,
+                (Counting::Always, Some(cell)) if !self.choices.once_in(8) => {
+                    Some(Count::Down(cell))
+                }
                 _ => {
                     let ty = count_type(self.choices, word);
                     let start = b.ins().iconst(ty, 0);
                     let cell = self.cells.anywhere(b, self.choices, start);
+                    if let Counting::AnewFrom(head) = counting {
+                        self.anew.push((cell, head));
+                    }
                     Some(Count::Up(cell, 1 + self.choices.below(most) as i64))
                 }
             };
@@ -341,6 +350,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (self.trace.is_none(), "values alone"),
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
+            (!self.anew.is_empty(), "count of a loop's rounds"),
         ];
         features.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
     }

@@ -8,8 +8,9 @@
 //! widths and in floats. Lanes branch on what is equal in all of them, on their ids and data, on counts,
 //! or on mixtures. Work-items communicate through nothing, and write what they computed when they end.
 //!
-//! Everything ends, whatever the graph: a block on a cycle with several ways to go on counts, alone or together with
-//! others, and when its count is used up it takes the way that is shortest to an end. The graph stays what it is.
+//! Everything ends, whatever the graph: blocks on cycles with several ways to go on count, alone or together with
+//! others, and when its count is used up a block takes the way that is shortest to an end (`counts.rs` says which blocks
+//! need not). The graph stays what it is.
 //! Where a graph has blocks from which no way leads to an end, or that trap, no branch ever goes there.
 
 use super::Family;
@@ -19,6 +20,7 @@ use super::divergent::Generated;
 mod block;
 mod catalogue;
 mod cells;
+mod counts;
 mod fill;
 mod marks;
 mod random;

@@ -153,7 +153,8 @@ impl Filling<'_, '_, '_> {
     /// Something to branch on: 0 or not 0, of any integer type.
     pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
         let word = self.family.word_int();
-        match self.choices.below(14) {
+        let kind = if self.choices.below(4) < self.uniform { 3 } else { self.choices.below(14) };
+        match kind {
             0 | 1 => {
                 // One bit of what differs.
                 let value = self.choices.one(&self.varied);
