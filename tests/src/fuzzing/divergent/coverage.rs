@@ -313,7 +313,7 @@ pub const CONSTRUCTS: [&str; 62] = [
 ];
 
 /// The same for kernels from graphs.
-pub const GRAPH_CONSTRUCTS: [&str; 43] = [
+pub const GRAPH_CONSTRUCTS: [&str; 45] = [
     "branch",
     "branch, some",
     "switch",
@@ -349,6 +349,8 @@ pub const GRAPH_CONSTRUCTS: [&str; 43] = [
     "floats",
     "values alone",
     "count in memory",
+    "count of a loop's rounds",
+    "count of an inner loop's rounds",
     "count in a parameter of all blocks",
     "blocks in any order",
     "graph of the catalogue",

@@ -16,13 +16,13 @@ impl Filling<'_, '_, '_> {
         let block = self.blocks[node];
         b.switch_to_block(block);
         self.cells.enter(b, block);
-        for (cell, _) in self.anew.iter().filter(|(_, head)| *head == node) {
-            let zero = b.ins().iconst(cell.ty, 0);
-            self.cells.set(b, *cell, zero);
-        }
+        self.count_rounds(b);
         let first = self.cells.param_types().len();
         let own = b.block_params(block)[first..].to_vec();
         self.made[node] = own.into_iter().zip(self.params[node].iter().copied()).collect();
+        if self.choices.once_in(6) {
+            self.doubt(b);
+        }
         for _ in 0..self.choices.below(4) {
             let ty = self.choices.one(&self.types);
             let value = self.operation(b, ty);
@@ -50,6 +50,33 @@ impl Filling<'_, '_, '_> {
             several => {
                 let several = several.to_vec();
                 self.table(b, &several);
+            }
+        }
+    }
+
+    /// Traps where lanes would be that went another way at the end of the only block that leads here.
+    fn doubt(&self, b: &mut FunctionBuilder<'_>) {
+        let mut before = self.shape.edges().filter(|&(_, to)| to == self.at);
+        let (Some((from, _)), None) = (before.next(), before.next()) else { return };
+        let Some(condition) = self.conditions[from] else { return };
+        let code = TrapCode::unwrap_user(6);
+        if self.shape.nodes[from].next[0] == self.at {
+            b.ins().trapz(condition, code);
+        } else {
+            b.ins().trapnz(condition, code);
+        }
+    }
+
+    /// Notes the visit for those that look at it, and lets those count anew that do from here on.
+    fn count_rounds(&mut self, b: &mut FunctionBuilder<'_>) {
+        for &(head, cell, anew) in &self.rounds {
+            if head == self.at {
+                let (old, one) = (self.cells.get(b, cell), b.ins().iconst(cell.ty, 1));
+                let new = b.ins().iadd(old, one);
+                self.cells.set(b, cell, new);
+            } else if anew == Some(self.at) {
+                let zero = b.ins().iconst(cell.ty, 0);
+                self.cells.set(b, cell, zero);
             }
         }
     }
@@ -132,12 +159,13 @@ impl Filling<'_, '_, '_> {
     /// Counts the visit of this block, if it must. Whether the count is used up.
     fn counted(&mut self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
         let count = self.counts[self.at]?;
-        let (Count::Down(cell) | Count::Up(cell, _)) = count;
+        let cell = count.cell();
         let old = self.cells.get(b, cell);
         let one = b.ins().iconst(cell.ty, 1);
         let (new, condition, limit) = match count {
             Count::Down(_) => (b.ins().isub(old, one), IntCC::SignedLessThanOrEqual, 0),
             Count::Up(_, limit) => (b.ins().iadd(old, one), IntCC::SignedGreaterThan, limit),
+            Count::Others(_, limit) => (old, IntCC::SignedGreaterThan, limit),
         };
         self.cells.set(b, cell, new);
         self.made[self.at].push((new, cell.ty));
@@ -204,6 +232,7 @@ impl Filling<'_, '_, '_> {
                 condition = b.ins().band(condition, never);
             }
         }
+        self.conditions[self.at] = Some(condition);
         let (x, y) = (self.args(b, on_true, false), self.args(b, on_false, false));
         b.ins().brif(condition, self.blocks[on_true], &x, self.blocks[on_false], &y);
     }

@@ -2,23 +2,29 @@
 //!
 //! A block that counts goes the shortest way to an end when its count is used up. If all on cycles with several ways to
 //! go on do, everything ends, but then hardly any branch in a loop is left that all lanes take alike: a count that lanes
-//! reach by different ways differs. So blocks are let off at random, or count anew for each visit of a block that heads
-//! a cycle around them, as the loops of programs do, as long as everything still ends.
+//! reach by different ways differs. So blocks are let off at random, or look at how often the head of a cycle around
+//! them was visited, from the start on or since the head of an outer cycle was, as the loops of programs do. All as long
+//! as everything still ends.
 
 use super::super::choices::Choices;
 use super::shape::Shape;
 
-/// Blocks of a kernel that count anew: what they count multiplies.
-const MOST_ANEW: usize = 4;
-
-/// Whether a block counts.
+/// What a block counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
-    Never,
-    /// All visits of a run.
-    Always,
-    /// The visits since the last one of this node.
-    AnewFrom(usize),
+    Nothing,
+    /// Its own visits.
+    Visits,
+    /// Those of this node, which dominates it and heads a cycle.
+    Rounds(usize),
+}
+
+/// What all blocks count.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) nodes: Vec<Counting>,
+    /// The node whose visits begin a node's rounds anew.
+    pub(super) anew: Vec<Option<usize>>,
 }
 
 /// The ways of a graph that lanes may take.
@@ -28,6 +34,7 @@ pub(super) struct Ways {
     /// Those of them that are on the shortest ways to an end.
     shortest: Vec<u64>,
     order: Vec<usize>,
+    dominators: Vec<u64>,
 }
 
 impl Ways {
@@ -42,6 +49,7 @@ impl Ways {
             next: vec![0; shape.len()],
             shortest: vec![0; shape.len()],
             order: shape.order(),
+            dominators: shape.dominators(),
         };
         for node in nodes() {
             result.next[node] = set(node);
@@ -50,64 +58,73 @@ impl Ways {
         result
     }
 
-    /// How nodes count, at random. All on cycles with several ways to go on do at first.
-    pub(super) fn counting(&self, shape: &Shape, choices: &mut Choices<'_>) -> Vec<Counting> {
+    /// What nodes count, at random. Their own visits at first, all on cycles with several ways to go on.
+    pub(super) fn counted(&self, shape: &Shape, choices: &mut Choices<'_>) -> Counted {
         let cycles = shape.on_cycles();
         let must = |node: &usize| cycles >> node & 1 == 1 && shape.nodes[*node].next.len() > 1;
         let mut nodes: Vec<usize> = (0..shape.len()).filter(must).collect();
-        let mut all = vec![Counting::Never; shape.len()];
-        nodes.iter().for_each(|&node| all[node] = Counting::Always);
+        let mut all = vec![Counting::Nothing; shape.len()];
+        nodes.iter().for_each(|&node| all[node] = Counting::Visits);
         for at in (1..nodes.len()).rev() {
             nodes.swap(at, choices.below(at + 1));
         }
-        let less = choices.below(4);
-        let mut anew = 0;
+        let mut counted = Counted { nodes: all, anew: vec![None; shape.len()] };
+        let less = choices.below(5);
         for node in nodes {
             if choices.below(4) >= less {
                 continue;
             }
+            let before = counted.clone();
             let heads = self.heads(node);
-            all[node] = if heads.is_empty() || anew == MOST_ANEW || choices.below(2) == 0 {
-                Counting::Never
+            counted.nodes[node] = if heads.is_empty() || choices.below(2) == 0 {
+                Counting::Nothing
             } else {
-                Counting::AnewFrom(choices.one(&heads))
+                let at = choices.below(heads.len());
+                if at > 0 && choices.below(2) == 0 {
+                    counted.anew[heads[at]] = Some(heads[choices.below(at)]);
+                }
+                Counting::Rounds(heads[at])
             };
-            if self.end(&all, u64::MAX) {
-                anew += usize::from(all[node] != Counting::Never);
-            } else {
-                all[node] = Counting::Always;
+            if !self.end(&counted, u64::MAX) {
+                counted = before;
             }
         }
-        all
+        counted
     }
 
     /// Whether every run among these nodes ends.
     ///
-    /// A run that does not stays in one strongly connected part. If it comes to the part's head again and again, all that
-    /// count and do not begin anew in the part have used up their counts at last. So it is enough that no cycle
-    /// through the head is left then, and that every run ends among the part's other nodes.
-    fn end(&self, counting: &[Counting], nodes: u64) -> bool {
-        self.parts(nodes).all(|(head, part)| {
-            let next = |node: usize| match counting[node] {
-                Counting::Always => self.shortest[node],
-                Counting::AnewFrom(other) if part >> other & 1 == 0 => self.shortest[node],
-                Counting::AnewFrom(_) | Counting::Never => self.next[node],
+    /// A run that does not stays in one strongly connected part. If it comes to the part's first node again and again,
+    /// all visits are used up at last, and so are rounds that nothing in the part begins anew and whose head is in it, if
+    /// all ways from the first node lead through the head. So it is enough that no cycle through the first node is
+    /// left then, and that every run ends among the part's other nodes.
+    fn end(&self, counted: &Counted, nodes: u64) -> bool {
+        self.parts(nodes).all(|(first, part)| {
+            let lies = |node: usize| part >> node & 1 == 1;
+            let between = |head: usize| lies(head) && self.dominators[head] >> first & 1 == 1;
+            let used_up = |node: usize| match counted.nodes[node] {
+                Counting::Nothing => false,
+                Counting::Visits => true,
+                Counting::Rounds(head) => between(head) && !counted.anew[head].is_some_and(lies),
             };
-            let again = reached(next(head) & part, |node| next(node) & part) >> head & 1 == 1;
-            !again && self.end(counting, part & !(1 << head))
+            let next = |node: usize| match used_up(node) {
+                true => self.shortest[node] & part,
+                false => self.next[node] & part,
+            };
+            let again = reached(next(first), next) >> first & 1 == 1;
+            !again && self.end(counted, part & !(1 << first))
         })
     }
 
-    /// The heads of cycles around a node, from the outermost on.
+    /// The heads of cycles through a node that dominate it, from the outermost on.
     fn heads(&self, node: usize) -> Vec<usize> {
         let mut heads = Vec::new();
         let mut nodes = u64::MAX;
-        while let Some((head, part)) = self.parts(nodes).find(|(_, part)| part >> node & 1 == 1)
-            && head != node
-        {
+        while let Some((head, part)) = self.parts(nodes).find(|(_, part)| part >> node & 1 == 1) {
             heads.push(head);
             nodes = part & !(1 << head);
         }
+        heads.retain(|head| self.dominators[node] >> head & 1 == 1);
         heads
     }
 
@@ -155,29 +172,35 @@ mod tests {
 
     #[test]
     fn what_counts_in_a_cycle_is_enough() {
-        use Counting::{Always, Never};
+        use Counting::{Nothing, Visits};
         // e, h, a, b, l, x
         let ways = ways("e: h; h: a b; a: l; b: l; l: h x");
-        let mut counting = [Never; 6];
-        assert!(!ways.end(&counting, u64::MAX));
-        counting[1] = Always;
-        assert!(!ways.end(&counting, u64::MAX), "the latch can go back for ever");
-        counting[1] = Never;
-        counting[4] = Always;
-        assert!(ways.end(&counting, u64::MAX));
+        let end = |h, l| {
+            let nodes = vec![Nothing, h, Nothing, Nothing, l, Nothing];
+            ways.end(&Counted { nodes, anew: vec![None; 6] }, u64::MAX)
+        };
+        assert!(!end(Nothing, Nothing));
+        assert!(!end(Visits, Nothing), "the latch can go back for ever");
+        assert!(end(Nothing, Visits));
     }
 
     #[test]
     fn an_inner_loop_may_count_anew() {
-        use Counting::{Always, AnewFrom, Never};
+        use Counting::{Nothing, Rounds, Visits};
         // e, h, i, l, x
         let ways = ways("e: h; h: i; i: i l; l: h x");
-        assert_eq!(ways.heads(2), [1]);
-        assert!(ways.heads(1).is_empty());
-        let counting = |i, l| [Never, Never, i, l, Never];
-        assert!(ways.end(&counting(AnewFrom(1), Always), u64::MAX));
-        assert!(!ways.end(&counting(AnewFrom(1), Never), u64::MAX));
-        assert!(!ways.end(&counting(Never, Always), u64::MAX));
-        assert!(!ways.end(&counting(Always, AnewFrom(1)), u64::MAX));
+        assert_eq!(ways.heads(2), [1, 2]);
+        assert_eq!(ways.heads(1), [1]);
+        let end = |i, l, anew: Option<usize>| {
+            let nodes = vec![Nothing, Nothing, i, l, Nothing];
+            ways.end(&Counted { nodes, anew: vec![None, None, anew, None, None] }, u64::MAX)
+        };
+        assert!(end(Rounds(2), Visits, Some(1)));
+        assert!(end(Rounds(2), Rounds(1), Some(1)));
+        assert!(end(Rounds(2), Rounds(2), None));
+        assert!(!end(Rounds(2), Rounds(2), Some(1)), "they begin anew in each round around them");
+        assert!(!end(Rounds(2), Nothing, None));
+        assert!(!end(Nothing, Visits, None));
+        assert!(!end(Rounds(1), Visits, None), "the outer head is not visited in the inner loop");
     }
 }

@@ -15,7 +15,7 @@ use super::super::choices::Choices;
 use super::super::divergent::{Generated, intrinsic};
 use super::super::flow;
 use super::cells::{Cell, Cells, count_type};
-use super::counts::{Counting, Ways};
+use super::counts::{Counted, Counting, Ways};
 use super::marks;
 use super::shape::{MAX_NODES, Node, Shape};
 use crate::oracle::{Argument, Elements, KernelCase, ModuleCase};
@@ -43,6 +43,16 @@ pub(super) enum Count {
     Down(Cell),
     /// Up to a limit of its own.
     Up(Cell, i64),
+    /// No visits of its own, but those of others that are noted here, up to a limit.
+    Others(Cell, i64),
+}
+
+impl Count {
+    /// Where it is counted.
+    pub(super) fn cell(self) -> Cell {
+        let (Count::Down(cell) | Count::Up(cell, _) | Count::Others(cell, _)) = self;
+        cell
+    }
 }
 
 /// A kernel in the making.
@@ -57,6 +67,8 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) made: Vec<Vec<(Value, Type)>>,
     /// The same for the block before all.
     pub(super) roots: Vec<(Value, Type)>,
+    /// What blocks branch on, by node.
+    pub(super) conditions: Vec<Option<Value>>,
     /// Words that are equal in all work-items, and others.
     pub(super) uniforms: Vec<Value>,
     pub(super) varied: Vec<Value>,
@@ -65,10 +77,11 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) reached: u64,
     pub(super) cells: Cells,
     pub(super) trace: Option<Cell>,
-    /// How nodes count that must, and the nodes from which on those do that do not from the start on.
+    /// How nodes count that must.
     pub(super) counts: Vec<Option<Count>>,
-    pub(super) anew: Vec<(Cell, usize)>,
-    /// So many of four branches are on what is equal in all work-items.
+    /// Where visits of a node are noted for others, by node, and the node whose visits set that back.
+    pub(super) rounds: Vec<(usize, Cell, Option<usize>)>,
+    /// So many of eight branches are on what is equal in all work-items.
     pub(super) uniform: usize,
     /// Addresses of the work-item's memory, and of what all read.
     pub(super) own: Value,
@@ -215,8 +228,9 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             params: vec![Vec::new(); shape.len()],
             made: vec![Vec::new(); shape.len()],
             counts: vec![None; shape.len()],
-            anew: Vec::new(),
-            uniform: choices.below(4).saturating_sub(choices.below(2)),
+            conditions: vec![None; shape.len()],
+            rounds: Vec::new(),
+            uniform: choices.one(&[0, 0, 3, 6, 7]),
             trace: None,
             any_order: false,
             at: 0,
@@ -264,27 +278,38 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
 
     /// Gives blocks that must count their counts.
     fn prepare_counts(&mut self, b: &mut FunctionBuilder<'_>) {
-        let word = self.family.word_int();
         let shared = if self.choices.once_in(3) { None } else { Some(self.shared_count(b)) };
         let most = (60 / self.shape.len()).clamp(1, 6);
-        let counting = Ways::new(self.shape, &self.distances).counting(self.shape, self.choices);
-        for (node, counting) in counting.into_iter().enumerate() {
+        let ways = Ways::new(self.shape, &self.distances);
+        let Counted { nodes, anew } = ways.counted(self.shape, self.choices);
+        for (node, counting) in nodes.into_iter().enumerate() {
             self.counts[node] = match (counting, shared) {
-                (Counting::Never, _) => None,
-                (Counting::Always, Some(cell)) if !self.choices.once_in(8) => {
+                (Counting::Nothing, _) => None,
+                (Counting::Rounds(head), _) => {
+                    let known = self.rounds.iter().find(|(node, ..)| *node == head);
+                    let cell = known.map(|(_, cell, _)| *cell).unwrap_or_else(|| {
+                        let cell = self.own_count(b);
+                        self.rounds.push((head, cell, anew[head]));
+                        cell
+                    });
+                    Some(Count::Others(cell, 1 + self.choices.below(most) as i64))
+                }
+                (Counting::Visits, Some(cell)) if !self.choices.once_in(8) => {
                     Some(Count::Down(cell))
                 }
-                _ => {
-                    let ty = count_type(self.choices, word);
-                    let start = b.ins().iconst(ty, 0);
-                    let cell = self.cells.anywhere(b, self.choices, start);
-                    if let Counting::AnewFrom(head) = counting {
-                        self.anew.push((cell, head));
-                    }
+                (Counting::Visits, _) => {
+                    let cell = self.own_count(b);
                     Some(Count::Up(cell, 1 + self.choices.below(most) as i64))
                 }
             };
         }
+    }
+
+    /// A count from 0 on.
+    fn own_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+        let ty = count_type(self.choices, self.family.word_int());
+        let start = b.ins().iconst(ty, 0);
+        self.cells.anywhere(b, self.choices, start)
     }
 
     /// A count of all visits together, equal in all work-items at the start or not.
@@ -350,7 +375,11 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (self.trace.is_none(), "values alone"),
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
-            (!self.anew.is_empty(), "count of a loop's rounds"),
+            (!self.rounds.is_empty(), "count of a loop's rounds"),
+            (
+                self.rounds.iter().any(|(.., anew)| anew.is_some()),
+                "count of an inner loop's rounds",
+            ),
         ];
         features.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
     }

@@ -57,8 +57,8 @@ fn plain(choices: &mut Choices<'_>) -> Shape {
         5 | 6 => 6 + choices.below(12),
         _ => 10 + choices.below(30),
     };
-    // From none to all edges go on to the next node, else few nodes are reached.
-    let ahead = choices.below(4);
+    // From none to most edges go on to one of the next nodes, else few nodes are reached.
+    let (ahead, near) = (choices.below(4), 1 + choices.below(4));
     let mut nodes = Vec::new();
     for at in 0..count {
         let degree = match choices.below(16) {
@@ -68,7 +68,7 @@ fn plain(choices: &mut Choices<'_>) -> Shape {
             _ => 0,
         };
         let next = (0..degree).map(|_| match choices.below(4) < ahead {
-            true => at + 1,
+            true => (at + 1 + choices.below(near)).min(count),
             false => choices.below(count + 1),
         });
         nodes.push(Node { next: next.collect(), trap: choices.once_in(4) && degree == 0 });

@@ -153,7 +153,7 @@ impl Filling<'_, '_, '_> {
     /// Something to branch on: 0 or not 0, of any integer type.
     pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
         let word = self.family.word_int();
-        let kind = if self.choices.below(4) < self.uniform { 3 } else { self.choices.below(14) };
+        let kind = if self.choices.below(8) < self.uniform { 3 } else { self.choices.below(14) };
         match kind {
             0 | 1 => {
                 // One bit of what differs.
@@ -225,7 +225,7 @@ impl Filling<'_, '_, '_> {
         if counts.is_empty() {
             return self.compare(b);
         }
-        let (Count::Down(cell) | Count::Up(cell, _)) = self.choices.one(&counts);
+        let cell = self.choices.one(&counts).cell();
         let value = self.cells.get(b, cell);
         let number = b.ins().iconst(cell.ty, 1 + self.choices.below(6) as i64);
         match self.choices.below(2) {
