@@ -1,6 +1,7 @@
 //! Compiled kernels over the public interface.
 
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types;
 use harp_isa::{OpcodeFlags, Permissions, Space, disassemble};
 use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapSite};
@@ -63,6 +64,36 @@ fn a_trap_names_the_line_of_the_builder_call() {
     assert_eq!(place.line, division, "{error}");
     assert!(matches!(trap.site, TrapSite::Kernel { .. }));
     assert_eq!((trap.trap.warp, trap.trap.lanes), (0, 0xffff));
+}
+
+#[test]
+fn elements_at_misaligned_addresses_trap_where_that_is_checked() {
+    let arch = ArchId::HARP32;
+    let options = CompileOptions { check_alignment: true, ..CompileOptions::default() };
+    for store in [false, true] {
+        let mut source = KernelSource::new("shifted", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let (data, by) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+        let i = b.global_id(0);
+        let shifted = b.ins().iadd(data, by);
+        let (from, to) = if store { (data, shifted) } else { (shifted, data) };
+        let (loading, value) = (line!(), b.load_elem(types::I32, from, i));
+        let storing = line!() + 1;
+        b.store_elem(value, to, i);
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = source.compile(&options).unwrap();
+        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let data = device.buffer_zeroed::<u32>(65).unwrap();
+        let grid = LaunchConfig::grid_1d(64);
+        for by in [0_u32, 4] {
+            device.launch(&kernel, grid.clone(), &[Arg::from(&data), by.into()]).unwrap();
+        }
+        let error = device.launch(&kernel, grid, &[Arg::from(&data), 2_u32.into()]).unwrap_err();
+        let LaunchError::Trap(trap) = &error else { panic!("{error:?}") };
+        assert_eq!(trap.place.as_ref().unwrap().line, if store { storing } else { loading });
+        assert!(error.to_string().contains("128"), "{error}");
+    }
 }
 
 #[test]

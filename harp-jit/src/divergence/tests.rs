@@ -259,6 +259,35 @@ fn a_return_in_a_uniform_loop_is_a_divergent_loop() {
     assert!(runs(&func).1 > 0);
 }
 
+/// block4 is entered beside the branch that parts lanes, so its region begins at the header and ends with the round.
+#[test]
+fn a_loop_is_left_by_all_out_of_a_region_that_ends_with_the_round() {
+    let func = kernel(
+        "   v9 = iconst.i32 1
+            v7 = iconst.i32 2
+            v8 = band v1, v9
+            v6 = band v1, v7
+            v10 = iconst.i32 5
+            v11 = iconst.i32 7
+            jump block1(v9)
+        block1(v3: i32): v4 = iadd v3, v9
+            v5 = icmp eq v4, v11
+            v12 = icmp uge v4, v10
+            brif v5, block2, block3
+        block2: brif v8, block4, block5
+        block3: call fn1(v3)
+            brif v12, block8, block4
+        block4: call fn1(v8)
+            jump block6
+        block5: call fn1(v6)
+            jump block6
+        block6: jump block1(v4)
+        block8: call fn1(v3)
+            return",
+    );
+    assert!(runs(&func).1 > 0);
+}
+
 #[test]
 fn returns_on_both_sides_join() {
     let func = kernel(
