@@ -87,7 +87,7 @@ fn elements_at_misaligned_addresses_trap_where_that_is_checked() {
         let data = device.buffer_zeroed::<u32>(65).unwrap();
         let grid = LaunchConfig::grid_1d(64);
         for by in [0_u32, 4] {
-            device.launch(&kernel, grid.clone(), &[Arg::from(&data), by.into()]).unwrap();
+            device.launch(&kernel, grid, &[Arg::from(&data), by.into()]).unwrap();
         }
         let error = device.launch(&kernel, grid, &[Arg::from(&data), 2_u32.into()]).unwrap_err();
         let LaunchError::Trap(trap) = &error else { panic!("{error:?}") };

@@ -310,6 +310,34 @@ fn results_go_beside_their_sources() {
 }
 
 #[test]
+fn disassembled_text_goes_to_a_file() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("echo.s"), ECHO).unwrap();
+    succeeds(&["asm", "-a", "harp64", &path("echo.s")]);
+    let (object, listing) = (path("echo.hof"), path("echo.txt"));
+    let shown = succeeds(&["disasm", &object]);
+    assert_eq!(succeeds(&["disasm", "-o", &listing, &object]), b"");
+    assert_eq!(read(&listing), shown);
+}
+
+#[test]
+fn functions_are_compiled_by_the_strategy_that_is_asked_for() {
+    let clif = "function %f(i32, i32) -> i32 {
+        block0(v0: i32, v1: i32): brif v0, block1, block2(v0)
+        block1: v2 = iadd v0, v1 jump block2(v2)
+        block2(v3: i32): return v3
+    }";
+    let asm = |strategy: &str| {
+        let args = ["compile", "-a", "harp32", "--execution", "simt", "--emit", "asm"];
+        let args = [&args[..], &["--strategy", strategy, "-"]].concat();
+        String::from_utf8(output_of(harp_with(&args, clif.as_bytes()), &args)).unwrap()
+    };
+    assert!(asm("split-join").contains("split"));
+    assert!(!asm("predicate").contains("split"));
+}
+
+#[test]
 fn definitions_reach_the_text_and_offsets_the_image() {
     let source = ".perm x\nstart: ldi %r1, N; .perm r\n.align 4\n.word N start";
     let args = ["asm", "-a", "4w8/8/2/2", "-DN=-2", "-"];
@@ -467,6 +495,8 @@ fn no_output_destroys_an_input() {
         ["asm", "-a", "harp32", &source, "-o", &source],
         ["asm", "-a", "harp32", &source, "-o", &other],
         ["compile", "-a", "harp32", &clif, "-o", &clif],
+        ["disasm", "-a", "harp32", &source, "-o", &source],
+        ["explain", "-a", "harp32", &clif, "--dot", &clif],
     ] {
         let before = read(args[3]);
         let (code, errors) = fails(&harp(&args));

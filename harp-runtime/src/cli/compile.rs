@@ -11,6 +11,7 @@ use harp_jit::{
 };
 
 use super::Target;
+use super::divergence::Divergence;
 use super::error::CliError;
 use super::files::{Input, Output};
 use crate::filetest::STACK_BYTES;
@@ -57,6 +58,8 @@ pub(super) struct Compile {
     /// How many lanes of a warp run the functions together
     #[arg(long, value_name = "MODE", default_value = "single-lane", conflicts_with = "call")]
     execution: Lanes,
+    #[command(flatten)]
+    divergence: Divergence,
     /// The call that the image makes, such as '%f(3, -0x10, 0x1.8p0)'
     #[arg(long, value_name = "CALL", allow_hyphen_values = true, required_if_eq("emit", "image"))]
     call: Option<String>,
@@ -141,7 +144,7 @@ impl Compile {
         }
     }
 
-    fn options(&self) -> CompileOptions {
+    fn options(&self) -> Result<CompileOptions, CliError> {
         let execution = match self.execution {
             Lanes::SingleLane => Execution::SingleLane,
             Lanes::Simt => Execution::Simt,
@@ -150,12 +153,14 @@ impl Compile {
             Emit::Image => STACK_BYTES,
             _ => CompileOptions::default().stack_bytes,
         };
-        CompileOptions {
+        Ok(CompileOptions {
             opt_level: self.opt.into(),
             execution,
+            divergence: self.divergence.strategy(),
+            profile: self.divergence.profile()?,
             stack_bytes,
             ..CompileOptions::default()
-        }
+        })
     }
 
     fn stages(
@@ -163,7 +168,7 @@ impl Compile {
         file: &TextFile,
         stage: impl Fn(harp_jit::CompileStages) -> String,
     ) -> Result<String, CliError> {
-        let options = self.options();
+        let options = self.options()?;
         let texts = file.functions().iter().map(|function| {
             compile_stages(&function.func, self.target.arch, &options, file.sources())
                 .map(|stages| format!("{}\n", stage(stages).trim_end()))
@@ -173,7 +178,7 @@ impl Compile {
     }
 
     fn module(&self, file: &TextFile) -> Result<CompiledModule, CliError> {
-        let mut module = Module::new(self.target.arch, self.options());
+        let mut module = Module::new(self.target.arch, self.options()?);
         let defined = file.define(&mut module);
         defined.and_then(|()| module.finish()).map_err(|source| CliError::Compile { source })
     }

@@ -1,14 +1,11 @@
 //! `harp disasm`: object files and flat images to text.
 
-use std::fmt::Display;
-use std::io::{self, BufWriter, Write};
-
 use clap::Args;
 use harp_isa::object::hof;
 use harp_isa::{ArchId, listing};
 
 use super::error::CliError;
-use super::files::Input;
+use super::files::{Input, Output};
 use super::numbers::number;
 
 /// What object files, and only they, start with.
@@ -31,6 +28,9 @@ pub(super) struct Disasm {
     /// The object file or flat image; `-` is standard input
     #[arg(value_name = "FILE")]
     input: Input,
+    /// Where to write the text; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: Output,
     /// The machine of a flat image
     #[arg(short, long, value_name = "ARCH", env = "HARP_ARCH")]
     arch: Option<ArchId>,
@@ -45,23 +45,19 @@ pub(super) struct Disasm {
 
 impl Disasm {
     pub(super) fn run(self) -> Result<(), CliError> {
+        self.output.spares([&self.input])?;
         let bytes = self.input.read()?;
         if bytes.starts_with(MAGIC) {
             if !self.exact {
-                return print(self.input.parse_object(&bytes)?.display());
+                return self.output.print(self.input.parse_object(&bytes)?.display());
             }
             let object = hof::read_exact(&bytes)
                 .map_err(|source| CliError::NotExact { file: self.input, source })?;
-            return print(object.display_exact());
+            return self.output.print(object.display_exact());
         }
         match self.arch {
-            Some(arch) => print(listing(&bytes, self.offset, arch)),
+            Some(arch) => self.output.print(listing(&bytes, self.offset, arch)),
             None => Err(CliError::FlatNeedsArch { file: self.input }),
         }
     }
-}
-
-fn print(text: impl Display) -> Result<(), CliError> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    write!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::stdout)
 }

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 use harp_isa::Object;
@@ -129,6 +129,19 @@ impl Output {
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
             Output::File(path) => fs::write(path, bytes),
+        };
+        written.map_err(|source| CliError::Write { file: self.clone(), source })
+    }
+
+    /// Writes a text anew, piece by piece as it is formatted.
+    pub(super) fn print(&self, text: impl fmt::Display) -> Result<(), CliError> {
+        fn to(out: impl Write, text: impl fmt::Display) -> io::Result<()> {
+            let mut out = BufWriter::new(out);
+            write!(out, "{text}").and_then(|()| out.flush())
+        }
+        let written = match self {
+            Output::Stdout => to(io::stdout().lock(), text),
+            Output::File(path) => File::create(path).and_then(|file| to(file, text)),
         };
         written.map_err(|source| CliError::Write { file: self.clone(), source })
     }

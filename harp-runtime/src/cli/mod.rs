@@ -13,6 +13,7 @@ mod asm;
 mod bench;
 mod compile;
 mod disasm;
+mod divergence;
 mod emu;
 mod error;
 mod explain;

@@ -1,21 +1,19 @@
 //! `harp explain`: how the divergence of branches is managed, why, and what the alternatives cost.
 
-use std::sync::Arc;
-
 use clap::{Args, ValueEnum};
 use harp_isa::asm::Colors;
 use harp_jit::text::{TextError, TextFile};
 use harp_jit::{
-    BranchReport, CompileOptions, DivergenceReport, DivergenceStrategy, Execution, ModuleError,
-    ProfileParams, RegionReport, explain_function,
+    BranchReport, CompileOptions, DivergenceReport, Execution, ModuleError, RegionReport,
+    explain_function,
 };
 use serde_json::{Value, json};
 
 use super::Target;
 use super::compile::Opt;
+use super::divergence::Divergence;
 use super::error::CliError;
 use super::files::{Input, Output};
-use crate::profile::profile_from_json;
 
 mod dot;
 
@@ -36,12 +34,8 @@ pub(super) struct Explain {
     source: Input,
     #[command(flatten)]
     target: Target,
-    /// Who decides
-    #[arg(long, value_name = "NAME", default_value = "adaptive")]
-    strategy: Strategy,
-    /// A profile of the one function of the file, as JSON
-    #[arg(long, value_name = "FILE", required_if_eq("strategy", "profile"))]
-    profile: Option<Input>,
+    #[command(flatten)]
+    divergence: Divergence,
     /// How much to optimize
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt: Opt,
@@ -54,20 +48,6 @@ pub(super) struct Explain {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Strategy {
-    /// Split and join everywhere
-    SplitJoin,
-    /// Predication wherever it is possible
-    Predicate,
-    /// By what conditions are computed from
-    Static,
-    /// By what lanes did in a run
-    Profile,
-    /// By expected costs
-    Adaptive,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people
     Text,
@@ -75,20 +55,11 @@ enum Format {
     Json,
 }
 
-impl From<Strategy> for DivergenceStrategy {
-    fn from(strategy: Strategy) -> DivergenceStrategy {
-        match strategy {
-            Strategy::SplitJoin => DivergenceStrategy::SplitJoin,
-            Strategy::Predicate => DivergenceStrategy::Predicate,
-            Strategy::Static => DivergenceStrategy::Static,
-            Strategy::Profile => DivergenceStrategy::Profile(ProfileParams::default()),
-            Strategy::Adaptive => DivergenceStrategy::Adaptive,
-        }
-    }
-}
-
 impl Explain {
     pub(super) fn run(self) -> Result<(), CliError> {
+        if let Some(dot) = &self.dot {
+            dot.spares([&self.source])?;
+        }
         let text = self.source.read_text()?;
         let rendered =
             |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
@@ -113,22 +84,11 @@ impl Explain {
     }
 
     fn options(&self) -> Result<CompileOptions, CliError> {
-        let profile = match &self.profile {
-            Some(file) => {
-                let text = file.read_text()?;
-                let profile = profile_from_json(&text).map_err(|source| CliError::Profile {
-                    file: file.clone(),
-                    source: Box::new(source),
-                })?;
-                Some(Arc::new(profile))
-            }
-            None => None,
-        };
         Ok(CompileOptions {
             opt_level: self.opt.into(),
-            divergence: self.strategy.into(),
+            divergence: self.divergence.strategy(),
             execution: Execution::Simt,
-            profile,
+            profile: self.divergence.profile()?,
             ..CompileOptions::default()
         })
     }
