@@ -54,7 +54,8 @@ pub enum Argument {
 }
 
 impl Argument {
-    pub(super) fn ty(&self) -> ParamType {
+    /// The type of the parameter that takes it.
+    pub fn ty(&self) -> ParamType {
         match self {
             Argument::Buffer(..) => ParamType::Pointer,
             Argument::Scalar(ty, _) => *ty,

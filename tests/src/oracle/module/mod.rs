@@ -362,28 +362,25 @@ fn canonical(value: DataValue) -> DataValue {
 }
 
 impl ModuleCase {
-    /// Data and functions.
+    /// Data and functions, as `harp compile` takes them. It knows no addresses in data: they are zeros there.
     pub(super) fn fmt_module(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for datum in &self.data {
-            let access = match datum.access {
-                DataAccess::ReadOnly => "read-only",
-                DataAccess::ReadWrite => "writable",
-            };
-            write!(f, "; data %{}, {access}, {} bytes:", datum.name, datum.bytes.len())?;
-            let shown =
-                datum.bytes.len() - datum.bytes.iter().rev().take_while(|&&b| b == 0).count();
-            for byte in &datum.bytes[..shown] {
-                write!(f, " {byte:02x}")?;
+            if datum.access == DataAccess::ReadOnly {
+                writeln!(f, "; %{} is read-only", datum.name)?;
             }
             for &(at, address) in &datum.addresses {
-                match address {
-                    Address::Function(index) => {
-                        write!(f, " [{at}: {}]", self.functions[index].name)?;
-                    }
-                    Address::Datum(index) => write!(f, " [{at}: %{}]", self.data[index].name)?,
-                }
+                let name = match address {
+                    Address::Function(index) => self.functions[index].name.to_string(),
+                    Address::Datum(index) => format!("%{}", self.data[index].name),
+                };
+                writeln!(f, "; %{}+{at} has the address of {name}", datum.name)?;
             }
-            writeln!(f)?;
+            let zeros = datum.bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+            write!(f, "; data: %{} i8", datum.name)?;
+            for byte in &datum.bytes[..datum.bytes.len() - zeros] {
+                write!(f, " {byte:#x}")?;
+            }
+            writeln!(f, " 0*{zeros}")?;
         }
         for func in &self.functions {
             write!(f, "{}", func.display())?;
