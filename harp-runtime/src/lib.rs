@@ -93,18 +93,13 @@
 
 mod args;
 mod buffer;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod device;
-#[cfg(feature = "text")]
-pub mod filetest;
-#[cfg(feature = "harpbench")]
-pub mod harpbench;
 mod heap;
 mod image;
 mod kernel;
 mod launch;
 mod library;
+mod observe;
 mod profile;
 mod program;
 mod report;
@@ -114,10 +109,13 @@ pub use buffer::{Buffer, BufferError, Element};
 pub use device::{Device, DeviceConfig, DeviceError};
 pub use heap::OutOfMemory;
 pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use report::Report;
 
+/// What an observer of a launch sees.
+pub use harp_emu::Issue;
 /// Builders and options of the code generator.
 pub use harp_jit as jit;
 

@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use harp_emu::{Issue, Machine, Observer, Stats, Trap};
+use harp_emu::Issue;
 use harp_jit::{
     BranchCounts, BranchId, BranchProfile, BranchSite, Kernel, ProfileError, WarpCounts,
 };
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::observe::LaunchObserver;
 
 /// Why a text is no profile.
 #[derive(Debug, Error)]
@@ -44,30 +46,6 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
         return Err(ProfileError::Version { given, expected }.into());
     }
     Ok(serde_json::from_str(text)?)
-}
-
-/// Who looks on at a launch.
-pub(crate) trait LaunchObserver {
-    /// An instruction is about to be issued, `offset` bytes behind the kernel's start; `None`: before it, in
-    /// the runtime library.
-    fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>);
-
-    /// Runs `machine`, on which the kernel lies at `start`, under the eyes of this observer.
-    fn watch(&mut self, machine: &mut Machine<'_>, start: u64) -> Result<Stats, Box<Trap>> {
-        machine.run_observed(&mut FromStart { start, observer: self })
-    }
-}
-
-/// Counts addresses from the kernel's start.
-struct FromStart<'a, O: ?Sized> {
-    start: u64,
-    observer: &'a mut O,
-}
-
-impl<O: LaunchObserver + ?Sized> Observer for FromStart<'_, O> {
-    fn issue(&mut self, issue: &Issue<'_>) {
-        self.observer.issue(issue.pc.checked_sub(self.start), issue);
-    }
 }
 
 /// Counts the branches of a kernel as they are executed.

@@ -12,7 +12,7 @@ pub mod quality;
 pub mod seeds;
 pub mod workloads;
 
-pub use harp_runtime::harpbench;
+pub use harp_bench as harpbench;
 
 /// The README's examples, compiled and run.
 #[cfg(doctest)]

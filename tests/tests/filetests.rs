@@ -13,10 +13,10 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::ControlFlow;
+use harp_filetest::{Case, FileTestConfig, Tally, Verdict, run_text, tally};
 use harp_isa::ArchId;
 use harp_jit::OptLevel;
 use harp_jit::text::{Comparison, RunCommand, TextFile, parse_run_command};
-use harp_runtime::filetest::{Case, FileTestConfig, Tally, Verdict, run_text, tally};
 use walkdir::WalkDir;
 
 /// The presets, with and without the extension, and machines with few registers, with many and small

@@ -48,10 +48,12 @@ mod data;
 mod error;
 mod tokens;
 mod value;
+mod words;
 
 pub use data::TextData;
 pub use error::{TextError, TextErrorKind};
 pub use value::{Call, CallError, ValueError, parse_value};
+pub use words::{argument_words, result_values};
 
 /// What run commands in comments are read with.
 pub use cranelift_codegen::data_value::{DataValue, DisplayDataValues};

@@ -13,7 +13,8 @@ use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
-use crate::profile::{BranchCounter, LaunchObserver};
+use crate::observe::{LaunchObserver, Watch};
+use crate::profile::BranchCounter;
 use crate::report::Report;
 
 mod error;
@@ -103,20 +104,36 @@ impl Device {
         args: &[Arg<'_>],
     ) -> Result<Report, LaunchError> {
         if !config.branch_profile || kernel.counters().is_some() {
-            return self.launch_observed(kernel, config, args, None);
+            return self.launch_watched(kernel, config, args, None);
         }
         let mut counter = BranchCounter::new(kernel);
-        let report = self.launch_observed(kernel, config, args, Some(&mut counter))?;
+        let report = self.launch_watched(kernel, config, args, Some(&mut counter))?;
         Ok(Report { branches: Some(counter.profile(kernel)), ..report })
     }
 
-    /// [`launch`](Self::launch), under the eyes of `observer` if there is one.
-    pub(crate) fn launch_observed(
+    /// [`launch`](Self::launch) under the eyes of `observer`, to which every instruction is shown before it is
+    /// issued. That takes many times as long. Of what branches do only kernels that count it themselves tell
+    /// ([`CompileOptions::count_branches`](harp_jit::CompileOptions::count_branches)).
+    ///
+    /// # Errors
+    ///
+    /// As [`launch`](Self::launch).
+    pub fn launch_observed(
         &mut self,
         kernel: &Kernel,
         config: LaunchConfig,
         args: &[Arg<'_>],
-        observer: Option<&mut dyn LaunchObserver>,
+        observer: &mut impl LaunchObserver,
+    ) -> Result<Report, LaunchError> {
+        self.launch_watched(kernel, config, args, Some(observer))
+    }
+
+    fn launch_watched(
+        &mut self,
+        kernel: &Kernel,
+        config: LaunchConfig,
+        args: &[Arg<'_>],
+        observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
@@ -143,7 +160,7 @@ impl Device {
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg<'_>],
-        observer: Option<&mut dyn LaunchObserver>,
+        observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;

@@ -12,8 +12,8 @@ pub mod convolve;
 pub mod matmul;
 pub mod saxpy;
 
-pub use harp_runtime::harpbench::array;
-pub use harp_runtime::harpbench::{Generator, index_type};
+pub use harp_bench::array;
+pub use harp_bench::{Generator, index_type};
 
 /// FNV-1a over 32-bit words, the checksum of a workload's output.
 pub fn checksum(words: impl IntoIterator<Item = u32>) -> u32 {

@@ -1,0 +1,206 @@
+//! `harp compile`: CLIF text to any stage on the way to a bootable image.
+
+use clap::{Args, ValueEnum};
+use harp_isa::asm::Colors;
+use harp_isa::object::hof;
+use harp_isa::{Object, link_named};
+use harp_jit::ir::Signature;
+use harp_jit::text::{Call, TextError, TextFile};
+use harp_jit::{
+    CompileOptions, CompiledModule, Execution, Module, ModuleError, OptLevel, compile_stages,
+};
+
+use super::Target;
+use super::divergence::Divergence;
+use super::error::CliError;
+use super::files::{Input, Output};
+use harp_filetest::STACK_BYTES;
+use harp_jit::text::argument_words;
+use harp_runtime::Program;
+
+/// Compile functions from CLIF text
+#[derive(Args)]
+#[command(
+    long_about = "Compile functions from CLIF text
+
+A file may hold several functions, which can call each other by name, and data that they name, in
+comments `; data: %name type value...`. Functions are compiled for one lane of a warp, in which any
+control flow will do, or, with `--execution simt`, for all of them.
+
+With `--emit image --call '%f(3, 4)'` the result is an image that boots at address 0, calls the function
+on one lane, prints each result as a line of hex digits on the console, and halts. All digits of a word
+are printed; of a result wider than a word, such as an i64 on a machine of 4-byte words, the words one
+after the other, the lowest first. Without the extension (`+x`) the image holds base instructions only,
+and it is padded with zeros up to the end of its stack, so that any HARP machine runs it, the original too,
+whose memory ends with the image. A trap in the function ends the run.",
+    after_help = "Examples:
+  harp compile -a harp32 --emit asm gcd.clif
+  harp compile -a harp64+x gcd.clif -o gcd.hof
+  harp compile -a harp32 --emit image --call '%gcd(12, 18)' gcd.clif -o gcd.bin
+  harp compile -a harp32 --emit image --call '%half(-0x1.8p1)' -o - half.clif | harp emu -a harp32 -"
+)]
+pub(super) struct Compile {
+    /// The CLIF text; `-` is standard input
+    #[arg(value_name = "FILE.clif")]
+    source: Input,
+    #[command(flatten)]
+    target: Target,
+    /// What to write
+    #[arg(long, value_name = "WHAT", default_value = "hof")]
+    emit: Emit,
+    /// Where to write it; `-` is standard output [default: text to standard output, an object to
+    /// FILE.hof, an image to FILE.bin]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<Output>,
+    /// How much to optimize
+    #[arg(long, value_name = "LEVEL", default_value = "speed")]
+    opt: Opt,
+    /// How many lanes of a warp run the functions together
+    #[arg(long, value_name = "MODE", default_value = "single-lane", conflicts_with = "call")]
+    execution: Lanes,
+    #[command(flatten)]
+    divergence: Divergence,
+    /// The call that the image makes, such as '%f(3, -0x10, 0x1.8p0)'
+    #[arg(long, value_name = "CALL", allow_hyphen_values = true, required_if_eq("emit", "image"))]
+    call: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// CLIF as instructions are selected from it: optimized, legal for the machine
+    Clif,
+    /// Machine instructions before registers are allocated
+    Vcode,
+    /// Assembly text, which `harp asm` takes
+    Asm,
+    /// An object file, to be linked
+    Hof,
+    /// A flat image of the functions alone
+    Bin,
+    /// A bootable image that makes a call
+    Image,
+}
+
+/// How much functions are optimized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Opt {
+    /// What code generation needs, no more
+    None,
+    /// Cranelift's mid-end
+    Speed,
+}
+
+impl From<Opt> for OptLevel {
+    fn from(opt: Opt) -> OptLevel {
+        match opt {
+            Opt::None => OptLevel::None,
+            Opt::Speed => OptLevel::Speed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lanes {
+    /// One: any control flow
+    SingleLane,
+    /// All: functions that kernels call
+    Simt,
+}
+
+impl Compile {
+    pub(super) fn run(self) -> Result<(), CliError> {
+        if self.call.is_some() && self.emit != Emit::Image {
+            return Err(CliError::CallWithoutImage);
+        }
+        let output = self.output();
+        output.spares([&self.source])?;
+        let text = self.source.read_text()?;
+        let rendered =
+            |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
+        let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
+        for function in file.functions() {
+            file.verify(function).map_err(rendered)?;
+        }
+        let bytes = match self.emit {
+            Emit::Clif => self.stages(&file, |stages| stages.clif)?.into_bytes(),
+            Emit::Vcode => self.stages(&file, |stages| stages.vcode)?.into_bytes(),
+            Emit::Asm => self.module(&file)?.object().display_exact().to_string().into_bytes(),
+            Emit::Hof => {
+                let object = self.module(&file)?;
+                hof::write(object.object()).map_err(|source| CliError::WriteObject { source })?
+            }
+            Emit::Bin => self.flat(self.module(&file)?.object())?,
+            Emit::Image => self.image(&file)?,
+        };
+        output.write(&bytes)
+    }
+
+    fn output(&self) -> Output {
+        match (&self.output, self.emit) {
+            (Some(output), _) => output.clone(),
+            (None, Emit::Clif | Emit::Vcode | Emit::Asm) => Output::Stdout,
+            (None, Emit::Hof) => Output::beside(&self.source, "hof"),
+            (None, Emit::Bin | Emit::Image) => Output::beside(&self.source, "bin"),
+        }
+    }
+
+    fn options(&self) -> Result<CompileOptions, CliError> {
+        let execution = match self.execution {
+            Lanes::SingleLane => Execution::SingleLane,
+            Lanes::Simt => Execution::Simt,
+        };
+        let stack_bytes = match self.emit {
+            Emit::Image => STACK_BYTES,
+            _ => CompileOptions::default().stack_bytes,
+        };
+        Ok(CompileOptions {
+            opt_level: self.opt.into(),
+            execution,
+            divergence: self.divergence.strategy(),
+            profile: self.divergence.profile()?,
+            stack_bytes,
+            ..CompileOptions::default()
+        })
+    }
+
+    fn stages(
+        &self,
+        file: &TextFile,
+        stage: impl Fn(harp_jit::CompileStages) -> String,
+    ) -> Result<String, CliError> {
+        let options = self.options()?;
+        let texts = file.functions().iter().map(|function| {
+            compile_stages(&function.func, self.target.arch, &options, file.sources())
+                .map(|stages| format!("{}\n", stage(stages).trim_end()))
+                .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })
+        });
+        Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+    }
+
+    fn module(&self, file: &TextFile) -> Result<CompiledModule, CliError> {
+        let mut module = Module::new(self.target.arch, self.options()?);
+        let defined = file.define(&mut module);
+        defined.and_then(|()| module.finish()).map_err(|source| CliError::Compile { source })
+    }
+
+    fn flat(&self, object: &Object) -> Result<Vec<u8>, CliError> {
+        Ok(link_named(&[(self.source.name().as_str(), object)], 0)?.bytes)
+    }
+
+    fn image(&self, file: &TextFile) -> Result<Vec<u8>, CliError> {
+        let text = self.call.as_deref().expect("clap asks for it");
+        let signature = |name: &str| Some(&file.function(name)?.func.signature);
+        let call = Call::parse(text, signature).map_err(|source| CliError::Call { source })?;
+        let signature: &Signature = signature(&call.name).expect("the call has one");
+        let module = self.module(file)?;
+        let program = Program::printing(&module, &call.name, signature)
+            .map_err(|source| CliError::Program { source })?;
+        let word = self.target.arch.word();
+        let words = argument_words(&call.args, &signature.params, word);
+        let image = program.image(&words).map_err(|source| CliError::Program { source })?;
+        let mut bytes = image.bytes;
+        // The stack lies above the image, and the original machine's memory ends with the file.
+        bytes.resize(program.memory_bytes() as usize, 0);
+        Ok(bytes)
+    }
+}

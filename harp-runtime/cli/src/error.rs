@@ -1,0 +1,162 @@
+//! What can go wrong in a subcommand, how it is told, and the exit code that it gives.
+
+use std::error::Error;
+use std::io;
+use std::str::Utf8Error;
+
+use anstyle::{AnsiColor, Style};
+use harp_emu::{MachineError, MemoryError, Trap, TrapKind};
+use harp_isa::LinkErrors;
+use harp_isa::object::hof::HofError;
+use harp_jit::ModuleError;
+use harp_jit::text::CallError;
+use thiserror::Error;
+
+use super::files::{Input, Output};
+use harp_bench::{BestError, HarpbenchError};
+use harp_runtime::ProfileTextError;
+use harp_runtime::ProgramError;
+
+/// The exit code of wrong inputs.
+const INPUT: u8 = 1;
+/// The exit code of bad usage.
+pub(super) const USAGE: u8 = 2;
+const TRAP: u8 = 3;
+const DEADLOCK: u8 = 4;
+const OUT_OF_FUEL: u8 = 5;
+
+/// Why a subcommand failed.
+#[derive(Debug, Error)]
+pub(super) enum CliError {
+    #[error("cannot read {file}")]
+    Read { file: Input, source: io::Error },
+    #[error("cannot write {file}")]
+    Write { file: Output, source: io::Error },
+    #[error("{file} is read and would be written: choose another output by `--output`")]
+    SameFile { file: Output },
+    #[error("{file} cannot be shown exactly")]
+    NotExact { file: Input, source: HofError },
+    #[error("`--call` is what an image does: it goes with `--emit image`")]
+    CallWithoutImage,
+    #[error("{file} is no text")]
+    NotText { file: Input, source: Utf8Error },
+    /// All errors of a text, as they are shown, styled.
+    #[error("{rendered}")]
+    Asm { rendered: String },
+    /// The error of a text, as it is shown, styled.
+    #[error("{text}")]
+    Rendered { text: String },
+    #[error(transparent)]
+    Compile { source: ModuleError },
+    #[error(transparent)]
+    Call { source: CallError },
+    #[error(transparent)]
+    Program { source: ProgramError },
+    #[error("{folder} holds no files `*.clif`")]
+    NoFileTests { folder: Input },
+    #[error(transparent)]
+    Harpbench(#[from] HarpbenchError),
+    #[error("{file} does not hold what `harp bench best` found")]
+    Best { file: Input, source: BestError },
+    #[error("{file} holds no profile")]
+    Profile { file: Input, source: Box<ProfileTextError> },
+    #[error("cannot start threads")]
+    Threads { source: rayon::ThreadPoolBuildError },
+    #[error("cannot write the table")]
+    Csv { source: csv::Error },
+    #[error("cannot plot {figure}: {message}")]
+    Plot { figure: &'static str, message: String },
+    /// What failed was told.
+    #[error("file tests failed")]
+    TestsFailed,
+    #[error("{file} cannot be read as an object file")]
+    ReadObject { file: Input, source: HofError },
+    #[error("the object has no file form")]
+    WriteObject { source: HofError },
+    #[error(transparent)]
+    Link(#[from] LinkErrors),
+    #[error("{file} is no object file, and a flat image needs `--arch`")]
+    FlatNeedsArch { file: Input },
+    #[error("{file} does not fit the machine's memory")]
+    Memory { file: Input, source: MemoryError },
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error("cannot write the trace to standard error")]
+    Trace { source: io::Error },
+    /// The emulated program did not come to its end.
+    #[error("{trap}")]
+    Trap {
+        #[source]
+        trap: Box<Trap>,
+        /// What stands where it stopped.
+        instruction: Option<String>,
+    },
+}
+
+impl CliError {
+    /// What did not reach standard output.
+    pub(super) fn stdout(source: io::Error) -> CliError {
+        CliError::Write { file: Output::Stdout, source }
+    }
+
+    /// The exit code that tells the kind.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Trap { trap, .. } => match trap.kind {
+                TrapKind::Deadlock { .. } => DEADLOCK,
+                TrapKind::OutOfFuel { .. } => OUT_OF_FUEL,
+                _ => TRAP,
+            },
+            CliError::CallWithoutImage => USAGE,
+            _ => INPUT,
+        }
+    }
+
+    /// Whether the reader of standard output went away.
+    pub(super) fn is_broken_pipe(&self) -> bool {
+        matches!(self, CliError::Write { file: Output::Stdout, source }
+            if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The message with its causes, in lines and styled.
+    pub(super) fn report(&self) -> String {
+        match self {
+            CliError::Asm { rendered } => rendered.clone(),
+            CliError::Rendered { text } => text.clone(),
+            CliError::Link(errors) | CliError::Program { source: ProgramError::Link(errors) } => {
+                let messages = errors.iter().map(|error| message(&error.to_string()));
+                let omitted = match errors.omitted() {
+                    0 => String::new(),
+                    omitted => message(&format!("{omitted} more errors are not shown")),
+                };
+                messages.chain([omitted]).collect()
+            }
+            CliError::Trap { trap, instruction: Some(instruction) } => {
+                let at = format!("  at {:#x}: {instruction}\n", trap.pc);
+                message(&self.to_string()) + &self.causes() + &at
+            }
+            _ => message(&self.to_string()) + &self.causes(),
+        }
+    }
+
+    /// Every cause on a line, except where the message above it tells it already.
+    fn causes(&self) -> String {
+        let (mut lines, mut last) = (String::new(), self.to_string());
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !last.contains(&text) {
+                lines += &format!("  caused by: {text}\n");
+                last = text;
+            }
+            cause = error.source();
+        }
+        lines
+    }
+}
+
+/// A line that says that `text` is an error.
+fn message(text: &str) -> String {
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    format!("{style}error{style:#}: {text}\n")
+}

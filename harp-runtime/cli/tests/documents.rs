@@ -1,0 +1,61 @@
+//! What the command `harp` prints, word by word: the examples of its documentation, and messages about
+//! wrong inputs and wrong usage.
+//!
+//! A document is a Markdown text. Its `console` blocks are commands with what they print and, after
+//! `?`, their exit code; they run in an empty folder, one after the other. Other blocks that follow a
+//! file name and a colon are that file.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+use trycmd::TestCases;
+
+/// Files of a document: name and contents.
+fn files(document: &str) -> Vec<(&str, String)> {
+    let mut files = Vec::new();
+    let mut name = None;
+    let mut lines = document.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("```") {
+            let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            files.extend(name.take().map(|name| (name, body.join("\n") + "\n")));
+        } else if !line.is_empty() {
+            // The file's name begins the line, a colon ends it.
+            let quoted = line.strip_prefix('`').filter(|line| line.ends_with(':'));
+            name = quoted.and_then(|line| line.split_once('`')).map(|(name, _)| name);
+            name = name.filter(|name| !name.contains(' '));
+        }
+    }
+    files
+}
+
+/// Runs the commands of a document, which is named from the workspace's root.
+fn check(document: &str, expected_files: usize) {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = fs::read_to_string(&document).unwrap();
+    let files = files(&text);
+    assert_eq!(files.len(), expected_files, "files in {}", document.display());
+    let folder = TempDir::new().unwrap();
+    let case = folder.path().join(document.file_name().unwrap());
+    fs::write(&case, &text).unwrap();
+    let inputs = case.with_extension("in");
+    fs::create_dir(&inputs).unwrap();
+    for (name, contents) in files {
+        fs::write(inputs.join(name), contents).unwrap();
+    }
+    let harp = Path::new(env!("CARGO_BIN_EXE_harp"));
+    TestCases::new().register_bin("harp", harp).case(&case).run();
+}
+
+#[test]
+fn the_documentation_is_true() {
+    check("docs/harp.md", 4);
+    check("docs/divergence.md", 1);
+}
+
+#[test]
+fn messages() {
+    check("harp-runtime/cli/tests/messages.md", 11);
+}
