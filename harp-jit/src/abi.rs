@@ -15,10 +15,36 @@
 //! * Of a value that is narrower than a word the upper bits are unspecified, except where the
 //!   signature says `uext` or `sext`.
 
-use cranelift_codegen::ir::{Signature, Type};
+use cranelift_codegen::ir::{Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use harp_isa::abi::RegisterRoles;
-use harp_isa::{ArchId, Gpr, WordSize};
+use harp_isa::link::MAX_IMAGE_BYTES;
+use harp_isa::{ArchId, Gpr, Layout, Opcode, WordSize};
+
+/// The integer type of a word.
+pub(crate) fn word_int(word: WordSize) -> Type {
+    match word {
+        WordSize::Four => types::I32,
+        WordSize::Eight => types::I64,
+    }
+}
+
+/// What a function is entered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    /// The runtime library.
+    Kernel,
+    /// Other functions.
+    Function,
+}
+
+/// Whether every call and every address has room in an immediate.
+pub(crate) fn reaches_everything(arch: ArchId) -> bool {
+    let layout = Layout::new(arch);
+    [Opcode::Jali, Opcode::Jmpi, Opcode::Ldi].into_iter().all(|opcode| {
+        u64::try_from(*layout.immediate_range(opcode).end()).is_ok_and(|end| end >= MAX_IMAGE_BYTES)
+    })
+}
 
 /// Where a word of an argument or result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,133 +1,30 @@
-//! The pipeline, from CLIF to machine code.
+//! The road of one function, from CLIF to machine code.
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::{CodegenError, Context};
-use harp_isa::ArchId;
 
-use crate::analysis::prove_convergence;
-use crate::builder::{KernelSource, word_int};
-use crate::divergence::decide::{DivergenceReport, Shares};
+use crate::abi::EntryKind;
+use crate::abi::word_int;
+use crate::convergence;
+use crate::divergence::decide::Shares;
 use crate::divergence::predicate::Predicated;
-use crate::divergence::profile::{BranchCounters, Branches};
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::{self, CompiledFunction, Linked};
-use crate::kernel::{CompileStats, Kernel};
+use crate::function::{self, CompiledFunction};
 use crate::legalize::Opcodes;
-use crate::library::Library;
 use crate::managed::{self, Managed};
 use crate::options::{CompileOptions, Execution, OptLevel};
 use crate::precheck::{precheck, verify};
+use crate::profile::{BranchCounters, Branches};
 use crate::record::record;
 use crate::regalloc::{self, Allocated};
-use crate::source::SourceMap;
+use crate::stats::CompileStats;
 use crate::stores::{self, TooManyKinds};
-use crate::symbols::{PlainNames, Symbols};
 use crate::times::{Clock, Stage, StageTimes};
-use crate::unit::{EntryKind, Unit};
+use crate::unit::Unit;
 use crate::vcode::{Callee, MInst, VCode};
 use crate::{branches, isel, legalize};
-
-impl KernelSource {
-    /// Compiles the kernel for its machine. Functions that it calls are left to the linker; to get
-    /// them from a module see [`Module::compile_kernel`](crate::Module::compile_kernel).
-    ///
-    /// # Errors
-    ///
-    /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
-    /// is too large for the machine.
-    pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let library = Library::new(self.arch(), options);
-        let entry = compile_kernel(self, options, &PlainNames, &library)?;
-        let routines = library.routines(entry.references())?;
-        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
-        Kernel::new(self, &entry, &routines, Vec::new())
-    }
-
-    /// Says how compilation with `options` would manage the divergence of the kernel's branches, why,
-    /// and what the alternatives would cost.
-    ///
-    /// # Errors
-    ///
-    /// As [`compile`](KernelSource::compile), as far as these stages find out.
-    pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
-        let library = Library::new(self.arch(), options);
-        let unit = Unit::of_kernel(self, &PlainNames, &library, options);
-        managed::explain(legal(self.finished()?, unit, &Clock::new())?, unit)
-    }
-}
-
-/// Says how [`compile_function`] with the same arguments would manage the divergence of branches, why,
-/// and what the alternatives would cost. `sources` are the places that source locations stand for.
-///
-/// # Errors
-///
-/// As [`compile_function`], as far as these stages find out.
-pub fn explain_function(
-    func: &Function,
-    arch: ArchId,
-    options: &CompileOptions,
-    sources: &SourceMap,
-) -> Result<DivergenceReport, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    let unit = Unit::of_function(&name, sources, &library, options);
-    managed::explain(legal(func, unit, &Clock::new())?, unit)
-}
-
-/// A kernel without the functions that it calls.
-pub(crate) fn compile_kernel(
-    source: &KernelSource,
-    options: &CompileOptions,
-    symbols: &dyn Symbols,
-    library: &Library,
-) -> Result<CompiledFunction, CompileError> {
-    compile(source.finished()?, Unit::of_kernel(source, symbols, library, options))
-}
-
-/// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
-///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
-/// that the function refers to come with the module that it is put into.
-///
-/// # Errors
-///
-/// As [`KernelSource::compile`].
-pub fn compile_function(
-    func: &Function,
-    arch: ArchId,
-    options: &CompileOptions,
-) -> Result<CompiledFunction, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    compile(func, Unit::of_function(&name, &SourceMap::new(), &library, options))
-}
-
-/// What a function is on its way to machine code, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileStages {
-    /// The CLIF that instructions are selected from: optimized, of words only, all control flow explicit.
-    pub clif: String,
-    /// The machine's instructions before registers are allocated.
-    pub vcode: String,
-}
-
-/// Compiles one function as [`compile_function`] does, as far as the selection of instructions.
-/// `sources` are the places that its source locations stand for.
-///
-/// # Errors
-///
-/// As [`KernelSource::compile`].
-pub fn compile_stages(
-    func: &Function,
-    arch: ArchId,
-    options: &CompileOptions,
-    sources: &SourceMap,
-) -> Result<CompileStages, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    let unit = Unit::of_function(&name, sources, &library, options);
-    let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
-    Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
-}
 
 /// The whole road.
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
@@ -139,7 +36,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
-    let routines = unit.library.map(|library| library.routines(vcode.references()));
+    let routines = unit.library.map(|library| library.routines(&mut vcode.references()));
     let routines = routines.transpose()?.unwrap_or_default();
     let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
     let unchecked_stack = |callee: &str| match routine(callee) {
@@ -183,16 +80,20 @@ fn check_code(compiled: &CompiledFunction) -> Result<(), CompileError> {
 }
 
 /// What the road's first half comes to.
-struct Selected {
-    func: Function,
-    vcode: VCode,
+pub(crate) struct Selected {
+    pub(crate) func: Function,
+    pub(crate) vcode: VCode,
     predicated: Predicated,
     branches: Branches,
     shares: Shares,
 }
 
 /// The road's first half: up to machine instructions over virtual registers.
-fn select(func: &Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, CompileError> {
+pub(crate) fn select(
+    func: &Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
     let func = legal(func, unit, clock)?;
     clock.begin(Stage::Divergence);
@@ -214,7 +115,11 @@ fn select(func: &Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, Co
 }
 
 /// The function in legal CLIF.
-fn legal(func: &Function, unit: Unit<'_>, clock: &Clock) -> Result<Function, CompileError> {
+pub(crate) fn legal(
+    func: &Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Function, CompileError> {
     unit.options.check()?;
     let mut func = optimize(func.clone(), unit)?;
     clock.begin(Stage::Legalization);
@@ -358,7 +263,7 @@ fn compiled(
     let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
     let record = unit.options.records().then(|| record(unit, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
-    let proofs = unit.options.convergence.then(|| prove_convergence(&vcode, kernel));
+    let proofs = unit.options.convergence.then(|| convergence::prove(&vcode, kernel));
     CompiledFunction {
         proofs: proofs.unwrap_or_default(),
         name: unit.name.to_owned(),

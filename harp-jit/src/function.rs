@@ -5,12 +5,12 @@ use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
-use crate::analysis::{BlockConvergence, BlockProof};
 use crate::checker::{self, Bytes, CodeError, Record};
-use crate::divergence::profile::{BranchCounters, BranchSite};
+use crate::convergence::{BlockConvergence, BlockProof};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
-use crate::kernel::CompileStats;
+use crate::profile::{BranchCounters, BranchSite};
 use crate::source::SourcePlace;
+use crate::stats::CompileStats;
 use crate::times::StageTimes;
 
 /// A compiled function that does not lie anywhere yet.

@@ -66,6 +66,8 @@ mod branches;
 mod builder;
 mod checker;
 mod compile;
+mod compiler;
+mod convergence;
 mod divergence;
 mod emit;
 mod error;
@@ -79,11 +81,16 @@ mod library;
 mod managed;
 mod module;
 mod options;
+mod plan;
 mod precheck;
+mod profile;
 mod record;
 mod regalloc;
+mod routine;
 mod source;
+mod stats;
 mod stores;
+mod strategy;
 mod symbols;
 #[cfg(feature = "text")]
 pub mod text;
@@ -92,27 +99,25 @@ mod unit;
 mod vcode;
 
 pub use abi::{CallLayout, WordPlace};
-pub use analysis::{BlockConvergence, ConvergenceProof};
-pub use builder::{
-    BuildError, BuildErrorKind, KernelBuilder, KernelInstBuilder, KernelSource, ParamType,
-    frontend_config,
-};
+pub use builder::{KernelBuilder, KernelInstBuilder, KernelSource, ParamType, frontend_config};
 pub use checker::{CodeError, CodeFault};
-pub use compile::{CompileStages, compile_function, compile_stages, explain_function};
+pub use compiler::{CompileStages, compile_function, compile_stages, explain_function};
+pub use convergence::{BlockConvergence, ConvergenceProof};
 pub use divergence::decide::{
-    Assignment, BlockReport, BranchReport, CostReport, DivergenceReport, DivergenceStrategy,
-    OddsReport, ProfileParams, RegionReport, Technique,
+    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport,
 };
-pub use divergence::profile::{
-    BranchCounters, BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
-};
-pub use error::CompileError;
+pub use error::{BuildError, BuildErrorKind, CompileError};
 pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;
-pub use kernel::{CompileStats, Kernel};
+pub use kernel::Kernel;
 pub use module::{CompiledModule, DataAccess, Module, ModuleError};
 pub use options::{CompileOptions, Execution, OptLevel};
+pub use profile::{
+    BranchCounters, BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
+};
 pub use source::{SourceMap, SourcePlace};
+pub use stats::CompileStats;
+pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 pub use times::{Stage, StageTimes};
 
 /// What modules share with those of Cranelift.

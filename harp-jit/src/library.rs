@@ -1,134 +1,17 @@
-//! Routines for operations that a machine lacks and that take hundreds of instructions.
-//!
-//! Legalization puts a call where the operation stood (`legalize/float`, `legalize/wide/divide.rs`). The
-//! routine is a function like any other: the operation itself in CLIF, compiled with the code of it in place.
-//! Objects that need one take it along, once each, as a local name.
-//!
-//! All routines are leaves, and straight code but for loops of constant counts, so nothing diverges in
-//! them. What they take of the stack is known before their callers are emitted.
+//! The routines that functions call, compiled when they are asked for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::types::{F32, F64, I64};
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Opcode, Signature, Type,
-    UserFuncName,
-};
-use cranelift_codegen::isa::CallConv;
 use harp_isa::ArchId;
 
-use crate::analysis::{Arguments, ResultFact, Width};
 use crate::compile::compile;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::options::CompileOptions;
+use crate::routine::Routine;
 use crate::source::SourceMap;
-use crate::unit::Unit;
-
-/// A routine: an operation and the type of its operands and its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Routine {
-    opcode: Opcode,
-    ty: Type,
-}
-
-/// All routines with the linker's names, which no user can define. Divisions give the remainder, too, and who
-/// calls one has made sure that it does not trap.
-const TABLE: [(Opcode, Type, &str); 9] = [
-    (Opcode::Fadd, F64, "runtime.f64.add"),
-    (Opcode::Fmul, F64, "runtime.f64.mul"),
-    (Opcode::Fdiv, F64, "runtime.f64.div"),
-    (Opcode::Sqrt, F64, "runtime.f64.sqrt"),
-    (Opcode::Fma, F64, "runtime.f64.fma"),
-    (Opcode::Sqrt, F32, "runtime.f32.sqrt"),
-    (Opcode::Fma, F32, "runtime.f32.fma"),
-    (Opcode::Udiv, I64, "runtime.i64.udivrem"),
-    (Opcode::Sdiv, I64, "runtime.i64.sdivrem"),
-];
-
-impl Routine {
-    /// The routine for an operation on `ty`, if there is one.
-    pub(crate) fn new(opcode: Opcode, ty: Type) -> Option<Routine> {
-        let row = TABLE.iter().find(|row| (row.0, row.1) == (opcode, ty))?;
-        Some(Routine { opcode: row.0, ty: row.1 })
-    }
-
-    fn from_name(name: &str) -> Option<(&'static str, Routine)> {
-        let row = TABLE.iter().find(|row| row.2 == name)?;
-        Some((row.2, Routine { opcode: row.0, ty: row.1 }))
-    }
-
-    /// The signature for values that are each `held` so: as the operation's type, as the integer of a
-    /// float's bits, or as the two halves of an integer.
-    fn signature(self, held: &[Type]) -> Signature {
-        let operands = match self.opcode {
-            Opcode::Sqrt => 1,
-            Opcode::Fma => 3,
-            _ => 2,
-        };
-        let mut signature = Signature::new(CallConv::Fast);
-        let results = match self.opcode {
-            Opcode::Udiv | Opcode::Sdiv => 2,
-            _ => 1,
-        };
-        let value: Vec<AbiParam> = held.iter().copied().map(AbiParam::new).collect();
-        signature.params = value.repeat(operands);
-        signature.returns = value.repeat(results);
-        signature
-    }
-
-    /// Declares the routine in `func`, for values that are each `held` so.
-    pub(crate) fn declare(self, func: &mut Function, held: &[Type]) -> FuncRef {
-        let row = TABLE.iter().find(|row| (row.0, row.1) == (self.opcode, self.ty));
-        let (_, _, name) = row.expect("only routines of the table are made");
-        let signature = func.import_signature(self.signature(held));
-        func.import_function(ExtFuncData {
-            name: ExternalName::testcase(*name),
-            signature,
-            colocated: true,
-            patchable: false,
-        })
-    }
-
-    /// The routine as CLIF.
-    fn function(self, name: &str) -> Function {
-        let name = UserFuncName::testcase(name);
-        let mut func = Function::with_name_signature(name, self.signature(&[self.ty]));
-        let block = func.dfg.make_block();
-        func.layout.append_block(block);
-        let params = func.signature.params.clone();
-        let params: Vec<_> = params
-            .iter()
-            .map(|param| func.dfg.append_block_param(block, param.value_type))
-            .collect();
-        let mut at = FuncCursor::new(&mut func).at_bottom(block);
-        let results = match (self.opcode, params.as_slice()) {
-            (Opcode::Fadd, &[x, y]) => vec![at.ins().fadd(x, y)],
-            (Opcode::Fmul, &[x, y]) => vec![at.ins().fmul(x, y)],
-            (Opcode::Fdiv, &[x, y]) => vec![at.ins().fdiv(x, y)],
-            (Opcode::Udiv, &[x, y]) => vec![at.ins().udiv(x, y), at.ins().urem(x, y)],
-            (Opcode::Sdiv, &[x, y]) => vec![at.ins().sdiv(x, y), at.ins().srem(x, y)],
-            (Opcode::Sqrt, &[x]) => vec![at.ins().sqrt(x)],
-            (Opcode::Fma, &[x, y, z]) => vec![at.ins().fma(x, y, z)],
-            _ => unreachable!("the table has no other operations"),
-        };
-        at.ins().return_(&results);
-        func
-    }
-}
-
-/// Whether a function with this linker's name is one of the routines.
-pub(crate) fn is_routine(name: &str) -> bool {
-    Routine::from_name(name).is_some()
-}
-
-/// What is known about the results of the routine with this linker's name: they depend on the operands alone.
-pub(crate) fn result_fact(name: &str) -> Option<ResultFact> {
-    let depends = Arguments(u64::MAX);
-    Routine::from_name(name).map(|_| ResultFact { width: Width::Grid, depends })
-}
+use crate::unit::{Routines, Unit};
 
 /// The routines of one machine under one set of options, compiled when they are asked for.
 #[derive(Debug)]
@@ -142,23 +25,6 @@ impl Library {
     pub(crate) fn new(arch: ArchId, options: &CompileOptions) -> Library {
         let options = options.without_profile();
         Library { arch, options, compiled: Mutex::default() }
-    }
-
-    pub(crate) fn arch(&self) -> ArchId {
-        self.arch
-    }
-
-    /// The routines among the functions with these names, each once, in the order of their names.
-    ///
-    /// # Errors
-    ///
-    /// If one does not compile: a defect, or a machine whose code cannot be so long.
-    pub(crate) fn routines<'a>(
-        &self,
-        names: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<Arc<CompiledFunction>>, CompileError> {
-        let found: BTreeMap<&str, Routine> = names.filter_map(Routine::from_name).collect();
-        found.into_iter().map(|(name, routine)| self.routine(name, routine)).collect()
     }
 
     /// Other threads wait meanwhile, most of them for the same routine.
@@ -179,27 +45,30 @@ impl Library {
     }
 }
 
+impl Routines for Library {
+    fn arch(&self) -> ArchId {
+        self.arch
+    }
+
+    fn routines(
+        &self,
+        names: &mut dyn Iterator<Item = &str>,
+    ) -> Result<Vec<Arc<CompiledFunction>>, CompileError> {
+        let found: BTreeMap<&str, Routine> = names.filter_map(Routine::from_name).collect();
+        found.into_iter().map(|(name, routine)| self.routine(name, routine)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn routines_are_the_operations_that_they_are_named_after() {
-        for (opcode, ty, name) in TABLE {
-            let routine = Routine::new(opcode, ty).unwrap();
-            assert_eq!(Routine::from_name(name), Some((name, routine)));
-            let func = routine.function(name);
-            let first = func.layout.first_inst(func.layout.entry_block().unwrap()).unwrap();
-            assert_eq!(func.dfg.insts[first].opcode(), opcode);
-        }
-    }
 
     #[test]
     fn each_routine_comes_once_and_other_names_are_left_to_the_linker() {
         let arch = "harp32".parse().unwrap();
         let names = ["runtime.f64.mul", "f", "runtime.f64.add", "runtime.f64.mul", "runtime.boot"];
         let library = Library::new(arch, &CompileOptions::default());
-        let found = library.routines(names.into_iter()).unwrap();
+        let found = library.routines(&mut names.into_iter()).unwrap();
         let found: Vec<_> = found.iter().map(|routine| routine.name()).collect();
         assert_eq!(found, ["runtime.f64.add", "runtime.f64.mul"]);
     }
@@ -209,7 +78,7 @@ mod tests {
     fn routines_take_little_of_the_stack() {
         for arch in ["harp32", "4b8/2", "4w16/16/4/2+x", "harp64"] {
             let library = Library::new(arch.parse().unwrap(), &CompileOptions::default());
-            for routine in library.routines(TABLE.iter().map(|row| row.2)).unwrap() {
+            for routine in library.routines(&mut Routine::names()).unwrap() {
                 assert!(!routine.checks_stack(), "{arch} {}", routine.name());
             }
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cranelift_codegen::settings::{self, Configurable, Flags};
 
-use crate::divergence::decide::{Assignment, DivergenceStrategy};
-use crate::divergence::profile::BranchProfile;
 use crate::error::CompileError;
+use crate::profile::BranchProfile;
+use crate::strategy::{Assignment, DivergenceStrategy};
 
 /// The largest stack that a lane can be given.
 pub(crate) const MAX_STACK_BYTES: u32 = 1 << 28;

@@ -4,10 +4,11 @@ use harp_isa::RegClass;
 use harp_isa::abi::KernelEntry;
 use smallvec::{SmallVec, smallvec};
 
+use crate::abi::EntryKind;
 use crate::checker::{Entry, Holders, Name, Passes, Record};
 use crate::emit::{Emitted, name};
 use crate::options::Execution;
-use crate::unit::{EntryKind, Unit};
+use crate::unit::Unit;
 use crate::vcode::{MInst, VBlock, VCode};
 
 /// What the checker is told, without notes on instructions.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::abi::CallLayout;
 use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity, Width};
-use crate::library;
+use crate::routine;
 use crate::vcode::Contract;
 
 /// The surroundings of a function that is compiled.
@@ -75,7 +75,7 @@ impl Called<'_> {
     ) -> Option<(ResultFact, Gpr, SmallVec<[Gpr; 4]>)> {
         let fact = match self.symbols.facts(name) {
             Some(facts) => *facts.results.get(index)?,
-            None => library::result_fact(name)?,
+            None => routine::result_fact(name)?,
         };
         // What goes over the stack is memory to those who check the code.
         let result = layout.returns().get(index)?.register()?;
@@ -122,6 +122,6 @@ impl Callees for Called<'_> {
 
     fn may_wait(&self, func: &Function, callee: FuncRef) -> bool {
         let name = self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
-        !library::is_routine(&name)
+        !routine::is_routine(&name)
     }
 }

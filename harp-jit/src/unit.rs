@@ -1,25 +1,35 @@
 //! What surrounds a function while it is compiled.
 
+use std::sync::Arc;
+
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 
+use crate::abi::EntryKind;
 use crate::analysis::Params;
 use crate::builder::KernelSource;
 use crate::error::CompileError;
+use crate::function::CompiledFunction;
 use crate::isel;
 use crate::legalize::LargeCode;
-use crate::library::Library;
 use crate::options::CompileOptions;
 use crate::source::SourceMap;
 use crate::symbols::{Called, PlainNames, Symbols};
 
-/// What a function is entered by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EntryKind {
-    /// The runtime library.
-    Kernel,
-    /// Other functions.
-    Function,
+/// Where functions find the library routines that they call.
+pub(crate) trait Routines {
+    /// The machine that they are for.
+    fn arch(&self) -> ArchId;
+
+    /// The routines among the functions with these names, each once, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// If one does not compile: a defect, or a machine whose code cannot be so long.
+    fn routines(
+        &self,
+        names: &mut dyn Iterator<Item = &str>,
+    ) -> Result<Vec<Arc<CompiledFunction>>, CompileError>;
 }
 
 /// A function's surroundings.
@@ -32,7 +42,7 @@ pub(crate) struct Unit<'a> {
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
     /// Where it finds library routines; none for a routine.
-    pub(crate) library: Option<&'a Library>,
+    pub(crate) library: Option<&'a dyn Routines>,
     pub(crate) options: &'a CompileOptions,
     /// The number of the argument that is the address of its branches' counters, if it counts them.
     pub(crate) counters: Option<u32>,
@@ -44,7 +54,7 @@ impl<'a> Unit<'a> {
         name: &'a str,
         entry: EntryKind,
         sources: &'a SourceMap,
-        library: &'a Library,
+        library: &'a dyn Routines,
         options: &'a CompileOptions,
     ) -> Unit<'a> {
         Unit {
@@ -63,7 +73,7 @@ impl<'a> Unit<'a> {
     pub(crate) fn of_kernel(
         source: &'a KernelSource,
         symbols: &'a dyn Symbols,
-        library: &'a Library,
+        library: &'a dyn Routines,
         options: &'a CompileOptions,
     ) -> Unit<'a> {
         Unit {
@@ -78,7 +88,7 @@ impl<'a> Unit<'a> {
     pub(crate) fn of_function(
         name: &'a str,
         sources: &'a SourceMap,
-        library: &'a Library,
+        library: &'a dyn Routines,
         options: &'a CompileOptions,
     ) -> Unit<'a> {
         let name = name.strip_prefix('%').unwrap_or(name);

@@ -8,8 +8,8 @@ use harp_jit::ParamType;
 
 use crate::buffer::{Buffer, Element};
 use crate::device::Device;
+use crate::error::LaunchError;
 use crate::heap::Heap;
-use crate::launch::LaunchError;
 
 /// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer or a float.
 ///

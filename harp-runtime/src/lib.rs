@@ -94,6 +94,7 @@
 mod args;
 mod buffer;
 mod device;
+mod error;
 mod heap;
 mod image;
 mod kernel;
@@ -107,8 +108,9 @@ mod report;
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
 pub use device::{Device, DeviceConfig, DeviceError};
+pub use error::{LaunchError, LaunchTrap, TrapSite};
 pub use heap::OutOfMemory;
-pub use launch::{LaunchConfig, LaunchError, LaunchTrap, TrapSite};
+pub use launch::LaunchConfig;
 pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};

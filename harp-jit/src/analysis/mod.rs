@@ -11,7 +11,6 @@ use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
 mod calls;
 mod cause;
-mod convergence;
 mod levels;
 mod live;
 mod post_dominators;
@@ -25,8 +24,6 @@ mod uses;
 mod width;
 
 pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
-pub use convergence::{BlockConvergence, ConvergenceProof};
-pub(crate) use convergence::{BlockProof, prove as prove_convergence};
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;

@@ -4,7 +4,8 @@ use std::panic::Location;
 
 use cranelift_codegen::ir::{Block, Inst, Type, Value};
 
-use super::{BuildError, BuildErrorKind, Caller, KernelBuilder, machine_config};
+use super::{Caller, KernelBuilder, machine_config};
+use crate::error::{BuildError, BuildErrorKind};
 
 /// How far a block is built.
 #[derive(Clone, Copy, PartialEq, Eq)]

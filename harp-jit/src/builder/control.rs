@@ -8,7 +8,8 @@ use std::panic::Location;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, TrapCode, Value};
 
-use super::{BuildErrorKind, Caller, KernelBuilder};
+use super::{Caller, KernelBuilder};
+use crate::error::BuildErrorKind;
 
 impl KernelBuilder<'_> {
     /// Runs `then` in the lanes where `condition`, an integer, is not 0.

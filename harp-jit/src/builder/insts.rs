@@ -15,7 +15,8 @@ use cranelift_codegen::ir::{
     MemFlagsData, Opcode, TrapCode, Type, Value, types,
 };
 
-use super::{BuildErrorKind, Caller, KernelBuilder};
+use super::{Caller, KernelBuilder};
+use crate::error::BuildErrorKind;
 use crate::precheck::{Unknown, is_supported, unknown_in};
 
 /// One method for each CLIF instruction, as of Cranelift's `InstBuilder`; see

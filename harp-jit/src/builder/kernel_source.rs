@@ -7,7 +7,9 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::ArchId;
 
-use super::{BuildError, BuildErrorKind, ParamType, word_int};
+use super::ParamType;
+use crate::abi::word_int;
+use crate::error::{BuildError, BuildErrorKind};
 use crate::source::SourceMap;
 
 /// A kernel before compilation: the CLIF function, its parameters and the source places of its

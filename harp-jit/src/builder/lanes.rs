@@ -9,7 +9,8 @@ use std::panic::Location;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::{BuildErrorKind, Caller, KernelBuilder};
+use super::{Caller, KernelBuilder};
+use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 
 impl KernelBuilder<'_> {

@@ -14,12 +14,13 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::{ArchId, TripleError, WordSize};
 use target_lexicon::{PointerWidth, Triple};
 
+use crate::abi::word_int;
+use crate::error::{BuildError, BuildErrorKind};
 use crate::intrinsic::Intrinsic;
 use crate::source::{SourceMap, SourcePlace};
 
 mod blocks;
 mod control;
-mod error;
 mod insts;
 mod kernel_source;
 mod lanes;
@@ -29,7 +30,6 @@ mod prologue;
 #[cfg(test)]
 mod tests;
 
-pub use error::{BuildError, BuildErrorKind};
 pub use insts::KernelInstBuilder;
 use kernel_source::GroupUse;
 pub use kernel_source::KernelSource;
@@ -39,14 +39,6 @@ use prologue::Prologue;
 
 /// A place in the user's program, as `#[track_caller]` gives it.
 type Caller = &'static Location<'static>;
-
-/// The integer type of a word.
-pub(crate) fn word_int(word: WordSize) -> Type {
-    match word {
-        WordSize::Four => types::I32,
-        WordSize::Eight => types::I64,
-    }
-}
 
 /// The machine's native float: binary32 on 4-byte words, binary64 on 8-byte words.
 pub(crate) fn word_float(word: WordSize) -> Type {

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
+use crate::abi::word_int;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use harp_isa::WordSize;
-
-use super::word_int;
 
 /// The type of a kernel parameter.
 ///

@@ -13,7 +13,8 @@ use harp_isa::abi::ArgumentBlock;
 use hashbrown::HashMap;
 
 use super::param::argument_flags;
-use super::{BuildErrorKind, Caller, KernelBuilder, ParamType};
+use super::{Caller, KernelBuilder, ParamType};
+use crate::error::BuildErrorKind;
 use crate::intrinsic::{Dimension, Intrinsic};
 use crate::source::SourcePlace;
 

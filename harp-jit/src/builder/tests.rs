@@ -12,7 +12,8 @@ use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::ControlFlow;
 use harp_isa::ArchId;
 
-use super::{BuildErrorKind, KernelBuilder, KernelSource, ParamType};
+use super::{KernelBuilder, KernelSource, ParamType};
+use crate::error::BuildErrorKind;
 use crate::intrinsic::{Dimension, Intrinsic};
 
 const ARCHS: [ArchId; 2] = [ArchId::HARP32, ArchId::HARP64];

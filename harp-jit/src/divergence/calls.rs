@@ -13,12 +13,12 @@ use cranelift_codegen::ir::{
     BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value,
 };
 
-use super::Steering;
 use super::canonicalize::undef;
 use super::regions::Regions;
 use crate::analysis::{LevelId, Uniformity};
 use crate::intrinsic::Intrinsic;
 use crate::legalize;
+use crate::plan::Steering;
 
 /// Rewrites the calls that lanes do not make together. Returns whether there were any; what was known of
 /// the function does not hold any more then. Conditions that say where lanes are bound for are added to

@@ -21,9 +21,10 @@ use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::TooMany;
 use super::edges::{Edge, destinations, edges_to, hand_on};
-use super::{Steering, TooMany};
 use crate::intrinsic::Intrinsic;
+use crate::plan::Steering;
 
 /// Arguments that edges may pass to blocks in front of cycles with several entries: all edges pass those of all
 /// entries, so there are as many as edges times entries.

@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use hashbrown::HashMap;
 use thiserror::Error;
 
-use super::Plan;
+use crate::plan::Plan;
 
 /// A path on which splits and joins do not match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -6,11 +6,12 @@ use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
 use super::claims;
-use super::profile::Branches;
 use super::validate::{self, Inputs};
-use super::{Decisions, Plan, Prepared, check, prepare};
+use super::{Decisions, Prepared, check, prepare};
 use crate::analysis::Known;
 use crate::legalize::legalize;
+use crate::plan::{Plan, Split};
+use crate::profile::Branches;
 use crate::times::Clock;
 
 /// What a warp may take, in operations of a lane.
@@ -268,7 +269,7 @@ fn a_loop_is_left_by_all_out_of_a_region_that_ends_with_the_round() {
             v8 = band v1, v9
             v6 = band v1, v7
             v10 = iconst.i32 5
-            v11 = iconst.i32 7
+            v11 = iconst.i32 3
             jump block1(v9)
         block1(v3: i32): v4 = iadd v3, v9
             v5 = icmp eq v4, v11
@@ -387,7 +388,7 @@ fn the_checker_finds_what_is_wrong() {
     let join = split.join.unwrap();
     let with = |joins: &[Block]| {
         let mut plan = Plan::default();
-        plan.add(super::Split { join: None, ..split });
+        plan.add(Split { join: None, ..split });
         plan.joins.extend(joins.iter().copied());
         check(&after, &plan)
     };

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use super::code::ends_flow;
 use crate::checker::Note;
-use crate::divergence::profile::BranchSite;
+use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A piece of code.

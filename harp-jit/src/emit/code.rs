@@ -9,7 +9,7 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 use super::Label;
 use super::body::{Body, Item};
 use crate::checker::{Holder, Holders, Name, Note, Role};
-use crate::divergence::profile::BranchSite;
+use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 #[derive(Debug)]

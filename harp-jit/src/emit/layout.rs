@@ -10,7 +10,7 @@
 use harp_isa::Opcode;
 use hashbrown::HashMap;
 
-use crate::divergence::profile::BranchSite;
+use crate::profile::BranchSite;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// All blocks, the entry first.

@@ -31,7 +31,7 @@ use communication::ShuffleTemps;
 pub(crate) use frame::lane_stack_bytes;
 use frame::{Frame, frame_room};
 pub(crate) use layout::turn_branches;
-pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place, reaches_everything};
+pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place};
 
 /// Machine instructions of one function, to be placed next to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

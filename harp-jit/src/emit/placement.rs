@@ -19,15 +19,15 @@ use std::borrow::Cow;
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::RegisterRoles;
-use harp_isa::link::MAX_IMAGE_BYTES;
 use harp_isa::object::{Reference, placeholder};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode};
 use hashbrown::HashMap;
 
 use super::EmitError;
 use super::body::{Body, Item};
+use crate::abi::reaches_everything;
 use crate::checker::{Note, Role};
-use crate::divergence::profile::BranchSite;
+use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 
 /// A jump that does not reach its target.
@@ -37,14 +37,6 @@ pub(crate) struct CodeTooLarge {
     pub(crate) given: u64,
     /// The largest distance in bytes.
     pub(crate) limit: u64,
-}
-
-/// Whether every call and every address has room in an immediate.
-pub(crate) fn reaches_everything(arch: ArchId) -> bool {
-    let layout = Layout::new(arch);
-    [Opcode::Jali, Opcode::Jmpi, Opcode::Ldi].into_iter().all(|opcode| {
-        u64::try_from(*layout.immediate_range(opcode).end()).is_ok_and(|end| end >= MAX_IMAGE_BYTES)
-    })
 }
 
 /// How often calls are looked at again because others grew between them and their functions.

@@ -9,11 +9,11 @@ use harp_isa::abi::{KernelEntry, LaneField, RegisterRoles};
 use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
+use crate::abi::EntryKind;
+use crate::abi::reaches_everything;
 use crate::abi::{CallLayout, WordPlace};
-use crate::emit::reaches_everything;
 use crate::error::Unsupported;
 use crate::symbols::Called;
-use crate::unit::EntryKind;
 use crate::vcode::{
     Callee, FarCall, Fixed, FrameNeeds, FrameValue, FrameWord, MInst, MOperand, Reg, VCode,
 };

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 
 use super::rules::*;
 use super::{Lower, fits_register};
-use crate::builder::word_int;
+use crate::abi::word_int;
 use crate::forms;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;

@@ -5,10 +5,10 @@ use harp_isa::RegClass;
 use harp_isa::abi::LaneField;
 
 use super::Lower;
+use crate::abi::EntryKind;
 use crate::error::Unsupported;
 use crate::intrinsic::{Dimension, Intrinsic};
 use crate::options::Execution;
-use crate::unit::EntryKind;
 use crate::vcode::{FrameValue, MInst, MOperand, Reg};
 
 impl Lower<'_> {

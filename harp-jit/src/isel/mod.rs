@@ -17,13 +17,13 @@ use harp_isa::{ArchId, Layout, WordSize};
 use hashbrown::HashMap;
 use smallvec::smallvec;
 
-use crate::builder::word_int;
-use crate::divergence::Plan;
+use crate::abi::EntryKind;
+use crate::abi::word_int;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
+use crate::plan::Plan;
 use crate::symbols::{Called, Symbols};
-use crate::unit::EntryKind;
 use crate::vcode::{BlockId, Contract, MInst, MOperand, Promises, Reg, Symbol, VBlock, VCode};
 
 mod calls;

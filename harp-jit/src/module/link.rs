@@ -9,6 +9,7 @@ use hashbrown::HashSet;
 
 use super::{Data, Module, ModuleError, is_global};
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
+use crate::unit::Routines;
 
 /// A finished module.
 #[derive(Clone, Debug)]
@@ -60,8 +61,8 @@ impl Module {
         if !names.is_empty() {
             return Err(ModuleError::Undefined { names });
         }
-        let references = self.functions.values().flat_map(CompiledFunction::references);
-        let routines = self.library.routines(references)?;
+        let mut references = self.functions.values().flat_map(CompiledFunction::references);
+        let routines = self.library.routines(&mut references)?;
         let all: Vec<&CompiledFunction> =
             self.functions.values().chain(routines.iter().map(|routine| &**routine)).collect();
         let placed = function::place(&all, self.arch).map_err(|error| error.explain("module"))?;

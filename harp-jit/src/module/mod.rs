@@ -22,9 +22,11 @@ use cranelift_module::{
 use harp_isa::ArchId;
 use hashbrown::HashSet;
 
+use crate::abi::EntryKind;
 use crate::analysis::FunctionFacts;
 use crate::builder::KernelSource;
-use crate::compile::{canonical, compile, compile_kernel};
+use crate::compile::{canonical, compile};
+use crate::compiler::compile_kernel;
 use crate::error::CompileError;
 use crate::function::{CompiledFunction, Linked};
 use crate::kernel::Kernel;
@@ -32,7 +34,7 @@ use crate::library::Library;
 use crate::options::CompileOptions;
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::unit::{EntryKind, Unit};
+use crate::unit::{Routines, Unit};
 
 mod calls;
 mod data;
@@ -240,7 +242,7 @@ impl Module {
         }
         let functions = self.functions.iter().filter(|(_, f)| needed.contains(f.name.as_str()));
         let mut functions: Vec<_> = functions.map(|(&id, f)| (f, self.linked(id))).collect();
-        let routines = self.library.routines(needed.iter().copied())?;
+        let routines = self.library.routines(&mut needed.iter().copied())?;
         functions.extend(routines.iter().map(|routine| (&**routine, Linked::Local)));
         Ok(Kernel::new(source, &entry, &functions, self.data_chunks(Some(&needed))?)?)
     }

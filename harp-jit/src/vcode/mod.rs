@@ -18,7 +18,7 @@ use harp_isa::{Gpr, Opcode, RegClass};
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use crate::divergence::profile::BranchSite;
+use crate::profile::BranchSite;
 
 mod registers;
 mod validate;

@@ -9,6 +9,7 @@ use harp_jit::{BranchCounters, BranchProfile, Kernel, ProfileError};
 
 use crate::args::{self, Arg};
 use crate::device::Device;
+use crate::error::{LaunchError, LaunchTrap, TrapSite};
 use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
 use crate::kernel::{KernelParts, Origin};
@@ -17,12 +18,10 @@ use crate::observe::{LaunchObserver, Watch};
 use crate::profile::BranchCounter;
 use crate::report::Report;
 
-mod error;
 mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use error::{LaunchError, LaunchTrap, TrapSite};
 use plan::{Places, Plan};
 
 /// The grid of a launch and its limits.

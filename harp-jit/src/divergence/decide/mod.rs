@@ -9,29 +9,26 @@ use harp_isa::ArchId;
 use hashbrown::{HashMap, HashSet};
 
 use super::predicate::Trial;
-use super::profile::{BranchId, BranchProfile, Branches, ProfileError};
 use super::{Decisions, Prepared, RegionId, Technique as Managed};
 use crate::analysis::Node;
 use crate::isel::BlockIds;
+use crate::profile::{BranchId, BranchProfile, Branches, ProfileError};
 use crate::source::SourceMap;
+use crate::strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 use crate::vcode::VCode;
 
-mod assignment;
 mod cost;
 mod def_use;
 mod observed;
 mod regions;
 mod report;
-mod strategy;
 
-pub use assignment::Assignment;
 use cost::{Costs, Model, Priced};
 use def_use::{Unanimity, classify};
 use regions::{Candidate, candidates};
 pub use report::{
-    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport, Technique,
+    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport,
 };
-pub use strategy::{DivergenceStrategy, ProfileParams};
 
 /// What decisions are made from.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Which branches are unanimous by a profile (Gupta 2016, section 4.3.2, algorithm 8).
 
-use super::strategy::ProfileParams;
-use crate::divergence::profile::{BranchCounts, WarpCounts};
+use crate::profile::{BranchCounts, WarpCounts};
+use crate::strategy::ProfileParams;
 
 const WHOLE: u128 = 1000;
 
@@ -37,7 +37,7 @@ fn more(part: u64, thousandths: u16, all: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::divergence::profile::BranchId;
+    use crate::profile::BranchId;
 
     fn counts(ways: [u64; 3], lanes: &[&[(u64, u64)]]) -> BranchCounts {
         let [unanimous_true, unanimous_false, divergent] = ways;

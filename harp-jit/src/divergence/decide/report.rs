@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::divergence::profile::BranchId;
+use crate::profile::BranchId;
 use crate::source::SourcePlace;
+use crate::strategy::Technique;
 
 /// How the divergence of a function's branches is managed.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,21 +50,6 @@ pub struct BranchReport {
     pub region: Option<usize>,
     /// How warps are expected to decide.
     pub odds: OddsReport,
-}
-
-/// How a branch is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Technique {
-    /// Lanes agree: a plain branch.
-    Branch,
-    /// `split` and `join`.
-    SplitJoin,
-    /// Linearized: it says where lanes are bound for, and blocks behind it let in those that are.
-    Linear,
-    /// It is no more: both sides are executed, under predicates.
-    Predicate,
 }
 
 /// A region in which divergence is managed: entered at its head alone, left to its end alone. Either
@@ -116,18 +100,6 @@ pub struct OddsReport {
     pub divergent: f64,
     /// Whether this was counted in a profile, not guessed.
     pub counted: bool,
-}
-
-impl Technique {
-    /// The name, as in `split-join`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Technique::Branch => "branch",
-            Technique::SplitJoin => "split-join",
-            Technique::Linear => "linear",
-            Technique::Predicate => "predicate",
-        }
-    }
 }
 
 impl fmt::Display for DivergenceReport {

@@ -4,11 +4,11 @@ use expect_test::{Expect, expect};
 use harp_isa::ArchId;
 
 use super::{NotPredicable, Region, predicate};
-use crate::divergence::Plan;
+use crate::abi::EntryKind;
 use crate::isel;
 use crate::options::Execution;
+use crate::plan::Plan;
 use crate::symbols::PlainNames;
-use crate::unit::EntryKind;
 use crate::vcode::{BlockId, VCode};
 
 /// Code for a kernel, of which the entry is a region's head and the last block its end.

@@ -10,9 +10,9 @@ use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, InstructionData, Type
 use cranelift_frontend::Variable;
 use hashbrown::HashMap;
 
-use super::super::Origin;
 use super::{Frame, Writer};
 use crate::analysis::{LevelId, Node};
+use crate::plan::Origin;
 
 /// Numbers for the places that lanes of a linear region may be bound for.
 #[derive(Clone)]

@@ -29,11 +29,10 @@ use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{
-    Decisions, Own, Plan, PredicatedRegion, Prepared, Split, Steering, Technique, TooMany,
-};
+use super::{Decisions, Prepared, Technique, TooMany};
 use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
+use crate::plan::{Own, Plan, PredicatedRegion, Split, Steering};
 
 mod edges;
 mod linear;

@@ -18,8 +18,8 @@ use super::program::{
     Arithmetic, Block, Compute, Edge, Exchange, Kind, Op, Outcome, Program, Register, Text, mask,
 };
 use crate::analysis::{Known, Rule, Width, rule};
-use crate::divergence::Plan;
 use crate::intrinsic::Intrinsic;
+use crate::plan::Plan;
 
 impl<'a> Program<'a> {
     /// `func`, of which `known` is known, under a plan; without one, for a single lane.

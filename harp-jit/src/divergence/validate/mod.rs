@@ -26,7 +26,7 @@
 //!
 //! *What it cannot see*: ways that no round takes, and what comes after the fuel is spent; which lanes vote together,
 //! since the old function takes the results of votes from the new one; values that nothing depends on; what counts
-//! branches, of which [`instrument`](super::profile::instrument) puts in effects of its own; and all that comes before
+//! branches, of which [`instrument`](crate::profile::instrument) puts in effects of its own; and all that comes before
 //! and after, i.e. the mid-end, selection and allocation.
 //!
 //! A value of `%harp_undef` in the old function may be anything, and so may all that depends on it. In the new one,
@@ -38,10 +38,10 @@ use cranelift_codegen::ir::Inst;
 use harp_isa::WordSize;
 use thiserror::Error;
 
-use super::Plan;
 use crate::analysis::Known;
 #[cfg(doc)]
 use crate::analysis::rule;
+use crate::plan::Plan;
 use crate::vcode::VCode;
 
 mod clif;

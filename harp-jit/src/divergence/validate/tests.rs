@@ -7,10 +7,11 @@ use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, O
 
 use super::{Difference, Program, ROUNDS, What, rearranged, rounds};
 use crate::analysis::Known;
-use crate::divergence::profile::Branches;
-use crate::divergence::{Decisions, Plan, prepare};
+use crate::divergence::{Decisions, prepare};
 use crate::intrinsic::Intrinsic;
 use crate::legalize::legalize;
+use crate::plan::Plan;
+use crate::profile::Branches;
 use crate::times::Clock;
 
 fn parsed(text: &str) -> Function {

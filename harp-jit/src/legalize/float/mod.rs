@@ -34,7 +34,7 @@ use hashbrown::HashMap;
 
 use super::LargeCode;
 use super::wide::reachable;
-use crate::library::Routine;
+use crate::routine::Routine;
 
 mod arithmetic;
 mod compare;

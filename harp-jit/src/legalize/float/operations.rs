@@ -12,8 +12,8 @@ use super::format::Format;
 use super::round::Direction;
 use super::soft::Soft;
 use super::{Floats, LargeCode, Way};
-use crate::builder::word_int;
-use crate::library::Routine;
+use crate::abi::word_int;
+use crate::routine::Routine;
 
 impl<'f> Floats<'f> {
     /// The value that takes the place of the instruction's result; none if the instruction stays.

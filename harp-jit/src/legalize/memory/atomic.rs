@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{
 };
 
 use super::{Memory, little_endian};
-use crate::builder::word_int;
+use crate::abi::word_int;
 use crate::error::Unsupported;
 use crate::options::Execution;
 

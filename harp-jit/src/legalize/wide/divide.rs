@@ -19,8 +19,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, InstBuilder, Opcode, TrapCode, Type, Value};
 
 use super::{LargeCode, Pair, Wide};
-use crate::library::Routine;
 use crate::options::Execution;
+use crate::routine::Routine;
 
 /// The most divisions of a function that have their code in place.
 pub(super) const MAX_IN_PLACE: usize = 4;

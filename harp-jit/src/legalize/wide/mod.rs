@@ -23,8 +23,8 @@ use hashbrown::HashMap;
 use super::LargeCode;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
-use crate::library::Routine;
 use crate::options::Execution;
+use crate::routine::Routine;
 
 mod arithmetic;
 mod bits;

@@ -3,9 +3,12 @@
 use cranelift_codegen::ir::{Block, Function, Inst};
 use thiserror::Error;
 
-use crate::builder::BuildError;
-use crate::divergence::profile::ProfileError;
+use crate::profile::ProfileError;
 use crate::source::{SourceMap, SourcePlace};
+
+mod build;
+
+pub use build::{BuildError, BuildErrorKind};
 
 /// Why a kernel or function was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::report::Technique;
-use crate::divergence::profile::BranchId;
+use super::Technique;
+use crate::profile::BranchId;
 
 /// Techniques for branches. A region is managed in the way that is chosen for the first of its
 /// [branches](crate::RegionReport::branches) that one is chosen for.

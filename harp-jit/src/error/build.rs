@@ -5,9 +5,10 @@ use cranelift_frontend::Variable;
 use harp_isa::ArchId;
 use thiserror::Error;
 
+use crate::abi::word_int;
 use crate::source::SourcePlace;
 
-/// The first misuse of a [`KernelBuilder`](super::KernelBuilder), and the call that it happened in.
+/// The first misuse of a [`KernelBuilder`](crate::KernelBuilder), and the call that it happened in.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{kind}", PlacePrefix(.place))]
 pub struct BuildError {
@@ -185,5 +186,5 @@ impl std::fmt::Display for PlacePrefix<'_> {
 }
 
 fn word_type(word: harp_isa::WordSize) -> Type {
-    super::word_int(word)
+    word_int(word)
 }

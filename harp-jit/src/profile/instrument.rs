@@ -13,7 +13,7 @@ use harp_isa::abi::ArgumentBlock;
 
 use super::Branches;
 use super::counters::{Counter, CounterLayout};
-use crate::builder::word_int;
+use crate::abi::word_int;
 use crate::intrinsic::Intrinsic;
 
 /// Makes a legal kernel in canonical form count what its branches do. `argument` is the number of the

@@ -1,4 +1,10 @@
-//! The ways to decide.
+//! How the divergence of branches is to be managed, as users say it.
+
+use serde::{Deserialize, Serialize};
+
+mod assignment;
+
+pub use assignment::Assignment;
 
 /// How branches are handled on which lanes of a warp may disagree: by `split` and `join`, or predicated.
 ///
@@ -42,5 +48,32 @@ impl Default for ProfileParams {
     /// Those of the source: 0.9, 0.1 and 0.9.
     fn default() -> ProfileParams {
         ProfileParams { loop_high: 900, loop_low: 100, unanimous: 900 }
+    }
+}
+
+/// How a branch is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Technique {
+    /// Lanes agree: a plain branch.
+    Branch,
+    /// `split` and `join`.
+    SplitJoin,
+    /// Linearized: it says where lanes are bound for, and blocks behind it let in those that are.
+    Linear,
+    /// It is no more: both sides are executed, under predicates.
+    Predicate,
+}
+
+impl Technique {
+    /// The name, as in `split-join`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Technique::Branch => "branch",
+            Technique::SplitJoin => "split-join",
+            Technique::Linear => "linear",
+            Technique::Predicate => "predicate",
+        }
     }
 }
