@@ -1,15 +1,10 @@
-//! `cargo +nightly fuzz run graphs`: see `harp_tests::fuzzing::divergent`.
+//! `cargo +nightly fuzz run graphs`: see `harp_tests::random`.
 #![no_main]
 
-use std::cell::RefCell;
-
-use harp_tests::fuzzing::divergent::{Kernels, Machines, fuzz};
+use harp_tests::generate::Kind;
+use harp_tests::random::fuzz;
 use libfuzzer_sys::fuzz_target;
 
-thread_local! {
-    static MACHINES: RefCell<Machines> = RefCell::new(Machines::default());
-}
-
 fuzz_target!(|bytes: &[u8]| {
-    MACHINES.with_borrow_mut(|machines| fuzz(Kernels::Graphs, bytes, machines));
+    fuzz(Kind::Graphs, bytes);
 });

@@ -2,9 +2,8 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use bitflags::bitflags;
 use harp_isa::ArchId;
-
-use crate::profile::{Collect, DEFAULT_SEGMENT_BYTES};
 
 /// The parameters of a [`Machine`](crate::Machine).
 ///
@@ -103,6 +102,7 @@ impl MachineConfig {
 
 /// What becomes of what interrupts a guest (see [`Interrupt`](crate::Interrupt)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Interrupts {
     /// It stops the run with a trap; console input waits to be loaded. What launches do.
     Trap,
@@ -116,6 +116,7 @@ pub enum Interrupts {
 
 /// What addresses mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Translation {
     /// What they say. `tlbadd`, `tlbrm` and `tlbflush` keep the table of pages, which nobody reads.
     Physical,
@@ -128,6 +129,7 @@ pub enum Translation {
 /// How `itof ftoi fadd fsub fmul fdiv fneg` compute. The float instructions of extension X, which the
 /// original lacks, are IEEE 754's in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Floats {
     /// As IEEE 754 says, rounded to nearest, ties to even; `ftoi` saturates and makes 0 of a NaN.
     Ieee,
@@ -139,6 +141,7 @@ pub enum Floats {
 
 /// What `split` does where control comes back to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reconvergence {
     /// Pushes, always: a loop whose lanes leave one after the other needs a `join` in each round.
     Join,
@@ -152,6 +155,7 @@ pub enum Reconvergence {
 
 /// What a `bar` does that not all lanes reach together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DivergentBarriers {
     /// As any other: a barrier is a matter of warps.
     Allow,
@@ -165,6 +169,7 @@ pub enum DivergentBarriers {
 
 /// What `wspawn` does when every warp has been started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SpawnPolicy {
     /// [`TrapKind::NoWarpLeft`](crate::TrapKind::NoWarpLeft).
     Strict,
@@ -175,6 +180,7 @@ pub enum SpawnPolicy {
 /// In which order the warps of a core run. Race-free programs cannot tell the difference, but for
 /// what the order of atomic operations and console output shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Schedule {
     /// In each machine step every runnable warp, in the order of warps, issues one instruction, as
     /// in the original emulator, whose step counts come out of this. Warps run on where nobody can
@@ -198,6 +204,7 @@ impl Default for Schedule {
 
 /// Which of the host's vector instructions may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Simd {
     /// The widest that the emulator knows and the host has.
     Detect,
@@ -207,6 +214,7 @@ pub enum Simd {
 
 /// How instructions are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Path {
     /// As fast as possible: on all lanes at once, except where the run is observed or the machine
     /// has features that only the precise path knows.
@@ -214,3 +222,25 @@ pub enum Path {
     /// Lane by lane, always: slow, simple, and the fast path's yardstick.
     Precise,
 }
+
+bitflags! {
+    /// What a [`Profile`](crate::Profile) counts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Collect: u8 {
+        /// [`Profile::opcodes`](crate::Profile::opcodes).
+        const OPCODES = 1;
+        /// [`Profile::lanes`](crate::Profile::lanes).
+        const LANES = 1 << 1;
+        /// [`Profile::depth`](crate::Profile::depth).
+        const DEPTH = 1 << 2;
+        /// [`Profile::branches`](crate::Profile::branches).
+        const BRANCHES = 1 << 3;
+        /// [`Profile::registers`](crate::Profile::registers).
+        const REGISTERS = 1 << 4;
+        /// [`Profile::memory`](crate::Profile::memory).
+        const MEMORY = 1 << 5;
+    }
+}
+
+/// The usual [`segment_bytes`](crate::MachineConfig::segment_bytes): a cache line.
+pub const DEFAULT_SEGMENT_BYTES: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");

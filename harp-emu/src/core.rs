@@ -10,22 +10,22 @@ use harp_isa::{ArchId, Op, WordSize};
 
 use still::{Lazy, Remains, Shared};
 
-use crate::code::Codes;
 use crate::config::{
     DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule,
     SpawnPolicy, Translation,
 };
 use crate::console::SharedConsole;
+use crate::exec::code::Codes;
 use crate::exec::fast::{self, Host};
+use crate::exec::simd::Level;
+use crate::exec::system::System;
 use crate::exec::{End, Env, Event, Exec, Precise};
 use crate::inspect::Inspect;
 use crate::memory::Memory;
 use crate::observe::Observer;
 use crate::profile::Profile;
 use crate::random::Random;
-use crate::simd::Level;
 use crate::stats::{CoreStats, WarpStats};
-use crate::system::System;
 use crate::tlb::PageMapping;
 use crate::trap::{Trap, TrapKind};
 use crate::warp::{GROUP, Status, Warp};

@@ -76,6 +76,7 @@ impl<W: Word, const C: usize> Inspect for Warp<W, C> {
 
 /// What a warp is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WarpStatus {
     /// It runs.
     Ready,
@@ -122,64 +123,71 @@ pub struct SavedState {
 
 /// A look at a warp that has been started.
 #[derive(Clone, Copy)]
-pub struct WarpView<'a>(pub(crate) &'a dyn Inspect);
+pub struct WarpView<'a> {
+    state: WarpState,
+    warp: &'a dyn Inspect,
+}
 
-impl WarpView<'_> {
+impl<'a> WarpView<'a> {
+    pub(crate) fn new(warp: &'a dyn Inspect) -> WarpView<'a> {
+        WarpView { state: warp.state(), warp }
+    }
+
     /// The address of the instruction that it issues next, or of the `bar` at which it waits.
     pub fn pc(&self) -> u64 {
-        self.0.state().pc
+        self.state.pc
     }
 
     /// The active lanes, lane 0 in the lowest bit.
     pub fn active(&self) -> u64 {
-        self.0.state().active
+        self.state.active
     }
 
     /// The number of lanes that were last activated together.
     pub fn active_count(&self) -> u8 {
-        self.0.state().active_count
+        self.state.active_count
     }
 
     /// Whether it is in supervisor mode.
     pub fn is_supervisor(&self) -> bool {
-        self.0.state().is_supervisor
+        self.state.is_supervisor
     }
 
     /// Whether interrupts are enabled.
     pub fn interrupts_enabled(&self) -> bool {
-        self.0.state().interrupts_enabled
+        self.state.interrupts_enabled
     }
 
     /// What the last interrupt has put aside; `None` if there was none.
     pub fn saved(&self) -> Option<SavedState> {
-        self.0.saved()
+        self.warp.saved()
     }
 
     /// Whether it runs.
     pub fn status(&self) -> WarpStatus {
-        self.0.state().status
+        self.state.status
     }
 
     /// A general register of a lane, zero-extended. Registers and lanes that the machine lacks hold
     /// anything; `None` beyond all machines.
     pub fn gpr(&self, reg: Gpr, lane: u8) -> Option<u64> {
-        self.0.gpr(reg.index().into(), lane.into())
+        self.warp.gpr(reg.index().into(), lane.into())
     }
 
     /// The lanes in which a predicate is true. Lanes that the machine lacks may be among them.
     pub fn pred(&self, pred: Pred) -> u64 {
-        self.0.pred(pred.index().into())
+        self.warp.pred(pred.index().into())
     }
 
     /// The divergence stack, the entry that the next `join` pops last.
     pub fn stack(&self) -> impl DoubleEndedIterator<Item = StackEntry> + ExactSizeIterator + '_ {
         let view = |&Entry { mask, resume, behind }: &Entry| StackEntry { mask, resume, behind };
-        self.0.stack().iter().map(view)
+        self.warp.stack().iter().map(view)
     }
 
     /// What the warp has cost so far.
     pub fn stats(&self) -> WarpStats {
-        self.0.state().stats
+        self.state.stats
     }
 }
 

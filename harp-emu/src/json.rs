@@ -1,12 +1,11 @@
-//! How things are named in JSON, the same in traces, statistics, profiles and traps.
+//! How things are named in JSON, the same in traces, statistics, profiles and traps (feature `json`).
 
-use std::fmt;
-
-use harp_isa::{Opcode, Operand, Pred};
+use harp_isa::{Opcode, Pred};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::observe::lanes_of;
-use crate::trap::{Trap, TrapKind};
+use crate::notation::{LaneMask, Register, lanes_of};
+use crate::stats::{CoreStats, Stats};
+use crate::trap::Trap;
 
 /// An address or a value: a string, because numbers of 64 bits do not survive every reader.
 #[derive(Clone, Copy, Debug)]
@@ -18,17 +17,9 @@ impl Serialize for Hex {
     }
 }
 
-/// A register by its name in assembly text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Register(pub(crate) Operand);
-
-impl fmt::Display for Register {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Operand::Gpr(reg) => reg.fmt(f),
-            Operand::Pred(pred) => pred.fmt(f),
-            Operand::Imm(imm) => write!(f, "#{imm:#x}"),
-        }
+impl Serialize for LaneMask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -57,7 +48,7 @@ impl Serialize for LaneList {
     }
 }
 
-/// An object: `kind` (see [`TrapKind::name`]), `message`, `core`, `warp`, `pc`, and `lanes`, a list of
+/// An object: `kind` (see [`TrapKind::name`](crate::trap::TrapKind::name)), `message`, `core`, `warp`, `pc`, and `lanes`, a list of
 /// lane numbers.
 impl Serialize for Trap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -72,36 +63,30 @@ impl Serialize for Trap {
     }
 }
 
-impl TrapKind {
-    /// The name of the kind, for programs: the variant's, in lower case with underscores.
-    pub fn name(&self) -> &'static str {
-        match self {
-            TrapKind::BadAddress { .. } => "bad_address",
-            TrapKind::ReadOnly { .. } => "read_only",
-            TrapKind::Misaligned { .. } => "misaligned",
-            TrapKind::DivideByZero => "divide_by_zero",
-            TrapKind::DivergentBranch { .. } => "divergent_branch",
-            TrapKind::DivergentTarget { .. } => "divergent_target",
-            TrapKind::InvalidInstruction(_) => "invalid_instruction",
-            TrapKind::Privileged { .. } => "privileged",
-            TrapKind::GuestTrap => "guest_trap",
-            TrapKind::StackUnderflow => "stack_underflow",
-            TrapKind::StackOverflow { .. } => "stack_overflow",
-            TrapKind::TooManyLanes { .. } => "too_many_lanes",
-            TrapKind::NoSuchLane { .. } => "no_such_lane",
-            TrapKind::BadIndex { .. } => "bad_index",
-            TrapKind::NoWarpLeft { .. } => "no_warp_left",
-            TrapKind::Deadlock { .. } => "deadlock",
-            TrapKind::DivergentBarrier { .. } => "divergent_barrier",
-            TrapKind::PageMiss { .. } => "page_miss",
-            TrapKind::PagePermission { .. } => "page_permission",
-            TrapKind::TlbFull { .. } => "tlb_full",
-            TrapKind::NoHandler { .. } => "no_handler",
-            TrapKind::DoubleFault { .. } => "double_fault",
-            TrapKind::NothingSaved => "nothing_saved",
-            TrapKind::OutOfHostMemory { .. } => "out_of_host_memory",
-            TrapKind::OutOfFuel { .. } => "out_of_fuel",
-            TrapKind::BadPc { .. } => "bad_pc",
-        }
+impl Serialize for Stats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Stats", 7)?;
+        object.serialize_field("steps", &self.steps())?;
+        object.serialize_field("issued", &self.issued())?;
+        object.serialize_field("insts", &self.insts())?;
+        object.serialize_field("loads", &self.loads())?;
+        object.serialize_field("stores", &self.stores())?;
+        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
+        object.serialize_field("cores", &self.cores)?;
+        object.end()
+    }
+}
+
+impl Serialize for CoreStats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("CoreStats", 7)?;
+        object.serialize_field("steps", &self.steps)?;
+        object.serialize_field("issued", &self.issued())?;
+        object.serialize_field("insts", &self.insts())?;
+        object.serialize_field("loads", &self.loads())?;
+        object.serialize_field("stores", &self.stores())?;
+        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
+        object.serialize_field("warps", &self.warps)?;
+        object.end()
     }
 }

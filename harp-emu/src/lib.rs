@@ -54,20 +54,35 @@
 //! running machine after stores by the host, may see what they decoded before, but not after the next
 //! [`run`](Machine::run); on the precise path everybody sees everything at once.
 //!
+//! # What is here
+//!
+//! | to | types |
+//! |---|---|
+//! | say what machine it is | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
+//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs |
+//! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
+//! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
+//! | look at a machine that stands still | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
+//! | see every instruction | [`Observer`], told [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] as [`TraceFormat`] says |
+//! | count more than statistics | [`Profile`]: [`OpcodeCounts`], [`LaneCounts`], [`BranchCounts`] and [`BranchMasks`] (at most [`LISTED_BRANCH_MASKS`] a branch), [`RegisterCounts`] and [`RegisterCount`], [`MemoryCounts`], each with [`Histogram`]s |
+//!
+//! Feature `json`, off by default: statistics, profiles and traps are `serde::Serialize`, and traces can be
+//! written as lines of JSON.
+//!
 //! # How it is built
+//!
+//! From the ground up:
 //!
 //! | module | what |
 //! |---|---|
-//! | `machine` | host threads, each with its share of the cores, in turns |
+//! | `word`, `config`, `stats`, `interrupt` | words of 4 or 8 bytes; what machine it is; what is always counted; what interrupts a guest |
+//! | `notation`, `json` | how masks and registers are written, in text and in JSON |
+//! | `console`, `random`, `reference_float` | the console; drawn schedules; the original's floats |
+//! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the table of pages; why a run stopped |
+//! | `inspect`, `observe`, `profile` | looking at the state between instructions, at every instruction; what is counted on demand |
+//! | `exec` | one warp at work: what instructions do, by family; the fast ways' loop, compiled for the host's vector instructions; decoded instructions by address |
 //! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
-//! | `exec` | one warp at work: what instructions do, by family |
-//! | `simd` | the interpreter's loop compiled for the host's vector instructions |
-//! | `code` | decoded instructions by address |
-//! | `warp`, `word`, `memory` | state: registers, words of 4 or 8 bytes, shared memory |
-//! | `system`, `tlb`, `console` | state of a core: the handler's place, the table of pages, the console |
-//! | `interrupt`, `reference_float`, `random` | entering and leaving handlers; the original's floats; drawn schedules |
-//! | `inspect`, `observe` | looking at the state between instructions, and at every instruction |
-//! | `stats`, `profile`, `json` | what is always counted, what is counted on demand, and its JSON form |
+//! | `machine` | host threads, each with its share of the cores, in turns |
 //!
 //! Registers are arrays over lanes, a structure of arrays; everything is generic over the word and
 //! over the lanes rounded up to 8, 16, 32 or 64. A predicate is a bit mask over lanes, and so is
@@ -79,45 +94,49 @@
 //!   nor, for race-free programs, on the number of host threads; but after a trap the counts of the
 //!   cores above the one that trapped tell how far they had come by then.
 
-mod code;
 mod config;
 mod console;
 mod core;
-mod decoded;
 mod exec;
 mod inspect;
 mod interrupt;
+#[cfg(feature = "json")]
 mod json;
 mod machine;
 mod memory;
+mod notation;
 mod observe;
 mod profile;
 mod random;
 mod reference_float;
-mod simd;
 mod stats;
-mod system;
 mod tlb;
 mod trap;
 mod warp;
 mod word;
 
+// What machine it is.
 pub use config::{
-    DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule, Simd,
-    SpawnPolicy, Translation,
+    Collect, DEFAULT_SEGMENT_BYTES, DivergentBarriers, Floats, Interrupts, MachineConfig, Path,
+    Reconvergence, Schedule, Simd, SpawnPolicy, Translation,
 };
+// Memory, and a machine to run on it.
 pub use console::Console;
-pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};
-pub use interrupt::Interrupt;
 pub use machine::{Machine, MachineError};
 pub use memory::{Memory, MemoryError};
+// Why a run stopped, and what it cost.
+pub use interrupt::Interrupt;
+pub use stats::{CoreStats, Stats, WarpStats};
+pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
+// The state of a machine that stands still.
+pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};
+pub use tlb::PageMapping;
+// Every instruction as it is issued.
 pub use observe::{
     AccessKind, Issue, LaneAccess, MemoryAccess, Observer, Retire, Trace, TraceFormat, TraceWriter,
 };
+// What a run did, counted on demand.
 pub use profile::{
-    BranchCounts, BranchMasks, Collect, DEFAULT_SEGMENT_BYTES, Histogram, LISTED_BRANCH_MASKS,
-    LaneCounts, MemoryCounts, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+    BranchCounts, BranchMasks, Histogram, LISTED_BRANCH_MASKS, LaneCounts, MemoryCounts,
+    OpcodeCounts, Profile, RegisterCount, RegisterCounts,
 };
-pub use stats::{CoreStats, Stats, WarpStats};
-pub use tlb::{PageAccess, PageMapping};
-pub use trap::{BarrierWait, Trap, TrapKind};

@@ -321,14 +321,14 @@ impl<'m> Machine<'m> {
 
     /// A warp, if it has been started.
     pub fn warp(&self, core: u16, warp: u8) -> Option<WarpView<'_>> {
-        self.cores.get(usize::from(core))?.warp(warp).map(WarpView)
+        self.cores.get(usize::from(core))?.warp(warp).map(WarpView::new)
     }
 
     /// Every warp that has been started, with the numbers of its core and its own.
     pub fn warps(&self) -> impl Iterator<Item = (u16, u8, WarpView<'_>)> {
         self.cores.iter().enumerate().flat_map(|(id, core)| {
             let started = (0..).map_while(|warp| Some((warp, core.warp(warp)?)));
-            started.map(move |(warp, view)| (index(id), warp, WarpView(view)))
+            started.map(move |(warp, view)| (index(id), warp, WarpView::new(view)))
         })
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn write<W: Word>(x: f64) -> W {
     let bits = if magnitude.is_infinite() {
         (2 * bias as u64 + 1) << mantissa
     } else if magnitude == 0.0 || magnitude.is_nan() {
-        return W::default();
+        return W::ZERO;
     } else {
         let exponent = floor_of_rounded_log2(magnitude);
         if exponent.abs() < bias {
@@ -67,13 +67,13 @@ pub(crate) fn from_integer<W: Word>(word: W) -> f64 {
 /// Truncated and wrapped around to the word; 0 for infinity.
 pub(crate) fn to_integer<W: Word>(x: f64) -> W {
     if !x.is_finite() {
-        return W::default();
+        return W::ZERO;
     }
     let modulus = scale(1.0, W::BITS as i32);
     // Both the remainder of a power of two and its truncation are exact.
     let rest = (x.trunc() % modulus).abs() as u64;
     let rest = W::from_u64(rest);
-    if x < 0.0 { W::default().sub(rest) } else { rest }
+    if x < 0.0 { W::ZERO.sub(rest) } else { rest }
 }
 
 /// The floor of the binary64 number next to the logarithm of a finite number above zero: its exponent,

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
-
 /// What a run cost. The counts of a race-free program depend on nothing but the program, the
 /// machine and (for [`CoreStats::steps`]) the schedule; except that after a trap those of the cores
 /// above the one that trapped, which are stopped where they are, depend on the host too.
@@ -32,7 +30,8 @@ pub struct CoreStats {
 }
 
 /// What a run cost one warp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct WarpStats {
     /// Instructions issued, those that no lane executed included.
     pub steps: u64,
@@ -125,33 +124,5 @@ impl fmt::Display for Stats {
             writeln!(f, "Steps: {steps}\nInsts: {insts}\nLoads: {loads}\nStores: {stores}")?;
         }
         Ok(())
-    }
-}
-
-impl Serialize for Stats {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Stats", 7)?;
-        object.serialize_field("steps", &self.steps())?;
-        object.serialize_field("issued", &self.issued())?;
-        object.serialize_field("insts", &self.insts())?;
-        object.serialize_field("loads", &self.loads())?;
-        object.serialize_field("stores", &self.stores())?;
-        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
-        object.serialize_field("cores", &self.cores)?;
-        object.end()
-    }
-}
-
-impl Serialize for CoreStats {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("CoreStats", 7)?;
-        object.serialize_field("steps", &self.steps)?;
-        object.serialize_field("issued", &self.issued())?;
-        object.serialize_field("insts", &self.insts())?;
-        object.serialize_field("loads", &self.loads())?;
-        object.serialize_field("stores", &self.stores())?;
-        object.serialize_field("divergence_high_water", &self.divergence_high_water())?;
-        object.serialize_field("warps", &self.warps)?;
-        object.end()
     }
 }

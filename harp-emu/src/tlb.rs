@@ -4,10 +4,9 @@
 //! the fast ways find it at once (see [`InPlace`]); everything else the precise way looks up.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::mem;
 
-use crate::trap::TrapKind;
+use crate::trap::{PageAccess, TrapKind};
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -20,19 +19,6 @@ const ALL: u8 = 0b11_1111;
 
 /// The permissions to fetch, of user and supervisor.
 const FETCH: u8 = 0b10_0100;
-
-/// Why memory is accessed through the translation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PageAccess {
-    /// An instruction is fetched.
-    Fetch,
-    /// A load.
-    Load,
-    /// A store.
-    Store,
-    /// An atomic operation, which needs the permissions of a load and of a store.
-    Atomic,
-}
 
 impl PageAccess {
     /// The permissions that it needs in user mode; those of supervisor mode lie three bits higher.
@@ -49,17 +35,6 @@ impl PageAccess {
     #[inline(always)]
     fn needs_in(self, supervisor: bool) -> u8 {
         if supervisor { self.needs() << 3 } else { self.needs() }
-    }
-}
-
-impl fmt::Display for PageAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PageAccess::Fetch => "fetched from",
-            PageAccess::Load => "loaded from",
-            PageAccess::Store => "stored to",
-            PageAccess::Atomic => "operated on atomically",
-        })
     }
 }
 

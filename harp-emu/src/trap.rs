@@ -6,7 +6,6 @@ use harp_isa::{DecodeError, Opcode};
 use thiserror::Error;
 
 use crate::interrupt::Interrupt;
-use crate::tlb::PageAccess;
 
 /// A run that stopped before its end, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -215,6 +214,38 @@ impl TrapKind {
         })
     }
 
+    /// The name of the kind, for programs: the variant's, in lower case with underscores.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TrapKind::BadAddress { .. } => "bad_address",
+            TrapKind::ReadOnly { .. } => "read_only",
+            TrapKind::Misaligned { .. } => "misaligned",
+            TrapKind::DivideByZero => "divide_by_zero",
+            TrapKind::DivergentBranch { .. } => "divergent_branch",
+            TrapKind::DivergentTarget { .. } => "divergent_target",
+            TrapKind::InvalidInstruction(_) => "invalid_instruction",
+            TrapKind::Privileged { .. } => "privileged",
+            TrapKind::GuestTrap => "guest_trap",
+            TrapKind::StackUnderflow => "stack_underflow",
+            TrapKind::StackOverflow { .. } => "stack_overflow",
+            TrapKind::TooManyLanes { .. } => "too_many_lanes",
+            TrapKind::NoSuchLane { .. } => "no_such_lane",
+            TrapKind::BadIndex { .. } => "bad_index",
+            TrapKind::NoWarpLeft { .. } => "no_warp_left",
+            TrapKind::Deadlock { .. } => "deadlock",
+            TrapKind::DivergentBarrier { .. } => "divergent_barrier",
+            TrapKind::PageMiss { .. } => "page_miss",
+            TrapKind::PagePermission { .. } => "page_permission",
+            TrapKind::TlbFull { .. } => "tlb_full",
+            TrapKind::NoHandler { .. } => "no_handler",
+            TrapKind::DoubleFault { .. } => "double_fault",
+            TrapKind::NothingSaved => "nothing_saved",
+            TrapKind::OutOfHostMemory { .. } => "out_of_host_memory",
+            TrapKind::OutOfFuel { .. } => "out_of_fuel",
+            TrapKind::BadPc { .. } => "bad_pc",
+        }
+    }
+
     /// The address that a handler finds in `%r1`.
     pub(crate) fn page_address(&self) -> Option<u64> {
         match *self {
@@ -223,6 +254,31 @@ impl TrapKind {
             }
             _ => None,
         }
+    }
+}
+
+/// Why memory is accessed through the translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PageAccess {
+    /// An instruction is fetched.
+    Fetch,
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// An atomic operation, which needs the permissions of a load and of a store.
+    Atomic,
+}
+
+impl fmt::Display for PageAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PageAccess::Fetch => "fetched from",
+            PageAccess::Load => "loaded from",
+            PageAccess::Store => "stored to",
+            PageAccess::Atomic => "operated on atomically",
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of a warp.
 
-use crate::interrupt::Shadow;
+use crate::interrupt::Interrupt;
 use crate::stats::WarpStats;
 use crate::word::Word;
 
@@ -39,6 +39,18 @@ pub(crate) struct Entry {
     pub(crate) behind: u64,
 }
 
+/// What `reti` brings back: of the registers those of lane 0.
+pub(crate) struct Shadow<W> {
+    pub(crate) regs: [W; FILE],
+    /// Predicate i of lane 0 is bit i.
+    pub(crate) preds: u64,
+    pub(crate) active: u64,
+    pub(crate) active_count: u8,
+    pub(crate) supervisor: bool,
+    pub(crate) interrupts: bool,
+    pub(crate) pc: u64,
+}
+
 /// A hardware warp that has been started.
 ///
 /// The registers come first and are aligned to the host's cache lines: no group of lanes crosses one.
@@ -70,7 +82,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
     /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
     pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Self {
         let mut warp = Warp {
-            regs: [[[W::default(); GROUP]; C]; FILE],
+            regs: [[[W::ZERO; GROUP]; C]; FILE],
             preds: [0; 2 * FILE],
             pc,
             active: 1,
@@ -89,7 +101,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
 
     /// Makes the warp what [`new`](Self::new) gives, in the memory that it has.
     pub(crate) fn restart(&mut self, r0: W, pc: u64, supervisor: bool) {
-        self.regs.as_flattened_mut().as_flattened_mut().fill(W::default());
+        self.regs.as_flattened_mut().as_flattened_mut().fill(W::ZERO);
         self.regs[0][0][0] = r0;
         self.preds[..usize::from(ALWAYS)].fill(0);
         self.pc = pc;
@@ -114,5 +126,52 @@ impl<W: Word, const C: usize> Warp<W, C> {
     pub(crate) fn activate(&mut self, count: u8) {
         self.active = u64::MAX >> (64 - u32::from(count));
         self.active_count = count;
+    }
+}
+
+impl<W: Word, const C: usize> Warp<W, C> {
+    /// Sends the warp to the handler at `entry`, to come back to `back`.
+    pub(crate) fn interrupt(
+        &mut self,
+        interrupt: Interrupt,
+        address: Option<u64>,
+        back: u64,
+        entry: u64,
+    ) {
+        let lane_0 = |bits: u64, i: usize| (self.preds[i] & 1) << i | bits;
+        self.shadow = Some(Box::new(Shadow {
+            regs: std::array::from_fn(|i| self.regs[i][0][0]),
+            preds: (0..FILE).fold(0, lane_0),
+            active: self.active,
+            active_count: self.active_count,
+            supervisor: self.supervisor,
+            interrupts: self.interrupts,
+            pc: back,
+        }));
+        // The original ends its `trap` as any instruction, with as many lanes as there were.
+        let count = if interrupt == Interrupt::Trap { self.active_count } else { 1 };
+        self.activate(count);
+        self.regs[0][0][0] = W::from_u64(interrupt.number().into());
+        if let Some(address) = address {
+            self.regs[1][0][0] = W::from_u64(address);
+        }
+        self.supervisor = true;
+        self.interrupts = false;
+        self.pc = entry;
+    }
+
+    /// Goes back to before the last interrupt; the address at which the warp goes on. `None` if there
+    /// was none.
+    pub(crate) fn return_from_interrupt(&mut self) -> Option<u64> {
+        let shadow = self.shadow.as_deref()?;
+        for (i, &value) in shadow.regs.iter().enumerate() {
+            self.regs[i][0][0] = value;
+            self.preds[i] = (self.preds[i] & !1) | (shadow.preds >> i & 1);
+        }
+        self.active = shadow.active;
+        self.active_count = shadow.active_count;
+        self.supervisor = shadow.supervisor;
+        self.interrupts = shadow.interrupts;
+        Some(shadow.pc)
     }
 }

@@ -31,6 +31,8 @@ pub(crate) trait Word:
     const BYTES: usize;
     /// The word's size in bits.
     const BITS: u32;
+    /// No bit set.
+    const ZERO: Self;
     /// All bits set.
     const ONES: Self;
 
@@ -50,13 +52,13 @@ pub(crate) trait Word:
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
-    /// Unsigned; `b` is not zero.
+    /// Unsigned. Divided by zero it is 0 here and below: lanes that do not execute may do it.
     fn div(self, b: Self) -> Self;
-    /// Unsigned; `b` is not zero.
+    /// Unsigned.
     fn rem(self, b: Self) -> Self;
-    /// Signed; `b` is not zero.
+    /// Signed.
     fn divs(self, b: Self) -> Self;
-    /// Signed; `b` is not zero.
+    /// Signed.
     fn mods(self, b: Self) -> Self;
     fn mulh(self, b: Self) -> Self;
     fn mulhu(self, b: Self) -> Self;
@@ -91,7 +93,7 @@ pub(crate) trait Word:
     /// The top bit.
     #[inline(always)]
     fn is_negative(self) -> bool {
-        self.lt_signed(Self::default())
+        self.lt_signed(Self::ZERO)
     }
 
     /// Only the top bit set.
@@ -125,6 +127,7 @@ macro_rules! word {
             type Cell = $atomic;
             const BYTES: usize = size_of::<$word>();
             const BITS: u32 = <$word>::BITS;
+            const ZERO: Self = 0;
             const ONES: Self = <$word>::MAX;
 
             #[inline(always)]
@@ -168,19 +171,21 @@ macro_rules! word {
             }
             #[inline(always)]
             fn div(self, b: Self) -> Self {
-                self / b
+                self.checked_div(b).unwrap_or(0)
             }
             #[inline(always)]
             fn rem(self, b: Self) -> Self {
-                self % b
+                self.checked_rem(b).unwrap_or(0)
             }
             #[inline(always)]
             fn divs(self, b: Self) -> Self {
-                self.cast_signed().wrapping_div(b.cast_signed()).cast_unsigned()
+                let (a, b) = (self.cast_signed(), b.cast_signed());
+                if b == 0 { 0 } else { a.wrapping_div(b).cast_unsigned() }
             }
             #[inline(always)]
             fn mods(self, b: Self) -> Self {
-                self.cast_signed().wrapping_rem(b.cast_signed()).cast_unsigned()
+                let (a, b) = (self.cast_signed(), b.cast_signed());
+                if b == 0 { 0 } else { a.wrapping_rem(b).cast_unsigned() }
             }
             #[inline(always)]
             fn mulh(self, b: Self) -> Self {

@@ -55,6 +55,7 @@ impl RegisterRoles {
 /// A word of the lane control block at the base of a lane's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum LaneField {
     /// The lane's number in its warp.
     Lane,
@@ -129,6 +130,7 @@ impl LaneField {
 /// has a block of its own, which nobody writes while a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum GroupField {
     /// The group's position among the groups of the grid, first dimension.
     IdX,

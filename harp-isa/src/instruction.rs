@@ -2,89 +2,11 @@
 
 use std::fmt;
 
-use thiserror::Error;
-
 use crate::arch::{ArchId, Encoding};
-use crate::opcode::{OperandKind, Role};
-use crate::reg::{Gpr, Pred, RegClass};
-use crate::table::{Op, Opcode};
-
-/// One operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operand {
-    /// A general register.
-    Gpr(Gpr),
-    /// A predicate register.
-    Pred(Pred),
-    /// An immediate or a displacement.
-    Imm(i64),
-}
-
-impl From<Gpr> for Operand {
-    fn from(reg: Gpr) -> Self {
-        Operand::Gpr(reg)
-    }
-}
-
-impl From<Pred> for Operand {
-    fn from(reg: Pred) -> Self {
-        Operand::Pred(reg)
-    }
-}
-
-impl From<i64> for Operand {
-    fn from(imm: i64) -> Self {
-        Operand::Imm(imm)
-    }
-}
-
-/// Operands that do not fit an opcode.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum OperandError {
-    /// Too few or too many operands.
-    #[error("`{}` takes {expected} operands, {given} given", opcode.mnemonic())]
-    Count {
-        /// The instruction.
-        opcode: Opcode,
-        /// How many operands it takes.
-        expected: usize,
-        /// How many were given.
-        given: usize,
-    },
-    /// An operand of the wrong kind.
-    #[error("operand {} (`{}`) of `{}` cannot be {given:?}", index + 1, opcode.operands()[*index].name, opcode.mnemonic())]
-    Kind {
-        /// The instruction.
-        opcode: Opcode,
-        /// Which operand, from 0.
-        index: usize,
-        /// What was given.
-        given: Operand,
-    },
-}
-
-/// The Rust types that stand for operands in [`Op`].
-pub(crate) trait TypedOperand: Sized {
-    fn take(operand: Operand, opcode: Opcode, index: usize) -> Result<Self, OperandError>;
-}
-
-macro_rules! typed_operand {
-    ($ty:ty, $variant:ident) => {
-        impl TypedOperand for $ty {
-            fn take(operand: Operand, opcode: Opcode, index: usize) -> Result<Self, OperandError> {
-                match operand {
-                    Operand::$variant(value) => Ok(value),
-                    given => Err(OperandError::Kind { opcode, index, given }),
-                }
-            }
-        }
-    };
-}
-
-typed_operand!(Gpr, Gpr);
-typed_operand!(Pred, Pred);
-typed_operand!(i64, Imm);
+use crate::opcode::Role;
+use crate::operand::Operand;
+use crate::reg::{Pred, RegClass};
+use crate::table::Op;
 
 /// An instruction: an operation and, optionally, the predicate that guards it.
 ///
@@ -180,17 +102,5 @@ impl<F> Display<'_, F> {
             Encoding::Word => imm.cast_unsigned(),
             Encoding::Byte => imm.cast_unsigned() & self.arch.word().mask(),
         }
-    }
-}
-
-impl OperandKind {
-    /// Whether an operand of this kind can be `operand`, register numbers and ranges aside.
-    pub const fn accepts(self, operand: Operand) -> bool {
-        matches!(
-            (self, operand),
-            (OperandKind::Gpr(_), Operand::Gpr(_))
-                | (OperandKind::Pred(_), Operand::Pred(_))
-                | (OperandKind::Imm | OperandKind::Rel, Operand::Imm(_))
-        )
     }
 }

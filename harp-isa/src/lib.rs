@@ -24,6 +24,27 @@
 //!
 //! Bit positions exist in this crate only.
 //!
+//! # What is here
+//!
+//! | to | types and functions |
+//! |---|---|
+//! | name a machine | [`ArchId`], [`WordSize`], [`Encoding`]; [`ArchIdError`] with the [`ArchIdField`] that is wrong; [`TripleError`] of target triples |
+//! | write an instruction | [`Instruction`], [`Op`], [`Operand`], [`Gpr`], [`Pred`], [`Imm`], [`Rel`]; [`OperandError`] |
+//! | give instructions a meaning | [`Visitor`]; [`for_each_instruction`] gives the table's rows to a macro |
+//! | look into the table | [`Opcode`], [`OpcodeFlags`], [`OperandDesc`], [`OperandKind`], [`Role`], [`RegClass`], [`Space`] |
+//! | encode and decode | [`encode`], [`decode`], [`EncodeError`], [`DecodeError`], [`MAX_ENCODED_BYTES`]; [`Layout`], which immediates fit where |
+//! | assemble | [`assemble`], [`AsmError`], [`AsmErrors`]; [`asm`] has the language |
+//! | make objects and files of them | [`Object`], [`Chunk`], [`Permissions`], [`Reference`]; [`object::hof`] is the file format |
+//! | link | [`link()`](link()), [`link_named`], [`Image`], [`LinkError`], [`LinkErrors`] |
+//! | disassemble | [`disassemble`](fn@disassemble), [`Disassembly`], [`listing`] |
+//! | call and be called | [`abi`]: registers' roles, what a launch passes, lane control blocks |
+//!
+//! [`ErrorList`] is the errors of one input, in order. Feature `render`, off by default, shows those of the assembler
+//! as a terminal does, with the line and a caret.
+//!
+//! Enums that may grow are `#[non_exhaustive]`. The others are closed: by what an architecture id or a row of the table
+//! can say, or, as [`Op`] and [`Opcode`], because who gives instructions a meaning wants to hear of a new one.
+//!
 //! # Example
 //!
 //! ```
@@ -53,17 +74,24 @@ mod instruction;
 pub mod link;
 pub mod object;
 mod opcode;
+mod operand;
 mod reg;
+mod symbol;
 pub mod table;
 
+// Machines.
 pub use arch::{ArchId, ArchIdError, Encoding, Field as ArchIdField, TripleError, WordSize};
-pub use asm::{AsmError, AsmErrors, assemble};
+// Instructions, and the table behind them.
+pub use instruction::Instruction;
+pub use opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
+pub use operand::Operand;
+pub use reg::{Gpr, Pred, RegClass};
+pub use table::{Imm, Op, Opcode, OperandError, Rel, Visitor};
+// To code and back.
 pub use disassemble::{Disassembly, disassemble, listing};
 pub use encoding::{DecodeError, EncodeError, Layout, MAX_ENCODED_BYTES, decode, encode};
+// From text to an image.
+pub use asm::{AsmError, AsmErrors, assemble};
 pub use error_list::ErrorList;
-pub use instruction::{Instruction, Operand, OperandError};
 pub use link::{Image, LinkError, LinkErrors, link, link_named};
 pub use object::{Chunk, Object, Permissions, Reference};
-pub use opcode::{Class, OpcodeFlags, OperandDesc, OperandKind, Role, Space};
-pub use reg::{Gpr, Pred, RegClass};
-pub use table::{Imm, Op, Opcode, Rel, Visitor};

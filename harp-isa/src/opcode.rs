@@ -73,66 +73,6 @@ pub enum Space {
     Extension(u8),
 }
 
-/// The operand class of the original instruction set, in assembly order.
-///
-/// It is derived from the operands; instructions of the extension whose operands fit none of the
-/// original classes have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// No operands.
-    None,
-    /// `src`
-    Reg1,
-    /// `dst, src`
-    Reg2,
-    /// `dst, src, src`
-    Reg3,
-    /// `src, src, src`
-    Reg3Src,
-    /// `src, src`
-    Reg2Src,
-    /// `imm`
-    Imm1,
-    /// `dst, imm`
-    Imm2,
-    /// `dst, src, imm`
-    Imm3,
-    /// `value, base, imm`
-    Imm3Src,
-    /// `pdst, src`
-    PredReg,
-    /// `pdst, psrc`
-    Pred2,
-    /// `pdst, psrc, psrc`
-    Pred3,
-}
-
-impl Class {
-    /// The class that `operands` make up, if it is one of the original ones.
-    pub fn of(operands: &[OperandDesc]) -> Option<Class> {
-        use OperandKind::{Gpr, Pred};
-        use Role::{Def, Use};
-        let imm = |k: OperandKind| k.is_immediate();
-        let kinds: Vec<OperandKind> = operands.iter().map(|o| o.kind).collect();
-        Some(match *kinds {
-            [] => Class::None,
-            [Gpr(Use)] => Class::Reg1,
-            [Gpr(Def), Gpr(Use)] => Class::Reg2,
-            [Gpr(Def), Gpr(Use), Gpr(Use)] => Class::Reg3,
-            [Gpr(Use), Gpr(Use), Gpr(Use)] => Class::Reg3Src,
-            [Gpr(Use), Gpr(Use)] => Class::Reg2Src,
-            [i] if imm(i) => Class::Imm1,
-            [Gpr(Def), i] if imm(i) => Class::Imm2,
-            [Gpr(Def), Gpr(Use), i] if imm(i) => Class::Imm3,
-            [Gpr(Use), Gpr(Use), i] if imm(i) => Class::Imm3Src,
-            [Pred(Def), Gpr(Use)] => Class::PredReg,
-            [Pred(Def), Pred(Use)] => Class::Pred2,
-            [Pred(Def), Pred(Use), Pred(Use)] => Class::Pred3,
-            _ => return None,
-        })
-    }
-}
-
 bitflags! {
     /// Properties of an instruction that do not follow from its operands.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,97 +1,51 @@
-//! What users compile functions and kernels by, alone or in a module.
+//! What users compile functions and kernels by.
+
+use std::sync::Arc;
 
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
 
 use crate::builder::KernelSource;
-use crate::compile::{Selected, compile, legal, select};
 use crate::divergence::decide::DivergenceReport;
 use crate::error::CompileError;
 use crate::function::{CompiledFunction, Linked};
 use crate::kernel::Kernel;
 use crate::library::Library;
-use crate::managed;
 use crate::options::CompileOptions;
+use crate::pipeline::{self, Selected, compile, legal, select};
 use crate::source::SourceMap;
-use crate::symbols::{PlainNames, Symbols};
 use crate::times::Clock;
 use crate::unit::{Routines, Unit};
 
-impl KernelSource {
-    /// Compiles the kernel for its machine. Functions that it calls are left to the linker; to get
-    /// them from a module see [`Module::compile_kernel`](crate::Module::compile_kernel).
-    ///
-    /// # Errors
-    ///
-    /// If the kernel was built wrongly, is no valid CLIF, holds something that is not supported, or
-    /// is too large for the machine.
-    pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
-        let library = Library::new(self.arch(), options);
-        let entry = compile_kernel(self, options, &PlainNames, &library)?;
-        let routines = library.routines(&mut entry.references())?;
-        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
-        Kernel::new(self, &entry, &routines, Vec::new())
-    }
-
-    /// Says how compilation with `options` would manage the divergence of the kernel's branches, why,
-    /// and what the alternatives would cost.
-    ///
-    /// # Errors
-    ///
-    /// As [`compile`](KernelSource::compile), as far as these stages find out.
-    pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
-        let library = Library::new(self.arch(), options);
-        let unit = Unit::of_kernel(self, &PlainNames, &library, options);
-        managed::explain(legal(self.finished()?, unit, &Clock::new())?, unit)
-    }
-}
-
-/// Says how [`compile_function`] with the same arguments would manage the divergence of branches, why,
-/// and what the alternatives would cost. `sources` are the places that source locations stand for.
+/// Compiles for one machine with one set of options.
 ///
-/// # Errors
+/// It changes nothing that it is given, and may be used by several threads at once. Library routines that
+/// code needs are compiled when the first function asks for them, and kept; so keep the compiler, too.
+/// Functions and data that refer to each other are put together by a [`Module`](crate::Module), which has
+/// a compiler of its own.
 ///
-/// As [`compile_function`], as far as these stages find out.
-pub fn explain_function(
-    func: &Function,
+/// ```
+/// use harp_jit::Compiler;
+/// use harp_jit::prelude::*;
+///
+/// let compiler = Compiler::new("harp32".parse()?, CompileOptions::default());
+/// let mut source = KernelSource::new("nothing", compiler.arch());
+/// let mut b = KernelBuilder::new(&mut source);
+/// b.return_();
+/// b.finalize()?;
+/// assert!(!compiler.compile_kernel(&source)?.code().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Compiler {
     arch: ArchId,
-    options: &CompileOptions,
-    sources: &SourceMap,
-) -> Result<DivergenceReport, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    let unit = Unit::of_function(&name, sources, &library, options);
-    managed::explain(legal(func, unit, &Clock::new())?, unit)
-}
-
-/// A kernel without the functions that it calls.
-pub(crate) fn compile_kernel(
-    source: &KernelSource,
-    options: &CompileOptions,
-    symbols: &dyn Symbols,
-    library: &dyn Routines,
-) -> Result<CompiledFunction, CompileError> {
-    compile(source.finished()?, Unit::of_kernel(source, symbols, library, options))
-}
-
-/// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`.
-///
-/// Nothing else is looked at or changed, so functions can be compiled on several threads. Library routines
-/// that the function refers to come with the module that it is put into.
-///
-/// # Errors
-///
-/// As [`KernelSource::compile`].
-pub fn compile_function(
-    func: &Function,
-    arch: ArchId,
-    options: &CompileOptions,
-) -> Result<CompiledFunction, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    compile(func, Unit::of_function(&name, &SourceMap::new(), &library, options))
+    options: CompileOptions,
+    library: Library,
 }
 
 /// What a function is on its way to machine code, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompileStages {
     /// The CLIF that instructions are selected from: optimized, of words only, all control flow explicit.
     pub clif: String,
@@ -99,20 +53,134 @@ pub struct CompileStages {
     pub vcode: String,
 }
 
-/// Compiles one function as [`compile_function`] does, as far as the selection of instructions.
-/// `sources` are the places that its source locations stand for.
-///
-/// # Errors
-///
-/// As [`KernelSource::compile`].
-pub fn compile_stages(
-    func: &Function,
-    arch: ArchId,
-    options: &CompileOptions,
-    sources: &SourceMap,
-) -> Result<CompileStages, CompileError> {
-    let (name, library) = (func.name.to_string(), Library::new(arch, options));
-    let unit = Unit::of_function(&name, sources, &library, options);
-    let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
-    Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
+impl Compiler {
+    /// A compiler for `arch`.
+    pub fn new(arch: ArchId, options: CompileOptions) -> Compiler {
+        Compiler { arch, library: Library::new(arch, &options), options }
+    }
+
+    /// The machine.
+    pub fn arch(&self) -> ArchId {
+        self.arch
+    }
+
+    /// The options.
+    pub fn options(&self) -> &CompileOptions {
+        &self.options
+    }
+
+    /// Compiles a kernel. Functions that it calls are left to the linker; to get them from a module see
+    /// [`Module::compile_kernel`](crate::Module::compile_kernel).
+    ///
+    /// # Errors
+    ///
+    /// If the kernel was built wrongly or for another machine, is no valid CLIF, holds something that is
+    /// not supported, or is too large for the machine.
+    pub fn compile_kernel(&self, source: &KernelSource) -> Result<Kernel, CompileError> {
+        let unit = self.kernel_unit(source)?;
+        let entry = compile(source.finished()?, unit)?;
+        let routines = self.routines(&mut entry.references())?;
+        let routines: Vec<_> = routines.iter().map(|routine| (&**routine, Linked::Local)).collect();
+        Kernel::new(source, &entry, &routines, Vec::new())
+    }
+
+    /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`. Library
+    /// routines that the function refers to come with the module that it is put into.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile_kernel`](Self::compile_kernel).
+    pub fn compile_function(&self, func: &Function) -> Result<CompiledFunction, CompileError> {
+        let name = func.name.to_string();
+        compile(func, self.function_unit(&name, &SourceMap::new()))
+    }
+
+    /// Says how the divergence of a kernel's branches would be managed, why, and what the alternatives
+    /// would cost.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile_kernel`](Self::compile_kernel), as far as these stages find out.
+    pub fn explain_kernel(&self, source: &KernelSource) -> Result<DivergenceReport, CompileError> {
+        let unit = self.kernel_unit(source)?;
+        pipeline::explain(legal(source.finished()?, unit, &Clock::new())?, unit)
+    }
+
+    /// The same for a function. `sources` are the places that its source locations stand for.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile_function`](Self::compile_function), as far as these stages find out.
+    pub fn explain_function(
+        &self,
+        func: &Function,
+        sources: &SourceMap,
+    ) -> Result<DivergenceReport, CompileError> {
+        let name = func.name.to_string();
+        let unit = self.function_unit(&name, sources);
+        pipeline::explain(legal(func, unit, &Clock::new())?, unit)
+    }
+
+    /// Compiles one function as [`compile_function`](Self::compile_function) does, as far as the selection
+    /// of instructions. `sources` are the places that its source locations stand for.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile_function`](Self::compile_function).
+    pub fn stages(
+        &self,
+        func: &Function,
+        sources: &SourceMap,
+    ) -> Result<CompileStages, CompileError> {
+        let name = func.name.to_string();
+        let unit = self.function_unit(&name, sources);
+        let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
+        Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
+    }
+
+    /// The library routines among the functions with these names.
+    pub(crate) fn routines(
+        &self,
+        names: &mut dyn Iterator<Item = &str>,
+    ) -> Result<Vec<Arc<CompiledFunction>>, CompileError> {
+        self.library.routines(names)
+    }
+
+    /// A function, without a module around it.
+    pub(crate) fn function_unit<'a>(&'a self, name: &'a str, sources: &'a SourceMap) -> Unit<'a> {
+        let unit = Unit::new(name, self.arch, sources, &self.options);
+        Unit { library: Some(&self.library), ..unit }
+    }
+
+    /// A kernel, without a module around it.
+    pub(crate) fn kernel_unit<'a>(
+        &'a self,
+        source: &'a KernelSource,
+    ) -> Result<Unit<'a>, CompileError> {
+        if source.arch() != self.arch {
+            let (kernel, given, wanted) = (source.name().to_owned(), source.arch(), self.arch);
+            return Err(CompileError::Machine { kernel, given, wanted });
+        }
+        Ok(Unit { library: Some(&self.library), ..Unit::of_kernel(source, &self.options) })
+    }
+}
+
+impl KernelSource {
+    /// Compiles this kernel alone: as [`Compiler::compile_kernel`] does, which is for more of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Compiler::compile_kernel`].
+    pub fn compile(&self, options: &CompileOptions) -> Result<Kernel, CompileError> {
+        Compiler::new(self.arch(), options.clone()).compile_kernel(self)
+    }
+
+    /// Explains this kernel alone: as [`Compiler::explain_kernel`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Compiler::explain_kernel`].
+    pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
+        Compiler::new(self.arch(), options.clone()).explain_kernel(self)
+    }
 }

@@ -5,13 +5,13 @@ use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
-use crate::checker::{self, Bytes, CodeError, Record};
 use crate::convergence::{BlockConvergence, BlockProof};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::profile::{BranchCounters, BranchSite};
 use crate::source::SourcePlace;
 use crate::stats::CompileStats;
 use crate::times::StageTimes;
+use harp_check::{Bytes, CodeError, Record};
 
 /// A compiled function that does not lie anywhere yet.
 ///
@@ -200,7 +200,7 @@ impl FunctionCode {
             literals: &self.literals,
             linked: &linked,
         };
-        checker::check(code, record)
+        harp_check::check(code, record)
     }
 
     /// The same function with other bytes, as many as it had.

@@ -8,33 +8,25 @@ use std::fmt;
 
 use cranelift_codegen::ir::types::{I8, INVALID};
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Signature, Type,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Opcode,
+    Signature, Type,
 };
 use cranelift_codegen::isa::CallConv;
+use harp_isa::abi::{GroupField, LaneField};
 
-/// An operation of the machine, written as a call in CLIF.
+use crate::width::{Rule, Width};
+
+/// An operation of the machine, written as a call in CLIF. What is known about each stands in its row of
+/// the [`TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Intrinsic {
-    /// The lane's number in its warp.
-    LaneId,
-    /// The warp's number in its core.
-    WarpId,
-    /// The core's number.
-    CoreId,
-    /// How many lanes a warp has.
-    LaneCount,
-    /// The work-item's position in the grid in one dimension.
-    GlobalId(Dimension),
-    /// The work-item's position in its work-group in one dimension.
-    LocalId(Dimension),
-    /// The work-item's number in its work-group.
-    LocalIndex,
-    /// The extent of its own work-group in one dimension.
-    LocalSize(Dimension),
-    /// The position of the work-group among those of the grid in one dimension.
-    GroupId(Dimension),
-    /// The address of the work-group's memory.
-    GroupMemory,
+    /// A word of the lane control block: the numbers of lane, warp and core, places in the grid and in
+    /// the work-group.
+    LaneWord(LaneField),
+    /// A word of the group control block: the place and the extents of the work-group, its memory.
+    GroupWord(GroupField),
+    /// The work-item's position in the grid in the first dimension.
+    GlobalIdX,
     /// Its operand, of any type, which the user promises to be equal in all executing lanes.
     AssumeUniform,
     /// Whether the operand, a truth value, holds in any executing lane.
@@ -49,6 +41,8 @@ pub(crate) enum Intrinsic {
     /// The first operand, of any type, of the lane whose number is the second; the lane's own where that
     /// lane does not execute.
     Shuffle,
+    /// The operands of all executing lanes, made one. Legalization makes votes and shuffles of it.
+    Reduce(Reduction),
     /// Waits for the other warps of the work-group.
     Barrier,
     /// The operand of some executing lane, the same one for all of them: whose, is not said.
@@ -61,100 +55,272 @@ pub(crate) enum Intrinsic {
     ReturnAddress,
 }
 
-/// A dimension of the grid.
+/// How values of lanes are made one: by the operation of CLIF that has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Dimension {
-    X,
-    Y,
-    Z,
+#[non_exhaustive]
+pub enum Reduction {
+    /// The sum of integers, which wraps around.
+    Iadd,
+    /// The smallest integer, signed.
+    Smin,
+    /// The smallest integer, unsigned.
+    Umin,
+    /// The largest integer, signed.
+    Smax,
+    /// The largest integer, unsigned.
+    Umax,
+    /// The bits that are 1 in all integers.
+    Band,
+    /// The bits that are 1 in any integer.
+    Bor,
+    /// The bits that are 1 in an odd number of integers.
+    Bxor,
+    /// The sum of floats, in the order of the lanes' numbers.
+    Fadd,
+    /// The smallest float; a NaN if there is one.
+    Fmin,
+    /// The largest float; a NaN if there is one.
+    Fmax,
 }
 
-impl Dimension {
-    /// The dimension with this number, 0 to 2.
-    pub(crate) fn new(number: u8) -> Option<Dimension> {
-        [Dimension::X, Dimension::Y, Dimension::Z].get(usize::from(number)).copied()
+impl Reduction {
+    /// The operation of CLIF.
+    pub(crate) fn opcode(self) -> Opcode {
+        match self {
+            Reduction::Iadd => Opcode::Iadd,
+            Reduction::Smin => Opcode::Smin,
+            Reduction::Umin => Opcode::Umin,
+            Reduction::Smax => Opcode::Smax,
+            Reduction::Umax => Opcode::Umax,
+            Reduction::Band => Opcode::Band,
+            Reduction::Bor => Opcode::Bor,
+            Reduction::Bxor => Opcode::Bxor,
+            Reduction::Fadd => Opcode::Fadd,
+            Reduction::Fmin => Opcode::Fmin,
+            Reduction::Fmax => Opcode::Fmax,
+        }
     }
 }
 
-/// How the result of an intrinsic varies over the lanes of a warp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Variation {
-    /// Differs from lane to lane.
-    Divergent,
-    /// Equal in all lanes of a warp.
-    UniformInWarp,
-    /// Equal in all lanes that execute it together.
-    UniformInMask,
-    /// There is no result.
+/// The parameters and results of an intrinsic. `T` is a type that the call chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `() -> T` with an integer: an id, a count, an address.
+    Word,
+    /// `() -> T`
+    Value,
+    /// `(T) -> T`
+    Same,
+    /// `(T) -> T` with an integer.
+    Int,
+    /// `(T) -> T` with a float.
+    Float,
+    /// `(i8) -> i8`
+    Vote,
+    /// `(i8) -> T` with an integer, a bit for each lane.
+    Ballot,
+    /// `(T, lane) -> T`, where the lane's number is any integer.
+    Shuffle,
+    /// `()`
     Nothing,
-    /// Equal in all executing lanes whatever the operands are, at the user's word.
-    AssumedUniform,
 }
 
-/// Every intrinsic with its name in CLIF and the variation of its result.
-const TABLE: [(Intrinsic, &str, Variation); 29] = [
-    (Intrinsic::LaneId, "harp_lane_id", Variation::Divergent),
-    (Intrinsic::WarpId, "harp_warp_id", Variation::UniformInWarp),
-    (Intrinsic::CoreId, "harp_core_id", Variation::UniformInWarp),
-    (Intrinsic::LaneCount, "harp_lane_count", Variation::UniformInWarp),
-    (Intrinsic::GlobalId(Dimension::X), "harp_global_id_x", Variation::Divergent),
-    (Intrinsic::GlobalId(Dimension::Y), "harp_global_id_y", Variation::Divergent),
-    (Intrinsic::GlobalId(Dimension::Z), "harp_global_id_z", Variation::Divergent),
-    (Intrinsic::LocalId(Dimension::X), "harp_local_id_x", Variation::Divergent),
-    (Intrinsic::LocalId(Dimension::Y), "harp_local_id_y", Variation::Divergent),
-    (Intrinsic::LocalId(Dimension::Z), "harp_local_id_z", Variation::Divergent),
-    (Intrinsic::LocalIndex, "harp_local_index", Variation::Divergent),
-    (Intrinsic::LocalSize(Dimension::X), "harp_local_size_x", Variation::UniformInWarp),
-    (Intrinsic::LocalSize(Dimension::Y), "harp_local_size_y", Variation::UniformInWarp),
-    (Intrinsic::LocalSize(Dimension::Z), "harp_local_size_z", Variation::UniformInWarp),
-    (Intrinsic::GroupId(Dimension::X), "harp_group_id_x", Variation::UniformInWarp),
-    (Intrinsic::GroupId(Dimension::Y), "harp_group_id_y", Variation::UniformInWarp),
-    (Intrinsic::GroupId(Dimension::Z), "harp_group_id_z", Variation::UniformInWarp),
-    (Intrinsic::GroupMemory, "harp_group_memory", Variation::UniformInWarp),
-    (Intrinsic::AssumeUniform, "harp_assume_uniform", Variation::AssumedUniform),
-    (Intrinsic::Any, "harp_any", Variation::UniformInMask),
-    (Intrinsic::All, "harp_all", Variation::UniformInMask),
-    (Intrinsic::Ballot, "harp_ballot", Variation::UniformInMask),
-    (Intrinsic::BallotHigh, "harp_ballot_high", Variation::UniformInMask),
-    (Intrinsic::Shuffle, "harp_shuffle", Variation::Divergent),
-    (Intrinsic::Barrier, "harp_barrier", Variation::Nothing),
-    (Intrinsic::OfSomeLane, "harp_of_some_lane", Variation::UniformInMask),
-    (Intrinsic::Undef, "harp_undef", Variation::UniformInWarp),
-    (Intrinsic::FrameEnd, "harp_frame_end", Variation::Divergent),
-    (Intrinsic::ReturnAddress, "harp_return_address", Variation::Divergent),
+/// What is known about an intrinsic.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    intrinsic: Intrinsic,
+    /// The called function's name in CLIF.
+    name: &'static str,
+    shape: Shape,
+    /// How the result varies over the lanes.
+    rule: Rule,
+    /// Whether it concerns the lane that executes it alone, whichever others do.
+    private: bool,
+    /// Whether more happens than that a result comes out.
+    effect: bool,
+    /// Whether the result is 0 or 1, or one that nobody looks at.
+    truth: bool,
+}
+
+impl Row {
+    /// Of the lane alone, without an effect, its result not known to be a truth value.
+    const fn new(intrinsic: Intrinsic, name: &'static str, shape: Shape, rule: Rule) -> Row {
+        Row { intrinsic, name, shape, rule, private: true, effect: false, truth: false }
+    }
+
+    /// What the lanes of a warp do together.
+    const fn shared(self) -> Row {
+        Row { private: false, ..self }
+    }
+
+    const fn effect(self) -> Row {
+        Row { effect: true, ..self }
+    }
+
+    const fn truth(self) -> Row {
+        Row { truth: true, ..self }
+    }
+
+    const fn lane(field: LaneField, name: &'static str, width: Width) -> Row {
+        Row::new(Intrinsic::LaneWord(field), name, Shape::Word, Rule::Fixed(width))
+    }
+
+    const fn reduce(reduction: Reduction, name: &'static str, shape: Shape) -> Row {
+        Row::new(Intrinsic::Reduce(reduction), name, shape, Rule::Shared).shared()
+    }
+
+    /// Groups at the grid's end are smaller, so extents are those of a group, too.
+    const fn group(field: GroupField, name: &'static str) -> Row {
+        Row::new(Intrinsic::GroupWord(field), name, Shape::Word, Rule::Fixed(Width::Group))
+    }
+}
+
+const DIVERGENT: Rule = Rule::Fixed(Width::Thread);
+/// Ballots also say which lanes execute them, so they are the same in a warp only.
+const OF_WARP: Rule = Rule::Fixed(Width::Warp);
+const OF_GRID: Rule = Rule::Fixed(Width::Grid);
+
+/// Every intrinsic, a row each.
+const TABLE: [Row; 40] = [
+    Row::lane(LaneField::Lane, "harp_lane_id", Width::Thread),
+    Row::lane(LaneField::Warp, "harp_warp_id", Width::Warp),
+    Row::lane(LaneField::Core, "harp_core_id", Width::Group),
+    Row::lane(LaneField::Lanes, "harp_lane_count", Width::Grid),
+    Row::new(Intrinsic::GlobalIdX, "harp_global_id_x", Shape::Word, DIVERGENT),
+    Row::lane(LaneField::GlobalIdY, "harp_global_id_y", Width::Thread),
+    Row::lane(LaneField::GlobalIdZ, "harp_global_id_z", Width::Thread),
+    Row::lane(LaneField::LocalIdX, "harp_local_id_x", Width::Thread),
+    Row::lane(LaneField::LocalIdY, "harp_local_id_y", Width::Thread),
+    Row::lane(LaneField::LocalIdZ, "harp_local_id_z", Width::Thread),
+    Row::lane(LaneField::LocalIndex, "harp_local_index", Width::Thread),
+    Row::group(GroupField::SizeX, "harp_local_size_x"),
+    Row::group(GroupField::SizeY, "harp_local_size_y"),
+    Row::group(GroupField::SizeZ, "harp_local_size_z"),
+    Row::group(GroupField::IdX, "harp_group_id_x"),
+    Row::group(GroupField::IdY, "harp_group_id_y"),
+    Row::group(GroupField::IdZ, "harp_group_id_z"),
+    Row::group(GroupField::Memory, "harp_group_memory"),
+    Row::new(Intrinsic::AssumeUniform, "harp_assume_uniform", Shape::Same, Rule::Shared),
+    Row::new(Intrinsic::Any, "harp_any", Shape::Vote, Rule::Shared).shared().truth(),
+    Row::new(Intrinsic::All, "harp_all", Shape::Vote, Rule::Shared).shared().truth(),
+    Row::new(Intrinsic::Ballot, "harp_ballot", Shape::Ballot, OF_WARP).shared(),
+    Row::new(Intrinsic::BallotHigh, "harp_ballot_high", Shape::Ballot, OF_WARP).shared(),
+    Row::new(Intrinsic::Shuffle, "harp_shuffle", Shape::Shuffle, DIVERGENT).shared(),
+    Row::new(Intrinsic::Barrier, "harp_barrier", Shape::Nothing, OF_GRID).shared().effect(),
+    Row::new(Intrinsic::OfSomeLane, "harp_of_some_lane", Shape::Same, Rule::Shared).shared(),
+    Row::reduce(Reduction::Iadd, "harp_reduce_iadd", Shape::Int),
+    Row::reduce(Reduction::Smin, "harp_reduce_smin", Shape::Int),
+    Row::reduce(Reduction::Umin, "harp_reduce_umin", Shape::Int),
+    Row::reduce(Reduction::Smax, "harp_reduce_smax", Shape::Int),
+    Row::reduce(Reduction::Umax, "harp_reduce_umax", Shape::Int),
+    Row::reduce(Reduction::Band, "harp_reduce_band", Shape::Int),
+    Row::reduce(Reduction::Bor, "harp_reduce_bor", Shape::Int),
+    Row::reduce(Reduction::Bxor, "harp_reduce_bxor", Shape::Int),
+    Row::reduce(Reduction::Fadd, "harp_reduce_fadd", Shape::Float),
+    Row::reduce(Reduction::Fmin, "harp_reduce_fmin", Shape::Float),
+    Row::reduce(Reduction::Fmax, "harp_reduce_fmax", Shape::Float),
+    Row::new(Intrinsic::Undef, "harp_undef", Shape::Value, OF_GRID).truth(),
+    Row::new(Intrinsic::FrameEnd, "harp_frame_end", Shape::Word, DIVERGENT),
+    Row::new(Intrinsic::ReturnAddress, "harp_return_address", Shape::Word, DIVERGENT),
 ];
 
 impl Intrinsic {
+    /// The lane's number in its warp.
+    pub(crate) const LANE_ID: Intrinsic = Intrinsic::LaneWord(LaneField::Lane);
+    /// The warp's number in its core.
+    pub(crate) const WARP_ID: Intrinsic = Intrinsic::LaneWord(LaneField::Warp);
+    /// The core's number.
+    pub(crate) const CORE_ID: Intrinsic = Intrinsic::LaneWord(LaneField::Core);
+    /// How many lanes a warp has.
+    pub(crate) const LANE_COUNT: Intrinsic = Intrinsic::LaneWord(LaneField::Lanes);
+    /// The work-item's number in its work-group.
+    pub(crate) const LOCAL_INDEX: Intrinsic = Intrinsic::LaneWord(LaneField::LocalIndex);
+    /// The address of the work-group's memory.
+    pub(crate) const GROUP_MEMORY: Intrinsic = Intrinsic::GroupWord(GroupField::Memory);
+    /// The work-item's position in the grid, by dimension.
+    pub(crate) const GLOBAL_ID: [Intrinsic; 3] = [
+        Intrinsic::GlobalIdX,
+        Intrinsic::LaneWord(LaneField::GlobalIdY),
+        Intrinsic::LaneWord(LaneField::GlobalIdZ),
+    ];
+    /// The work-item's position in its work-group.
+    pub(crate) const LOCAL_ID: [Intrinsic; 3] = [
+        Intrinsic::LaneWord(LaneField::LocalIdX),
+        Intrinsic::LaneWord(LaneField::LocalIdY),
+        Intrinsic::LaneWord(LaneField::LocalIdZ),
+    ];
+    /// The extent of its own work-group.
+    pub(crate) const LOCAL_SIZE: [Intrinsic; 3] = [
+        Intrinsic::GroupWord(GroupField::SizeX),
+        Intrinsic::GroupWord(GroupField::SizeY),
+        Intrinsic::GroupWord(GroupField::SizeZ),
+    ];
+    /// The position of the work-group among those of the grid.
+    pub(crate) const GROUP_ID: [Intrinsic; 3] = [
+        Intrinsic::GroupWord(GroupField::IdX),
+        Intrinsic::GroupWord(GroupField::IdY),
+        Intrinsic::GroupWord(GroupField::IdZ),
+    ];
+
     /// The intrinsic with this name.
     pub(crate) fn from_name(name: &[u8]) -> Option<Intrinsic> {
-        TABLE.iter().find(|row| row.1.as_bytes() == name).map(|row| row.0)
+        TABLE.iter().find(|row| row.name.as_bytes() == name).map(|row| row.intrinsic)
     }
 
     /// The name of the called function.
     pub(crate) fn name(self) -> &'static str {
-        self.row().1
+        self.row().name
     }
 
-    /// How the result varies over the lanes of a warp.
-    pub(crate) fn variation(self) -> Variation {
-        self.row().2
+    /// How the width of its result comes about.
+    pub(crate) fn rule(self) -> Rule {
+        self.row().rule
     }
 
     /// Whether more happens than that a result comes out.
     pub(crate) fn has_effect(self) -> bool {
-        self == Intrinsic::Barrier
+        self.row().effect
+    }
+
+    /// Whether it concerns the lane that executes it alone, whichever others do.
+    pub(crate) fn is_private(self) -> bool {
+        self.row().private
+    }
+
+    /// Whether its result is a truth value, 0 or 1, or one that nobody looks at.
+    pub(crate) fn is_truth(self) -> bool {
+        self.row().truth
+    }
+
+    /// Whether its operand is a truth value.
+    pub(crate) fn asks_for_truth(self) -> bool {
+        matches!(self.row().shape, Shape::Vote | Shape::Ballot)
+    }
+
+    /// Whether there is one of type `ty`, as a result or what is shuffled, for some integer as the word.
+    pub(crate) fn is_of(self, ty: Type) -> bool {
+        match self.row().shape {
+            Shape::Word | Shape::Ballot | Shape::Int => ty.is_int(),
+            Shape::Float => ty.is_float(),
+            Shape::Value | Shape::Same | Shape::Vote | Shape::Shuffle | Shape::Nothing => true,
+        }
+    }
+
+    /// Whether it gives the number of the lane, or a position of its work-item.
+    pub(crate) fn is_number_of_lane(self) -> bool {
+        matches!(self, Intrinsic::GlobalIdX | Intrinsic::LaneWord(_)) && self.rule() == DIVERGENT
     }
 
     /// The signature for results of type `ty` on a machine with words of type `word`. Of ids and the like
     /// the type is the machine's word; votes are about truth values, of type `i8`, whatever `ty` is.
     fn signature(self, ty: Type, word: Type) -> Signature {
-        let (params, result): (&[Type], _) = match self {
-            Intrinsic::AssumeUniform | Intrinsic::OfSomeLane => (&[ty], Some(ty)),
-            Intrinsic::Any | Intrinsic::All => (&[I8], Some(I8)),
-            Intrinsic::Ballot | Intrinsic::BallotHigh => (&[I8], Some(ty)),
-            Intrinsic::Shuffle => (&[ty, word], Some(ty)),
-            Intrinsic::Barrier => (&[], None),
-            _ => (&[], Some(ty)),
+        let (params, result): (&[Type], _) = match self.row().shape {
+            Shape::Word | Shape::Value => (&[], Some(ty)),
+            Shape::Same | Shape::Int | Shape::Float => (&[ty], Some(ty)),
+            Shape::Vote => (&[I8], Some(I8)),
+            Shape::Ballot => (&[I8], Some(ty)),
+            Shape::Shuffle => (&[ty, word], Some(ty)),
+            Shape::Nothing => (&[], None),
         };
         let mut signature = Signature::new(CallConv::Fast);
         signature.params.extend(params.iter().copied().map(AbiParam::new));
@@ -192,15 +358,9 @@ impl Intrinsic {
         let ty = given.returns.first().map_or(INVALID, |result| result.value_type);
         let word = given.params.last().map_or(INVALID, |param| param.value_type);
         let wanted = intrinsic.signature(ty, word);
-        let is_word = match intrinsic {
-            Intrinsic::Shuffle => word.is_int(),
-            Intrinsic::AssumeUniform | Intrinsic::OfSomeLane | Intrinsic::Undef => true,
-            Intrinsic::Any | Intrinsic::All | Intrinsic::Barrier => true,
-            // Ids, addresses, and bits for lanes.
-            _ => ty.is_int(),
-        };
+        let is_word = intrinsic.row().shape != Shape::Shuffle || word.is_int();
         let agree = given.params == wanted.params && given.returns == wanted.returns;
-        (agree && is_word).then_some(intrinsic)
+        (agree && is_word && intrinsic.is_of(ty)).then_some(intrinsic)
     }
 
     /// The intrinsic whose name `inst` calls with parameters and results that it does not have.
@@ -213,35 +373,8 @@ impl Intrinsic {
         Intrinsic::from_name(name.raw()).filter(|_| Intrinsic::of_call(func, inst).is_none())
     }
 
-    /// Whether it concerns the lane that executes it alone, whichever others do.
-    pub(crate) fn is_private(self) -> bool {
-        match self {
-            Intrinsic::LaneId
-            | Intrinsic::WarpId
-            | Intrinsic::CoreId
-            | Intrinsic::LaneCount
-            | Intrinsic::GlobalId(_)
-            | Intrinsic::LocalId(_)
-            | Intrinsic::LocalIndex
-            | Intrinsic::LocalSize(_)
-            | Intrinsic::GroupId(_)
-            | Intrinsic::GroupMemory
-            | Intrinsic::AssumeUniform
-            | Intrinsic::Undef
-            | Intrinsic::FrameEnd
-            | Intrinsic::ReturnAddress => true,
-            Intrinsic::Any
-            | Intrinsic::All
-            | Intrinsic::Ballot
-            | Intrinsic::BallotHigh
-            | Intrinsic::Shuffle
-            | Intrinsic::Barrier
-            | Intrinsic::OfSomeLane => false,
-        }
-    }
-
-    fn row(self) -> &'static (Intrinsic, &'static str, Variation) {
-        TABLE.iter().find(|row| row.0 == self).expect("every intrinsic has a row")
+    fn row(self) -> &'static Row {
+        TABLE.iter().find(|row| row.intrinsic == self).expect("every intrinsic has a row")
     }
 }
 
@@ -258,7 +391,7 @@ mod tests {
 
     #[test]
     fn names_lead_back_to_their_intrinsic() {
-        for (intrinsic, name, _) in TABLE {
+        for Row { intrinsic, name, .. } in TABLE {
             assert_eq!(Intrinsic::from_name(name.as_bytes()), Some(intrinsic));
             assert_eq!(intrinsic.name(), name);
         }
@@ -293,7 +426,7 @@ mod tests {
         let block = func.layout.entry_block().unwrap();
         let found: Vec<_> =
             func.layout.block_insts(block).map(|inst| Intrinsic::of_call(&func, inst)).collect();
-        let (lane, assume) = (Some(Intrinsic::LaneId), Some(Intrinsic::AssumeUniform));
+        let (lane, assume) = (Some(Intrinsic::LANE_ID), Some(Intrinsic::AssumeUniform));
         let (shuffle, barrier) = (Some(Intrinsic::Shuffle), Some(Intrinsic::Barrier));
         let lanes = [lane, None, None, assume, None];
         assert_eq!(found[..5], lanes);
@@ -303,7 +436,7 @@ mod tests {
     #[test]
     fn declarations_are_recognized() {
         let mut func = Function::new();
-        for (intrinsic, name, _) in TABLE {
+        for Row { intrinsic, name, .. } in TABLE {
             let callee = intrinsic.declare(&mut func, I32);
             let data = &func.dfg.ext_funcs[callee];
             assert_eq!(data.name.display(None).to_string(), format!("%{name}"));

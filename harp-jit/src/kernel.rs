@@ -5,12 +5,12 @@ use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
 
 use crate::builder::{KernelSource, ParamType};
-use crate::checker::CodeError;
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
 use crate::profile::BranchCounters;
 use crate::source::SourcePlace;
 use crate::stats::CompileStats;
+use harp_check::CodeError;
 
 /// A compiled kernel.
 ///

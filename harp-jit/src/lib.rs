@@ -1,18 +1,19 @@
 //! A JIT code generator for HARP in the manner of Cranelift.
 //!
 //! A [`KernelBuilder`] makes a kernel in Cranelift's intermediate representation;
-//! [`KernelSource::compile`] turns it into machine code for one member of the HARP family:
+//! a [`Compiler`] turns it into machine code for one member of the HARP family:
 //!
 //! ```text
 //! KernelBuilder -> CLIF                      builder    source places on every instruction
-//!   -> CLIF, verified and optimized          compile    Cranelift's verifier and mid-end
-//!   -> legal CLIF                            legalize   all control flow explicit
+//!   -> CLIF, verified and optimized          mid_end    Cranelift's verifier and mid-end
+//!   -> legal CLIF                            legalize   values of a word, all control flow explicit
 //!   -> facts: what is uniform in a warp      analysis
 //!   -> plan: which branches split, joins     divergence unique join blocks
 //!   -> VCode, virtual registers              isel       ISLE rules
+//!   -> VCode, some of it predicated          if_convert what the plan says
 //!   -> VCode, physical registers             regalloc   regalloc2, two register classes
 //!   -> machine code                          emit       harp-isa encodes
-//!   -> the same, proved                      checker    splits, joins, guards, what is uniform
+//!   -> the same, proved                      harp-check splits, joins, guards, what is uniform
 //! ```
 //!
 //! Each stage states in its module what it assumes and what it guarantees; in debug builds, or with
@@ -55,6 +56,33 @@
 //! println!("{}", kernel.disassembly());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # What is here
+//!
+//! **To build kernels.** [`KernelBuilder`] makes a [`KernelSource`] with parameters of [`ParamType`]s; its
+//! [`ins`](KernelBuilder::ins) is a [`KernelInstBuilder`]. [`Reduction`] is what lanes can be made one by.
+//! Misuse is a [`BuildError`] of a [`BuildErrorKind`], at the [`SourcePlace`] that a [`SourceMap`] knows. [`ir`] is
+//! Cranelift's intermediate representation, of the version that this crate is built upon; functions that are built by
+//! cranelift-frontend take [`frontend_config`].
+//!
+//! **To compile them.** A [`Compiler`], for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`]), makes a
+//! [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`] by [`Stage`];
+//! [`CompileStages`] is what it is on the way. What cannot be compiled is a [`CompileError`].
+//!
+//! **To put functions and data together.** A [`Module`] of what is declared and defined becomes a
+//! [`CompiledModule`], or a [`ModuleError`]. [`DataAccess`] says who writes a datum, [`CallLayout`] in which
+//! [`WordPlace`]s arguments are. [`FuncId`], [`DataId`], [`DataDescription`], [`Linkage`] and [`ModuleRelocTarget`] are
+//! cranelift-module's, [`CallConv`] is Cranelift's: `fast`, `tail`, and others, which are as `fast`.
+//!
+//! **To choose how divergence is managed.** A [`DivergenceStrategy`], with [`ProfileParams`] if it goes by a
+//! [`BranchProfile`], or an [`Assignment`] of [`Technique`]s to branches. A [`DivergenceReport`] says what was chosen and
+//! why: [`BranchReport`], [`RegionReport`], [`BlockReport`], [`CostReport`], [`OddsReport`]. Profiles count how often lanes
+//! disagree: [`BranchCounts`] and [`WarpCounts`] of a [`BranchId`] at a [`BranchSite`], by [`BranchCounters`] of the kernel
+//! itself; one of another function is a [`ProfileError`].
+//!
+//! **To be sure of the code.** [`Kernel::check`] proves that lanes keep together, or says with a [`CodeError`] what it
+//! cannot prove: a [`CodeFault`], under [`OpenSplit`]s. [`ConvergenceProof`] says of a block ([`BlockConvergence`])
+//! whether all lanes of a warp come to it together.
 #![forbid(unsafe_code)]
 
 // The generated rules name `alloc`.
@@ -62,10 +90,7 @@ extern crate alloc;
 
 mod abi;
 mod analysis;
-mod branches;
 mod builder;
-mod checker;
-mod compile;
 mod compiler;
 mod convergence;
 mod divergence;
@@ -73,61 +98,68 @@ mod emit;
 mod error;
 mod forms;
 mod function;
+mod if_convert;
 mod intrinsic;
 mod isel;
 mod kernel;
 mod legalize;
 mod library;
-mod managed;
+mod mid_end;
 mod module;
 mod options;
+mod pipeline;
 mod plan;
 mod precheck;
 mod profile;
-mod record;
 mod regalloc;
 mod routine;
 mod source;
 mod stats;
-mod stores;
 mod strategy;
 mod symbols;
 #[cfg(feature = "text")]
 pub mod text;
 mod times;
 mod unit;
+mod validate;
 mod vcode;
+mod width;
 
-pub use abi::{CallLayout, WordPlace};
+// To build kernels.
 pub use builder::{KernelBuilder, KernelInstBuilder, KernelSource, ParamType, frontend_config};
-pub use checker::{CodeError, CodeFault};
-pub use compiler::{CompileStages, compile_function, compile_stages, explain_function};
-pub use convergence::{BlockConvergence, ConvergenceProof};
-pub use divergence::decide::{
-    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport,
-};
-pub use error::{BuildError, BuildErrorKind, CompileError};
+pub use cranelift_codegen::ir;
+pub use error::{BuildError, BuildErrorKind};
+pub use intrinsic::Reduction;
+pub use source::{SourceMap, SourcePlace};
+
+// To compile them.
+pub use compiler::{CompileStages, Compiler};
+pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;
 pub use kernel::Kernel;
-pub use module::{CompiledModule, DataAccess, Module, ModuleError};
 pub use options::{CompileOptions, Execution, OptLevel};
+pub use stats::CompileStats;
+pub use times::{Stage, StageTimes};
+
+// To put functions and data together.
+pub use abi::{CallLayout, WordPlace};
+pub use cranelift_codegen::isa::CallConv;
+pub use cranelift_module::{DataDescription, DataId, FuncId, Linkage, ModuleRelocTarget};
+pub use module::{CompiledModule, DataAccess, Module, ModuleError};
+
+// To choose how divergence is managed, and to see what was chosen.
+pub use divergence::decide::{
+    BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport,
+};
 pub use profile::{
     BranchCounters, BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
 };
-pub use source::{SourceMap, SourcePlace};
-pub use stats::CompileStats;
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
-pub use times::{Stage, StageTimes};
 
-/// What modules share with those of Cranelift.
-pub use cranelift_module::{DataDescription, DataId, FuncId, Linkage, ModuleRelocTarget};
-
-/// Calling conventions: `fast`, `tail`, and others, which are as `fast`.
-pub use cranelift_codegen::isa::CallConv;
-
-/// Cranelift's intermediate representation, of the version that this crate is built upon.
-pub use cranelift_codegen::ir;
+// To be sure of the code.
+pub use convergence::{BlockConvergence, ConvergenceProof};
+pub use harp_check::{CodeError, CodeFault, OpenSplit};
 
 /// What building and compiling a kernel takes, in one import.
 pub mod prelude {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harp_isa::ArchId;
 
-use crate::compile::compile;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::options::CompileOptions;
+use crate::pipeline::compile;
 use crate::routine::Routine;
 use crate::source::SourceMap;
 use crate::unit::{Routines, Unit};
@@ -38,7 +38,7 @@ impl Library {
             return Ok(known.clone());
         }
         let sources = SourceMap::new();
-        let unit = Unit::of_function(name, &sources, self, &self.options).without_library();
+        let unit = Unit::new(name, self.arch, &sources, &self.options);
         let new = Arc::new(compile(&routine.function(name), unit)?);
         compiled.insert(name, new.clone());
         Ok(new)
@@ -46,10 +46,6 @@ impl Library {
 }
 
 impl Routines for Library {
-    fn arch(&self) -> ArchId {
-        self.arch
-    }
-
     fn routines(
         &self,
         names: &mut dyn Iterator<Item = &str>,

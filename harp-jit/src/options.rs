@@ -13,6 +13,7 @@ pub(crate) const MAX_STACK_BYTES: u32 = 1 << 28;
 
 /// Whether the mid-end rewrites the kernel before code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OptLevel {
     /// Only what code generation needs.
     None,

@@ -15,7 +15,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 
-use crate::analysis::{Arguments, ResultFact, Width};
+use crate::analysis::{Arguments, ResultFact};
+use crate::width::Width;
 
 /// A routine: an operation and the type of its operands and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

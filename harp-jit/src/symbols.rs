@@ -5,9 +5,10 @@ use harp_isa::{ArchId, Gpr};
 use smallvec::SmallVec;
 
 use crate::abi::CallLayout;
-use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity, Width};
+use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity};
 use crate::routine;
 use crate::vcode::Contract;
+use crate::width::Width;
 
 /// The surroundings of a function that is compiled.
 pub(crate) trait Symbols {
@@ -123,5 +124,42 @@ impl Callees for Called<'_> {
     fn may_wait(&self, func: &Function, callee: FuncRef) -> bool {
         let name = self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
         !routine::is_routine(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cranelift_codegen::entity::EntityRef;
+    use cranelift_codegen::ir::Value;
+
+    use super::*;
+    use crate::analysis::{Cause, Known, Params};
+
+    #[test]
+    fn routines_of_the_library_are_functions_of_their_operands() {
+        let text = "function %f(i32) {
+                fn0 = %harp_lane_id() -> i32
+                fn4 = %add(i64, i64) -> i64
+                fn5 = %unknown(i64) -> i64
+            block0(v0: i32):
+                v1 = call fn0()
+                v3 = iconst.i64 1
+                v4 = uextend.i64 v1
+                v5 = call fn4(v3, v3)
+                v6 = call fn4(v3, v4)
+                v7 = call fn5(v3)
+                return
+            }";
+        let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+        // No name that CLIF text can have.
+        func.dfg.ext_funcs[FuncRef::new(4)].name = ExternalName::testcase("runtime.f64.add");
+        let arch = "harp64".parse().unwrap();
+        let callees = Called { symbols: &PlainNames, arch };
+        let facts =
+            Uniformity::compute(&func, Known { params: Params::Uniform, callees: &callees });
+        let width = |number| facts.width(&func, Value::new(number));
+        assert_eq!([5, 6, 7].map(width), [Width::Grid, Width::Thread, Width::Thread]);
+        assert_eq!(facts.divergence(&func, Value::new(6)), Some(Cause::Operand(Value::new(4))));
+        assert_eq!(facts.divergence(&func, Value::new(7)), Some(Cause::Operation));
     }
 }

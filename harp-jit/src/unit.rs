@@ -18,9 +18,6 @@ use crate::symbols::{Called, PlainNames, Symbols};
 
 /// Where functions find the library routines that they call.
 pub(crate) trait Routines {
-    /// The machine that they are for.
-    fn arch(&self) -> ArchId;
-
     /// The routines among the functions with these names, each once, in the order of their names.
     ///
     /// # Errors
@@ -41,7 +38,7 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
-    /// Where it finds library routines; none for a routine.
+    /// Where it finds library routines; none for a routine, which makes no use of others.
     pub(crate) library: Option<&'a dyn Routines>,
     pub(crate) options: &'a CompileOptions,
     /// The number of the argument that is the address of its branches' counters, if it counts them.
@@ -49,55 +46,34 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// What refers to nothing that is known, and counts no branches.
+    /// What refers to nothing that is known, finds no library, and counts no branches. The name may have
+    /// CLIF's `%` before it.
     pub(crate) fn new(
         name: &'a str,
-        entry: EntryKind,
+        arch: ArchId,
         sources: &'a SourceMap,
-        library: &'a dyn Routines,
         options: &'a CompileOptions,
     ) -> Unit<'a> {
         Unit {
-            name,
-            arch: library.arch(),
-            entry,
+            name: name.strip_prefix('%').unwrap_or(name),
+            arch,
+            entry: EntryKind::Function,
             sources,
             symbols: &PlainNames,
-            library: Some(library),
+            library: None,
             options,
             counters: None,
         }
     }
 
     /// A kernel.
-    pub(crate) fn of_kernel(
-        source: &'a KernelSource,
-        symbols: &'a dyn Symbols,
-        library: &'a dyn Routines,
-        options: &'a CompileOptions,
-    ) -> Unit<'a> {
+    pub(crate) fn of_kernel(source: &'a KernelSource, options: &'a CompileOptions) -> Unit<'a> {
         Unit {
-            arch: source.arch(),
-            symbols,
+            name: source.name(),
+            entry: EntryKind::Kernel,
             counters: options.count_branches.then_some(source.argument_words()),
-            ..Unit::new(source.name(), EntryKind::Kernel, source.sources(), library, options)
+            ..Unit::new(source.name(), source.arch(), source.sources(), options)
         }
-    }
-
-    /// A function without a module. It may have CLIF's `%` before its name.
-    pub(crate) fn of_function(
-        name: &'a str,
-        sources: &'a SourceMap,
-        library: &'a dyn Routines,
-        options: &'a CompileOptions,
-    ) -> Unit<'a> {
-        let name = name.strip_prefix('%').unwrap_or(name);
-        Unit::new(name, EntryKind::Function, sources, library, options)
-    }
-
-    /// The same for a library routine, which makes no use of others.
-    pub(crate) fn without_library(self) -> Unit<'a> {
-        Unit { library: None, ..self }
     }
 
     /// What instructions are selected for.

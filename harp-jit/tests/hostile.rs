@@ -11,8 +11,8 @@ use cranelift_codegen::ir::{
     MemFlagsData, SigRef, Signature, StackSlot, UserFuncName, Value,
 };
 use harp_jit::{
-    ArchId, BuildErrorKind, CallConv, CompileError, CompileOptions, Execution, KernelBuilder,
-    KernelSource, compile_function,
+    ArchId, BuildErrorKind, CallConv, CompileError, CompileOptions, Compiler, Execution,
+    KernelBuilder, KernelSource,
 };
 
 const ARCHS: [&str; 6] =
@@ -31,7 +31,9 @@ fn errors(arch: &str, text: &str) -> [CompileError; 2] {
     let func = cranelift_reader::parse_functions(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let arch: ArchId = arch.parse().unwrap();
     options().map(|options| {
-        compile_function(&func[0], arch, &options).expect_err("no machine has the type")
+        Compiler::new(arch, options.clone())
+            .compile_function(&func[0])
+            .expect_err("no machine has the type")
     })
 }
 
@@ -132,7 +134,8 @@ fn references_and_shape_are_looked_at_with_and_without_the_verifier() {
     ];
     for (number, func) in functions.iter().enumerate() {
         for options in options() {
-            let error = compile_function(func, ArchId::HARP32, &options).unwrap_err();
+            let error =
+                Compiler::new(ArchId::HARP32, options.clone()).compile_function(func).unwrap_err();
             assert!(matches!(error, CompileError::Invalid { .. }), "{number}: {error}");
         }
     }

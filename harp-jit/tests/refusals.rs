@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
-use harp_jit::{ArchId, CompileError, CompileOptions, KernelSource, OptLevel, ParamType};
+use harp_jit::{
+    ArchId, CompileError, CompileOptions, Compiler, KernelBuilder, KernelSource, Module,
+    ModuleError, OptLevel, ParamType,
+};
 
 /// A kernel for `arch` from CLIF text: declarations, then the body of the entry block, whose only
 /// parameter is `v0`.
@@ -190,4 +193,19 @@ fn functions_that_no_verifier_expects() {
         let error = source.compile(&CompileOptions::default()).unwrap_err();
         assert!(matches!(error, CompileError::Invalid { .. }), "{error}");
     }
+}
+
+#[test]
+fn a_kernel_for_another_machine_is_refused() {
+    let [built, wanted] = ["harp32", "harp64"].map(|id| id.parse::<ArchId>().unwrap());
+    let mut source = KernelSource::new("k", built);
+    let mut b = KernelBuilder::new(&mut source);
+    b.return_();
+    b.finalize().unwrap();
+    let compiler = Compiler::new(wanted, CompileOptions::default());
+    let error = compiler.compile_kernel(&source).unwrap_err();
+    let expected = CompileError::Machine { kernel: "k".into(), given: built, wanted };
+    assert_eq!(error, expected);
+    let module = Module::new(wanted, CompileOptions::default());
+    assert_eq!(module.compile_kernel(&source).unwrap_err(), ModuleError::Compile(expected));
 }

@@ -84,11 +84,22 @@
 //! * A grid's work-items and those of one round of all warps together must be fewer than 2^31 on
 //!   machines with 4-byte words.
 //! * A work-group has at most as many work-items as a core has lanes, those of all its warps counted.
-//! * An argument takes one word: 8-byte integers and floats need machines with 8-byte words.
 //! * Nothing keeps a kernel from reading memory that is not its own, or from writing to other
 //!   buffers and stacks: only addresses outside the guest's memory trap, and stores into the image,
 //!   null pointers' included.
 //! * The host must be little-endian.
+//!
+//! # What is here
+//!
+//! **Memory.** A [`Device`] of a [`DeviceConfig`] hands out [`Buffer`]s of an [`Element`] type. What goes wrong is a
+//! [`DeviceError`], a [`BufferError`], or [`OutOfMemory`].
+//!
+//! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`], or a [`LaunchError`]: a
+//! [`LaunchTrap`] at a [`TrapSite`], if the kernel went wrong. A [`LaunchObserver`] sees each [`Issue`] of a launch.
+//! Profiles that reports hold are stored by [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]).
+//!
+//! **Calls.** A [`Program`] calls one function on a bare machine and gives an [`Outcome`], or a [`ProgramError`] with a
+//! [`ProgramTrap`].
 #![forbid(unsafe_code)]
 
 mod args;

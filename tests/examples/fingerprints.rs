@@ -2,11 +2,11 @@
 //! explanations do. What must not change anything is checked by comparing the lines of before and after.
 //!
 //! ```text
-//! cargo run --release --example kernels -p harp-tests -- --print --seed 7 --count 1 > texts/7.clif
+//! cargo run --release --example random -p harp-tests -- kernels --print --seed 7 --count 1 > texts/7.clif
 //! cargo run --release --example fingerprints -p harp-tests -- texts tests/filetests > before
 //! ```
 //!
-//! Texts of kernels say for which machines they are and what arguments they take, as `kernels` prints them, and are
+//! Texts of kernels say for which machines they are and what arguments they take, as `random` prints them, and are
 //! compiled for these by every strategy. Functions of other texts are compiled for a few machines, for one lane and for
 //! all.
 #![expect(clippy::print_stdout, reason = "the result is for a shell")]
@@ -21,10 +21,10 @@ use harp_isa::object::hof;
 use harp_isa::{ArchId, Object};
 use harp_jit::text::TextFile;
 use harp_jit::{
-    CompileError, CompileOptions, DataAccess, DivergenceStrategy, Execution, KernelSource, Module,
-    ModuleError, OptLevel, ParamType, explain_function,
+    CompileError, CompileOptions, Compiler, DataAccess, DivergenceStrategy, Execution,
+    KernelSource, Module, ModuleError, OptLevel, ParamType,
 };
-use harp_tests::oracle::{Argument, Datum, Elements, KernelCase, ModuleCase};
+use harp_tests::oracle::{Argument, Case, Datum, Elements, Start};
 use walkdir::WalkDir;
 
 /// Machines of functions that do not say for which they are.
@@ -82,7 +82,7 @@ fn machines(text: &str) -> Vec<(ArchId, OptLevel)> {
 }
 
 /// The kernel of a text that says what arguments it takes.
-fn kernel(text: &str, parsed: &TextFile) -> Option<KernelCase> {
+fn kernel(text: &str, parsed: &TextFile) -> Option<Case> {
     let words = |line: &str| Some(line.strip_prefix("; argument ")?.split_once(": ")?.1.to_owned());
     let argument = |text: String| match text.split(' ').next() {
         Some("i32") => Argument::Scalar(ParamType::I32, 0),
@@ -100,19 +100,20 @@ fn kernel(text: &str, parsed: &TextFile) -> Option<KernelCase> {
         addresses: Vec::new(),
     });
     let functions = parsed.functions().iter().map(|function| function.func.clone()).collect();
-    let module =
-        ModuleCase { word: arch.word(), functions, data: data.collect(), args: Vec::new() };
-    Some(KernelCase { module, extents: [1, 1, 1], args })
+    let start = Start::Launch { extents: [1, 1, 1], args };
+    Some(Case { word: arch.word(), functions, data: data.collect(), start })
 }
 
-fn kernel_lines(case: &KernelCase, machines: &[(ArchId, OptLevel)]) -> Vec<String> {
+fn kernel_lines(case: &Case, machines: &[(ArchId, OptLevel)]) -> Vec<String> {
     let mut lines = Vec::new();
     for &(arch, opt_level) in machines {
         for divergence in STRATEGIES {
             let options = CompileOptions { opt_level, divergence, ..CompileOptions::default() };
-            let code = case.compile(arch, options.clone()).map(|it| object(it.kernel.object()));
-            let params: Vec<ParamType> = case.args.iter().map(Argument::ty).collect();
-            let entry = case.module.functions[0].clone();
+            let code = case
+                .compile(arch, options.clone())
+                .map(|it| object(it.kernel().expect("it is launched").object()));
+            let params: Vec<ParamType> = case.launch_args().iter().map(Argument::ty).collect();
+            let entry = case.functions[0].clone();
             let explained = KernelSource::from_function(entry, arch, &params)
                 .map_err(CompileError::from)
                 .and_then(|source| source.explain(&options))
@@ -132,10 +133,11 @@ fn function_lines(parsed: &TextFile) -> Vec<String> {
                 let mut module = Module::new(arch, options.clone());
                 let code = parsed.define(&mut module).and_then(|()| module.finish());
                 let code = code.map(|code| object(code.object()));
+                let compiler = Compiler::new(arch, options.clone());
                 let explained: Result<String, CompileError> = parsed
                     .functions()
                     .iter()
-                    .map(|it| explain_function(&it.func, arch, &options, parsed.sources()))
+                    .map(|it| compiler.explain_function(&it.func, parsed.sources()))
                     .map(|report| report.map(|report| report.to_string()))
                     .collect();
                 lines.push(line(&options, arch, &code, &explained));

@@ -8,8 +8,8 @@ use std::time::Instant;
 use clap::Parser;
 use cranelift_codegen::ir::Function;
 use harp_jit::{
-    ArchId, CompileError, CompileOptions, DivergenceStrategy, SourceMap, Stage, StageTimes,
-    compile_function, explain_function,
+    ArchId, CompileError, CompileOptions, Compiler, DivergenceStrategy, SourceMap, Stage,
+    StageTimes,
 };
 use harp_tests::workloads::{Shape, generated};
 
@@ -53,7 +53,7 @@ impl Options {
     fn times(&self, func: &Function, arch: ArchId, options: &CompileOptions) -> Times {
         let mut runs: Vec<StageTimes> = Vec::new();
         for _ in 0..self.runs.max(1) {
-            runs.push(compile_function(func, arch, options)?.stage_times());
+            runs.push(Compiler::new(arch, options.clone()).compile_function(func)?.stage_times());
         }
         runs.sort_by_key(StageTimes::total);
         Ok(runs[runs.len() / 2])
@@ -108,7 +108,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                         None => print!(" {:>8}", ""),
                     }
                     let start = Instant::now();
-                    explain_function(&func, arch, &compile_options, &SourceMap::new())?;
+                    Compiler::new(arch, compile_options.clone())
+                        .explain_function(&func, &SourceMap::new())?;
                     println!(" {:>12.1?}", start.elapsed());
                 }
             }

@@ -9,6 +9,7 @@ pub mod mutate;
 pub mod oracle;
 pub mod progress;
 pub mod quality;
+pub mod random;
 pub mod seeds;
 pub mod workloads;
 

@@ -150,8 +150,8 @@ impl Host {
     /// If the case is to use vector instructions that the host lacks.
     pub(crate) fn new(case: &Case) -> Host {
         let avx2 = match case.simd {
-            Simd::Baseline => None,
             Simd::Detect => Some(V3::try_new().expect("a host with AVX2")),
+            _ => None,
         };
         let start =
             START.map(|(factor, constant)| Lanes::new(|lane| lane as u32 * factor + constant));

@@ -263,7 +263,7 @@ impl<W: Word> Still<W> {
     fn of<const C: usize>(warp: &Warp<W, C>, lanes: usize) -> Still<W> {
         let row = |(number, reg): (usize, &Reg<W, C>)| {
             let lanes = &reg.as_flattened()[..lanes];
-            let last = lanes.iter().rposition(|&word| word != W::default())?;
+            let last = lanes.iter().rposition(|&word| word != W::ZERO)?;
             Some((number, Box::from(&lanes[..=last])))
         };
         let preds = warp.preds.iter().copied().enumerate();

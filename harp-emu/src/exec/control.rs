@@ -87,16 +87,15 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// A trap in the executing lanes whose `divisor` is zero.
     #[inline(always)]
     pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
-        let zero = self.test(&[divisor], |[b]| b == W::default()) & self.mask;
+        let zero = self.test(&[divisor], |[b]| b == W::ZERO) & self.mask;
         if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
     }
 
-    /// `dst` := `f(a, b)`, a division. Lanes that do not execute may divide by zero: their
-    /// divisor is replaced.
+    /// `dst` := `f(a, b)`, a division. Lanes that do not execute may divide by zero.
     #[inline(always)]
     pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
         self.divisor(b)?;
-        self.map_apart(dst, &[a, b], |[a, b]| f(a, if b == W::default() { W::ONES } else { b }))
+        self.map_two_apart(dst, a, b, f)
     }
 
     /// `dst` := `f(src, imm)`, a division.
@@ -109,10 +108,10 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         f: impl Fn(W, W) -> W,
     ) -> Flow {
         let b = W::from_u64(imm.cast_unsigned());
-        if b == W::default() {
+        if b == W::ZERO {
             let lanes = self.mask;
             return self.trap(TrapKind::DivideByZero, lanes);
         }
-        self.map_apart(dst, &[src], |[a]| f(a, b))
+        self.map_imm_apart(dst, src, b, f)
     }
 }

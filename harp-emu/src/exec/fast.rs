@@ -7,10 +7,10 @@
 
 use std::ptr;
 
+use super::code::{Code, Codes, Slot};
+use super::simd::Level;
+use super::system::System;
 use super::{End, Env, Exec, Full, Masked, Precise, Way};
-use crate::code::{Code, Codes, Slot};
-use crate::simd::Level;
-use crate::system::System;
 use crate::warp::Warp;
 use crate::word::Word;
 

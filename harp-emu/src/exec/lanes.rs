@@ -15,8 +15,8 @@ use std::cell::Cell;
 
 use harp_isa::{Gpr, Pred};
 
+use super::simd::sign_bits;
 use super::{Exec, Flow, NEXT, Way};
-use crate::simd::sign_bits;
 use crate::warp::{FILE, GROUP, Reg};
 use crate::word::Word;
 
@@ -24,7 +24,7 @@ use crate::word::Word;
 /// the fast ways' loop is too large for the compiler to still put closures into it.
 macro_rules! words {
     ($i:ident < $length:expr => $value:expr) => {{
-        let mut words = [W::default(); $length];
+        let mut words = [W::ZERO; $length];
         for $i in 0..$length {
             words[$i] = $value;
         }
@@ -32,6 +32,35 @@ macro_rules! words {
     }};
 }
 pub(super) use words;
+
+/// An array with an element for each of `length` sources, at most [`SOURCES`]; that at `k` is `value`. Until then it
+/// is `zero`, a constant.
+///
+/// Written out, not a loop. Each operation would have several such loops, and whenever LLVM unrolls one it
+/// searches all that it knows of the fast ways' loop around it for what has changed: an instance took more than twice as long to
+/// build.
+macro_rules! sources {
+    ($k:ident < $length:expr, $zero:expr => $value:expr) => {{
+        const { assert!($length <= SOURCES) };
+        let mut sources = [$zero; $length];
+        if $length > 0 {
+            let $k = 0;
+            sources[$k] = $value;
+        }
+        if $length > 1 {
+            let $k = 1;
+            sources[$k] = $value;
+        }
+        if $length > 2 {
+            let $k = 2;
+            sources[$k] = $value;
+        }
+        sources
+    }};
+}
+
+/// The most sources that an operation has.
+const SOURCES: usize = 3;
 
 /// The register's place in its file.
 #[inline(always)]
@@ -63,7 +92,7 @@ pub(super) fn spread<W: Word>(mask: u64, group: usize) -> [W; GROUP] {
     let bits = W::from_u64(mask >> (group * GROUP) & 0xff);
     words!(i < GROUP => {
         let bit = W::from_u64(1 << i);
-        if bits & bit == bit { W::ONES } else { W::default() }
+        if bits & bit == bit { W::ONES } else { W::ZERO }
     })
 }
 
@@ -123,7 +152,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     ) -> Flow {
         if P::PRECISE {
             for lane in lanes_of(self.mask) {
-                let value = f(src.map(|reg| self.lane(reg, lane)));
+                let value = f(sources!(k < K, W::ZERO => self.lane(src[k], lane)));
                 self.warp.regs[index(dst)].as_flattened_mut()[lane] = value;
             }
             return NEXT;
@@ -131,41 +160,60 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         // Cells, because registers are found once for all groups, and may be the same.
         let regs = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let dst = regs[index(dst)].as_array_of_cells();
-        let mut x = [dst; K];
-        for k in 0..K {
-            x[k] = regs[index(src[k])].as_array_of_cells();
-        }
+        let places = sources!(k < K, 0 => index(src[k]));
         for c in 0..C {
-            let mut x = groups_of(&x, c);
+            let mut x = sources!(k < K, [W::ZERO; GROUP] => regs[places[k] % FILE].as_array_of_cells()[c].get());
             if let (true, Some(last)) = (P::SECOND, x.last_mut()) {
                 *last = self.held[c];
             }
-            let values = words!(i < GROUP => f(words!(k < K => x[k][i])));
+            let values = words!(i < GROUP => f(sources!(k < K, W::ZERO => x[k][i])));
             if P::FIRST {
                 self.held[c] = values;
             }
-            if P::FULL {
-                dst[c].set(values);
-            } else {
-                let (old, select) = (dst[c].get(), self.select[c]);
-                dst[c].set(words!(i < GROUP => (values[i] & select[i]) | (old[i] & !select[i])));
-            }
+            set_group::<W, P>(&dst[c], &values, &self.select[c]);
         }
         NEXT
     }
 
-    /// Like [`map`](Self::map), for operations that the host has no vector instructions for.
+    /// `dst` := `f(src)`, in the executing lanes, for operations that the host has no vector instructions for.
     #[inline(always)]
-    pub(super) fn map_apart<const K: usize>(
+    pub(super) fn map_apart(&mut self, dst: Gpr, src: Gpr, f: impl Fn(W) -> W) -> Flow {
+        if P::PRECISE {
+            return self.map(dst, &[src], |[a]| f(a));
+        }
+        let values = apply(self.reg(src), f);
+        self.assign(dst, &values)
+    }
+
+    /// As [`map_apart`](Self::map_apart), of two sources.
+    #[inline(always)]
+    pub(super) fn map_two_apart(
         &mut self,
         dst: Gpr,
-        src: &[Gpr; K],
-        f: impl Fn([W; K]) -> W,
+        a: Gpr,
+        b: Gpr,
+        f: impl Fn(W, W) -> W,
     ) -> Flow {
         if P::PRECISE {
-            return self.map(dst, src, f);
+            return self.map(dst, &[a, b], |[a, b]| f(a, b));
         }
-        let values = map_all(src.map(|reg| self.reg(reg)), f);
+        let values = combine(self.reg(a), self.reg(b), f);
+        self.assign(dst, &values)
+    }
+
+    /// As [`map_two_apart`](Self::map_two_apart), the second one an immediate.
+    #[inline(always)]
+    pub(super) fn map_imm_apart(
+        &mut self,
+        dst: Gpr,
+        src: Gpr,
+        imm: W,
+        f: impl Fn(W, W) -> W,
+    ) -> Flow {
+        if P::PRECISE {
+            return self.map(dst, &[src], |[a]| f(a, imm));
+        }
+        let values = combine_imm(self.reg(src), imm, f);
         self.assign(dst, &values)
     }
 
@@ -243,19 +291,19 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn test<const K: usize>(&self, src: &[Gpr; K], f: impl Fn([W; K]) -> bool) -> u64 {
         if P::PRECISE {
             return lanes_of(self.full)
-                .filter(|&lane| f(src.map(|reg| self.lane(reg, lane))))
+                .filter(|&lane| f(sources!(k < K, W::ZERO => self.lane(src[k], lane))))
                 .fold(0, |bits, lane| bits | 1 << lane);
         }
         let mut bits = 0;
         for pair in 0..C.div_ceil(2) {
             let mut signs = [[0; GROUP]; 2];
             for (c, signs) in (2 * pair..C).zip(&mut signs) {
-                let mut x = groups(&self.warp.regs, src, c);
+                let mut x = sources!(k < K, [W::ZERO; GROUP] => self.warp.regs[index(src[k])][c]);
                 if let (true, Some(last)) = (P::SECOND, x.last_mut()) {
                     *last = self.held[c];
                 }
                 for i in 0..GROUP {
-                    let holds = f(words!(k < K => x[k][i]));
+                    let holds = f(sources!(k < K, W::ZERO => x[k][i]));
                     signs[i] = if holds { -1 } else { 0 };
                 }
             }
@@ -293,43 +341,52 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     }
 }
 
-/// Group number `group` of each register.
+/// Writes a group of a register in the lanes that execute.
 #[inline(always)]
-fn groups_of<W: Word, const C: usize, const K: usize>(
-    regs: &[&[Cell<[W; GROUP]>; C]; K],
-    group: usize,
-) -> [[W; GROUP]; K] {
-    let mut groups = [[W::default(); GROUP]; K];
-    for k in 0..K {
-        groups[k] = regs[k][group].get();
+fn set_group<W: Word, P: Way>(dst: &Cell<[W; GROUP]>, values: &[W; GROUP], select: &[W; GROUP]) {
+    if P::FULL {
+        dst.set(*values);
+    } else {
+        let old = dst.get();
+        dst.set(words!(i < GROUP => (values[i] & select[i]) | (old[i] & !select[i])));
     }
-    groups
 }
 
-/// Group number `group` of each source.
-#[inline(always)]
-fn groups<W: Word, const C: usize, const K: usize>(
-    regs: &[Reg<W, C>; FILE],
-    src: &[Gpr; K],
-    group: usize,
-) -> [[W; GROUP]; K] {
-    let mut groups = [[W::default(); GROUP]; K];
-    for k in 0..K {
-        groups[k] = regs[index(src[k])][group];
-    }
-    groups
-}
-
-/// `f` of the sources in all lanes. A function of its own, because code with many values in flight
-/// costs the loop around it the host's registers.
+/// `f` of all words. A function of its own, because code with many values in flight costs the loop around it
+/// the host's registers; and it is the same for all ways, if `f` is.
 #[inline(never)]
-fn map_all<W: Word, const C: usize, const K: usize>(
-    src: [&Reg<W, C>; K],
-    f: impl Fn([W; K]) -> W,
+fn apply<W: Word, const C: usize>(words: &Reg<W, C>, f: impl Fn(W) -> W) -> Reg<W, C> {
+    let mut all = *words;
+    for word in all.as_flattened_mut() {
+        *word = f(*word);
+    }
+    all
+}
+
+/// `f` of all words and the other ones, as [`apply`].
+#[inline(never)]
+fn combine<W: Word, const C: usize>(
+    words: &Reg<W, C>,
+    others: &Reg<W, C>,
+    f: impl Fn(W, W) -> W,
 ) -> Reg<W, C> {
-    let mut all = [[W::default(); GROUP]; C];
-    for c in 0..C {
-        all[c] = words!(i < GROUP => f(words!(k < K => src[k][c][i])));
+    let mut all = *words;
+    for (word, other) in all.as_flattened_mut().iter_mut().zip(others.as_flattened()) {
+        *word = f(*word, *other);
+    }
+    all
+}
+
+/// `f` of all words and an immediate, as [`apply`].
+#[inline(never)]
+fn combine_imm<W: Word, const C: usize>(
+    words: &Reg<W, C>,
+    imm: W,
+    f: impl Fn(W, W) -> W,
+) -> Reg<W, C> {
+    let mut all = *words;
+    for word in all.as_flattened_mut() {
+        *word = f(*word, imm);
     }
     all
 }

@@ -10,9 +10,12 @@
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
-//! | `system` | interrupts, user mode, the table of pages |
+//! | `privileged` | interrupts, user mode, the table of pages |
 //! | `fast`, `step`, `operand` | the fast ways' loop, and what it does in one step |
-//! | `precise`, `paged` | the precise way's loop, its fetches, loads and stores through the table; what the fast ways ask it |
+//! | `simd` | that loop compiled for the host's vector instructions |
+//! | `code` | decoded instructions by address, for the fast ways |
+//! | `precise`, `paged`, `decoded` | the precise way's loop, its fetches, loads and stores through the table; what the fast ways ask it; what it decoded lately |
+//! | `system` | a core's devices and tables, which instructions change |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
 //! operation of [`Word`].
@@ -30,17 +33,21 @@
 //! [`Observer`]: crate::Observer
 
 mod atomic;
+pub(crate) mod code;
 mod control;
+mod decoded;
 pub(crate) mod fast;
 mod lanes;
 mod memory;
 mod operand;
 mod paged;
 mod precise;
+mod privileged;
 mod rows;
+pub(crate) mod simd;
 mod simt;
-pub(crate) mod step;
-mod system;
+mod step;
+pub(crate) mod system;
 mod visitor;
 
 use std::marker::PhantomData;
@@ -49,10 +56,10 @@ use std::ops::ControlFlow;
 use harp_isa::ArchId;
 
 use crate::config::DivergentBarriers;
-use crate::system::System;
 use crate::trap::TrapKind;
 use crate::warp::{GROUP, Reg, Warp};
 use crate::word::Word;
+use system::System;
 
 /// What a core has besides its warps and that no instruction changes.
 pub(crate) struct Env<'m, W: Word> {
@@ -168,7 +175,7 @@ pub(crate) struct Full;
 pub(crate) struct First;
 /// [`Full`], for the second of a pair of instructions.
 pub(crate) struct Second;
-/// The fast way for instructions that any lanes execute.
+/// The fast way for instructions that some lanes execute.
 pub(crate) struct Masked;
 
 impl Way for Precise {
@@ -223,7 +230,7 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         number: u8,
     ) -> Self {
         let full = env.full();
-        let select = [[W::default(); GROUP]; C];
+        let select = [[W::ZERO; GROUP]; C];
         let held = select;
         let (mask, next, event, way) = (0, 0, None, PhantomData);
         Exec { warp, env, system, number, full, mask, next, event, select, held, way }

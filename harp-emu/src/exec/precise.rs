@@ -3,11 +3,12 @@
 //! Every instruction is fetched anew. So code that changes is seen at once, whoever changes it, and pages
 //! may be anywhere: the fast ways run what lies in pages that are in place.
 
+use super::code::{self, Slot};
 use super::{End, Event, Exec, NEXT, Precise};
-use crate::code::{self, Slot};
 use crate::inspect::WarpView;
 use crate::observe::{Issue, Observer, Retire};
-use crate::tlb::{PAGE, PageAccess};
+use crate::tlb::PAGE;
+use crate::trap::PageAccess;
 use crate::trap::TrapKind;
 use crate::word::Word;
 
@@ -113,7 +114,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             pc: self.warp.pc,
             instruction: slot.instruction(),
             executing: self.mask,
-            state: WarpView(self.warp),
+            state: WarpView::new(self.warp),
         }
     }
 
@@ -132,7 +133,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             executing: self.mask,
             next: self.next,
             trap,
-            state: WarpView(self.warp),
+            state: WarpView::new(self.warp),
         }
     }
 }

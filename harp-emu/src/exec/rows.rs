@@ -13,7 +13,8 @@ use super::lanes::{any_bits, index, lanes_of, spread, words};
 use super::memory::{Extend, Width, addresses, load_bytes, store_bytes};
 use super::paged::are_in_place;
 use super::{Exec, Flow, NEXT, OTHER, Way};
-use crate::tlb::{InPlace, PageAccess};
+use crate::tlb::InPlace;
+use crate::trap::PageAccess;
 use crate::warp::{GROUP, Reg};
 use crate::word::{Cell, Word};
 
@@ -162,7 +163,7 @@ fn find_pattern<W: Word, const C: usize>(
     let cell = cell_index(start);
     let count = if is_uniform { 1 } else { C * GROUP };
     let whole = start.to_u64().is_multiple_of(W::BYTES as u64);
-    if any_bits(&differ) != W::default() || !whole || cell + count > cells.len() {
+    if any_bits(&differ) != W::ZERO || !whole || cell + count > cells.len() {
         return None;
     }
     Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
@@ -174,7 +175,7 @@ pub(super) fn differences<W: Word, const C: usize>(
     reg: &Reg<W, C>,
     expected: impl Fn(usize) -> W,
 ) -> [W; GROUP] {
-    let mut differ = [W::default(); GROUP];
+    let mut differ = [W::ZERO; GROUP];
     for (c, at) in reg.iter().enumerate() {
         let old = differ;
         differ = words!(i < GROUP => old[i] | (at[i] ^ expected(c * GROUP + i)));
@@ -187,7 +188,7 @@ pub(super) fn differences<W: Word, const C: usize>(
 fn follow<W: Word, const C: usize>(addresses: &Reg<W, C>, bytes: usize) -> bool {
     let first = addresses[0][0];
     let expected = |lane: usize| first.add(W::from_u64((lane * bytes) as u64));
-    any_bits(&differences(addresses, expected)) == W::default()
+    any_bits(&differences(addresses, expected)) == W::ZERO
 }
 
 /// The place of a word in memory.
@@ -210,16 +211,16 @@ fn are_plain<W: Word, const C: usize>(
     let within_word = W::from_u64(W::BYTES as u64 - 1);
     let from = W::from_u64(from);
     let size = W::from_u64(size_of_val(cells) as u64).sub(from);
-    let mut outside = [W::default(); GROUP];
+    let mut outside = [W::ZERO; GROUP];
     for (c, at) in addresses.iter().enumerate() {
         let select = spread::<W>(mask, c);
         let is_outside = |x: W| x.sub(from) >= size || x & within_word > last;
         let old = outside;
         outside = words!(i < GROUP => {
-            old[i] | if is_outside(at[i]) { select[i] } else { W::default() }
+            old[i] | if is_outside(at[i]) { select[i] } else { W::ZERO }
         });
     }
-    any_bits(&outside) == W::default()
+    any_bits(&outside) == W::ZERO
 }
 
 /// Loads words one after the other.
@@ -312,7 +313,7 @@ fn whole_pattern<W: Word, const C: usize>(
     mask: u64,
 ) -> Option<Pattern> {
     let is_whole = mask.count_ones() as usize == C * GROUP;
-    if is_whole { find_pattern(addresses, W::default(), cells) } else { None }
+    if is_whole { find_pattern(addresses, W::ZERO, cells) } else { None }
 }
 
 /// Loads the words at `addresses`, in the lanes of `mask`.

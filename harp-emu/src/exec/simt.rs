@@ -242,7 +242,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// `dst` := the lane's number.
     #[inline(never)]
     pub(super) fn do_tid(&mut self, dst: Gpr) -> Flow {
-        let mut numbers = [[W::default(); GROUP]; C];
+        let mut numbers = [[W::ZERO; GROUP]; C];
         for (lane, number) in numbers.as_flattened_mut().iter_mut().enumerate() {
             *number = W::from_u64(lane as u64);
         }

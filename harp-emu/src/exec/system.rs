@@ -1,135 +1,38 @@
-//! Privileged instructions: interrupts, address translation, user mode.
+//! What a core has besides its warps, as far as instructions change it.
 
-use harp_isa::{Gpr, Opcode};
+use super::decoded::Decoded;
+use crate::config::{MachineConfig, Translation};
+use crate::console::{CoreConsole, SharedConsole};
+use crate::tlb::Tlb;
 
-use super::lanes::lanes_of;
-use super::{Event, Exec, Flow, NEXT, Precise};
-use crate::tlb::PAGE;
-use crate::trap::TrapKind;
-use crate::word::Word;
+/// A core's devices and tables.
+pub(crate) struct System {
+    pub(crate) console: CoreConsole,
+    /// Where handlers of interrupts begin, once `skep` has said so.
+    pub(crate) entry: Option<u64>,
+    pub(crate) tlb: Tlb,
+    /// What is left of the host memory that the core's warps may take, in bytes.
+    pub(crate) state_left: u64,
+    /// What decoded code may have to be forgotten for since the run loop was last left, the first and
+    /// the last byte each: stores, and pages that can no longer be fetched from.
+    pub(crate) changed: Vec<(u64, u64)>,
+    /// What the precise way has decoded.
+    pub(crate) decoded: Decoded,
+}
 
-impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
-    /// A trap unless the warp is in supervisor mode.
-    #[inline(always)]
-    fn privileged(&mut self, opcode: Opcode) -> Flow {
-        if self.warp.supervisor {
-            return NEXT;
-        }
-        let lanes = self.warp.active;
-        self.trap_uncounted(TrapKind::Privileged { opcode }, lanes)
-    }
-
-    /// Goes on, after a look at what may interrupt the warp by now.
-    fn unmasked(&mut self) -> Flow {
-        if self.env.handles_interrupts { self.leave(Event::Unmasked) } else { NEXT }
-    }
-
-    #[inline(never)]
-    pub(super) fn do_di(&mut self) -> Flow {
-        self.privileged(Opcode::Di)?;
-        if self.mask != 0 {
-            self.warp.interrupts = false;
-        }
-        NEXT
-    }
-
-    #[inline(never)]
-    pub(super) fn do_ei(&mut self) -> Flow {
-        self.privileged(Opcode::Ei)?;
-        if self.mask == 0 {
-            return NEXT;
-        }
-        self.warp.interrupts = true;
-        self.unmasked()
-    }
-
-    /// The last executing lane's entry stays.
-    #[inline(never)]
-    pub(super) fn do_skep(&mut self, entry: Gpr) -> Flow {
-        self.privileged(Opcode::Skep)?;
-        let Some(last) = self.mask.checked_ilog2() else {
-            return NEXT;
-        };
-        self.system.entry = Some(self.lane(entry, last as usize).to_u64());
-        self.unmasked()
-    }
-
-    /// Lane 0 returns; without it nothing happens.
-    #[inline(never)]
-    pub(super) fn do_reti(&mut self) -> Flow {
-        self.privileged(Opcode::Reti)?;
-        if self.mask == 0 {
-            return NEXT;
-        }
-        self.converged(Opcode::Reti)?;
-        if self.mask & 1 == 0 {
-            return NEXT;
-        }
-        let Some(pc) = self.warp.return_from_interrupt() else {
-            return self.trap(TrapKind::NothingSaved, 1);
-        };
-        self.next = pc;
-        self.unmasked()
-    }
-
-    #[inline(never)]
-    pub(super) fn do_jmpru(&mut self, target: Gpr) -> Flow {
-        self.privileged(Opcode::Jmpru)?;
-        if self.mask == 0 {
-            return NEXT;
-        }
-        self.jump_to(Opcode::Jmpru, target)?;
-        self.warp.supervisor = false;
-        NEXT
-    }
-
-    /// Lane by lane, lowest first.
-    #[inline(never)]
-    pub(super) fn do_tlbadd(&mut self, virt: Gpr, phys: Gpr, flags: Gpr) -> Flow {
-        self.privileged(Opcode::Tlbadd)?;
-        for lane in lanes_of(self.mask) {
-            let [virt, phys, flags] = [virt, phys, flags].map(|reg| self.lane(reg, lane).to_u64());
-            match self.system.tlb.add(virt, phys, flags) {
-                Ok(is_lost) => self.note_page(virt, is_lost),
-                Err(kind) => return self.trap(kind, 1 << lane),
-            }
-        }
-        self.after_changes()
-    }
-
-    #[inline(never)]
-    pub(super) fn do_tlbrm(&mut self, virt: Gpr) -> Flow {
-        self.privileged(Opcode::Tlbrm)?;
-        for lane in lanes_of(self.mask) {
-            let virt = self.lane(virt, lane).to_u64();
-            let is_lost = self.system.tlb.remove(virt);
-            self.note_page(virt, is_lost);
-        }
-        self.after_changes()
-    }
-
-    #[inline(never)]
-    pub(super) fn do_tlbflush(&mut self) -> Flow {
-        self.privileged(Opcode::Tlbflush)?;
-        if self.mask != 0 {
-            self.system.tlb.flush();
-            self.note_pages(0, u64::MAX);
-        }
-        self.after_changes()
-    }
-
-    /// Remembers the page of an address if code that was fetched from it `is_lost`.
-    fn note_page(&mut self, address: u64, is_lost: bool) {
-        if is_lost {
-            let first = address / PAGE * PAGE;
-            self.note_pages(first, first + (PAGE - 1));
-        }
-    }
-
-    /// Remembers that what was decoded from these addresses may no longer be fetched.
-    fn note_pages(&mut self, first: u64, last: u64) {
-        if self.env.translates {
-            self.system.changed.push((first, last));
+impl System {
+    pub(crate) fn at_reset(
+        config: &MachineConfig,
+        core: u16,
+        outside: Option<SharedConsole>,
+    ) -> System {
+        System {
+            console: CoreConsole::new(core, &config.input, outside),
+            entry: None,
+            tlb: Tlb::at_reset(config.translation == Translation::Tlb),
+            state_left: config.state_share(),
+            changed: Vec::new(),
+            decoded: Decoded::default(),
         }
     }
 }

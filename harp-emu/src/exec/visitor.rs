@@ -4,7 +4,7 @@ use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
 use super::memory::Extend;
-use super::{Exec, Flow, NEXT, Way};
+use super::{Exec, Flow, NEXT, OTHER, Way};
 use crate::reference_float;
 use crate::word::Word;
 
@@ -18,12 +18,6 @@ fn immediate<W: Word>(imm: i64) -> W {
 #[inline(always)]
 fn low<W: Word>(word: W) -> u32 {
     word.to_u64() as u32
-}
-
-/// 4 bytes, zero-extended.
-#[inline(always)]
-fn widen<W: Word>(half: u32) -> W {
-    W::from_u64(half.into())
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
@@ -57,7 +51,39 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         if P::PRECISE && self.env.reference_floats {
             return self.map(dst, &[src], |[a]| reference(a));
         }
-        self.map_apart(dst, &[src], |[a]| ieee(a))
+        self.map_apart(dst, src, ieee)
+    }
+
+    /// `dst` := `f` of the sources, for instructions that 8-byte machines alone have: on others the fast ways
+    /// need no code for them.
+    #[inline(always)]
+    fn map_wide<const K: usize>(
+        &mut self,
+        dst: Gpr,
+        src: &[Gpr; K],
+        f: impl Fn([W; K]) -> W,
+    ) -> Flow {
+        if W::BYTES < 8 && !P::PRECISE {
+            return OTHER;
+        }
+        self.map(dst, src, f)
+    }
+
+    /// As [`map_wide`](Self::map_wide), of the sources' low 4 bytes; the result is zero-extended.
+    #[inline(always)]
+    fn map_low<const K: usize>(
+        &mut self,
+        dst: Gpr,
+        src: &[Gpr; K],
+        f: impl Fn([u32; K]) -> u32,
+    ) -> Flow {
+        self.map_wide(dst, src, |words| {
+            let mut halves = [0; K];
+            for k in 0..K {
+                halves[k] = low(words[k]);
+            }
+            W::from_u64(f(halves).into())
+        })
     }
 }
 
@@ -67,7 +93,7 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     // Integer
     #[inline(always)]
     fn neg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| W::default().sub(a))
+        self.map(dst, &[src], |[a]| W::ZERO.sub(a))
     }
     #[inline(always)]
     fn not(&mut self, dst: Gpr, src: Gpr) -> Flow {
@@ -175,17 +201,17 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, &[a, b], |[a, b]| a.mulh(b))
+        self.map_two_apart(dst, a, b, W::mulh)
     }
     #[inline(always)]
     fn mulhu(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, &[a, b], |[a, b]| a.mulhu(b))
+        self.map_two_apart(dst, a, b, W::mulhu)
     }
 
     // Predicate
     #[inline(always)]
     fn rtop(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, &[src], |[a]| a != W::default())
+        self.compare(dst, &[src], |[a]| a != W::ZERO)
     }
     #[inline(always)]
     fn andp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
@@ -209,7 +235,7 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn iszero(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, &[src], |[a]| a == W::default())
+        self.compare(dst, &[src], |[a]| a == W::ZERO)
     }
     #[inline(always)]
     fn eqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
@@ -273,11 +299,11 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn fmin(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, &[a, b], |[a, b]| a.fmin(b))
+        self.map_two_apart(dst, a, b, W::fmin)
     }
     #[inline(always)]
     fn fmax(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_apart(dst, &[a, b], |[a, b]| a.fmax(b))
+        self.map_two_apart(dst, a, b, W::fmax)
     }
     #[inline(always)]
     fn fsqrt(&mut self, dst: Gpr, src: Gpr) -> Flow {
@@ -297,43 +323,45 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn fcvtsd(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
+        self.map_wide(dst, &[src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
     }
     #[inline(always)]
     fn fcvtds(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| widen((f64::from_bits(a.to_u64()) as f32).to_bits()))
+        self.map_wide(dst, &[src], |[a]| {
+            W::from_u64((f64::from_bits(a.to_u64()) as f32).to_bits().into())
+        })
     }
     #[inline(always)]
     fn utof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, &[src], |[a]| a.utof())
+        self.map_apart(dst, src, W::utof)
     }
     #[inline(always)]
     fn ftou(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, &[src], |[a]| a.ftou())
+        self.map_apart(dst, src, W::ftou)
     }
     #[inline(always)]
     fn fadds(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| widen(low(a).fadd(low(b))))
+        self.map_low(dst, &[a, b], |[a, b]| a.fadd(b))
     }
     #[inline(always)]
     fn fsubs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| widen(low(a).fsub(low(b))))
+        self.map_low(dst, &[a, b], |[a, b]| a.fsub(b))
     }
     #[inline(always)]
     fn fmuls(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| widen(low(a).fmul(low(b))))
+        self.map_low(dst, &[a, b], |[a, b]| a.fmul(b))
     }
     #[inline(always)]
     fn fdivs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| widen(low(a).fdiv(low(b))))
+        self.map_low(dst, &[a, b], |[a, b]| a.fdiv(b))
     }
     #[inline(always)]
     fn fsqrts(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| widen(low(a).fsqrt()))
+        self.map_low(dst, &[src], |[a]| a.fsqrt())
     }
     #[inline(always)]
     fn ffmas(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(acc, &[acc, a, b], |[acc, a, b]| widen(low(acc).ffma(low(a), low(b))))
+        self.map_low(acc, &[acc, a, b], |[acc, a, b]| acc.ffma(a, b))
     }
 
     // Memory

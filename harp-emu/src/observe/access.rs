@@ -2,10 +2,12 @@
 
 use harp_isa::{Gpr, Op, Opcode, OpcodeFlags, Operand, WordSize};
 
-use super::{Issue, lanes_of};
+use super::Issue;
+use crate::notation::lanes_of;
 
 /// What an instruction does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum AccessKind {
     /// It reads.
     Load,

@@ -4,13 +4,11 @@
 //! [`TraceWriter`] writes text or JSON, a [`Profile`](crate::Profile) counts.
 
 mod access;
-mod mask;
 mod trace;
 
 use harp_isa::{ArchId, Instruction};
 
 pub use access::{AccessKind, LaneAccess, MemoryAccess};
-pub(crate) use mask::{LaneMask, lanes_of};
 pub use trace::{Trace, TraceFormat, TraceWriter};
 
 use crate::inspect::WarpView;

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use harp_isa::{Instruction, Op, Opcode, OpcodeFlags, Pred};
-use serde::Serializer;
 
 use super::Histogram;
-use crate::json::{self, LaneList};
 
 /// The most pairs of masks that [`BranchCounts::masks`] lists.
 pub const LISTED_BRANCH_MASKS: usize = 64;
@@ -16,13 +14,14 @@ pub const LISTED_BRANCH_MASKS: usize = 64;
 /// A branch is an instruction that may change the pc or the active mask and has a guard, or a
 /// `split`; one without a guard counts as true in all lanes. The lanes *taken* are the active ones
 /// whose guard is true.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct BranchCounts {
     /// The instruction.
-    #[serde(serialize_with = "json::opcode")]
+    #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::opcode"))]
     pub opcode: Opcode,
     /// Its guard.
-    #[serde(serialize_with = "json::guard")]
+    #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::guard"))]
     pub guard: Option<Pred>,
     /// Times a warp came here.
     pub executed: u64,
@@ -39,7 +38,7 @@ pub struct BranchCounts {
     /// How often which lanes decided how: the first [`LISTED_BRANCH_MASKS`] pairs that occurred. The
     /// counts are exact if [`unlisted`](Self::unlisted) is 0, else those of a core from the first
     /// time on at which it met the pair.
-    #[serde(serialize_with = "mask_list")]
+    #[cfg_attr(feature = "json", serde(serialize_with = "super::json::mask_list"))]
     pub masks: BTreeMap<BranchMasks, u64>,
     /// Times with a pair of masks that is not listed.
     pub unlisted: u64,
@@ -111,22 +110,4 @@ impl BranchCounts {
             None => self.unlisted += times,
         }
     }
-}
-
-/// A list of objects; the masks as lists of lane numbers.
-fn mask_list<S: Serializer>(
-    masks: &BTreeMap<BranchMasks, u64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(serde::Serialize)]
-    struct Row {
-        active: LaneList,
-        taken: LaneList,
-        times: u64,
-    }
-    serializer.collect_seq(masks.iter().map(|(masks, &times)| Row {
-        active: LaneList(masks.active),
-        taken: LaneList(masks.taken),
-        times,
-    }))
 }

@@ -1,8 +1,5 @@
 //! How often each small number occurred.
 
-use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
-
 /// How often each of the numbers 0, 1, 2, ... occurred.
 ///
 /// In JSON an object: `total` and `sum` as here, `counts` a list by number.
@@ -50,24 +47,9 @@ impl Histogram {
         self.0.iter().zip(0..).map(|(count, number)| count * number).sum()
     }
 
-    /// The highest number that was counted.
-    pub fn highest(&self) -> Option<usize> {
-        self.0.len().checked_sub(1)
-    }
-
     /// The mean of the numbers that were counted.
     pub fn mean(&self) -> Option<f64> {
         let total = self.total();
         (total != 0).then(|| self.sum() as f64 / total as f64)
-    }
-}
-
-impl Serialize for Histogram {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Histogram", 3)?;
-        object.serialize_field("total", &self.total())?;
-        object.serialize_field("sum", &self.sum())?;
-        object.serialize_field("counts", &self.0)?;
-        object.end()
     }
 }

@@ -3,20 +3,19 @@
 use std::num::NonZeroU32;
 
 use harp_isa::Opcode;
-use serde::Serialize;
 
 use super::Histogram;
-use crate::json;
 use crate::observe::MemoryAccess;
 
 /// How an instruction used memory.
 ///
 /// Addresses are those that the guest computes, the console's included: before any translation, and
 /// whether or not anything answers there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct MemoryCounts {
     /// The instruction.
-    #[serde(serialize_with = "json::opcode")]
+    #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::opcode"))]
     pub opcode: Opcode,
     /// How many lanes executed it each time, 0 if it was skipped: accesses are the sum.
     pub lanes: Histogram,

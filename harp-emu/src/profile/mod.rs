@@ -4,6 +4,8 @@
 
 mod branch;
 mod histogram;
+#[cfg(feature = "json")]
+mod json;
 mod memory;
 mod register;
 mod text;
@@ -11,40 +13,15 @@ mod text;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use bitflags::bitflags;
 use harp_isa::{ArchId, Opcode};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 pub use branch::{BranchCounts, BranchMasks, LISTED_BRANCH_MASKS};
 pub use histogram::Histogram;
 pub use memory::MemoryCounts;
 pub use register::{RegisterCount, RegisterCounts};
 
-use crate::config::MachineConfig;
-use crate::json::Hex;
+use crate::config::{Collect, MachineConfig};
 use crate::observe::{Issue, Observer};
-
-bitflags! {
-    /// What a [`Profile`] counts.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Collect: u8 {
-        /// [`Profile::opcodes`].
-        const OPCODES = 1;
-        /// [`Profile::lanes`].
-        const LANES = 1 << 1;
-        /// [`Profile::depth`].
-        const DEPTH = 1 << 2;
-        /// [`Profile::branches`].
-        const BRANCHES = 1 << 3;
-        /// [`Profile::registers`].
-        const REGISTERS = 1 << 4;
-        /// [`Profile::memory`].
-        const MEMORY = 1 << 5;
-    }
-}
-
-/// The usual [`segment_bytes`](crate::MachineConfig::segment_bytes): a cache line.
-pub const DEFAULT_SEGMENT_BYTES: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
 
 /// What a run did.
 ///
@@ -85,7 +62,8 @@ pub struct Profile {
 }
 
 /// How often an opcode was issued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct OpcodeCounts {
     /// Times a warp issued it.
     pub issued: u64,
@@ -96,7 +74,8 @@ pub struct OpcodeCounts {
 }
 
 /// How many lanes instructions had.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct LaneCounts {
     /// The active lanes of each instruction issued.
     pub active: Histogram,
@@ -198,57 +177,5 @@ impl Observer for Profile {
             let counts = self.memory.entry(issue.pc).or_insert_with(|| MemoryCounts::new(opcode));
             counts.count(&access, self.segment_bytes);
         }
-    }
-}
-
-impl Serialize for Profile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let parts = self.collect.iter().count();
-        let mut object = serializer.serialize_struct("Profile", 2 + parts)?;
-        object.serialize_field("arch", &self.arch.to_string())?;
-        object.serialize_field("segment_bytes", &self.segment_bytes)?;
-        for part in self.collect.iter() {
-            match part {
-                Collect::OPCODES => object.serialize_field("opcodes", &ByOpcode(&self.opcodes))?,
-                Collect::LANES => object.serialize_field("lanes", &self.lanes)?,
-                Collect::DEPTH => object.serialize_field("depth", &self.depth)?,
-                Collect::BRANCHES => object.serialize_field("branches", &ByPc(&self.branches))?,
-                Collect::REGISTERS => object.serialize_field("registers", &self.registers)?,
-                Collect::MEMORY => object.serialize_field("memory", &ByPc(&self.memory))?,
-                _ => {}
-            }
-        }
-        object.end()
-    }
-}
-
-/// A list of objects with a field `pc`, by address.
-struct ByPc<'a, T>(&'a BTreeMap<u64, T>);
-
-impl<T: Serialize> Serialize for ByPc<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct Row<'a, T> {
-            pc: Hex,
-            #[serde(flatten)]
-            counts: &'a T,
-        }
-        serializer.collect_seq(self.0.iter().map(|(&pc, counts)| Row { pc: Hex(pc), counts }))
-    }
-}
-
-/// A list of objects with a field `opcode`, in the order of the instruction table.
-struct ByOpcode<'a>(&'a BTreeMap<Opcode, OpcodeCounts>);
-
-impl Serialize for ByOpcode<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct Row<'a> {
-            opcode: &'static str,
-            #[serde(flatten)]
-            counts: &'a OpcodeCounts,
-        }
-        let row = |(opcode, counts): (&Opcode, _)| Row { opcode: opcode.mnemonic(), counts };
-        serializer.collect_seq(self.0.iter().map(row))
     }
 }

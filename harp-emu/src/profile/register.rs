@@ -1,10 +1,8 @@
 //! How often registers are read and written.
 
 use harp_isa::{Gpr, OpcodeFlags, Operand, Pred, RegClass, Role};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Histogram;
-use crate::json::Register;
 use crate::observe::Issue;
 
 /// How often registers were read and written.
@@ -25,7 +23,8 @@ pub struct RegisterCounts {
 }
 
 /// How often a register was read and written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct RegisterCount {
     /// Reads, one a warp instruction and operand.
     pub reads: u64,
@@ -129,22 +128,4 @@ fn at(file: &mut Vec<RegisterCount>, index: usize) -> &mut RegisterCount {
         file.resize(index + 1, RegisterCount::default());
     }
     &mut file[index]
-}
-
-impl Serialize for RegisterCounts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct Row {
-            register: Register,
-            #[serde(flatten)]
-            count: RegisterCount,
-        }
-        let rows =
-            self.registers().map(|(register, count)| Row { register: Register(register), count });
-        let mut object = serializer.serialize_struct("RegisterCounts", 3)?;
-        object.serialize_field("registers", &rows.collect::<Vec<_>>())?;
-        object.serialize_field("reads", &self.reads)?;
-        object.serialize_field("writes", &self.writes)?;
-        object.end()
-    }
 }

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use super::{Collect, Histogram, Profile};
-use crate::json::Register;
+use super::{Histogram, Profile};
+use crate::config::Collect;
+use crate::notation::Register;
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

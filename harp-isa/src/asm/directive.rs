@@ -1,11 +1,10 @@
 //! Directives.
 
-use super::MAX_OBJECT_BYTES;
 use super::chunks::{Content, Header};
 use super::error::{AsmErrorKind, Failure};
 use super::lexer::Kind;
 use super::parser::Parser;
-use crate::object::{Permissions, Reference};
+use crate::object::{MAX_OBJECT_BYTES, Permissions, Reference};
 
 const MARKS: &str = "letters out of `rwx`, `g` (global) and `e` (entry) in double quotes";
 

@@ -3,6 +3,7 @@
 
 use super::error::AsmErrorKind;
 use super::number::{self, Number};
+use crate::symbol::{continues_symbol, starts_symbol};
 
 /// A token and its place.
 #[derive(Clone, Debug)]
@@ -32,19 +33,6 @@ pub(super) enum Kind<'a> {
     EndOfText,
     /// Something that is no token, and why. The grammar has no place for it.
     Bad(AsmErrorKind),
-}
-
-fn starts_symbol(c: char) -> bool {
-    c.is_ascii_alphabetic() || c == '_' || c == '.'
-}
-
-fn continues_symbol(c: char) -> bool {
-    starts_symbol(c) || c.is_ascii_digit()
-}
-
-/// Whether `text` is a symbol as it stands.
-pub(crate) fn is_symbol(text: &str) -> bool {
-    text.starts_with(starts_symbol) && text.chars().all(continues_symbol)
 }
 
 /// The tokens of `source`.

@@ -80,13 +80,12 @@ mod expression;
 mod lexer;
 mod number;
 mod parser;
+#[cfg(feature = "render")]
 mod render;
 
 pub use error::{AsmError, AsmErrorKind, AsmErrors};
-pub(crate) use lexer::is_symbol;
+#[cfg(feature = "render")]
 pub use render::Colors;
-
-pub use crate::object::MAX_OBJECT_BYTES;
 
 use crate::arch::ArchId;
 use crate::object::Object;
@@ -95,7 +94,8 @@ use crate::object::Object;
 ///
 /// # Errors
 ///
-/// All places that are not understood, or that the machine cannot hold; see [`AsmErrors::render`].
+/// All places that are not understood, or that the machine cannot hold. With feature `render` there is a method that shows them with their lines,
+/// `AsmErrors::render`.
 pub fn assemble(
     source: &str,
     arch: ArchId,

@@ -5,16 +5,16 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
-use super::MAX_OBJECT_BYTES;
 use super::chunks::{Chunks, Content};
 use super::error::{AsmError, AsmErrorKind, AsmErrors, Failure};
 use super::lexer::{Kind, Token};
 use crate::abi::RegisterRoles;
 use crate::encoding::{EncodeError, encode};
 use crate::error_list::Gathered;
-use crate::instruction::{Instruction, Operand};
-use crate::object::{Object, Reference, placeholder};
+use crate::instruction::Instruction;
+use crate::object::{MAX_OBJECT_BYTES, Object, Reference, placeholder};
 use crate::opcode::OperandKind;
+use crate::operand::Operand;
 use crate::table::{Op, Opcode};
 use crate::{ArchId, Encoding, Gpr, Pred};
 

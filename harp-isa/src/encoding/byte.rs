@@ -3,8 +3,9 @@
 
 use crate::arch::ArchId;
 use crate::encoding::{DecodeError, decoded_guard, decoded_operand, tables};
-use crate::instruction::{Instruction, Operand};
+use crate::instruction::Instruction;
 use crate::opcode::Space;
+use crate::operand::Operand;
 use crate::reg::Pred;
 use crate::table::{Op, Opcode};
 

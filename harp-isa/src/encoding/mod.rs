@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use crate::arch::{ArchId, Encoding};
-use crate::instruction::{Instruction, Operand};
+use crate::instruction::Instruction;
 use crate::opcode::{OpcodeFlags, OperandKind, Space};
+use crate::operand::Operand;
 use crate::reg::RegClass;
 use crate::table::Opcode;
 

@@ -10,7 +10,8 @@ use super::text::{Quoted, letters};
 use super::{Chunk, Object, Permissions, Reference, placeholder};
 use crate::arch::ArchId;
 use crate::encoding::{decode, encode};
-use crate::instruction::{Instruction, Operand};
+use crate::instruction::Instruction;
+use crate::operand::Operand;
 
 /// From so many words on, zeros are shown as `.space`.
 const SPACE: usize = 16;

@@ -22,8 +22,7 @@
 
 use thiserror::Error;
 
-pub use super::MAX_OBJECT_BYTES;
-use super::{Chunk, Object, Permissions, Reference};
+use super::{Chunk, MAX_OBJECT_BYTES, Object, Permissions, Reference};
 use crate::arch::{ArchId, ArchIdError};
 
 const MAGIC: &str = "HARP";

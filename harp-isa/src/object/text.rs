@@ -6,9 +6,9 @@ use std::fmt;
 use super::{Chunk, Object, Permissions};
 use crate::Layout;
 use crate::arch::ArchId;
-use crate::asm::is_symbol;
 use crate::disassemble::disassemble;
 use crate::instruction::Instruction;
+use crate::symbol::is_symbol;
 
 impl Object {
     /// The disassembly: a listing for people, chunk by chunk, byte for byte that of the original.

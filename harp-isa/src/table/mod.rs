@@ -15,8 +15,8 @@
 //! An instruction added here appears in the encoders, the printer and the assembler, and every
 //! [`Visitor`] fails to compile until it says what the instruction does.
 
-use crate::instruction::{Operand, OperandError, TypedOperand};
 use crate::opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
+use crate::operand::Operand;
 use crate::reg::{Gpr, Pred};
 
 mod atomic;
@@ -24,6 +24,7 @@ mod control;
 mod float;
 mod integer;
 mod memory;
+mod operand;
 mod predicate;
 mod simt;
 mod system;
@@ -33,6 +34,8 @@ use control::control;
 use float::float;
 use integer::integer;
 use memory::memory;
+pub use operand::OperandError;
+use operand::TypedOperand;
 use predicate::predicate;
 use simt::simt;
 use system::system;
@@ -78,6 +81,9 @@ macro_rules! define_instructions {
         ($($field:ident: $role:ident $ty:ident),*) [$($flag:ident)*];
     )*) => {
         /// An instruction without its operands: a key into the table.
+        ///
+        /// Neither this nor [`Op`] is `#[non_exhaustive]`: who asks what an instruction does should not compile
+        /// until it says so of a new one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Opcode {
             $($(#[$doc])* $variant,)*
@@ -205,10 +211,5 @@ impl Opcode {
     /// The opcode with that mnemonic.
     pub fn from_mnemonic(mnemonic: &str) -> Option<Opcode> {
         Opcode::ALL.iter().copied().find(|op| op.mnemonic() == mnemonic)
-    }
-
-    /// The operand class of the original instruction set, if the operands fit one.
-    pub fn class(self) -> Option<crate::Class> {
-        crate::Class::of(self.operands())
     }
 }

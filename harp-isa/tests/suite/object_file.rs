@@ -1,5 +1,6 @@
 //! Object files: what the golden files do not show.
 
+use harp_isa::object::MAX_OBJECT_BYTES;
 use harp_isa::object::hof::{self, HofError};
 use harp_isa::{ArchId, Object, Permissions, assemble};
 use proptest::prelude::*;
@@ -80,9 +81,9 @@ fn errors() {
     object.chunks[1].references[0].size_bits = 33;
     assert!(matches!(hof::write(&object), Err(HofError::Limit { limit: 32, .. })));
     object.chunks[1].references.clear();
-    object.chunks[2].data = vec![0; hof::MAX_OBJECT_BYTES as usize];
+    object.chunks[2].data = vec![0; MAX_OBJECT_BYTES as usize];
     assert!(
-        matches!(hof::write(&object), Err(HofError::Limit { limit, .. }) if limit < hof::MAX_OBJECT_BYTES)
+        matches!(hof::write(&object), Err(HofError::Limit { limit, .. }) if limit < MAX_OBJECT_BYTES)
     );
 }
 
@@ -105,7 +106,7 @@ fn memory_beyond_the_file_is_zero() {
         item: "the size of a chunk in memory",
         offset: memory as u64,
         given,
-        limit: hof::MAX_OBJECT_BYTES,
+        limit: MAX_OBJECT_BYTES,
     };
     assert_eq!(hof::read(&file), Err(error));
 }
@@ -169,7 +170,7 @@ fn no_number_of_a_file_asks_for_more_than_the_file_has() {
                 Err(_) => errors += 1,
                 Ok(read) => {
                     let bytes: usize = read.chunks.iter().map(|chunk| chunk.data.len()).sum();
-                    assert!(bytes as u64 <= hof::MAX_OBJECT_BYTES, "{read:?}");
+                    assert!(bytes as u64 <= MAX_OBJECT_BYTES, "{read:?}");
                 }
             }
         }

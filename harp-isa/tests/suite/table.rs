@@ -1,6 +1,6 @@
 //! The instruction table against a list that was typed from the description of the instruction set.
 
-use harp_isa::{Class, Opcode, OpcodeFlags, OperandKind, Role, Space};
+use harp_isa::{Opcode, OpcodeFlags, OperandKind, Role, Space};
 
 /// Number, mnemonic, `*` for privileged and `c` for control flow, class.
 const BASE: &str = "
@@ -43,21 +43,23 @@ fn number(text: &str) -> u8 {
     u8::from_str_radix(text, 16).unwrap()
 }
 
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::None => "NONE",
-        Class::Reg1 => "1REG",
-        Class::Reg2 => "2REG",
-        Class::Reg3 => "3REG",
-        Class::Reg3Src => "3REGSRC",
-        Class::Reg2Src => "2REGSRC",
-        Class::Imm1 => "1IMM",
-        Class::Imm2 => "2IMM",
-        Class::Imm3 => "3IMM",
-        Class::Imm3Src => "3IMMSRC",
-        Class::PredReg => "PREG_REG",
-        Class::Pred2 => "2PREG",
-        Class::Pred3 => "3PREG",
+/// The original's name of the operands' shape.
+fn class_name(shape: &str) -> &'static str {
+    match shape {
+        "" => "NONE",
+        "s" => "1REG",
+        "ds" => "2REG",
+        "dss" => "3REG",
+        "sss" => "3REGSRC",
+        "ss" => "2REGSRC",
+        "i" | "r" => "1IMM",
+        "di" | "dr" => "2IMM",
+        "dsi" | "dsr" => "3IMM",
+        "ssi" => "3IMMSRC",
+        "Ds" => "PREG_REG",
+        "DS" => "2PREG",
+        "DSS" => "3PREG",
+        _ => "none of the original's",
     }
 }
 
@@ -83,7 +85,7 @@ fn base_instructions() {
         let [hex, mnemonic, marks @ .., class] = columns.as_slice() else { panic!("{row}") };
         let opcode = Opcode::from_mnemonic(mnemonic).unwrap_or_else(|| panic!("{row}"));
         assert_eq!(opcode.space(), Space::Base(number(hex)), "{row}");
-        assert_eq!(opcode.class().map(class_name), Some(*class), "{row}");
+        assert_eq!(class_name(&shape(opcode)), *class, "{row}");
         let marks = marks.concat();
         let flags = opcode.flags();
         assert_eq!(flags.contains(OpcodeFlags::PRIVILEGED), marks.contains('*'), "{row}");

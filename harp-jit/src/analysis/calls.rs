@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{FuncRef, Function};
 
-use super::width::Width;
+use crate::width::Width;
 
 /// What is known of a function before it is analysed.
 #[derive(Clone, Copy)]

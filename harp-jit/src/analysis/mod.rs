@@ -12,6 +12,7 @@ use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 mod calls;
 mod cause;
 mod levels;
+mod limit;
 mod live;
 mod post_dominators;
 mod solver;
@@ -21,14 +22,14 @@ mod tests;
 mod tree;
 mod uniformity;
 mod uses;
-mod width;
 
 pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
+#[cfg(test)]
+pub(crate) use cause::Cause;
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
-pub(crate) use width::{Rule, Width, rule};
 
 /// The control flow of a function. Only blocks that the entry reaches count.
 pub(crate) struct Flow {

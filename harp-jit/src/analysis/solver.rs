@@ -15,10 +15,11 @@ use cranelift_codegen::loop_analysis::Loop;
 use super::calls::{Callees, Known, Params};
 use super::cause::Cause;
 use super::levels::{Node, Reconvergence};
+use super::limit::Limit;
 use super::uses::Uses;
-use super::width::{Limit, Rule, Width, rule};
 use super::{Flow, sync};
 use crate::intrinsic::Intrinsic;
+use crate::width::{Rule, Width};
 
 /// The squares of the sizes of all regions in which it is found out where lanes meet: dominators take as long if it
 /// comes to the worst. If every branch has a region of its own that is as large as the function, that is a
@@ -210,7 +211,7 @@ impl<'a> Solver<'a> {
         let opcode = data.opcode();
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             let cause = Cause::Intrinsic(intrinsic);
-            return match rule(intrinsic) {
+            return match intrinsic.rule() {
                 // Lanes can have voted in different rounds.
                 Rule::Shared if self.irreducible && intrinsic != Intrinsic::AssumeUniform => {
                     Limit::divergent(Cause::Irreducible)

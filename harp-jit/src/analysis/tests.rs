@@ -1,11 +1,11 @@
 //! Post-dominators, meeting points and uniformity of small functions.
 
 use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::{Block, ExternalName, FuncRef, Function, Value};
+use cranelift_codegen::ir::{Block, Function, Value};
 
 use super::cause::Cause;
-use super::{Flow, Known, Params, Uniformity, Width};
-use crate::symbols::{Called, PlainNames};
+use super::{Flow, Known, Uniformity};
+use crate::width::Width;
 
 fn kernel(body: &str) -> Function {
     let text = format!(
@@ -14,8 +14,6 @@ fn kernel(body: &str) -> Function {
             fn1 = %harp_warp_id() -> i32
             fn2 = %harp_assume_uniform(i32) -> i32
             fn3 = %use(i32)
-            fn4 = %add(i64, i64) -> i64
-            fn5 = %unknown(i64) -> i64
         block0(v0: i32):
             v1 = call fn0()
             v2 = call fn1()
@@ -387,27 +385,6 @@ fn what_warps_decide_differs_from_warp_to_warp() {
     assert!(branches(&func).is_empty());
     assert_eq!(facts.divergence(&func, Value::new(7)), None);
     assert!(facts.dump(&func).contains("v7: uniform in warp, v5 of the iteration left by"));
-}
-
-#[test]
-fn routines_of_the_library_are_functions_of_their_operands() {
-    let mut func = kernel(
-        "   v3 = iconst.i64 1
-            v4 = uextend.i64 v1
-            v5 = call fn4(v3, v3)
-            v6 = call fn4(v3, v4)
-            v7 = call fn5(v3)
-            return",
-    );
-    // No name that CLIF text can have.
-    func.dfg.ext_funcs[FuncRef::new(4)].name = ExternalName::testcase("runtime.f64.add");
-    let arch = "harp64".parse().unwrap();
-    let callees = Called { symbols: &PlainNames, arch };
-    let facts = Uniformity::compute(&func, Known { params: Params::Uniform, callees: &callees });
-    let width = |number| facts.width(&func, Value::new(number));
-    assert_eq!([5, 6, 7].map(width), [Width::Grid, Width::Thread, Width::Thread]);
-    assert_eq!(facts.divergence(&func, Value::new(6)), Some(Cause::Operand(Value::new(4))));
-    assert_eq!(facts.divergence(&func, Value::new(7)), Some(Cause::Operation));
 }
 
 #[test]

@@ -25,9 +25,10 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 use super::Flow;
 use super::calls::{DirectCall, Known, Linkages};
 use super::cause::Cause;
+use super::limit::Limit;
 use super::solver::Solver;
-use super::width::{Limit, Width};
 use crate::intrinsic::Intrinsic;
+use crate::width::Width;
 
 /// Causes that are named in a message.
 const MAX_CAUSES: usize = 100;

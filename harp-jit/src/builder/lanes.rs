@@ -1,4 +1,4 @@
-//! What lanes do together: barriers, votes, shuffles, one lane after the other.
+//! What lanes do together: barriers, votes, shuffles, reductions, one lane after the other.
 //!
 //! Votes and shuffles are among the lanes of a warp that execute them together, under the same
 //! conditions and in the same round of each loop. Where a condition that lanes disagree on parts
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::{Caller, KernelBuilder};
 use crate::error::BuildErrorKind;
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Intrinsic, Reduction};
 
 impl KernelBuilder<'_> {
     /// Waits until all work-items of the work-group have come here. What they wrote before is seen by
@@ -97,6 +97,46 @@ impl KernelBuilder<'_> {
         let ty = self.inner.func.dfg.value_type(value);
         let callee = self.callee(Intrinsic::Shuffle, ty);
         let call = self.inner.ins().call(callee, &[value, lane]);
+        self.inner.inst_results(call)[0]
+    }
+
+    /// The values that the executing lanes have here, made one, the same in all of them.
+    ///
+    /// A value of a type that the reduction is not about is an error.
+    ///
+    /// ```
+    /// # use harp_jit::{Reduction, prelude::*};
+    /// # let mut source = KernelSource::new("sum", "harp32".parse()?);
+    /// # let mut b = KernelBuilder::new(&mut source);
+    /// // Each warp adds up what its lanes have, and one of them stores it.
+    /// let (data, sums, i) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer), b.global_id(0));
+    /// let value = b.load_elem(types::I32, data, i);
+    /// let sum = b.reduce(Reduction::Iadd, value);
+    /// let (lane, lanes) = (b.lane_id(), b.lane_count());
+    /// let first = b.ins().icmp_imm_s(IntCC::Equal, lane, 0);
+    /// b.if_then(first, |b| {
+    ///     let warp = b.ins().udiv(i, lanes);
+    ///     b.store_elem(sum, sums, warp);
+    /// });
+    /// # b.return_();
+    /// # b.finalize()?;
+    /// # source.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn reduce(&mut self, reduction: Reduction, value: Value) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let value = self.checked_scalar(value, "value to reduce", place);
+        let given = self.inner.func.dfg.value_type(value);
+        let intrinsic = Intrinsic::Reduce(reduction);
+        if !intrinsic.is_of(given) {
+            let opcode = reduction.opcode();
+            self.fail(BuildErrorKind::ControllingType { opcode, given }, place);
+            return self.placeholder(given);
+        }
+        let callee = self.callee(intrinsic, given);
+        let call = self.inner.ins().call(callee, &[value]);
         self.inner.inst_results(call)[0]
     }
 

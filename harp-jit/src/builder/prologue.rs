@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use super::param::argument_flags;
 use super::{Caller, KernelBuilder, ParamType};
 use crate::error::BuildErrorKind;
-use crate::intrinsic::{Dimension, Intrinsic};
+use crate::intrinsic::Intrinsic;
 use crate::source::SourcePlace;
 
 /// Parameters of a kernel, so that every one lies within reach of a load's offset.
@@ -65,7 +65,7 @@ impl KernelBuilder<'_> {
     /// Another dimension is an error.
     #[track_caller]
     pub fn global_id(&mut self, dim: u8) -> Value {
-        self.position(Intrinsic::GlobalId, dim, Location::caller())
+        self.position(&Intrinsic::GLOBAL_ID, dim, Location::caller())
     }
 
     /// The extent of the grid in dimension `dim`, 0 to 2: a word, unsigned, equal in all lanes.
@@ -82,14 +82,14 @@ impl KernelBuilder<'_> {
     /// them. Another dimension is an error.
     #[track_caller]
     pub fn local_id(&mut self, dim: u8) -> Value {
-        self.position(Intrinsic::LocalId, dim, Location::caller())
+        self.position(&Intrinsic::LOCAL_ID, dim, Location::caller())
     }
 
     /// The work-item's number in its work-group, counted along the first dimension first: a word. Warps
     /// take the work-items of a group in this order.
     #[track_caller]
     pub fn local_index(&mut self) -> Value {
-        self.id(Intrinsic::LocalIndex, Location::caller())
+        self.id(Intrinsic::LOCAL_INDEX, Location::caller())
     }
 
     /// The extent of the work-item's own work-group in dimension `dim`, 0 to 2: a word, unsigned, equal
@@ -99,7 +99,7 @@ impl KernelBuilder<'_> {
     /// Another dimension is an error.
     #[track_caller]
     pub fn local_size(&mut self, dim: u8) -> Value {
-        self.position(Intrinsic::LocalSize, dim, Location::caller())
+        self.position(&Intrinsic::LOCAL_SIZE, dim, Location::caller())
     }
 
     /// The position of the work-group among those of the grid in dimension `dim`, 0 to 2: a word,
@@ -108,7 +108,7 @@ impl KernelBuilder<'_> {
     /// Another dimension is an error.
     #[track_caller]
     pub fn group_id(&mut self, dim: u8) -> Value {
-        self.position(Intrinsic::GroupId, dim, Location::caller())
+        self.position(&Intrinsic::GROUP_ID, dim, Location::caller())
     }
 
     /// The extent of work-groups in dimension `dim`, 0 to 2, as the launch has it: a word, unsigned,
@@ -143,7 +143,7 @@ impl KernelBuilder<'_> {
         let bytes = u64::from(ty.bytes());
         let start = u64::from(self.groups.bytes).next_multiple_of(bytes);
         let end = start + u64::from(len) * bytes;
-        let memory = self.id(Intrinsic::GroupMemory, place);
+        let memory = self.id(Intrinsic::GROUP_MEMORY, place);
         let Some(size) = u32::try_from(end).ok().filter(|&size| size <= MAX_GROUP_BYTES) else {
             let (given, limit) = (end, MAX_GROUP_BYTES);
             self.fail(BuildErrorKind::GroupMemory { given, limit }, place);
@@ -156,38 +156,38 @@ impl KernelBuilder<'_> {
     /// How many lanes a warp has: a word, equal in all lanes.
     #[track_caller]
     pub fn lane_count(&mut self) -> Value {
-        self.id(Intrinsic::LaneCount, Location::caller())
+        self.id(Intrinsic::LANE_COUNT, Location::caller())
     }
 
     /// The lane's number in its warp, a word.
     #[track_caller]
     pub fn lane_id(&mut self) -> Value {
-        self.id(Intrinsic::LaneId, Location::caller())
+        self.id(Intrinsic::LANE_ID, Location::caller())
     }
 
     /// The warp's number in its core, a word, equal in all lanes of the warp.
     #[track_caller]
     pub fn warp_id(&mut self) -> Value {
-        self.id(Intrinsic::WarpId, Location::caller())
+        self.id(Intrinsic::WARP_ID, Location::caller())
     }
 
     /// The core's number, a word, equal in all lanes of a warp.
     #[track_caller]
     pub fn core_id(&mut self) -> Value {
-        self.id(Intrinsic::CoreId, Location::caller())
+        self.id(Intrinsic::CORE_ID, Location::caller())
     }
 
-    /// One of the three intrinsics of a kind.
-    fn position(&mut self, kind: fn(Dimension) -> Intrinsic, dim: u8, place: Caller) -> Value {
-        match Dimension::new(dim) {
-            Some(dimension) => self.id(kind(dimension), place),
+    /// One of three intrinsics, by dimension.
+    fn position(&mut self, ids: &[Intrinsic; 3], dim: u8, place: Caller) -> Value {
+        match ids.get(usize::from(dim)) {
+            Some(&id) => self.id(id, place),
             None => self.no_dimension(dim, place),
         }
     }
 
     /// A word of the argument block's header, of which `offset` says where it is.
     fn extent(&mut self, offset: fn(u8, WordSize) -> u32, dim: u8, place: Caller) -> Value {
-        if Dimension::new(dim).is_none() {
+        if usize::from(dim) >= Intrinsic::GLOBAL_ID.len() {
             return self.no_dimension(dim, place);
         }
         let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);

@@ -14,7 +14,7 @@ use harp_isa::ArchId;
 
 use super::{KernelBuilder, KernelSource, ParamType};
 use crate::error::BuildErrorKind;
-use crate::intrinsic::{Dimension, Intrinsic};
+use crate::intrinsic::Intrinsic;
 
 const ARCHS: [ArchId; 2] = [ArchId::HARP32, ArchId::HARP64];
 
@@ -112,8 +112,8 @@ fn ids_are_asked_for_once_and_at_the_top() {
     let entry = func.layout.entry_block().unwrap();
     let calls: Vec<_> =
         func.layout.block_insts(entry).filter_map(|inst| Intrinsic::of_call(func, inst)).collect();
-    let position = Intrinsic::GlobalId(Dimension::Y);
-    assert_eq!(calls, [position, Intrinsic::LaneId, Intrinsic::WarpId, Intrinsic::CoreId]);
+    let position = Intrinsic::GLOBAL_ID[1];
+    assert_eq!(calls, [position, Intrinsic::LANE_ID, Intrinsic::WARP_ID, Intrinsic::CORE_ID]);
     assert_eq!(source.to_string().matches("call ").count(), 4);
 }
 

@@ -14,8 +14,9 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use hashbrown::HashMap;
 
-use super::{Prepared, validate};
-use crate::analysis::Width;
+use super::Prepared;
+use crate::validate;
+use crate::width::Width;
 
 /// What a call claims, told by the name of what it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -38,7 +38,6 @@ mod check;
 mod claims;
 pub(crate) mod decide;
 mod edges;
-pub(crate) mod predicate;
 #[cfg(test)]
 mod random_tests;
 mod regions;
@@ -46,7 +45,6 @@ pub(crate) mod shared_headers;
 mod structurize;
 #[cfg(test)]
 mod tests;
-pub(crate) mod validate;
 
 pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;
@@ -55,7 +53,7 @@ pub(crate) use structurize::structurize;
 
 /// How a region is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Technique {
+pub(crate) enum Method {
     /// Split and join, as it stands. Only for [nested](regions::Region::nested) regions.
     SplitJoin,
     /// Its parts one after the other, each behind a guard.
@@ -68,14 +66,14 @@ pub(crate) enum Technique {
 /// A technique for each region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decisions {
-    techniques: HashMap<RegionId, Technique>,
+    methods: HashMap<RegionId, Method>,
 }
 
 impl Decisions {
     /// Chooses a technique for a region. For regions without a choice it is split and join, where that
     /// is possible, else linearization.
-    pub(crate) fn choose(&mut self, region: RegionId, technique: Technique) {
-        self.techniques.insert(region, technique);
+    pub(crate) fn choose(&mut self, region: RegionId, technique: Method) {
+        self.methods.insert(region, technique);
     }
 
     /// Which regions are predicated, themselves or as a part of one around them.
@@ -83,7 +81,7 @@ impl Decisions {
         let mut found = HashSet::new();
         for id in regions.outside_in() {
             let around = regions.get(id).parent.is_some_and(|around| found.contains(&around));
-            if around || self.technique(regions, id) == Technique::Predicate {
+            if around || self.technique(regions, id) == Method::Predicate {
                 found.insert(id);
             }
         }
@@ -91,11 +89,11 @@ impl Decisions {
     }
 
     /// The technique for a region.
-    pub(crate) fn technique(&self, regions: &Regions, id: RegionId) -> Technique {
+    pub(crate) fn technique(&self, regions: &Regions, id: RegionId) -> Method {
         let nested = regions.get(id).nested;
-        let possible = |chosen: &Technique| nested || *chosen != Technique::SplitJoin;
-        let default = if nested { Technique::SplitJoin } else { Technique::Linear };
-        self.techniques.get(&id).copied().filter(possible).unwrap_or(default)
+        let possible = |chosen: &Method| nested || *chosen != Method::SplitJoin;
+        let default = if nested { Method::SplitJoin } else { Method::Linear };
+        self.methods.get(&id).copied().filter(possible).unwrap_or(default)
     }
 }
 

@@ -6,13 +6,13 @@ use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
 use super::claims;
-use super::validate::{self, Inputs};
 use super::{Decisions, Prepared, check, prepare};
 use crate::analysis::Known;
-use crate::legalize::legalize;
+use crate::legalize;
 use crate::plan::{Plan, Split};
 use crate::profile::Branches;
 use crate::times::Clock;
+use crate::validate::{self, Inputs};
 
 /// What a warp may take, in operations of a lane.
 const FUEL: u64 = 40_000;
@@ -50,7 +50,7 @@ fn planned(func: &Function) -> (Function, Plan) {
 /// The function with its divergence managed, after `change` in its canonical form.
 fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
-    legalize(&mut func);
+    legalize::after(&mut func);
     let mut prepared = prepare(func, Known::KERNEL, &Clock::new()).unwrap();
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
@@ -65,7 +65,7 @@ fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Pl
 pub(super) fn runs(func: &Function) -> (Plan, usize) {
     let (after, plan) = planned(func);
     let mut reference = func.clone();
-    legalize(&mut reference);
+    legalize::after(&mut reference);
     let mut parted = 0;
     for (seed, lanes) in [(7, &[0, 1, 2, 3, 4, 5, 6, 7][..]), (8, &[-3, 5]), (9, &[2, 2, 2])] {
         let inputs = inputs(seed, lanes);

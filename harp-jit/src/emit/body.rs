@@ -11,9 +11,9 @@ use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
 use super::code::ends_flow;
-use crate::checker::Note;
 use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
+use harp_check::Note;
 
 /// A piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

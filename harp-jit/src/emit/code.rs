@@ -8,9 +8,9 @@ use harp_isa::{Gpr, Instruction, Op, Pred};
 
 use super::Label;
 use super::body::{Body, Item};
-use crate::checker::{Holder, Holders, Name, Note, Role};
 use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
+use harp_check::{Holder, Holders, Name, Note, Role};
 
 #[derive(Debug)]
 pub(super) struct CodeBuffer {

@@ -47,8 +47,8 @@ fn last(vcode: &VCode, block: BlockId) -> &MInst {
 /// with 0 that serves nothing else.
 pub(crate) fn turn_branches(vcode: &mut VCode) {
     let mut mentions = vec![0_u32; vcode.num_regs];
-    for inst in &mut vcode.insts {
-        inst.for_each_reg(|reg| mentions[reg.index()] += 1);
+    for inst in &vcode.insts {
+        inst.for_each_reg(|reg, _| mentions[reg.index()] += 1);
     }
     // From the last block on, the first block behind that does more than to jump on.
     let mut next = None;

@@ -10,11 +10,11 @@ use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegC
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
-use crate::checker::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 use crate::error::CompileError;
 use crate::forms;
-use crate::regalloc::{Access, Allocated, Location, Step};
-use crate::vcode::{BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, VCode};
+use crate::regalloc::{Allocated, Location, Step};
+use crate::vcode::{Access, BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, VCode};
+use harp_check::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 
 mod body;
 mod code;
@@ -259,135 +259,112 @@ impl Emitter<'_> {
         if !self.code.is_recording() {
             return self.emit_inst(index);
         }
-        let uses = self.allocated.predicates(index, Access::Use);
-        self.named = uses.collect();
+        let inst = &self.vcode.insts[index];
+        let places = Places::new(inst, self.allocated, index);
+        let predicates = places.predicates(|access| !access.is_def());
+        self.named = predicates.map(|(reg, place)| (place, name(reg))).collect();
         self.emit_inst(index);
         self.named.clear();
-        if !matches!(self.vcode.insts[index], MInst::Op { .. } | MInst::Undef { .. })
-            && let Some((_, name)) = self.allocated.predicates(index, Access::Def).next()
+        if !matches!(inst, MInst::Op { .. } | MInst::Undef { .. })
+            && let Some((reg, _)) = places.predicates(Access::is_def).next()
         {
-            self.code.defines(name);
+            self.code.defines(name(reg));
         }
     }
 
     fn emit_inst(&mut self, index: usize) {
-        let mut regs = self.allocated.operands(index);
-        let mut gpr = || expect_gpr(regs.next());
-        match &self.vcode.insts[index] {
-            MInst::Op { opcode, guard, operands } => {
-                self.machine_inst(index, *opcode, guard.is_some(), operands);
-            }
-            MInst::Args { .. } => {}
-            MInst::Undef { .. } => {
-                let holder = match regs.next() {
-                    Some(Location::Gpr(reg)) => Holder::Gpr(reg),
-                    Some(Location::Pred(reg)) => Holder::Pred(reg),
-                    Some(Location::Slot { index }) => {
+        let inst = &self.vcode.insts[index];
+        if let MInst::Op { opcode, guard, operands } = inst {
+            return self.machine_inst(index, *opcode, guard.is_some(), operands);
+        }
+        let at = Places::new(inst, self.allocated, index);
+        match *inst {
+            MInst::Op { .. } | MInst::Args { .. } => {}
+            MInst::Undef { dst } => {
+                let holder = match at.of(dst) {
+                    Location::Gpr(reg) => Holder::Gpr(reg),
+                    Location::Pred(reg) => Holder::Pred(reg),
+                    Location::Slot { index } => {
                         let bytes = self.frame.bytes().cast_signed();
                         Holder::Frame(self.frame.spill_offset(index) - bytes)
                     }
-                    None => unreachable!("it has one operand"),
                 };
                 self.code.set_undefined(holder);
             }
-            MInst::Const { value, .. } => {
-                let dst = gpr();
-                self.constant(dst, *value);
+            MInst::Const { dst, value } => self.constant(at.gpr(dst), value),
+            MInst::LaneWord { dst, field } => self.lane_word(at.gpr(dst), field),
+            MInst::GroupWord { dst, field } => self.group_word(at.gpr(dst), field),
+            MInst::Any { dst, src, address, temp } => {
+                self.any(at.pred(dst), at.pred(src), at.gpr(address), at.gpr(temp));
             }
-            MInst::LaneWord { field, .. } => {
-                let dst = gpr();
-                self.lane_word(dst, *field);
+            MInst::Barrier { temps } => self.barrier(temps.map(|temp| at.gpr(temp))),
+            MInst::Shuffle { dst, value, lane, temps, preds } => {
+                let temps = ShuffleTemps {
+                    gprs: temps.map(|temp| at.gpr(temp)),
+                    preds: preds.map(|temp| at.pred(temp)),
+                };
+                self.shuffle(at.gpr(dst), at.gpr(value), at.gpr(lane), temps);
             }
-            MInst::Any { .. } => {
-                let src = expect_pred(regs.next());
-                let mut gpr = || expect_gpr(regs.next());
-                let (address, temp) = (gpr(), gpr());
-                let dst = expect_pred(regs.next());
-                self.any(dst, src, address, temp);
-            }
-            MInst::GroupWord { field, .. } => {
-                let dst = gpr();
-                self.group_word(dst, *field);
-            }
-            MInst::Barrier { .. } => {
-                let temps = [gpr(), gpr()];
-                self.barrier(temps);
-            }
-            MInst::Shuffle { .. } => {
-                let [value, lane, own, other] = [gpr(), gpr(), gpr(), gpr()];
-                let preds = [expect_pred(regs.next()), expect_pred(regs.next())];
-                let dst = expect_gpr(regs.next());
-                let temps = ShuffleTemps { gprs: [own, other], preds };
-                self.shuffle(dst, value, lane, temps);
-            }
-            MInst::OfSomeLane { .. } => {
-                let (src, address, dst) = (gpr(), gpr(), gpr());
-                self.op(Op::St { value: src, base: address, offset: 0 });
-                self.op(Op::Ld { dst, base: address, offset: 0 });
+            MInst::OfSomeLane { dst, src, address } => {
+                let base = at.gpr(address);
+                self.op(Op::St { value: at.gpr(src), base, offset: 0 });
+                self.op(Op::Ld { dst: at.gpr(dst), base, offset: 0 });
             }
             MInst::Join => self.op(Op::Join {}),
             MInst::Trap { code } => {
-                self.code.set_trap(*code);
+                self.code.set_trap(code);
                 self.op(Op::Trap {});
             }
-            MInst::Jump { target, .. } => self.code.jump(None, *target),
-            MInst::CondBr { taken, not_taken, split, site, .. } => {
-                let condition = expect_pred(regs.next());
+            MInst::Jump { target, .. } => self.code.jump(None, target),
+            MInst::CondBr { condition, taken, not_taken, split, site } => {
+                let condition = at.pred(condition);
                 if let Some(site) = site {
-                    self.code.set_branch(*site);
+                    self.code.set_branch(site);
                 }
-                if *split {
+                if split {
                     self.guarded(condition, Op::Split {});
                 }
                 self.note_guard(condition);
-                self.code.jump(Some(condition), *taken);
-                self.code.jump(None, *not_taken);
+                self.code.jump(Some(condition), taken);
+                self.code.jump(None, not_taken);
             }
-            MInst::LoadWord { word, .. } => {
-                let dst = gpr();
-                self.load_word(dst, self.frame.word_offset(*word));
+            MInst::LoadWord { dst, word } => {
+                self.load_word(at.gpr(dst), self.frame.word_offset(word));
             }
-            MInst::StoreWord { word, .. } => {
-                let src = gpr();
-                self.store_word(src, self.frame.word_offset(*word));
+            MInst::StoreWord { src, word } => {
+                self.store_word(at.gpr(src), self.frame.word_offset(word));
             }
-            MInst::FrameValue { value, .. } => {
-                let dst = gpr();
-                self.frame_value(dst, *value);
-            }
-            MInst::Address { symbol, .. } => {
-                let dst = gpr();
-                self.code.address(dst, *symbol);
-            }
-            MInst::Call { callee, popped, args, results } => {
+            MInst::FrameValue { dst, value } => self.frame_value(at.gpr(dst), value),
+            MInst::Address { dst, symbol } => self.code.address(at.gpr(dst), symbol),
+            MInst::Call { callee, popped, ref args, ref results } => {
                 self.code.set_role(Role::Call {
                     hands: fixed(args),
-                    asks: self.asked(*callee),
+                    asks: self.asked(callee),
                     returns: fixed(results),
-                    popped: i64::from(*popped) * i64::from(self.word.bytes()),
-                    depends: self.promised(*callee, results.iter().map(|&(_, place)| place)),
+                    popped: i64::from(popped) * i64::from(self.word.bytes()),
+                    depends: self.promised(callee, results.iter().map(|&(_, place)| place)),
                 });
-                match *callee {
+                match callee {
                     Callee::Symbol { symbol, far } => self.code.call(symbol, far),
-                    Callee::Register { .. } => {
+                    Callee::Register { address, .. } => {
                         let link = self.roles.return_address();
-                        let target = gpr();
+                        let target = at.gpr(address);
                         self.op(Op::Jalr { link, target });
                     }
                 }
-                self.move_stack_pointer(-i64::from(*popped) * i64::from(self.word.bytes()));
+                self.move_stack_pointer(-i64::from(popped) * i64::from(self.word.bytes()));
             }
-            MInst::TailCall { callee, target, shift, args } => {
+            MInst::TailCall { callee, target, shift, ref args } => {
                 self.epilog(shift * i64::from(self.word.bytes()));
-                let depends = self.promised(*callee, self.promises());
-                let (hands, asks) = (fixed(args), self.asked(*callee));
+                let depends = self.promised(callee, self.promises());
+                let (hands, asks) = (fixed(args), self.asked(callee));
                 self.code.set_role(Role::Leave { hands, asks, depends });
-                match *callee {
-                    Callee::Symbol { symbol, .. } => self.code.tail_jump(symbol, *target),
-                    Callee::Register { .. } => self.op(Op::Jmpr { target: *target }),
+                match callee {
+                    Callee::Symbol { symbol, .. } => self.code.tail_jump(symbol, target),
+                    Callee::Register { .. } => self.op(Op::Jmpr { target }),
                 }
             }
-            MInst::Ret { results } => {
+            MInst::Ret { ref results } => {
                 let popped = i64::from(self.vcode.frame.popped_words);
                 self.epilog(popped * i64::from(self.word.bytes()));
                 let depends = self.promises().map(|place| (place, smallvec![place])).collect();
@@ -411,7 +388,10 @@ impl Emitter<'_> {
     fn machine_inst(&mut self, index: usize, opcode: Opcode, guarded: bool, operands: &[MOperand]) {
         let in_slots = operands.contains(&MOperand::StackSlots);
         let mut regs = self.allocated.operands(index);
-        let guard = guarded.then(|| expect_pred(regs.next()));
+        let guard = guarded.then(|| match regs.next() {
+            Some(Location::Pred(reg)) => reg,
+            other => unreachable!("{other:?} where a predicate was asked for"),
+        });
         let mut register = || match regs.next() {
             Some(Location::Gpr(reg)) => Operand::Gpr(reg),
             Some(Location::Pred(reg)) => Operand::Pred(reg),
@@ -522,17 +502,47 @@ fn fixed(fixed: &Fixed) -> Regs {
     fixed.iter().map(|&(_, reg)| reg).collect()
 }
 
-fn expect_gpr(location: Option<Location>) -> Gpr {
-    match location {
-        Some(Location::Gpr(reg)) => reg,
-        other => unreachable!("{other:?} where a general register was asked for"),
-    }
-}
+/// Where the registers of an instruction are.
+struct Places(SmallVec<[(Reg, Access, Location); 6]>);
 
-fn expect_pred(location: Option<Location>) -> Pred {
-    match location {
-        Some(Location::Pred(reg)) => reg,
-        other => unreachable!("{other:?} where a predicate was asked for"),
+impl Places {
+    fn new(inst: &MInst, allocated: &Allocated, index: usize) -> Places {
+        let mut places = SmallVec::new();
+        let mut locations = allocated.operands(index);
+        inst.for_each_reg(|reg, access| {
+            if access != Access::Passed {
+                let location = locations.next().expect("every operand is allocated");
+                places.push((reg, access, location));
+            }
+        });
+        Places(places)
+    }
+
+    fn of(&self, reg: Reg) -> Location {
+        let place = self.0.iter().find(|(named, ..)| *named == reg);
+        place.expect("the instruction names it").2
+    }
+
+    fn gpr(&self, reg: Reg) -> Gpr {
+        match self.of(reg) {
+            Location::Gpr(reg) => reg,
+            other => unreachable!("{other:?} where a general register was asked for"),
+        }
+    }
+
+    fn pred(&self, reg: Reg) -> Pred {
+        match self.of(reg) {
+            Location::Pred(reg) => reg,
+            other => unreachable!("{other:?} where a predicate was asked for"),
+        }
+    }
+
+    /// The predicates with such roles.
+    fn predicates(&self, wanted: impl Fn(Access) -> bool) -> impl Iterator<Item = (Reg, Pred)> {
+        self.0.iter().filter_map(move |&(reg, access, location)| match location {
+            Location::Pred(place) if wanted(access) => Some((reg, place)),
+            _ => None,
+        })
     }
 }
 

@@ -26,9 +26,9 @@ use hashbrown::HashMap;
 use super::EmitError;
 use super::body::{Body, Item};
 use crate::abi::reaches_everything;
-use crate::checker::{Note, Role};
 use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
+use harp_check::{Note, Role};
 
 /// A jump that does not reach its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Why a kernel or function was not compiled: whose fault it is, where, and by how much.
 
 use cranelift_codegen::ir::{Block, Function, Inst};
+use harp_isa::ArchId;
 use thiserror::Error;
 
 use crate::profile::ProfileError;
@@ -70,6 +71,16 @@ pub enum CompileError {
         given: usize,
         /// How many there may be.
         limit: usize,
+    },
+    /// A kernel that was built for another machine than the compiler's.
+    #[error("`{kernel}` was built for {given}, and is to be compiled for {wanted}")]
+    Machine {
+        /// The kernel's name.
+        kernel: String,
+        /// The machine that it was built for.
+        given: ArchId,
+        /// The compiler's machine.
+        wanted: ArchId,
     },
     /// A size of stacks that cannot be.
     #[error("stacks of {given} bytes: it must be a power of two of at most {limit}")]

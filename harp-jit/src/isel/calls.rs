@@ -9,9 +9,7 @@ use harp_isa::abi::{KernelEntry, LaneField, RegisterRoles};
 use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
-use crate::abi::EntryKind;
-use crate::abi::reaches_everything;
-use crate::abi::{CallLayout, WordPlace};
+use crate::abi::{CallLayout, EntryKind, WordPlace, reaches_everything};
 use crate::error::Unsupported;
 use crate::symbols::Called;
 use crate::vcode::{

@@ -1,67 +1,41 @@
-//! What lanes of a warp and warps of a work-group do together, and where they find each other.
+//! What lanes of a warp and warps of a work-group do together.
 
-use cranelift_codegen::ir::{Block, Inst};
-use harp_isa::abi::{GroupField, LaneField};
+use cranelift_codegen::ir::{Block, Inst, Value};
 use harp_isa::{Opcode, RegClass};
 
 use super::{Lower, rules};
 use crate::error::Unsupported;
-use crate::intrinsic::{Dimension, Intrinsic};
 use crate::vcode::{MInst, MOperand, Reg};
 
 impl Lower<'_> {
-    /// Lowers the calls that [`Lower::intrinsic`] leaves.
-    pub(super) fn communication(
-        &mut self,
-        intrinsic: Intrinsic,
-        inst: Inst,
-        block: Block,
-    ) -> Result<(), Unsupported> {
-        let reg = match intrinsic {
-            Intrinsic::Barrier => {
-                let temps = [(); 2].map(|()| self.vcode.new_reg(RegClass::Gpr));
-                self.inst_code.push(MInst::Barrier { temps });
-                return Ok(());
-            }
-            Intrinsic::All => {
-                let all = self.all(inst);
-                self.define_pred(self.func.dfg.first_result(inst), all);
-                return Ok(());
-            }
-            Intrinsic::LaneCount => self.lane_word(LaneField::Lanes),
-            Intrinsic::LocalIndex => self.lane_word(LaneField::LocalIndex),
-            Intrinsic::LocalId(Dimension::X) => self.lane_word(LaneField::LocalIdX),
-            Intrinsic::LocalId(Dimension::Y) => self.lane_word(LaneField::LocalIdY),
-            Intrinsic::LocalId(Dimension::Z) => self.lane_word(LaneField::LocalIdZ),
-            Intrinsic::LocalSize(Dimension::X) => self.group_word(GroupField::SizeX),
-            Intrinsic::LocalSize(Dimension::Y) => self.group_word(GroupField::SizeY),
-            Intrinsic::LocalSize(Dimension::Z) => self.group_word(GroupField::SizeZ),
-            Intrinsic::GroupId(Dimension::X) => self.group_word(GroupField::IdX),
-            Intrinsic::GroupId(Dimension::Y) => self.group_word(GroupField::IdY),
-            Intrinsic::GroupId(Dimension::Z) => self.group_word(GroupField::IdZ),
-            Intrinsic::GroupMemory => self.group_word(GroupField::Memory),
-            Intrinsic::Ballot => self.ballot(inst, block, 0)?,
-            Intrinsic::BallotHigh => self.ballot(inst, block, 1)?,
-            Intrinsic::Shuffle => self.shuffle(inst),
-            other => {
-                let what = format!("the intrinsic `{other}` here");
-                return Err(Unsupported { inst, block, what });
-            }
-        };
-        self.define_gpr(self.func.dfg.first_result(inst), reg);
-        Ok(())
+    pub(super) fn barrier(&mut self) {
+        let temps = [(); 2].map(|()| self.vcode.new_reg(RegClass::Gpr));
+        self.inst_code.push(MInst::Barrier { temps });
     }
 
-    fn group_word(&mut self, field: GroupField) -> Reg {
-        let dst = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::GroupWord { dst, field });
+    /// Whether the truth value holds in any executing lane.
+    pub(super) fn any(&mut self, src: Reg) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Pred);
+        if self.arch.has_extension() {
+            let operands = [MOperand::Def(dst), MOperand::Use(src)];
+            self.emit_op(Opcode::Anyp, operands);
+        } else {
+            let address = self.scratch_address();
+            let temp = self.vcode.new_reg(RegClass::Gpr);
+            self.inst_code.push(MInst::Any { dst, src, address, temp });
+        }
         dst
     }
 
-    /// Whether the operand holds in all executing lanes; without the instruction, whether there is none
+    /// The address of the warp's scratch word, which is found out once, at the function's entry.
+    pub(super) fn scratch_address(&mut self) -> Reg {
+        let vcode = &mut self.vcode;
+        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
+    }
+
+    /// Whether the truth value holds in all executing lanes; without the instruction, whether there is none
     /// where it does not.
-    fn all(&mut self, inst: Inst) -> Reg {
-        let src = self.value_pred(self.func.dfg.inst_args(inst)[0]);
+    pub(super) fn all(&mut self, src: Reg) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Pred);
         if self.arch.has_extension() {
             self.emit_op(Opcode::Allp, [MOperand::Def(dst), MOperand::Use(src)]);
@@ -74,7 +48,20 @@ impl Lower<'_> {
         dst
     }
 
-    fn ballot(&mut self, inst: Inst, block: Block, part: i64) -> Result<Reg, Unsupported> {
+    /// What some executing lane has.
+    pub(super) fn of_some_lane(&mut self, src: Reg) -> Reg {
+        let address = self.scratch_address();
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        self.inst_code.push(MInst::OfSomeLane { dst, src, address });
+        dst
+    }
+
+    pub(super) fn ballot(
+        &mut self,
+        inst: Inst,
+        block: Block,
+        part: i64,
+    ) -> Result<Reg, Unsupported> {
         if !self.arch.has_extension() {
             let what = "a ballot without extension X".to_owned();
             return Err(Unsupported { inst, block, what });
@@ -86,10 +73,7 @@ impl Lower<'_> {
         Ok(dst)
     }
 
-    fn shuffle(&mut self, inst: Inst) -> Reg {
-        let &[value, lane] = self.func.dfg.inst_args(inst) else {
-            unreachable!("a shuffle has two operands by its signature")
-        };
+    pub(super) fn shuffle(&mut self, value: Value, lane: Value) -> Reg {
         let lane = rules::constructor_zext(self, lane);
         let value = self.value_gpr(value);
         let dst = self.vcode.new_reg(RegClass::Gpr);

@@ -1,13 +1,13 @@
-//! Calls of intrinsics: ids, promises, votes.
+//! Calls of intrinsics.
 
 use cranelift_codegen::ir::{Block, Inst};
 use harp_isa::RegClass;
-use harp_isa::abi::LaneField;
+use harp_isa::abi::{GroupField, LaneField};
 
 use super::Lower;
 use crate::abi::EntryKind;
 use crate::error::Unsupported;
-use crate::intrinsic::{Dimension, Intrinsic};
+use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
 use crate::vcode::{FrameValue, MInst, MOperand, Reg};
 
@@ -18,46 +18,52 @@ impl Lower<'_> {
         inst: Inst,
         block: Block,
     ) -> Result<(), Unsupported> {
-        let result = self.func.dfg.inst_results(inst).first().copied();
-        let Some(value) = result else { return self.communication(intrinsic, inst, block) };
+        let args = self.func.dfg.inst_args(inst);
         let reg = match intrinsic {
-            Intrinsic::LaneId => self.lane_word(LaneField::Lane),
-            Intrinsic::WarpId => self.lane_word(LaneField::Warp),
-            Intrinsic::CoreId => self.lane_word(LaneField::Core),
-            Intrinsic::GlobalId(Dimension::X) if self.entry == EntryKind::Function => {
+            Intrinsic::LaneWord(field) => self.lane_word(field),
+            Intrinsic::GroupWord(field) => self.group_word(field),
+            Intrinsic::GlobalIdX if self.entry == EntryKind::Function => {
                 let what = "the position in the first dimension outside of kernels, where it is \
                             to be an argument";
                 return Err(Unsupported { inst, block, what: what.to_owned() });
             }
-            Intrinsic::GlobalId(Dimension::X) => {
+            Intrinsic::GlobalIdX => {
                 let vcode = &mut self.vcode;
                 *self.global_id_x.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
             }
-            Intrinsic::GlobalId(Dimension::Y) => self.lane_word(LaneField::GlobalIdY),
-            Intrinsic::GlobalId(Dimension::Z) => self.lane_word(LaneField::GlobalIdZ),
             Intrinsic::Undef => self.undef(RegClass::Gpr),
             Intrinsic::FrameEnd => self.frame_value(FrameValue::End),
             Intrinsic::ReturnAddress => self.frame_value(FrameValue::ReturnAddress),
             Intrinsic::AssumeUniform => {
-                let given = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
+                let given = self.value_gpr(args[0]);
                 self.promised_uniform(given)
             }
             Intrinsic::Any => {
-                let operand = self.value_pred(self.func.dfg.inst_args(inst)[0]);
-                let any = self.any(operand);
-                self.define_pred(value, any);
+                let operand = self.value_pred(args[0]);
+                self.any(operand)
+            }
+            Intrinsic::All => {
+                let operand = self.value_pred(args[0]);
+                self.all(operand)
+            }
+            Intrinsic::Ballot => self.ballot(inst, block, 0)?,
+            Intrinsic::BallotHigh => self.ballot(inst, block, 1)?,
+            Intrinsic::Shuffle => self.shuffle(args[0], args[1]),
+            Intrinsic::OfSomeLane => {
+                let src = self.value_gpr(args[0]);
+                self.of_some_lane(src)
+            }
+            Intrinsic::Reduce(_) => unreachable!("legalization makes votes and shuffles of it"),
+            Intrinsic::Barrier => {
+                self.barrier();
                 return Ok(());
             }
-            Intrinsic::OfSomeLane => {
-                let src = self.value_gpr(self.func.dfg.inst_args(inst)[0]);
-                let address = self.scratch_address();
-                let dst = self.vcode.new_reg(RegClass::Gpr);
-                self.inst_code.push(MInst::OfSomeLane { dst, src, address });
-                dst
-            }
-            other => return self.communication(other, inst, block),
         };
-        self.define_gpr(value, reg);
+        let value = self.func.dfg.first_result(inst);
+        match reg.class() {
+            RegClass::Gpr => self.define_gpr(value, reg),
+            RegClass::Pred => self.define_pred(value, reg),
+        }
         Ok(())
     }
 
@@ -74,29 +80,15 @@ impl Lower<'_> {
         copy
     }
 
-    /// Whether the truth value holds in any executing lane.
-    pub(super) fn any(&mut self, src: Reg) -> Reg {
-        let dst = self.vcode.new_reg(RegClass::Pred);
-        if self.arch.has_extension() {
-            let operands = [MOperand::Def(dst), MOperand::Use(src)];
-            self.emit_op(harp_isa::Opcode::Anyp, operands);
-        } else {
-            let address = self.scratch_address();
-            let temp = self.vcode.new_reg(RegClass::Gpr);
-            self.inst_code.push(MInst::Any { dst, src, address, temp });
-        }
+    fn lane_word(&mut self, field: LaneField) -> Reg {
+        let dst = self.vcode.new_reg(RegClass::Gpr);
+        self.inst_code.push(MInst::LaneWord { dst, field });
         dst
     }
 
-    /// The address of the warp's scratch word, which is found out once, at the function's entry.
-    pub(super) fn scratch_address(&mut self) -> Reg {
-        let vcode = &mut self.vcode;
-        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
-    }
-
-    pub(super) fn lane_word(&mut self, field: LaneField) -> Reg {
+    fn group_word(&mut self, field: GroupField) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::LaneWord { dst, field });
+        self.inst_code.push(MInst::GroupWord { dst, field });
         dst
     }
 }

@@ -17,8 +17,7 @@ use harp_isa::{ArchId, Layout, WordSize};
 use hashbrown::HashMap;
 use smallvec::smallvec;
 
-use crate::abi::EntryKind;
-use crate::abi::word_int;
+use crate::abi::{EntryKind, word_int};
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
@@ -28,11 +27,11 @@ use crate::vcode::{BlockId, Contract, MInst, MOperand, Promises, Reg, Symbol, VB
 
 mod calls;
 mod communication;
-mod context;
 mod intrinsics;
 mod order;
 mod reasons;
 mod rules;
+mod terms;
 mod truth;
 mod values;
 
@@ -441,7 +440,7 @@ impl<'a> Lower<'a> {
             block.insts = count - block.insts.end..count - block.insts.start;
         }
         for (mut inst, place) in code.into_iter().rev() {
-            inst.for_each_reg(&mut resolve);
+            inst.rewrite_regs(&mut resolve);
             vcode.insts.push(inst);
             vcode.srclocs.push(place);
         }

@@ -26,7 +26,7 @@ pub(super) fn predicate_params(func: &Function) -> EntitySet<Value> {
     while !checked {
         checked = true;
         for &(arg, param) in &passed {
-            if candidates.contains(param) && !is_truth(func, &candidates, arg, DEPTH) {
+            if candidates.contains(param) && !is_truth(func, &candidates, arg) {
                 candidates.remove(param);
                 checked = false;
             }
@@ -53,21 +53,25 @@ fn passed(func: &Function) -> Vec<(Value, Value)> {
     passed
 }
 
-/// Whether a value is 0 or 1 if the candidates are.
-fn is_truth(func: &Function, candidates: &EntitySet<Value>, value: Value, depth: u32) -> bool {
+/// Whether a value is 0 or 1 by its definition, if the parameters in `params` are.
+pub(super) fn is_truth(func: &Function, params: &EntitySet<Value>, value: Value) -> bool {
+    is_truth_within(func, params, value, DEPTH)
+}
+
+fn is_truth_within(func: &Function, params: &EntitySet<Value>, value: Value, depth: u32) -> bool {
     let value = func.dfg.resolve_aliases(value);
     let inst = match func.dfg.value_def(value) {
         ValueDef::Result(inst, 0) => inst,
-        _ => return candidates.contains(value),
+        _ => return params.contains(value),
     };
     match func.dfg.insts[inst] {
         InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => matches!(imm.bits(), 0 | 1),
         InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => true,
         InstructionData::Binary { opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor, args } => {
-            depth > 0 && args.iter().all(|&arg| is_truth(func, candidates, arg, depth - 1))
+            depth > 0 && args.iter().all(|&arg| is_truth_within(func, params, arg, depth - 1))
         }
         InstructionData::Call { .. } => {
-            matches!(Intrinsic::of_call(func, inst), Some(Intrinsic::Any | Intrinsic::Undef))
+            Intrinsic::of_call(func, inst).is_some_and(Intrinsic::is_truth)
         }
         _ => false,
     }
@@ -89,7 +93,7 @@ fn asked_for(
                 todo.extend(args);
             }
             InstructionData::Call { .. }
-                if Intrinsic::of_call(func, inst) == Some(Intrinsic::Any) =>
+                if Intrinsic::of_call(func, inst).is_some_and(Intrinsic::asks_for_truth) =>
             {
                 todo.extend(func.dfg.inst_args(inst));
             }

@@ -16,7 +16,7 @@ use cranelift_codegen::ir::{
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::terminators;
+use super::control::terminators;
 
 /// A target with its block arguments.
 type Target = (Block, Vec<BlockArg>);

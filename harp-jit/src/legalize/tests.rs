@@ -9,7 +9,7 @@ use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 
-use super::legalize;
+use crate::legalize;
 
 fn parse(text: &str) -> Function {
     cranelift_reader::parse_functions(text).unwrap().remove(0)
@@ -39,7 +39,7 @@ fn legalized(text: &str) -> Function {
     let before = parse(text);
     verify(&before);
     let mut after = before.clone();
-    legalize(&mut after);
+    legalize::after(&mut after);
     verify(&after);
     let mut returns = 0;
     for block in after.layout.blocks() {
@@ -244,7 +244,7 @@ fn source_locations_stay() {
             @15 return v1
         }",
     );
-    legalize(&mut func);
+    legalize::after(&mut func);
     let mut seen = [0; 6];
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {

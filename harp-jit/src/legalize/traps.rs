@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, InstructionData, Opcode, TrapCode, Type, Value,
 };
 
-use super::append_block;
+use super::control::append_block;
 
 /// What traps under a condition that is to be explicit.
 pub(super) const REPLACED: [Opcode; 4] =

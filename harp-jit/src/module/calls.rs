@@ -16,8 +16,9 @@ use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::{CallLayout, WordPlace};
-use crate::analysis::{Arguments, FunctionFacts, Known, Params, ResultFact, Uniformity, Width};
+use crate::analysis::{Arguments, FunctionFacts, Known, Params, ResultFact, Uniformity};
 use crate::symbols::{Called, Symbols};
+use crate::width::Width;
 
 /// A function that takes part in the analysis.
 pub(super) struct Member {

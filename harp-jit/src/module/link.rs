@@ -9,7 +9,6 @@ use hashbrown::HashSet;
 
 use super::{Data, Module, ModuleError, is_global};
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
-use crate::unit::Routines;
 
 /// A finished module.
 #[derive(Clone, Debug)]
@@ -62,10 +61,10 @@ impl Module {
             return Err(ModuleError::Undefined { names });
         }
         let mut references = self.functions.values().flat_map(CompiledFunction::references);
-        let routines = self.library.routines(&mut references)?;
+        let routines = self.compiler.routines(&mut references)?;
         let all: Vec<&CompiledFunction> =
             self.functions.values().chain(routines.iter().map(|routine| &**routine)).collect();
-        let placed = function::place(&all, self.arch).map_err(|error| error.explain("module"))?;
+        let placed = function::place(&all, self.arch()).map_err(|error| error.explain("module"))?;
         let mut chunks = Vec::new();
         let linked = self.functions.keys().map(|&id| self.linked(id));
         for (code, linked) in placed.iter().zip(linked.chain(iter::repeat(Linked::Local))) {
@@ -73,9 +72,9 @@ impl Module {
         }
         chunks.extend(self.data_chunks(None)?);
         Ok(CompiledModule {
-            object: function::object(self.arch, chunks),
+            object: function::object(self.arch(), chunks),
             functions: placed,
-            stack_bytes: self.options.stack_bytes,
+            stack_bytes: self.options().stack_bytes,
         })
     }
 
@@ -122,7 +121,7 @@ impl Module {
             let global = is_global(declaration.linkage);
             let labels: Vec<i64> = labels.get(&id).into_iter().flatten().copied().collect();
             let label = |name: &str, offset| self.place_name(name, offset);
-            chunks.extend(data.chunks(&name, permissions, global, self.arch, &labels, label));
+            chunks.extend(data.chunks(&name, permissions, global, self.arch(), &labels, label));
         }
         read_only.append(&mut writable);
         Ok(read_only)

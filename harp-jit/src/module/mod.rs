@@ -22,19 +22,17 @@ use cranelift_module::{
 use harp_isa::ArchId;
 use hashbrown::HashSet;
 
-use crate::abi::EntryKind;
 use crate::analysis::FunctionFacts;
 use crate::builder::KernelSource;
-use crate::compile::{canonical, compile};
-use crate::compiler::compile_kernel;
+use crate::compiler::Compiler;
 use crate::error::CompileError;
 use crate::function::{CompiledFunction, Linked};
 use crate::kernel::Kernel;
-use crate::library::Library;
 use crate::options::CompileOptions;
+use crate::pipeline::{canonical, compile};
 use crate::source::SourceMap;
 use crate::symbols::{PlainNames, Symbols};
-use crate::unit::{Routines, Unit};
+use crate::unit::Unit;
 
 mod calls;
 mod data;
@@ -65,9 +63,7 @@ pub use link::CompiledModule;
 /// ```
 #[derive(Debug)]
 pub struct Module {
-    arch: ArchId,
-    options: CompileOptions,
-    library: Library,
+    compiler: Compiler,
     declarations: ModuleDeclarations,
     functions: BTreeMap<FuncId, CompiledFunction>,
     data: BTreeMap<DataId, Data>,
@@ -79,9 +75,7 @@ impl Module {
     /// An empty module for `arch`. All its functions are compiled with `options`.
     pub fn new(arch: ArchId, options: CompileOptions) -> Module {
         Module {
-            arch,
-            library: Library::new(arch, &options),
-            options,
+            compiler: Compiler::new(arch, options),
             declarations: ModuleDeclarations::default(),
             functions: BTreeMap::new(),
             data: BTreeMap::new(),
@@ -91,12 +85,12 @@ impl Module {
 
     /// The machine that it is for.
     pub fn arch(&self) -> ArchId {
-        self.arch
+        self.compiler.arch()
     }
 
     /// The options of its functions.
     pub fn options(&self) -> &CompileOptions {
-        &self.options
+        self.compiler.options()
     }
 
     /// Finds out which arguments and results are uniform, of functions that will be defined and kernels that
@@ -125,7 +119,7 @@ impl Module {
         let no_sources = SourceMap::new();
         for &(id, func) in functions {
             let (name, declaration) = self.function_declaration(id)?;
-            let unit = self.unit(&name, EntryKind::Function, &no_sources);
+            let unit = self.unit(&name, &no_sources);
             members.push(Member {
                 canonical: canonical(func, unit)?,
                 given: func.clone(),
@@ -134,18 +128,18 @@ impl Module {
             });
         }
         for kernel in kernels {
-            let unit = self.unit(kernel.name(), EntryKind::Kernel, kernel.sources());
+            let unit = self.compiler.kernel_unit(kernel)?;
+            let unit = Unit { symbols: self, counters: None, ..unit };
             let func = kernel.finished().map_err(CompileError::from)?;
             let canonical = canonical(func, unit)?;
             members.push(Member { name: None, given: func.clone(), canonical, private: false });
         }
-        self.calls = calls::analyse(members, self, self.arch);
+        self.calls = calls::analyse(members, self, self.arch());
         Ok(())
     }
 
-    fn unit<'a>(&'a self, name: &'a str, entry: EntryKind, sources: &'a SourceMap) -> Unit<'a> {
-        let unit = Unit::new(name, entry, sources, &self.library, &self.options);
-        Unit { symbols: self, ..unit }
+    fn unit<'a>(&'a self, name: &'a str, sources: &'a SourceMap) -> Unit<'a> {
+        Unit { symbols: self, ..self.compiler.function_unit(name, sources) }
     }
 
     /// Compiles a declared function without defining it: for several threads at once.
@@ -172,7 +166,7 @@ impl Module {
         if self.calls.contradicts(&name, func) {
             return Err(ModuleError::Analyzed { name, what: "has another body now" });
         }
-        Ok(compile(func, self.unit(&name, EntryKind::Function, sources))?)
+        Ok(compile(func, self.unit(&name, sources))?)
     }
 
     /// Compiles and defines a declared function.
@@ -216,7 +210,7 @@ impl Module {
     ) -> Result<(), ModuleError> {
         let (name, declaration) = self.data_declaration(id)?;
         check_definition(&name, declaration.linkage, self.data.contains_key(&id))?;
-        let data = Data::new(&name, description, self.arch, |target| match *target {
+        let data = Data::new(&name, description, self.arch(), |target| match *target {
             ModuleRelocTarget::User { namespace, index } => self.user_name(namespace, index),
             ref other => other.to_string(),
         })?;
@@ -235,14 +229,16 @@ impl Module {
     ///
     /// If the kernel does not compile, or its name is one of those that it needs.
     pub fn compile_kernel(&self, source: &KernelSource) -> Result<Kernel, ModuleError> {
-        let entry = compile_kernel(source, &self.options, self, &self.library)?;
+        let unit = Unit { symbols: self, ..self.compiler.kernel_unit(source)? };
+        let func = source.finished().map_err(CompileError::from)?;
+        let entry = compile(func, unit)?;
         let needed = self.needed(&entry);
         if needed.contains(source.name()) {
             return Err(ModuleError::Duplicate { name: source.name().to_owned() });
         }
         let functions = self.functions.iter().filter(|(_, f)| needed.contains(f.name.as_str()));
         let mut functions: Vec<_> = functions.map(|(&id, f)| (f, self.linked(id))).collect();
-        let routines = self.library.routines(&mut needed.iter().copied())?;
+        let routines = self.compiler.routines(&mut needed.iter().copied())?;
         functions.extend(routines.iter().map(|routine| (&**routine, Linked::Local)));
         Ok(Kernel::new(source, &entry, &functions, self.data_chunks(Some(&needed))?)?)
     }

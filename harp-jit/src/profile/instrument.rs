@@ -44,8 +44,8 @@ impl Writer<'_> {
         let offset = ArgumentBlock::argument(argument, self.layout.arch().word());
         let readonly = flags().with_readonly();
         let counters = self.load(readonly, arguments, u64::from(offset));
-        let [core, warp, lane] =
-            [Intrinsic::CoreId, Intrinsic::WarpId, Intrinsic::LaneId].map(|id| self.ask(id, &[]));
+        let [core, warp, lane] = [Intrinsic::CORE_ID, Intrinsic::WARP_ID, Intrinsic::LANE_ID]
+            .map(|id| self.ask(id, &[]));
         let cores = self.times(core, self.layout.arch().warps().into());
         let warp = self.at.ins().iadd(cores, warp);
         let warp = self.times(warp, self.layout.warp_bytes());

@@ -1,8 +1,6 @@
 //! VCode as regalloc2 wants to see it.
 //!
-//! Register operands of an instruction appear in this order: the guard, then the operands as they
-//! stand; a [`MOperand::Mod`] is a use of the old value followed by a definition that reuses its
-//! register.
+//! The operands of an instruction are its registers in the order of [`MInst::for_each_reg`].
 
 use std::ops::Range;
 
@@ -10,12 +8,11 @@ use regalloc2::{
     Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, VReg,
 };
 
-use harp_isa::Gpr;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::{class, gpr_preg};
-use crate::vcode::{Callee, MInst, MOperand, Reg, VCode};
+use crate::vcode::{Access, MInst, Reg, VCode};
 
 /// A copy of what regalloc2 asks for, in its own types.
 #[derive(Debug)]
@@ -97,93 +94,21 @@ impl Adapter {
 
     fn add_inst(&mut self, inst: &MInst) {
         let first = self.operands.len();
-        let ops = &mut self.operands;
-        let mut kind = Kind::Plain;
-        match inst {
-            MInst::Op { guard, operands, .. } => {
-                ops.extend(guard.map(|guard| Operand::reg_use(vreg(guard))));
-                for operand in operands {
-                    match *operand {
-                        MOperand::Def(reg) => ops.push(Operand::reg_def(vreg(reg))),
-                        MOperand::Use(reg) => ops.push(Operand::reg_use(vreg(reg))),
-                        MOperand::Mod { old, new } => {
-                            let reused = ops.len() - first;
-                            ops.push(Operand::reg_use(vreg(old)));
-                            ops.push(Operand::reg_reuse_def(vreg(new), reused));
-                        }
-                        MOperand::Imm(_) | MOperand::StackSlots => {}
-                    }
-                }
-            }
-            MInst::Args { defs } => ops.extend(defs.iter().map(fixed_def)),
-            MInst::Const { dst, .. }
-            | MInst::LaneWord { dst, .. }
-            | MInst::GroupWord { dst, .. }
-            | MInst::LoadWord { dst, .. }
-            | MInst::FrameValue { dst, .. }
-            | MInst::Address { dst, .. } => ops.push(Operand::reg_def(vreg(*dst))),
-            MInst::StoreWord { src, .. } => ops.push(Operand::reg_use(vreg(*src))),
-            MInst::Call { callee, args, results, .. } => {
-                if let Callee::Register { address, .. } = callee {
-                    ops.push(Operand::reg_use(vreg(*address)));
-                }
-                ops.extend(args.iter().map(fixed_use));
-                ops.extend(results.iter().map(fixed_def));
-                let mut clobbers = self.caller_saved;
-                results.iter().for_each(|&(_, reg)| clobbers.remove(gpr_preg(reg)));
-                self.clobbers.insert(self.kinds.len(), clobbers);
-            }
-            MInst::TailCall { callee, target, args, .. } => {
-                kind = Kind::Ret;
-                if let Callee::Register { address, .. } = callee {
-                    ops.push(fixed_use(&(*address, *target)));
-                }
-                ops.extend(args.iter().map(fixed_use));
-            }
-            MInst::Any { dst, src, address, temp } => {
-                // Written before the others are read for the last time.
-                let temp = Operand::reg_temp(vreg(*temp));
-                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
-                ops.extend([temp, Operand::reg_def(vreg(*dst))]);
-            }
-            MInst::OfSomeLane { dst, src, address } => {
-                ops.extend([*src, *address].map(|reg| Operand::reg_use(vreg(reg))));
-                ops.push(Operand::reg_def(vreg(*dst)));
-            }
-            MInst::Barrier { temps } => {
-                ops.extend(temps.map(|temp| Operand::reg_temp(vreg(temp))));
-            }
-            MInst::Shuffle { dst, value, lane, temps, preds } => {
-                ops.extend([*value, *lane].map(|reg| Operand::reg_use(vreg(reg))));
-                let temps = temps.iter().chain(preds).copied();
-                ops.extend(temps.map(|temp| Operand::reg_temp(vreg(temp))));
-                // Written while the value is still to be read.
-                ops.push(Operand::new(
-                    vreg(*dst),
-                    OperandConstraint::Reg,
-                    OperandKind::Def,
-                    OperandPos::Early,
-                ));
-            }
-            MInst::Undef { dst } => ops.push(Operand::any_def(vreg(*dst))),
-            MInst::Join => {}
-            MInst::Jump { .. } => kind = Kind::Branch,
-            MInst::CondBr { condition, .. } => {
-                kind = Kind::Branch;
-                ops.push(Operand::new(
-                    vreg(*condition),
-                    OperandConstraint::Reg,
-                    OperandKind::Use,
-                    OperandPos::Early,
-                ));
-            }
-            MInst::Ret { results } => {
-                kind = Kind::Ret;
-                ops.extend(results.iter().map(fixed_use));
-            }
-            // A trap ends its block for good: to the allocator, a return.
-            MInst::Trap { .. } => kind = Kind::Ret,
+        inst.for_each_reg(|reg, access| {
+            let operand = operand(reg, access, self.operands.len() - first);
+            self.operands.extend(operand);
+        });
+        if let MInst::Call { results, .. } = inst {
+            let mut clobbers = self.caller_saved;
+            results.iter().for_each(|&(_, reg)| clobbers.remove(gpr_preg(reg)));
+            self.clobbers.insert(self.kinds.len(), clobbers);
         }
+        let kind = match inst {
+            MInst::Jump { .. } | MInst::CondBr { .. } => Kind::Branch,
+            // A trap ends its block for good: to the allocator, a return.
+            MInst::Ret { .. } | MInst::TailCall { .. } | MInst::Trap { .. } => Kind::Ret,
+            _ => Kind::Plain,
+        };
         self.operand_ends.push(self.operands.len());
         self.kinds.push(kind);
     }
@@ -197,12 +122,22 @@ fn vreg(reg: Reg) -> VReg {
     VReg::new(reg.index(), class(reg.class()))
 }
 
-fn fixed_use(&(reg, fixed): &(Reg, Gpr)) -> Operand {
-    Operand::reg_fixed_use(vreg(reg), gpr_preg(fixed))
-}
-
-fn fixed_def(&(reg, fixed): &(Reg, Gpr)) -> Operand {
-    Operand::reg_fixed_def(vreg(reg), gpr_preg(fixed))
+/// An operand behind `before` others of its instruction. What is passed to a block's parameters is none.
+fn operand(reg: Reg, access: Access, before: usize) -> Option<Operand> {
+    let reg = vreg(reg);
+    Some(match access {
+        Access::Passed => return None,
+        Access::Use => Operand::reg_use(reg),
+        Access::FixedUse(place) => Operand::reg_fixed_use(reg, gpr_preg(place)),
+        Access::Def => Operand::reg_def(reg),
+        Access::FixedDef(place) => Operand::reg_fixed_def(reg, gpr_preg(place)),
+        Access::ReusedDef => Operand::reg_reuse_def(reg, before - 1),
+        Access::EarlyDef => {
+            Operand::new(reg, OperandConstraint::Reg, OperandKind::Def, OperandPos::Early)
+        }
+        Access::Temp => Operand::reg_temp(reg),
+        Access::Undefined => Operand::any_def(reg),
+    })
 }
 
 impl regalloc2::Function for Adapter {

@@ -11,8 +11,8 @@ use harp_isa::abi::RegisterRoles;
 use harp_isa::{ArchId, Gpr, Pred, RegClass};
 use regalloc2::checker::Checker;
 use regalloc2::{
-    Allocation, AllocationKind, Ctx, Edit, Function as _, InstOrEdit, MachineEnv, OperandKind,
-    Output, PReg, PRegSet, RegAllocError, RegallocOptions,
+    Allocation, AllocationKind, Ctx, Edit, Function as _, InstOrEdit, MachineEnv, Output, PReg,
+    PRegSet, RegAllocError, RegallocOptions,
 };
 
 use crate::error::CompileError;
@@ -148,40 +148,12 @@ impl Allocated {
         })
     }
 
-    /// The locations of the register operands of an instruction, in the order of [`Adapter`].
+    /// Where the registers of an instruction are, in the order of
+    /// [`MInst::for_each_reg`](crate::vcode::MInst::for_each_reg); one that is passed to a block has no place.
     pub(crate) fn operands(&self, inst: usize) -> impl Iterator<Item = Location> + '_ {
         let allocations = self.output.inst_allocs(regalloc2::Inst::new(inst));
         allocations.iter().copied().map(location)
     }
-
-    /// The predicates that an instruction reads or writes, with the numbers of their virtual
-    /// registers.
-    pub(crate) fn predicates(
-        &self,
-        inst: usize,
-        access: Access,
-    ) -> impl Iterator<Item = (Pred, u32)> + '_ {
-        let kind = match access {
-            Access::Use => OperandKind::Use,
-            Access::Def => OperandKind::Def,
-        };
-        let operands = self.adapter.inst_operands(regalloc2::Inst::new(inst)).iter();
-        operands.zip(self.operands(inst)).filter_map(move |(operand, location)| match location {
-            Location::Pred(reg) if operand.kind() == kind => {
-                Some((reg, operand.vreg().vreg() as u32))
-            }
-            _ => None,
-        })
-    }
-}
-
-/// What an instruction does to an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Reads it.
-    Use,
-    /// Writes it.
-    Def,
 }
 
 fn location(allocation: Allocation) -> Location {

@@ -9,7 +9,6 @@
 //! * a write that lanes may skip ([`MOperand::Mod`], guards) names the register that holds the old
 //!   value, so that the allocator sees it live.
 
-use std::fmt;
 use std::ops::Range;
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
@@ -20,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::profile::BranchSite;
 
+mod print;
 mod registers;
 mod validate;
 
@@ -43,15 +43,6 @@ impl Reg {
     }
 }
 
-impl fmt::Display for Reg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.class {
-            RegClass::Gpr => write!(f, "%v{}", self.index),
-            RegClass::Pred => write!(f, "@v{}", self.index),
-        }
-    }
-}
-
 /// A block of VCode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BlockId(u32);
@@ -63,12 +54,6 @@ impl BlockId {
 
     pub(crate) fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-impl fmt::Display for BlockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "b{}", self.0)
     }
 }
 
@@ -202,13 +187,6 @@ pub(crate) enum MInst {
 }
 
 impl Callee {
-    fn reg_mut(&mut self) -> Option<&mut Reg> {
-        match self {
-            Callee::Symbol { .. } => None,
-            Callee::Register { address, .. } => Some(address),
-        }
-    }
-
     /// The name that it is called by.
     pub(crate) fn symbol(self) -> Option<Symbol> {
         match self {
@@ -231,57 +209,6 @@ impl MInst {
                     | LaneField::LocalIdZ
             ),
             _ => false,
-        }
-    }
-
-    /// Calls `rewrite` on every register that is named.
-    pub(crate) fn for_each_reg(&mut self, mut rewrite: impl FnMut(&mut Reg)) {
-        match self {
-            MInst::Op { guard, operands, .. } => {
-                guard.iter_mut().for_each(&mut rewrite);
-                for operand in operands {
-                    match operand {
-                        MOperand::Def(reg) | MOperand::Use(reg) => rewrite(reg),
-                        MOperand::Mod { old, new } => {
-                            rewrite(old);
-                            rewrite(new);
-                        }
-                        MOperand::Imm(_) | MOperand::StackSlots => {}
-                    }
-                }
-            }
-            MInst::Args { defs: fixed } | MInst::Ret { results: fixed } => {
-                fixed.iter_mut().for_each(|(reg, _)| rewrite(reg));
-            }
-            MInst::Const { dst: reg, .. }
-            | MInst::Undef { dst: reg }
-            | MInst::LaneWord { dst: reg, .. }
-            | MInst::GroupWord { dst: reg, .. }
-            | MInst::LoadWord { dst: reg, .. }
-            | MInst::FrameValue { dst: reg, .. }
-            | MInst::StoreWord { src: reg, .. }
-            | MInst::Address { dst: reg, .. } => rewrite(reg),
-            MInst::Call { callee, args, results, .. } => {
-                callee.reg_mut().into_iter().for_each(&mut rewrite);
-                args.iter_mut().chain(results).for_each(|(reg, _)| rewrite(reg));
-            }
-            MInst::TailCall { callee, args, .. } => {
-                callee.reg_mut().into_iter().for_each(&mut rewrite);
-                args.iter_mut().for_each(|(reg, _)| rewrite(reg));
-            }
-            MInst::Any { dst, src, address, temp } => {
-                [src, address, temp, dst].into_iter().for_each(rewrite);
-            }
-            MInst::OfSomeLane { dst, src, address } => {
-                [src, address, dst].into_iter().for_each(rewrite);
-            }
-            MInst::Barrier { temps } => temps.iter_mut().for_each(rewrite),
-            MInst::Shuffle { dst, value, lane, temps, preds } => {
-                [dst, value, lane].into_iter().chain(temps).chain(preds).for_each(rewrite);
-            }
-            MInst::Jump { args, .. } => args.iter_mut().for_each(rewrite),
-            MInst::CondBr { condition, .. } => rewrite(condition),
-            MInst::Join | MInst::Trap { .. } => {}
         }
     }
 }
@@ -411,124 +338,6 @@ impl VCode {
         for index in 0..self.blocks.len() {
             for succ in self.blocks[index].succs.clone() {
                 self.blocks[succ.index()].preds.push(BlockId::new(index));
-            }
-        }
-    }
-}
-
-impl fmt::Display for VCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (id, block) in self.blocks() {
-            write!(f, "{id}(")?;
-            write_list(f, &block.params)?;
-            writeln!(f, "):")?;
-            for inst in &self.insts[block.insts.clone()] {
-                writeln!(f, "    {inst}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
-    for (i, item) in items.iter().enumerate() {
-        if i > 0 {
-            f.write_str(", ")?;
-        }
-        write!(f, "{item}")?;
-    }
-    Ok(())
-}
-
-fn write_fixed(f: &mut fmt::Formatter<'_>, fixed: &[(Reg, Gpr)]) -> fmt::Result {
-    fixed.iter().try_for_each(|(reg, fixed)| write!(f, " {reg}={fixed}"))
-}
-
-impl fmt::Display for FrameWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameWord::Outgoing(word) => write!(f, "out{word}"),
-            FrameWord::Incoming(word) => write!(f, "in{word}"),
-        }
-    }
-}
-
-impl fmt::Display for Callee {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Callee::Symbol { symbol, .. } => write!(f, "sym{}", symbol.0),
-            Callee::Register { address, .. } => write!(f, "{address}"),
-        }
-    }
-}
-
-impl fmt::Display for MOperand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MOperand::Def(reg) | MOperand::Use(reg) => write!(f, "{reg}"),
-            MOperand::Mod { old, new } => write!(f, "{new}<-{old}"),
-            MOperand::Imm(imm) => write!(f, "#{imm}"),
-            MOperand::StackSlots => f.write_str("slots"),
-        }
-    }
-}
-
-impl fmt::Display for MInst {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MInst::Op { opcode, guard, operands } => {
-                if let Some(guard) = guard {
-                    write!(f, "{guard} ? ")?;
-                }
-                write!(f, "{} ", opcode.mnemonic())?;
-                write_list(f, operands)
-            }
-            MInst::Args { defs } => {
-                f.write_str("args")?;
-                write_fixed(f, defs)
-            }
-            MInst::LoadWord { dst, word } => write!(f, "load_word {dst}, {word}"),
-            MInst::StoreWord { src, word } => write!(f, "store_word {src}, {word}"),
-            MInst::FrameValue { dst, value } => write!(f, "frame_value {dst}, {value:?}"),
-            MInst::Address { dst, symbol } => write!(f, "address {dst}, sym{}", symbol.0),
-            MInst::Call { callee, args, results, popped } => {
-                write!(f, "call {callee}")?;
-                write_fixed(f, args)?;
-                f.write_str(" ->")?;
-                write_fixed(f, results)?;
-                if *popped > 0 { write!(f, " popped {popped}") } else { Ok(()) }
-            }
-            MInst::TailCall { callee, target, args, shift } => {
-                write!(f, "tail_call {callee} by {target}")?;
-                write_fixed(f, args)?;
-                write!(f, " shift {shift}")
-            }
-            MInst::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
-            MInst::Undef { dst } => write!(f, "undef {dst}"),
-            MInst::LaneWord { dst, field } => write!(f, "lane_word {dst}, {field:?}"),
-            MInst::GroupWord { dst, field } => write!(f, "group_word {dst}, {field:?}"),
-            MInst::Barrier { .. } => f.write_str("barrier"),
-            MInst::Shuffle { dst, value, lane, .. } => {
-                write!(f, "shuffle {dst}, {value} of {lane}")
-            }
-            MInst::Any { dst, src, address, .. } => write!(f, "any {dst}, {src} at {address}"),
-            MInst::OfSomeLane { dst, src, address } => {
-                write!(f, "of_some_lane {dst}, {src} at {address}")
-            }
-            MInst::Join => f.write_str("join"),
-            MInst::Trap { code } => write!(f, "trap {code}"),
-            MInst::Jump { target, args } => {
-                write!(f, "jump {target}(")?;
-                write_list(f, args)?;
-                f.write_str(")")
-            }
-            MInst::CondBr { condition, taken, not_taken, split, .. } => {
-                let kind = if *split { "split_br" } else { "br" };
-                write!(f, "{kind} {condition}, {taken}, {not_taken}")
-            }
-            MInst::Ret { results } => {
-                f.write_str("ret")?;
-                write_fixed(f, results)
             }
         }
     }

@@ -1,94 +1,155 @@
-//! Which registers an instruction reads and which it writes. What is changed on the way counts as written.
+//! The registers of an instruction, and what it does with each.
+
+use harp_isa::Gpr;
 
 use super::{Callee, MInst, MOperand, Reg, VCode};
 
-/// What an instruction does with a register.
+/// What an instruction does with a register, and where the register has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
+    /// It reads it.
     Use,
+    /// It reads it in this machine register.
+    FixedUse(Gpr),
+    /// It passes it on to a parameter of its target.
+    Passed,
+    /// It writes it, after it has read all that it reads.
     Def,
+    /// It writes it in this machine register.
+    FixedDef(Gpr),
+    /// It writes it, in the place of the register that was named before.
+    ReusedDef,
+    /// It writes it before it has read all that it reads.
+    EarlyDef,
+    /// The same, and nobody reads what is in it.
+    Temp,
+    /// It says that something is in it, which nobody reads: a register or a slot.
+    Undefined,
 }
 
-impl VCode {
-    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers
-    /// that selection makes, a quarter comes to nothing, and the allocator has memory for each number.
-    pub(crate) fn drop_unused_regs(&mut self, used: &[bool]) {
-        let mut met = 0;
-        let number = |&used: &bool| {
-            let number = met;
-            met += u32::from(used);
-            used.then_some(number)
-        };
-        let numbers: Vec<Option<u32>> = used.iter().map(number).collect();
-        let renamed = |reg: Reg| numbers[reg.index()].map(|index| Reg { index, ..reg });
-        let rename = |reg: &mut Reg| *reg = renamed(*reg).expect("it is used");
-        self.insts.iter_mut().for_each(|inst| inst.for_each_reg(rename));
-        for block in &mut self.blocks {
-            block.params.iter_mut().for_each(rename);
+impl Access {
+    /// Whether it is written. What is changed on the way counts as written.
+    pub(crate) fn is_def(self) -> bool {
+        match self {
+            Access::Use | Access::FixedUse(_) | Access::Passed => false,
+            Access::Def
+            | Access::FixedDef(_)
+            | Access::ReusedDef
+            | Access::EarlyDef
+            | Access::Temp
+            | Access::Undefined => true,
         }
-        self.promises.rename(renamed);
-        self.num_regs = met as usize;
     }
 }
 
-impl MInst {
-    /// Calls `visit` on every register that is read or written; what is read comes first where a
-    /// register is written in place of another. Arguments of a jump are read.
-    pub(crate) fn for_each_access(&self, mut visit: impl FnMut(Reg, Access)) {
-        let callee = |callee: &Callee| match callee {
-            Callee::Symbol { .. } => None,
-            Callee::Register { address, .. } => Some(*address),
-        };
-        match self {
+/// The one place that spells out the registers of each instruction, for those who look at them and for
+/// those who change them. The order is that of the allocator's operands: the guard of a machine
+/// instruction comes before its operands; an old value comes before the one that takes its place.
+macro_rules! walk {
+    ($inst:expr, $visit:ident) => {
+        match $inst {
             MInst::Op { guard, operands, .. } => {
-                guard.iter().for_each(|&guard| visit(guard, Access::Use));
+                if let Some(guard) = guard {
+                    $visit(guard, Access::Use);
+                }
                 for operand in operands {
-                    match *operand {
-                        MOperand::Def(reg) => visit(reg, Access::Def),
-                        MOperand::Use(reg) => visit(reg, Access::Use),
+                    match operand {
+                        MOperand::Def(reg) => $visit(reg, Access::Def),
+                        MOperand::Use(reg) => $visit(reg, Access::Use),
                         MOperand::Mod { old, new } => {
-                            visit(old, Access::Use);
-                            visit(new, Access::Def);
+                            $visit(old, Access::Use);
+                            $visit(new, Access::ReusedDef);
                         }
                         MOperand::Imm(_) | MOperand::StackSlots => {}
                     }
                 }
             }
-            MInst::Args { defs } => defs.iter().for_each(|&(reg, _)| visit(reg, Access::Def)),
+            MInst::Args { defs } => {
+                for (reg, place) in defs {
+                    $visit(reg, Access::FixedDef(*place));
+                }
+            }
             MInst::Const { dst, .. }
             | MInst::LaneWord { dst, .. }
+            | MInst::GroupWord { dst, .. }
             | MInst::LoadWord { dst, .. }
             | MInst::FrameValue { dst, .. }
-            | MInst::Address { dst, .. } => visit(*dst, Access::Def),
-            MInst::StoreWord { src, .. } => visit(*src, Access::Use),
-            MInst::Call { callee: target, args, results, .. } => {
-                callee(target).into_iter().for_each(|reg| visit(reg, Access::Use));
-                args.iter().for_each(|&(reg, _)| visit(reg, Access::Use));
-                results.iter().for_each(|&(reg, _)| visit(reg, Access::Def));
+            | MInst::Address { dst, .. } => $visit(dst, Access::Def),
+            MInst::StoreWord { src, .. } => $visit(src, Access::Use),
+            MInst::Undef { dst } => $visit(dst, Access::Undefined),
+            MInst::Call { callee, args, results, .. } => {
+                if let Callee::Register { address, .. } = callee {
+                    $visit(address, Access::Use);
+                }
+                for (reg, place) in args {
+                    $visit(reg, Access::FixedUse(*place));
+                }
+                for (reg, place) in results {
+                    $visit(reg, Access::FixedDef(*place));
+                }
             }
-            MInst::TailCall { callee: target, args, .. } => {
-                callee(target).into_iter().for_each(|reg| visit(reg, Access::Use));
-                args.iter().for_each(|&(reg, _)| visit(reg, Access::Use));
+            MInst::TailCall { callee, target, args, .. } => {
+                if let Callee::Register { address, .. } = callee {
+                    $visit(address, Access::FixedUse(*target));
+                }
+                for (reg, place) in args {
+                    $visit(reg, Access::FixedUse(*place));
+                }
             }
-            MInst::Jump { args, .. } => args.iter().for_each(|&reg| visit(reg, Access::Use)),
-            MInst::CondBr { condition, .. } => visit(*condition, Access::Use),
-            MInst::Ret { results } => results.iter().for_each(|&(reg, _)| visit(reg, Access::Use)),
-            MInst::GroupWord { dst, .. } | MInst::Undef { dst } => visit(*dst, Access::Def),
             MInst::Any { dst, src, address, temp } => {
-                [*src, *address].iter().for_each(|&reg| visit(reg, Access::Use));
-                [*temp, *dst].iter().for_each(|&reg| visit(reg, Access::Def));
+                $visit(src, Access::Use);
+                $visit(address, Access::Use);
+                $visit(temp, Access::Temp);
+                $visit(dst, Access::Def);
             }
             MInst::OfSomeLane { dst, src, address } => {
-                [*src, *address].iter().for_each(|&reg| visit(reg, Access::Use));
-                visit(*dst, Access::Def);
+                $visit(src, Access::Use);
+                $visit(address, Access::Use);
+                $visit(dst, Access::Def);
             }
-            MInst::Barrier { temps } => temps.iter().for_each(|&reg| visit(reg, Access::Def)),
+            MInst::Barrier { temps } => {
+                for temp in temps {
+                    $visit(temp, Access::Temp);
+                }
+            }
             MInst::Shuffle { dst, value, lane, temps, preds } => {
-                [*value, *lane].iter().for_each(|&reg| visit(reg, Access::Use));
-                temps.iter().chain(preds).chain([dst]).for_each(|&reg| visit(reg, Access::Def));
+                $visit(value, Access::Use);
+                $visit(lane, Access::Use);
+                for temp in temps {
+                    $visit(temp, Access::Temp);
+                }
+                for temp in preds {
+                    $visit(temp, Access::Temp);
+                }
+                $visit(dst, Access::EarlyDef);
+            }
+            MInst::Jump { args, .. } => {
+                for arg in args {
+                    $visit(arg, Access::Passed);
+                }
+            }
+            MInst::CondBr { condition, .. } => $visit(condition, Access::Use),
+            MInst::Ret { results } => {
+                for (reg, place) in results {
+                    $visit(reg, Access::FixedUse(*place));
+                }
             }
             MInst::Join | MInst::Trap { .. } => {}
         }
+    };
+}
+
+impl MInst {
+    /// Calls `visit` on every register that is named.
+    pub(crate) fn for_each_reg(&self, mut visit: impl FnMut(Reg, Access)) {
+        let mut visit = |reg: &Reg, access| visit(*reg, access);
+        walk!(self, visit);
+    }
+
+    /// Calls `rewrite` on every register that is named.
+    pub(crate) fn rewrite_regs(&mut self, mut rewrite: impl FnMut(&mut Reg)) {
+        let mut visit = |reg: &mut Reg, _| rewrite(reg);
+        walk!(self, visit);
     }
 
     /// Whether it ends a block.
@@ -116,5 +177,27 @@ impl MInst {
             | MInst::OfSomeLane { .. }
             | MInst::Join => false,
         }
+    }
+}
+
+impl VCode {
+    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers
+    /// that selection makes, a quarter comes to nothing, and the allocator has memory for each number.
+    pub(crate) fn drop_unused_regs(&mut self, used: &[bool]) {
+        let mut met = 0;
+        let number = |&used: &bool| {
+            let number = met;
+            met += u32::from(used);
+            used.then_some(number)
+        };
+        let numbers: Vec<Option<u32>> = used.iter().map(number).collect();
+        let renamed = |reg: Reg| numbers[reg.index()].map(|index| Reg { index, ..reg });
+        let rename = |reg: &mut Reg| *reg = renamed(*reg).expect("it is used");
+        self.insts.iter_mut().for_each(|inst| inst.rewrite_regs(rename));
+        for block in &mut self.blocks {
+            block.params.iter_mut().for_each(rename);
+        }
+        self.promises.rename(renamed);
+        self.num_regs = met as usize;
     }
 }

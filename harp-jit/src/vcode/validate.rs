@@ -6,7 +6,6 @@
 use harp_isa::RegClass;
 use thiserror::Error;
 
-use super::Access;
 use super::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// An invariant that does not hold, and where.
@@ -127,13 +126,13 @@ impl VCode {
             for at in data.insts.clone() {
                 let inst = &self.insts[at];
                 let mut undefined = None;
-                inst.for_each_access(|reg, access| {
+                inst.for_each_reg(|reg, access| {
                     let defined = match homes.get(reg.index()).copied().flatten() {
                         Some((home, Some(def))) if home == block => def < at,
                         Some((home, _)) => dominates(home, block),
                         None => false,
                     };
-                    if access == Access::Use && !defined {
+                    if !access.is_def() && !defined {
                         undefined.get_or_insert(reg);
                     }
                 });
@@ -159,8 +158,8 @@ impl VCode {
             };
             data.params.iter().for_each(|&param| define(param, None));
             for at in data.insts.clone() {
-                self.insts[at].for_each_access(|reg, access| {
-                    if access == Access::Def {
+                self.insts[at].for_each_reg(|reg, access| {
+                    if access.is_def() {
                         define(reg, Some(at));
                     }
                 });

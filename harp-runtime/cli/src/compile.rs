@@ -7,7 +7,7 @@ use harp_isa::{Object, link_named};
 use harp_jit::ir::Signature;
 use harp_jit::text::{Call, TextError, TextFile};
 use harp_jit::{
-    CompileOptions, CompiledModule, Execution, Module, ModuleError, OptLevel, compile_stages,
+    CompileOptions, CompiledModule, Compiler, Execution, Module, ModuleError, OptLevel,
 };
 
 use super::Target;
@@ -168,9 +168,10 @@ impl Compile {
         file: &TextFile,
         stage: impl Fn(harp_jit::CompileStages) -> String,
     ) -> Result<String, CliError> {
-        let options = self.options()?;
+        let compiler = Compiler::new(self.target.arch, self.options()?);
         let texts = file.functions().iter().map(|function| {
-            compile_stages(&function.func, self.target.arch, &options, file.sources())
+            compiler
+                .stages(&function.func, file.sources())
                 .map(|stages| format!("{}\n", stage(stages).trim_end()))
                 .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })
         });

@@ -121,27 +121,24 @@ impl Output {
         Ok(())
     }
 
-    /// Writes it anew.
+    /// Writes bytes anew.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
-        let written = match self {
-            Output::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())
-            }
-            Output::File(path) => fs::write(path, bytes),
-        };
-        written.map_err(|source| CliError::Write { file: self.clone(), source })
+        self.with(|out| out.write_all(bytes))
     }
 
     /// Writes a text anew, piece by piece as it is formatted.
     pub(super) fn print(&self, text: impl fmt::Display) -> Result<(), CliError> {
-        fn to(out: impl Write, text: impl fmt::Display) -> io::Result<()> {
+        self.with(|out| write!(out, "{text}"))
+    }
+
+    fn with(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
+        let flushed = |out: &mut dyn Write| {
             let mut out = BufWriter::new(out);
-            write!(out, "{text}").and_then(|()| out.flush())
-        }
+            write(&mut out).and_then(|()| out.flush())
+        };
         let written = match self {
-            Output::Stdout => to(io::stdout().lock(), text),
-            Output::File(path) => File::create(path).and_then(|file| to(file, text)),
+            Output::Stdout => flushed(&mut io::stdout().lock()),
+            Output::File(path) => File::create(path).and_then(|mut file| flushed(&mut file)),
         };
         written.map_err(|source| CliError::Write { file: self.clone(), source })
     }

@@ -276,7 +276,8 @@ fn expression(u: &mut Unstructured<'_>, depth: usize) -> arbitrary::Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::{random_bytes, replay};
+    use crate::fuzzing::replay;
+    use crate::random::random_bytes;
 
     #[test]
     fn smoke() {

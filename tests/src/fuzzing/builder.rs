@@ -21,7 +21,7 @@ use harp_jit::{
     ParamType,
 };
 
-use super::kernels::ARCHS;
+use crate::random::machines::FEW;
 
 /// The most calls of a sequence.
 const CALLS: usize = 48;
@@ -56,8 +56,8 @@ impl AddAssign for Reached {
 pub fn check(bytes: &[u8]) -> Reached {
     let mut reached = Reached::default();
     let mut u = Unstructured::new(bytes);
-    let choice = u.choose_index(ARCHS.len()).unwrap_or_default();
-    let arch: ArchId = ARCHS[choice].parse().expect("the list holds ids");
+    let choice = u.choose_index(FEW.len()).unwrap_or_default();
+    let arch: ArchId = FEW[choice].parse().expect("the list holds ids");
     let mut source = KernelSource::new("calls", arch);
     let built = build(&mut u, &mut source, &mut reached.calls);
     if !built {
@@ -532,7 +532,7 @@ fn is_value(arg: &BlockArg) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::random_bytes;
+    use crate::random::random_bytes;
 
     /// `HARP_SEQUENCES` is how many.
     #[test]

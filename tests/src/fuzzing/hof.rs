@@ -222,7 +222,8 @@ fn code(u: &mut Unstructured<'_>, arch: ArchId, chunk: &mut Chunk) -> arbitrary:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::{random_bytes, replay};
+    use crate::fuzzing::replay;
+    use crate::random::random_bytes;
 
     #[test]
     fn smoke() {

@@ -93,7 +93,8 @@ fn check_instruction(instruction: &Instruction, arch: ArchId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::{random_bytes, replay};
+    use crate::fuzzing::replay;
+    use crate::random::random_bytes;
 
     #[test]
     fn smoke() {

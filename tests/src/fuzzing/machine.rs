@@ -342,7 +342,8 @@ impl Observer for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::{random_bytes, replay};
+    use crate::fuzzing::replay;
+    use crate::random::random_bytes;
 
     #[test]
     fn smoke() {

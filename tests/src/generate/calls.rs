@@ -17,11 +17,10 @@ use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::{DataAccess, ParamType};
 
-use super::Family;
+use super::body::{self, intrinsic};
 use super::choices::Choices;
-use super::divergent::{Generated, intrinsic};
-use super::flow;
-use crate::oracle::{Argument, Datum, Elements, KernelCase, ModuleCase};
+use super::{Family, Generated};
+use crate::oracle::{Argument, Case, Datum, Elements, Start};
 
 /// Words that each work-item has of its own: what it computed, and one that it reads.
 const OWN_WORDS: usize = 2;
@@ -37,7 +36,7 @@ const NUMBERS: u32 = 3;
 const MAX_DEPTH: usize = 3;
 
 /// The kernel that `bytes` stand for on machines of this family.
-pub fn kernel(bytes: &[u8], family: Family) -> Generated {
+pub(super) fn kernel(bytes: &[u8], family: Family) -> Generated {
     let mut choices = Choices::new(bytes);
     let extents = [1 + choices.below(80) as u64, 1, 1];
     let signatures = signatures(&mut choices, family.word_int());
@@ -60,9 +59,8 @@ pub fn kernel(bytes: &[u8], family: Family) -> Generated {
     let ty = if family.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
     args.extend((0..NUMBERS).map(|_| Argument::Scalar(ty, choices.int(bits))));
-    let module = ModuleCase { word: family.word, functions, data: vec![shared], args: Vec::new() };
-    let case = KernelCase { module, extents, args };
-    Generated { case, marks: Vec::new(), asks_for_lane: false }
+    let start = Start::Launch { extents, args };
+    Case { word: family.word, functions, data: vec![shared], start }.into()
 }
 
 /// The kernel's, and those of one to four functions.
@@ -96,7 +94,7 @@ fn function(
     choices: &mut Choices<'_>,
     context: &mut FunctionBuilderContext,
 ) -> Function {
-    flow::function(&name(index), &signatures[index], family.word, context, |b| {
+    body::function(&name(index), &signatures[index], family.word, context, |b| {
         let entry = b.current_block().expect("the entry");
         let values = b.block_params(entry).to_vec();
         let sum = b.declare_var(family.word_int());

@@ -1,95 +1,122 @@
 //! Kernels that apply every operation to operands at the edges of their types, in registers, in all
-//! pairs, or as constants on either side.
+//! pairs, or as constants on either side; and to operands that trap.
 //!
 //! The cells of narrow operands have noise above the operand, which must not matter.
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
-use cranelift_codegen::ir::{MemFlagsData, Type, Value, types};
-use harp_isa::ArchId;
-use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Type, Value, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use harp_isa::abi::ArgumentBlock;
 
-use super::memory::float_to_cell;
-use super::operations::{Build, operations};
+use super::body::rows::{Care, Row, TYPES, rows};
+use super::body::{self, between, intrinsic};
 use super::{F32_EDGES, F64_EDGES, Family};
 use crate::oracle::{Argument, Case, Elements};
 
 /// Results of one kernel, so that kernels stay of a size that is likely in practice.
 const RESULTS: usize = 64;
 
-/// Operands of one work-item.
-pub(super) type Operands = [u64; 3];
+/// Bytes of an operand, and of a result.
+const CELL: u32 = 8;
 
-/// Cases in which every operation of `arch` gets every pair of edges.
-///
-/// # Errors
-///
-/// If the builder refuses one, which is a defect.
-pub fn directed(arch: ArchId) -> Result<Vec<Case>, BuildError> {
-    let family = Family::of(arch);
-    let mut cases = Vec::new();
-    for (ty, to, operations) in operations(family) {
-        let mut edges = edges(ty);
-        // Floats wider than a word are long sequences on integers, judged on their own.
-        let long = [ty, to].iter().any(|&ty| ty.is_float() && !family.in_register(ty));
-        if long {
-            edges.truncate(8);
-        }
-        let builds: Vec<Build> = operations.iter().map(|o| Rc::clone(&o.build)).collect();
-        for some in builds.chunks(RESULTS) {
-            cases.push(case(arch, ty, to, some, &pairs(&edges))?);
-        }
-        let with_constants: Vec<Build> = operations
-            .iter()
-            .filter(|operation| operation.constants && !long)
-            .flat_map(|operation| edges.iter().map(move |&edge| (&operation.build, edge)))
-            .flat_map(|(build, edge)| [0, 1].map(|side| with_constant(build, ty, side, edge)))
-            .collect();
-        for some in with_constants.chunks(RESULTS) {
-            cases.push(case(arch, ty, to, some, &singles(&edges))?);
-        }
-    }
-    Ok(cases)
+/// The bits of the operands of one work-item.
+type Operands = [u64; 3];
+
+/// An operation, perhaps with a constant in place of one operand.
+#[derive(Clone, Copy)]
+struct Applied {
+    row: &'static Row,
+    constant: Option<(usize, u64)>,
+    /// Operands that trap are replaced.
+    careful: bool,
 }
 
-/// Cases of one work-item in ten that divides by zero or, signed, overflows.
-///
-/// # Errors
-///
-/// If the builder refuses one, which is a defect.
-pub fn divisions(arch: ArchId) -> Result<Vec<Case>, BuildError> {
+/// Cases in which every operation gets every pair of edges.
+pub fn directed(family: Family) -> Vec<Case> {
     let mut cases = Vec::new();
-    for &ty in Family::of(arch).ints() {
-        let smallest = 1 << (ty.bits() - 1);
-        let minus_one = u64::MAX >> (64 - ty.bits());
-        let operations: [Build; 4] = [
-            Rc::new(|b, [x, y, _]| b.ins().udiv(x, y)),
-            Rc::new(|b, [x, y, _]| b.ins().urem(x, y)),
-            Rc::new(|b, [x, y, _]| b.ins().sdiv(x, y)),
-            Rc::new(|b, [x, y, _]| b.ins().srem(x, y)),
-        ];
-        for operation in operations {
-            for bad in [[5, 0, 0], [0, 0, 0], [smallest, minus_one, 0]] {
-                let mut operands = [[smallest, 3, 0]; 10];
-                operands[6] = bad;
-                cases.push(case(arch, ty, ty, &[Rc::clone(&operation)], &operands)?);
+    for ty in TYPES {
+        let mut alike: BTreeMap<String, Vec<&'static Row>> = BTreeMap::new();
+        for row in rows(ty) {
+            alike.entry(format!("{:?}", row.operands)).or_default().push(row);
+        }
+        for rows in alike.into_values() {
+            let operands = &rows[0].operands;
+            // Floats wider than a word are long sequences on integers, judged on their own.
+            let all = || operands.iter().chain([&ty]);
+            let long = all().any(|&ty| ty.is_float() && !family.in_register(ty));
+            let edges = |at: usize| {
+                let edges = operands.get(at).map_or(vec![0], |&ty| edges(ty));
+                if long { edges[..edges.len().min(8)].to_vec() } else { edges }
+            };
+            let edges = [edges(0), edges(1), edges(2)];
+            let plain = |row| Applied { row, constant: None, careful: true };
+            let plain: Vec<Applied> = rows.iter().map(|row| plain(*row)).collect();
+            let constant =
+                |row, at, bits| Applied { row, constant: Some((at, bits)), careful: true };
+            let with_constants = rows.iter().filter(|_| !long).flat_map(|row| {
+                let same = operands.len() > 1 && operands.iter().all(|ty| *ty == operands[0]);
+                let sides = if same { 0..2 } else { 0..0 };
+                let of_side =
+                    |at: usize| constants(row, at).into_iter().map(move |bits| (at, bits));
+                sides
+                    .flat_map(of_side)
+                    .map(|(at, bits)| constant(*row, at, bits))
+                    .collect::<Vec<_>>()
+            });
+            for some in plain.chunks(RESULTS) {
+                cases.push(case(family, ty, some, &pairs(&edges)));
+            }
+            for some in with_constants.collect::<Vec<_>>().chunks(RESULTS) {
+                cases.push(case(family, ty, some, &singles(&edges)));
             }
         }
     }
-    Ok(cases)
+    cases
 }
 
-/// The operation with a constant in place of its operand number `side`.
-fn with_constant(build: &Build, ty: Type, side: usize, bits: u64) -> Build {
-    let build = Rc::clone(build);
-    Rc::new(move |b, mut operands| {
-        operands[side] = match ty {
-            types::F32 => b.ins().f32const(f32::from_bits(bits as u32)),
-            types::F64 => b.ins().f64const(f64::from_bits(bits)),
-            _ => b.ins().iconst(ty, bits.cast_signed()),
-        };
-        build(b, operands)
-    })
+/// Cases of one work-item in ten that divides by zero, overflows, or converts NaN or a number at an end of the
+/// integer's range. Some of the numbers still fit.
+pub fn trapping(family: Family) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for ty in TYPES {
+        for row in rows(ty) {
+            let (good, bad) = match row.care {
+                Care::None | Care::Bits => continue,
+                Care::Divisor | Care::SignedDivisor => {
+                    let (least, minus_one) = (1 << (ty.bits() - 1), mask(ty));
+                    ([least, 3, 0], vec![[5, 0, 0], [0, 0, 0], [least, minus_one, 0]])
+                }
+                Care::Sum => ([1, 2, 0], vec![[mask(ty), 1, 0], [mask(ty), mask(ty), 0]]),
+                Care::Fits { to, signed } => {
+                    let end = f64::from(to.bits() - u32::from(signed)).exp2();
+                    let numbers = match signed {
+                        true => [f64::INFINITY, end, -end - 0.5, -end - 1.0, -end * 1.000_000_1],
+                        false => [f64::NEG_INFINITY, end, -0.5, -1.0, end * 2.0],
+                    };
+                    let bits = |number: f64| match row.operands[0] {
+                        types::F32 => u64::from((number as f32).to_bits()),
+                        _ => number.to_bits(),
+                    };
+                    let bad = numbers.into_iter().chain([f64::NAN]).map(|it| [bits(it), 0, 0]);
+                    ([bits(1.5), 0, 0], bad.collect())
+                }
+            };
+            for bad in bad {
+                let mut operands = [good; 10];
+                operands[6] = bad;
+                let applied = Applied { row, constant: None, careful: false };
+                cases.push(case(family, ty, &[applied], &operands));
+            }
+        }
+    }
+    cases
+}
+
+fn mask(ty: Type) -> u64 {
+    u64::MAX >> (64 - ty.bits())
 }
 
 /// Where something ends in type `ty`.
@@ -98,8 +125,7 @@ fn edges(ty: Type) -> Vec<u64> {
         types::F32 => F32_EDGES.map(u64::from).into(),
         types::F64 => F64_EDGES.into(),
         _ => {
-            let width = u64::from(ty.bits());
-            let mask = u64::MAX >> (64 - width);
+            let (width, mask) = (u64::from(ty.bits()), mask(ty));
             let top = 1 << (width - 1);
             let mut all = vec![0, 1, 2, 3, mask, mask - 1, mask - 6, top, top - 1, top + 1];
             all.extend([width - 1, width, width + 1, 0x5a, 0x80, 0x55aa, 0xff00, 0x8000]);
@@ -112,76 +138,140 @@ fn edges(ty: Type) -> Vec<u64> {
     }
 }
 
-/// Every pair of edges, with a third one.
-fn pairs(edges: &[u64]) -> Vec<Operands> {
-    let count = edges.len();
-    let all = (0..count).flat_map(|i| (0..count).map(move |j| (i, j)));
-    all.map(|(i, j)| [edges[i], edges[j], edges[(i + 2 * j + 1) % count]]).collect()
+/// Constants for an operand: edges, and common divisors, but none that trap.
+fn constants(row: &Row, at: usize) -> Vec<u64> {
+    let ty = row.operands[at];
+    let mut all = edges(ty);
+    if at == 1 && matches!(row.care, Care::Divisor | Care::SignedDivisor) {
+        let divisors = [7, 10, 64, 100, 127, -5, -128].map(|it: i64| it.cast_unsigned() & mask(ty));
+        all.extend(divisors);
+        all.retain(|&bits| bits != 0 && (row.care == Care::Divisor || bits != mask(ty)));
+    }
+    all
+}
+
+/// Every pair of edges of the first two operands, with one of the third.
+fn pairs([first, second, third]: &[Vec<u64>; 3]) -> Vec<Operands> {
+    let all = (0..first.len()).flat_map(|i| (0..second.len()).map(move |j| (i, j)));
+    all.map(|(i, j)| [first[i], second[j], third[(i + 2 * j + 1) % third.len()]]).collect()
 }
 
 /// Every edge, with two others.
-fn singles(edges: &[u64]) -> Vec<Operands> {
-    let count = edges.len();
-    (0..count).map(|i| [edges[i], edges[(i + 1) % count], edges[(i + 3) % count]]).collect()
+fn singles([first, second, third]: &[Vec<u64>; 3]) -> Vec<Operands> {
+    let other = |list: &[u64], at: usize| list[at % list.len()];
+    (0..first.len()).map(|i| [first[i], other(second, i + 1), other(third, i + 3)]).collect()
 }
 
-/// A kernel in which each work-item applies all operations to its operands of type `ty` and stores
-/// the results, of type `to`.
-pub(super) fn case(
-    arch: ArchId,
-    ty: Type,
-    to: Type,
-    builds: &[Build],
-    operands: &[Operands],
-) -> Result<Case, BuildError> {
-    let family = Family::of(arch);
+/// A kernel in which each work-item applies all operations to its operands and stores the results, of type `to`, and
+/// what else some of them give.
+fn case(family: Family, to: Type, applied: &[Applied], operands: &[Operands]) -> Case {
     let word = family.word_int();
-    let cell = |ty: Type| match ty {
-        _ if ty.is_float() => family.float_cell(ty),
-        _ if family.in_register(ty) => word,
-        _ => ty,
-    };
-    let cell_bytes = |ty: Type| i64::from(cell(ty).bytes());
-
-    let mut source = KernelSource::new("directed", arch);
-    let mut b = KernelBuilder::new(&mut source);
-    let (inputs, outputs) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
-    let item = b.global_id(0);
-    let slice = |b: &mut KernelBuilder<'_>, base: Value, bytes: i64| {
-        let bytes = b.ins().iconst(word, bytes);
-        let offset = b.ins().imul(item, bytes);
-        b.ins().iadd(base, offset)
-    };
-    let from = slice(&mut b, inputs, 3 * cell_bytes(ty));
-    let into = slice(&mut b, outputs, builds.len() as i64 * cell_bytes(to));
+    let types = &applied[0].row.operands;
     let flags = MemFlagsData::trusted();
-    let values = [0, 1, 2].map(|index| {
-        let loaded_type = if ty.is_float() { ty } else { cell(ty) };
-        let loaded = b.ins().load(loaded_type, flags, from, index * cell(ty).bytes() as i32);
-        if ty == loaded_type { loaded } else { b.ins().ireduce(ty, loaded) }
-    });
-    for (index, build) in builds.iter().enumerate() {
-        let result = build(&mut b, values);
-        let result = match cell(to) {
-            cell if cell == to => result,
-            _ if to.is_float() => float_to_cell(&mut b, family, result),
-            _ => b.ins().uextend(word, result),
+    let cell = |at: usize| (at as u32 * CELL).cast_signed();
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.push(AbiParam::new(word));
+    let mut context = FunctionBuilderContext::new();
+    let func = body::function("directed", &signature, family.word, &mut context, |b| {
+        let entry = b.current_block().expect("the entry");
+        let block = b.block_params(entry)[0];
+        let item = intrinsic(b, "harp_global_id_x", &[], word);
+        let [inputs, results, others] = [3, applied.len(), applied.len()].map(|cells| cells as u32);
+        let mut slice = |index: u32, cells: u32| {
+            let offset = ArgumentBlock::argument(index, family.word).cast_signed();
+            let base = b.ins().load(word, flags, block, offset);
+            let bytes = b.ins().iconst(word, i64::from(cells * CELL));
+            let offset = b.ins().imul(item, bytes);
+            b.ins().iadd(base, offset)
         };
-        b.ins().store(flags, result, into, index as i32 * cell(to).bytes() as i32);
-    }
-    b.return_();
-    b.finalize()?;
+        let [from, into, beside] = [slice(0, inputs), slice(1, results), slice(2, others)];
+        let values =
+            (0..).zip(types).map(|(at, &ty)| match ty.is_int() && family.in_register(ty) {
+                true if ty != word => {
+                    let loaded = b.ins().load(word, flags, from, cell(at));
+                    b.ins().ireduce(ty, loaded)
+                }
+                _ => b.ins().load(ty, flags, from, cell(at)),
+            });
+        let values: Vec<Value> = values.collect();
+        for (index, applied) in applied.iter().enumerate() {
+            let results = apply(b, *applied, &values);
+            for (base, &result) in [into, beside].into_iter().zip(&results) {
+                let stored = stored(b, family, result);
+                b.ins().store(flags, stored, base, cell(index));
+            }
+        }
+        b.ins().return_(&[]);
+    });
+    let cells = |(at, bits): (usize, u64)| match types.get(at) {
+        // Above the operand.
+        Some(ty) if ty.is_int() => bits | 0xb5a3_9c71_e6d2_8f4b << (ty.bits() - 1) << 1,
+        _ => bits,
+    };
+    let inputs = operands.iter().flat_map(|operands| operands.iter().copied().enumerate());
+    let inputs = inputs.map(cells).flat_map(u64::to_le_bytes).collect();
+    let outputs = vec![0; operands.len() * applied.len() * CELL as usize];
+    let narrow = to.is_float() && !family.extension && to.bits() < word.bits();
+    let elements = if narrow { Elements::Ints } else { Elements::of(to) };
+    let args = [(Elements::Ints, inputs), (elements, outputs.clone()), (Elements::Ints, outputs)];
+    let args = args.map(|(elements, bytes)| Argument::Buffer(elements, bytes)).into();
+    Case::kernel(func, family.word, [operands.len() as u64, 1, 1], args)
+}
 
-    let noise = if ty.is_int() { 0xb5a3_9c71_e6d2_8f4b << (ty.bits() - 1) << 1 } else { 0 };
-    let words =
-        operands.iter().flatten().map(|&value| if ty == cell(ty) { value } else { value | noise });
-    let inputs = words.flat_map(|w| w.to_le_bytes().into_iter().take(cell(ty).bytes() as usize));
-    let outputs = vec![0; operands.len() * builds.len() * cell(to).bytes() as usize];
-    let args = [(cell(ty), inputs.collect()), (cell(to), outputs)];
-    Ok(Case {
-        func: source.finished()?.clone(),
-        word: family.word,
-        extents: [operands.len() as u64, 1, 1],
-        args: args.map(|(ty, bytes)| Argument::Buffer(Elements::of(ty), bytes)).into(),
-    })
+fn apply(b: &mut FunctionBuilder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> {
+    let Applied { row, constant, careful } = applied;
+    let mut args = values.to_vec();
+    if let Some((at, bits)) = constant {
+        args[at] = match row.operands[at] {
+            types::F32 => b.ins().f32const(f32::from_bits(bits as u32)),
+            types::F64 => b.ins().f64const(f64::from_bits(bits)),
+            ty => b.ins().iconst(ty, bits.cast_signed()),
+        };
+    }
+    match row.care {
+        _ if !careful => {}
+        // A constant that divides is one that does not trap.
+        Care::Divisor if constant.is_none_or(|(at, _)| at == 0) => {
+            args[1] = replaced(b, args[1], false);
+        }
+        Care::SignedDivisor if constant.is_none_or(|(at, _)| at == 0) => {
+            args[1] = replaced(b, args[1], true);
+        }
+        Care::Sum => {
+            let one = b.ins().iconst(row.operands[0], 1);
+            args.iter_mut().for_each(|arg| *arg = b.ins().ushr(*arg, one));
+        }
+        Care::Fits { to, signed } => args[0] = between(b, args[0], to, signed),
+        _ => {}
+    }
+    (row.build)(b, &args).to_vec()
+}
+
+/// The divisor, or 3 where it is 0, or, if it is signed, -1.
+fn replaced(b: &mut FunctionBuilder<'_>, divisor: Value, signed: bool) -> Value {
+    let ty = b.func.dfg.value_type(divisor);
+    let (zero, three) = (b.ins().iconst(ty, 0), b.ins().iconst(ty, 3));
+    let mut bad = b.ins().icmp(IntCC::Equal, divisor, zero);
+    if signed {
+        let inverse = b.ins().bnot(divisor);
+        let also = b.ins().icmp(IntCC::Equal, inverse, zero);
+        bad = b.ins().bor(bad, also);
+    }
+    b.ins().select(bad, three, divisor)
+}
+
+/// A result as memory holds it. A float that is stored as an integer has one pattern for all NaNs.
+fn stored(b: &mut FunctionBuilder<'_>, family: Family, value: Value) -> Value {
+    let (ty, word) = (b.func.dfg.value_type(value), family.word_int());
+    if ty.is_int() && ty.bits() < word.bits() {
+        return b.ins().uextend(word, value);
+    }
+    if !ty.is_float() || family.extension || ty.bits() >= word.bits() {
+        return value;
+    }
+    let nan = b.ins().f32const(f32::NAN);
+    let ordered = b.ins().fcmp(FloatCC::Ordered, value, value);
+    let value = b.ins().select(ordered, value, nan);
+    let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
+    b.ins().uextend(word, bits)
 }

@@ -1,27 +1,31 @@
 //! Kernels with what random ones hold rarely: votes, and lanes that part in each way.
 
-use cranelift_codegen::ir::Function;
 use harp_isa::abi::ArgumentBlock;
 use harp_isa::{ArchId, WordSize};
 
-use crate::oracle::{Argument, Elements, KernelCase, ModuleCase};
+use crate::functions::parse;
+use crate::oracle::{Argument, Case, Elements};
 
 /// Work-items of each.
 const ITEMS: u64 = 24;
 
-/// One a kernel. Each gets a buffer with a word a work-item, of which it changes its own; `ARGUMENT` is where
-/// its address lies in the argument block.
-const TEXTS: [&str; 6] = [
-    // A choice of two, one of them nested.
-    "function %choices(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
+/// How each begins: it gets a buffer with a word a work-item, of which it changes its own, `v5` at `v4`. `ARGUMENT` is where
+/// the buffer's address lies in the argument block.
+const START: &str = "fn0 = %harp_global_id_x() -> i32 fast
+        fn1 = %harp_any(i8) -> i8 fast
     block0(v0: i32):
         v1 = load.i32 notrap aligned readonly v0+ARGUMENT
         v2 = call fn0()
-        v101 = iconst.i32 2
-        v3 = ishl v2, v101
+        v100 = iconst.i32 2
+        v3 = ishl v2, v100
         v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        v5 = load.i32 notrap aligned v4";
+
+/// One a kernel.
+const TEXTS: [&str; 6] = [
+    // A choice of two, one of them nested.
+    "function %choices(i32) fast {
+        START
         v102 = iconst.i32 3
         v6 = band v5, v102
         brif v6, block1, block4(v5)
@@ -45,15 +49,7 @@ const TEXTS: [&str; 6] = [
     }",
     // A vote outside of any split, on what lanes disagree on, and a store where it holds.
     "function %votes(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
-        fn1 = %harp_any(i8) -> i8 fast
-    block0(v0: i32):
-        v1 = load.i32 notrap aligned readonly v0+ARGUMENT
-        v2 = call fn0()
-        v106 = iconst.i32 2
-        v3 = ishl v2, v106
-        v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        START
         v107 = iconst.i32 250
         v6 = icmp ugt v5, v107
         v7 = call fn1(v6)
@@ -76,15 +72,7 @@ const TEXTS: [&str; 6] = [
     }",
     // Votes inside of splits.
     "function %inner_votes(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
-        fn1 = %harp_any(i8) -> i8 fast
-    block0(v0: i32):
-        v1 = load.i32 notrap aligned readonly v0+ARGUMENT
-        v2 = call fn0()
-        v111 = iconst.i32 2
-        v3 = ishl v2, v111
-        v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        START
         v112 = iconst.i32 1
         v6 = band v2, v112
         v113 = iconst.i32 200
@@ -108,14 +96,7 @@ const TEXTS: [&str; 6] = [
     }",
     // Selections, which are guarded moves, of truth values and of numbers.
     "function %selections(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
-    block0(v0: i32):
-        v1 = load.i32 notrap aligned readonly v0+ARGUMENT
-        v2 = call fn0()
-        v116 = iconst.i32 2
-        v3 = ishl v2, v116
-        v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        START
         v117 = iconst.i32 100
         v6 = icmp ugt v5, v117
         v118 = iconst.i32 150
@@ -139,14 +120,7 @@ const TEXTS: [&str; 6] = [
     }",
     // A loop that all lanes run as often, with lanes that part inside.
     "function %counted(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
-    block0(v0: i32):
-        v1 = load.i32 notrap aligned readonly v0+ARGUMENT
-        v2 = call fn0()
-        v119 = iconst.i32 2
-        v3 = ishl v2, v119
-        v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        START
         v6 = iconst.i32 0
         jump block1(v6, v5)
     block1(v7: i32, v8: i32):
@@ -175,14 +149,7 @@ const TEXTS: [&str; 6] = [
     }",
     // Splits one after the other and inside of each other.
     "function %ladder(i32) fast {
-        fn0 = %harp_global_id_x() -> i32 fast
-    block0(v0: i32):
-        v1 = load.i32 notrap aligned readonly v0+ARGUMENT
-        v2 = call fn0()
-        v126 = iconst.i32 2
-        v3 = ishl v2, v126
-        v4 = iadd v1, v3
-        v5 = load.i32 notrap aligned v4
+        START
         v127 = iconst.i32 1
         v6 = band v5, v127
         brif v6, block1, block2(v5)
@@ -225,24 +192,14 @@ const TEXTS: [&str; 6] = [
 const ARCHS: [&str; 5] = ["harp32", "4w32/16/8/2+x", "4b16/16/4/1", "4w8/2/8/1", "4w16/8/2/1+x"];
 
 /// The kernels with their launches.
-pub(super) fn handwritten() -> Vec<KernelCase> {
+pub(super) fn handwritten() -> Vec<Case> {
     let argument = ArgumentBlock::argument(0, WordSize::Four).to_string();
     let cases = TEXTS.iter().map(|text| {
-        let functions: Vec<Function> =
-            cranelift_reader::parse_functions(&text.replace("ARGUMENT", &argument))
-                .expect("the texts above are CLIF");
+        let text = text.replace("START", START).replace("ARGUMENT", &argument);
+        let func = parse(WordSize::Four, &text).remove(0);
         let words = (0..ITEMS as u32).map(|item| item.wrapping_mul(0x9e37_79b9) >> 24);
-        let buffer = words.flat_map(u32::to_le_bytes).collect();
-        KernelCase {
-            module: ModuleCase {
-                word: WordSize::Four,
-                functions,
-                data: Vec::new(),
-                args: Vec::new(),
-            },
-            extents: [ITEMS, 1, 1],
-            args: vec![Argument::Buffer(Elements::Ints, buffer)],
-        }
+        let buffer = Argument::Buffer(Elements::Ints, words.flat_map(u32::to_le_bytes).collect());
+        Case::kernel(func, WordSize::Four, [ITEMS, 1, 1], vec![buffer])
     });
     cases.collect()
 }

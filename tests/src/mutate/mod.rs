@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::AddAssign;
 
-use harp_isa::ArchId;
 use harp_jit::{
-    CompileError, CompileOptions, DivergenceStrategy, FunctionCode, Kernel, ModuleError, OptLevel,
+    CompileError, CompileOptions, DivergenceStrategy, FunctionCode, ModuleError, OptLevel,
 };
-use harp_runtime::{Device, DeviceConfig};
 
-use crate::fuzzing::divergent::{ARCHS, Kernels, STRATEGIES, bytes_of};
-use crate::generate::Family;
-use crate::oracle::{CaseError, Expected, KernelCase, Observed};
+use crate::generate::{Family, Kind as Cases};
+use crate::oracle::{Case, CaseError, Code, Compiled, Effect, Ending, options};
+use crate::random::machines::{ALL, parsed};
+use crate::random::{Machines, bytes_of};
 
 mod handwritten;
 mod mutants;
@@ -59,9 +59,10 @@ impl Outcome {
             (changing + tally.changing, caught + tally.caught)
         })
     }
+}
 
-    /// Adds what came of others.
-    pub fn add(&mut self, other: Outcome) {
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, other: Outcome) {
         self.kernels += other.kernels;
         self.unproved.extend(other.unproved);
         for (kind, tally) in other.kinds {
@@ -116,38 +117,44 @@ pub enum MutationError {
     Run(#[from] Box<CaseError>),
 }
 
+/// Strategies without a profile.
+const STRATEGIES: [DivergenceStrategy; 4] = [
+    DivergenceStrategy::SplitJoin,
+    DivergenceStrategy::Predicate,
+    DivergenceStrategy::Static,
+    DivergenceStrategy::Adaptive,
+];
+
 /// Breaks the random kernel of a seed, for a machine and a level that the seed chooses too; at most so many
 /// mutants of a kind. Nothing comes of kernels that are not supported, or trap.
 ///
 /// # Errors
 ///
 /// If the kernel cannot be compiled or run.
-pub fn random(kernels: Kernels, seed: u64, each: usize) -> Result<Outcome, MutationError> {
+pub fn random(
+    cases: Cases,
+    seed: u64,
+    each: usize,
+    machines: &mut Machines,
+) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
-    let arch: ArchId = ARCHS[turn % ARCHS.len()].parse().expect("the list holds machines");
-    let case = kernels.generate(&bytes_of(seed), Family::of(arch)).case;
+    let arch = parsed(&ALL).nth(turn % ALL.len()).expect("it is one of them");
+    let case = cases.generate(&bytes_of(cases, seed), Family::of(arch)).case;
+    let is_plain = (turn / ALL.len()).is_multiple_of(4);
+    // The checker is asked later, and then needs what verification notes down.
     let options = CompileOptions {
-        opt_level: if (turn / ARCHS.len()).is_multiple_of(4) {
-            OptLevel::None
-        } else {
-            OptLevel::Speed
-        },
         divergence: STRATEGIES[turn / 2 % STRATEGIES.len()],
-        // The checker is asked later, and then needs what that notes down.
-        verify: true,
-        ..CompileOptions::default()
+        ..options(if is_plain { OptLevel::None } else { OptLevel::Speed })
     };
     let compiled = match case.compile(arch, options) {
-        Ok(compiled) => compiled.kernel,
+        Ok(compiled) => compiled,
         Err(ModuleError::Compile(CompileError::Unsupported { .. })) => {
             return Ok(Outcome::default());
         }
         Err(error) => return Err(Box::new(error).into()),
     };
-    let config = DeviceConfig { memory_bytes: 16 << 20, ..DeviceConfig::new(arch) };
-    let mut device = Device::new(config).map_err(|error| Box::new(CaseError::from(error)))?;
     let name = format!("seed {seed} on {arch}");
-    break_kernel(&name, &case, &compiled, &mut device, (seed, each))
+    break_kernel(&name, &case, &compiled, machines, (seed, each))
 }
 
 /// Breaks the handwritten kernels on all their machines; at most so many mutants of a kind and kernel.
@@ -155,18 +162,16 @@ pub fn random(kernels: Kernels, seed: u64, each: usize) -> Result<Outcome, Mutat
 /// # Errors
 ///
 /// If one cannot be compiled or run.
-pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
+pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
     for arch in handwritten::archs() {
-        let config = DeviceConfig { memory_bytes: 4 << 20, ..DeviceConfig::new(arch) };
-        let mut device = Device::new(config).map_err(|error| Box::new(CaseError::from(error)))?;
         for (seed, case) in (0..).zip(handwritten::handwritten()) {
             // Predicated, they would have few splits and joins to break.
             let divergence = DivergenceStrategy::SplitJoin;
-            let options = CompileOptions { divergence, verify: true, ..CompileOptions::default() };
+            let options = CompileOptions { divergence, ..options(OptLevel::Speed) };
             let compiled = case.compile(arch, options).map_err(Box::new)?;
-            let name = format!("{} on {arch}", case.module.functions[0].name);
-            outcome.add(break_kernel(&name, &case, &compiled.kernel, &mut device, (seed, each))?);
+            let name = format!("{} on {arch}", case.functions[0].name);
+            outcome += break_kernel(&name, &case, &compiled, machines, (seed, each))?;
         }
     }
     Ok(outcome)
@@ -177,23 +182,23 @@ pub fn handwritten(each: usize) -> Result<Outcome, MutationError> {
 /// # Errors
 ///
 /// If the kernel cannot be run.
-pub fn break_kernel(
+fn break_kernel(
     name: &str,
-    case: &KernelCase,
-    original: &Kernel,
-    device: &mut Device,
+    case: &Case,
+    original: &Compiled,
+    machines: &mut Machines,
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
+    let Code::Kernel(original) = &original.code else { return Ok(Outcome::default()) };
+    let device = machines.device(original.arch(), 1).map_err(Box::new)?;
     if let Err(error) = original.check() {
         let unproved = vec![format!("{name}: {error}")];
         return Ok(Outcome { kernels: 1, unproved, ..Outcome::default() });
     }
-    let unbroken = case.observed(original, device).map_err(Box::new)?;
-    let Observed::Memory(memory, report) = unbroken else {
-        return Ok(Outcome::default());
-    };
-    let fuel = 10_000 + PATIENCE * report.stats.issued();
-    let expected = Expected::Memory(memory);
+    let unbroken = case.launch(original, device, |config| config).map_err(Box::new)?;
+    let Ok(values) = unbroken.ending else { return Ok(Outcome::default()) };
+    let fuel = 10_000 + PATIENCE * unbroken.issued;
+    let expected = Effect { ending: Ending::Values(values), memory: unbroken.memory };
     let mut outcome = Outcome { kernels: 1, ..Outcome::default() };
     let functions = original.functions().iter().map(FunctionCode::code);
     let all = std::iter::once(original.code()).chain(functions).enumerate();
@@ -207,8 +212,8 @@ pub fn break_kernel(
         tally.mutants += 1;
         let objected = kernel.check().is_err();
         // What the machine refuses to start does something else, too.
-        let difference = match case.observed_within(&kernel, device, fuel) {
-            Ok(observed) => case.difference(&expected, &observed, original.arch().lanes().into()),
+        let difference = match case.launch(&kernel, device, |config| config.with_fuel(fuel)) {
+            Ok(observed) => case.difference(&expected, &observed, original.arch().lanes()),
             Err(error) => Some(error.to_string()),
         };
         match difference {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Pred};
 
-use crate::fuzzing::random_bytes;
+use crate::random::random_bytes;
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Atomic accesses. Work-items run one after the other, so these are a load, a computation, a store.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AtomicRmwOp, Endianness, Inst, InstructionData, Opcode, Type};
+use cranelift_codegen::ir::{AtomicRmwOp, Inst, InstructionData, Opcode, Type};
 
 use super::{Done, FlatMemory, Item, Stop, int, signed};
 
@@ -15,17 +15,14 @@ impl Item<'_> {
         memory: &mut FlatMemory,
     ) -> Option<Done> {
         let data = self.func.dfg.insts[inst];
-        let flags = data.memflags_data(&self.func.dfg);
-        let big = flags.is_some_and(|f| f.explicit_endianness() == Some(Endianness::Big));
-        let ordered = |value: DataValue| if big { value.to_be() } else { value };
+        let ordered = |value: DataValue| self.ordered(inst, value);
         match data {
             InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. } => {
                 return Some(memory.load(self.address(&values[0], 0), ty).map(ordered).into());
             }
             InstructionData::StoreNoOffset { opcode: Opcode::AtomicStore, .. } => {
                 let address = self.address(&values[1], 0);
-                let value = ordered(values[0].clone());
-                return Some(self.store(memory, Opcode::Store, &value, address));
+                return Some(self.store(memory, inst, Opcode::Store, &values[0], address));
             }
             InstructionData::AtomicRmw { .. } | InstructionData::AtomicCas { .. } => {}
             // Of the same format as an atomic load is `bitcast`.

@@ -12,13 +12,13 @@ const GAP: u64 = 0x1000;
 /// Allocations at addresses of the oracle's own choice, which have nothing to do with a device's.
 /// Little-endian.
 #[derive(Clone, Debug, Default)]
-pub struct FlatMemory {
+pub(super) struct FlatMemory {
     allocations: Vec<(u64, Vec<u8>)>,
 }
 
 impl FlatMemory {
     /// Adds an allocation and gives its address, a multiple of 4096.
-    pub fn allocate(&mut self, bytes: Vec<u8>) -> u64 {
+    pub(super) fn allocate(&mut self, bytes: Vec<u8>) -> u64 {
         let address = self.allocations.last().map_or(FIRST_ADDRESS, |(start, bytes)| {
             (start + bytes.len() as u64 + GAP).next_multiple_of(GAP)
         });
@@ -27,7 +27,7 @@ impl FlatMemory {
     }
 
     /// The bytes of the allocation that starts at `address`; none if there is none.
-    pub fn contents(&self, address: u64) -> Option<&[u8]> {
+    pub(super) fn contents(&self, address: u64) -> Option<&[u8]> {
         let found = self.allocations.iter().find(|(start, _)| *start == address);
         found.map(|(_, bytes)| bytes.as_slice())
     }

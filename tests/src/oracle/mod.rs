@@ -1,11 +1,10 @@
-//! The independent oracle: a kernel's CLIF, work-item after work-item, in cranelift-interpreter.
+//! The independent oracle: the CLIF of a [`Case`] in cranelift-interpreter, a kernel's work-items one after the other.
 //!
-//! The function is interpreted as the builder made it, before the mid-end. Nothing here knows how harp-jit
-//! works: the calling convention (one argument, the address of a block of words: the grid's three extents,
+//! Functions are interpreted as the builder made them, before the mid-end. Nothing here knows how harp-jit
+//! works: the calling convention of kernels (one argument, the address of a block of words: the grid's three extents,
 //! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
-//! time. What a lane id is depends on the machine: [`KernelCase`] is told the lanes of a warp, for others
-//! kernels that ask are refused. Refused, too, are kernels whose work-items communicate: each runs to its end
-//! before the next begins.
+//! time. What a lane id is depends on the machine, so the lanes of a warp are given. Refused are kernels whose
+//! work-items communicate: each runs to its end before the next begins.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
 //! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest
@@ -13,37 +12,38 @@
 //! the whole sum (its are about either part), `isplit` and `iconcat` are for all types (it knows `i128`
 //! only), and it lacks `blendv` and `sequence_point`.
 
+use std::fmt;
+
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
-    ExternalName, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode, Type, types,
+    Endianness, ExternalName, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode,
+    Type, types,
 };
-use cranelift_interpreter::instruction::DfgInstructionContext;
+use cranelift_interpreter::interpreter::InterpreterState;
 use cranelift_interpreter::state::State;
-use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, StepError, step};
+use cranelift_interpreter::step::StepError;
 use harp_isa::WordSize;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use crate::functions::word_type;
+
 mod atomic;
 mod case;
-mod kernel;
+mod interpret;
 mod memory;
-mod module;
-mod state;
+mod run;
 #[cfg(test)]
 mod tests;
 
-pub use case::{Argument, Case, CaseError, Elements, Expected, Observed, device};
-pub use kernel::{CompiledKernel, KernelCase};
-pub use memory::FlatMemory;
-pub use module::{
-    Address, CompiledCase, Datum, Effect, Ending, Executed, ModuleCase, ModuleCaseError, Trace,
-};
+pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
+pub use interpret::Trace;
+pub use run::{CaseError, Code, Compiled, Observed, Trapped, options};
 
-use state::KernelState;
+use memory::FlatMemory;
 
-/// CLIF instructions that a work-item may take.
-const FUEL: u64 = 1 << 20;
+/// CLIF instructions that a work-item, or a call, may take.
+const FUEL: usize = 1 << 20;
 
 /// Why a work-item stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,25 @@ pub enum Stop {
     DivideByZero,
     /// A trap that the kernel asks for, or the overflow of a signed division.
     Code(TrapCode),
+}
+
+impl From<TrapCode> for Stop {
+    fn from(code: TrapCode) -> Stop {
+        match code {
+            TrapCode::INTEGER_DIVISION_BY_ZERO => Stop::DivideByZero,
+            code => Stop::Code(code),
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::BadAddress => f.write_str("bad address"),
+            Stop::DivideByZero => f.write_str("division by zero"),
+            Stop::Code(code) => write!(f, "trap {code}"),
+        }
+    }
 }
 
 /// A work-item that trapped.
@@ -89,51 +108,9 @@ pub enum OracleError {
         /// The instruction.
         inst: String,
     },
-    /// A work-item does not end.
-    #[error("a work-item took more than {FUEL} steps")]
+    /// A call or a work-item does not end.
+    #[error("it took more than {FUEL} steps, or more stack than there is")]
     OutOfFuel,
-}
-
-/// A launch as the oracle sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Grid<'a> {
-    /// Work-items in each dimension.
-    pub extents: [u64; 3],
-    /// The words of the arguments.
-    pub args: &'a [u64],
-    /// The machine's word.
-    pub word: WordSize,
-}
-
-/// Runs all work-items and gives those that trapped. The others go on: what memory holds after a
-/// trap means nothing.
-///
-/// # Errors
-///
-/// If the kernel holds something that the oracle does not know, or does not end.
-pub fn run(
-    func: &Function,
-    grid: Grid<'_>,
-    memory: &mut FlatMemory,
-) -> Result<Vec<ItemTrap>, OracleError> {
-    let words = argument_block(grid.extents, grid.args.iter().copied()).into_iter();
-    let bytes = usize::from(grid.word.bytes());
-    let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
-    let block = memory.allocate(block);
-    let [width, height, depth] = grid.extents;
-    let mut traps = Vec::new();
-    for item in 0..width * height * depth {
-        let id = [item % width, item / width % height, item / (width * height)];
-        let stop = Item { func, id, lane: None, word: grid.word }.run(block, memory)?;
-        traps.extend(stop.map(|stop| ItemTrap { item, stop }));
-    }
-    Ok(traps)
-}
-
-/// The words of the argument block: the grid's extents, those of groups and how many there are of them,
-/// which nobody has, then the arguments.
-fn argument_block(extents: [u64; 3], args: impl Iterator<Item = u64>) -> Vec<u64> {
-    extents.into_iter().chain([0; 6]).chain(args).collect()
 }
 
 /// What an instruction that the oracle executes itself came to.
@@ -150,64 +127,12 @@ struct Item<'a> {
     word: WordSize,
 }
 
-impl<'a> Item<'a> {
-    /// Runs the work-item; gives the reason if it traps.
-    fn run(
-        &self,
-        argument_block: u64,
-        memory: &mut FlatMemory,
-    ) -> Result<Option<Stop>, OracleError> {
-        let func = self.func;
-        let mut state = KernelState::new(func);
-        let entry = func.layout.entry_block().ok_or(OracleError::OutOfFuel)?;
-        let argument = self.word_value(argument_block);
-        state.current_frame_mut().set_all(func.dfg.block_params(entry), vec![argument]);
-        let mut next = func.layout.first_inst(entry);
-        for _ in 0..FUEL {
-            let Some(inst) = next else { return Err(self.unknown_end()) };
-            if let Some(executed) = self.execute(inst, &state, memory)? {
-                match executed {
-                    Done::Stop(stop) => return Ok(Some(stop)),
-                    Done::Results(values) => {
-                        let results = func.dfg.inst_results(inst);
-                        state.current_frame_mut().set_all(results, values);
-                    }
-                }
-                next = func.layout.next_inst(inst);
-                continue;
-            }
-            let context = DfgInstructionContext::new(inst, &func.dfg);
-            let flow = step(&mut state, context).map_err(|error| self.failed(inst, &error))?;
-            match flow {
-                ControlFlow::Assign(values) => {
-                    let results = func.dfg.inst_results(inst);
-                    state.current_frame_mut().set_all(results, values.to_vec());
-                    next = func.layout.next_inst(inst);
-                }
-                ControlFlow::Continue => next = func.layout.next_inst(inst),
-                ControlFlow::ContinueAt(block, args) => {
-                    let params = func.dfg.block_params(block);
-                    state.current_frame_mut().set_all(params, args.to_vec());
-                    next = func.layout.first_inst(block);
-                }
-                ControlFlow::Return(_) => return Ok(None),
-                ControlFlow::Trap(CraneliftTrap::User(TrapCode::INTEGER_DIVISION_BY_ZERO)) => {
-                    return Ok(Some(Stop::DivideByZero));
-                }
-                ControlFlow::Trap(CraneliftTrap::User(code)) => return Ok(Some(Stop::Code(code))),
-                ControlFlow::Trap(_) | ControlFlow::Call(..) | ControlFlow::ReturnCall(..) => {
-                    return Err(self.unknown(inst));
-                }
-            }
-        }
-        Err(OracleError::OutOfFuel)
-    }
-
+impl Item<'_> {
     /// Executes what is not the interpreter's.
     fn execute(
         &self,
         inst: Inst,
-        state: &KernelState<'_>,
+        state: &InterpreterState<'_>,
         memory: &mut FlatMemory,
     ) -> Result<Option<Done>, OracleError> {
         let values = || state.collect_values(self.func.dfg.inst_args(inst));
@@ -217,13 +142,13 @@ impl<'a> Item<'a> {
             InstructionData::Load { opcode, offset, .. } => {
                 let address = self.address(&values()[0], offset.into());
                 self.check_alignment(inst, address)?;
-                self.load(memory, opcode, ty, address)
+                self.load(memory, inst, opcode, address)
             }
             InstructionData::Store { opcode, offset, .. } => {
                 let values = values();
                 let address = self.address(&values[1], offset.into());
                 self.check_alignment(inst, address)?;
-                self.store(memory, opcode, &values[0], address)
+                self.store(memory, inst, opcode, &values[0], address)
             }
             InstructionData::LoadNoOffset { .. }
             | InstructionData::StoreNoOffset { .. }
@@ -291,39 +216,37 @@ impl<'a> Item<'a> {
         Ok(Done::Results(vec![value]))
     }
 
-    fn load(&self, memory: &FlatMemory, opcode: Opcode, ty: Type, address: u64) -> Done {
-        let part = match opcode {
-            Opcode::Uload8 | Opcode::Sload8 => types::I8,
-            Opcode::Uload16 | Opcode::Sload16 => types::I16,
-            Opcode::Uload32 | Opcode::Sload32 => types::I32,
-            _ => return memory.load(address, ty).into(),
-        };
+    /// The value in the order of bytes that an access asks for.
+    fn ordered(&self, inst: Inst, value: DataValue) -> DataValue {
+        let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
+        let big = flags.is_some_and(|f| f.explicit_endianness() == Some(Endianness::Big));
+        if big { value.to_be() } else { value }
+    }
+
+    fn load(&self, memory: &FlatMemory, inst: Inst, opcode: Opcode, address: u64) -> Done {
+        let ty = self.func.dfg.value_type(self.func.dfg.first_result(inst));
+        let part = part(opcode).unwrap_or(ty);
         let Some(loaded) = memory.load(address, part) else {
             return Done::Stop(Stop::BadAddress);
         };
-        let signed = match opcode {
-            Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => signed(&loaded),
-            _ => signed(&loaded) & ((1 << part.bits()) - 1),
-        };
-        // The 32-bit ones are of type i64 whatever the word is.
-        let ty = if part == types::I32 { types::I64 } else { ty };
-        Done::Results(vec![int(signed, ty)])
+        let loaded = self.ordered(inst, loaded);
+        Done::Results(vec![match opcode {
+            Opcode::Load => loaded,
+            Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => int(signed(&loaded), ty),
+            _ => int(signed(&loaded) & ((1 << part.bits()) - 1), ty),
+        }])
     }
 
     fn store(
         &self,
         memory: &mut FlatMemory,
+        inst: Inst,
         opcode: Opcode,
         value: &DataValue,
         address: u64,
     ) -> Done {
-        let part = match opcode {
-            Opcode::Istore8 => int(signed(value), types::I8),
-            Opcode::Istore16 => int(signed(value), types::I16),
-            Opcode::Istore32 => int(signed(value), types::I32),
-            _ => value.clone(),
-        };
-        match memory.store(address, &part) {
+        let stored = part(opcode).map_or_else(|| value.clone(), |part| int(signed(value), part));
+        match memory.store(address, &self.ordered(inst, stored)) {
             Some(()) => Done::Results(Vec::new()),
             None => Done::Stop(Stop::BadAddress),
         }
@@ -333,12 +256,7 @@ impl<'a> Item<'a> {
     fn check_alignment(&self, inst: Inst, address: u64) -> Result<(), OracleError> {
         let data = self.func.dfg.insts[inst];
         let aligned = data.memflags_data(&self.func.dfg).is_some_and(MemFlagsData::aligned);
-        let size = match data.opcode() {
-            Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
-            Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
-            Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
-            _ => self.func.dfg.ctrl_typevar(inst).bytes(),
-        };
+        let size = part(data.opcode()).unwrap_or(self.func.dfg.ctrl_typevar(inst)).bytes();
         let natural = u64::from(size.min(self.word.bytes().into()));
         if aligned && !address.is_multiple_of(natural) {
             return Err(OracleError::Misaligned { inst: self.text(inst) });
@@ -351,7 +269,7 @@ impl<'a> Item<'a> {
     }
 
     fn word_value(&self, value: u64) -> DataValue {
-        int(value.into(), if self.word == WordSize::Four { types::I32 } else { types::I64 })
+        int(value.into(), word_type(self.word))
     }
 
     fn text(&self, inst: Inst) -> String {
@@ -360,10 +278,6 @@ impl<'a> Item<'a> {
 
     fn unknown(&self, inst: Inst) -> OracleError {
         OracleError::Unknown { inst: self.text(inst) }
-    }
-
-    fn unknown_end(&self) -> OracleError {
-        OracleError::Unknown { inst: "a block without an end".to_owned() }
     }
 
     fn failed(&self, inst: Inst, error: &StepError) -> OracleError {
@@ -375,6 +289,16 @@ impl From<Option<DataValue>> for Done {
     fn from(loaded: Option<DataValue>) -> Done {
         loaded.map_or(Done::Stop(Stop::BadAddress), |value| Done::Results(vec![value]))
     }
+}
+
+/// The type of what an access to a part of a number moves; none for others.
+fn part(opcode: Opcode) -> Option<Type> {
+    Some(match opcode {
+        Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => types::I8,
+        Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => types::I16,
+        Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => types::I32,
+        _ => return None,
+    })
 }
 
 /// The low bits of `value` as an integer of type `ty`, at most 64 bits wide.

@@ -10,31 +10,64 @@ use super::rust_files;
 /// The modules of a crate, floor by floor from the ground up.
 type Floors = &'static [&'static [&'static str]];
 
-const CRATES: [(&str, Floors); 2] = [
+const CRATES: [(&str, Floors); 5] = [
+    (
+        "harp-isa/src",
+        &[
+            &["arch", "error_list", "reg", "symbol"],
+            &["abi", "opcode"],
+            &["operand"],
+            &["table"],
+            &["instruction"],
+            &["encoding"],
+            &["disassemble"],
+            &["object"],
+            &["asm", "link"],
+        ],
+    ),
+    (
+        "harp-emu/src",
+        &[
+            &["config", "console", "interrupt", "notation", "random", "stats", "word"],
+            &["memory", "reference_float", "trap", "warp"],
+            &["inspect", "json", "tlb"],
+            &["observe"],
+            &["exec", "profile"],
+            &["core"],
+            &["machine"],
+        ],
+    ),
+    (
+        "harp-jit/check/src",
+        &[
+            &["bdd", "error", "number", "record"],
+            &["assumption", "code", "places"],
+            &["lanes", "op", "structure"],
+            &["frame", "regions", "skeleton"],
+            &["copies", "numbering", "term"],
+            &["fact", "provenance", "repeats"],
+            &["available", "state"],
+            &["live", "names", "value"],
+            &["merge", "step"],
+            &["join", "selection"],
+            &["transfer"],
+            &["solve"],
+        ],
+    ),
     (
         "harp-jit/src",
         &[
-            &[
-                "abi",
-                "branches",
-                "checker",
-                "forms",
-                "intrinsic",
-                "source",
-                "stats",
-                "stores",
-                "times",
-            ],
+            &["abi", "forms", "source", "stats", "times", "width"],
+            &["intrinsic"],
             &["analysis"],
             &["profile", "routine"],
             &["error", "plan", "strategy", "vcode"],
-            &["convergence", "options", "regalloc", "symbols"],
-            &["emit", "isel", "legalize"],
+            &["convergence", "if_convert", "options", "regalloc", "symbols", "validate"],
+            &["emit", "isel", "legalize", "mid_end"],
             &["divergence", "function", "precheck"],
             &["builder"],
             &["kernel", "unit"],
-            &["managed", "record"],
-            &["compile"],
+            &["pipeline"],
             &["library"],
             &["compiler"],
             &["module"],
@@ -104,7 +137,8 @@ fn imports(folder: &str) -> BTreeMap<String, BTreeMap<String, String>> {
         given.map(|path| (path[path.len() - 1].as_str(), path[0].as_str())).collect();
     let seen: BTreeMap<&Path, Visitor> =
         files.iter().map(|(path, (file, _))| (path, Visitor::of(file, path))).collect();
-    let tests: BTreeSet<&Path> = seen.values().flat_map(|seen| &seen.tests).collect();
+    let all = seen.values().chain([&named]);
+    let tests: BTreeSet<&Path> = all.flat_map(|seen| &seen.tests).collect();
     let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (path, seen) in &seen {
         if (1..=path.len()).any(|length| tests.contains(&path[..length].to_vec())) {

@@ -20,7 +20,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("harp-isa", &[] as &[_]),
         ("harp-emu", &["harp-isa"]),
-        ("harp-jit", &["harp-isa", "cranelift-*", "regalloc2"]),
+        ("harp-jit/check", &["harp-isa"]),
+        ("harp-jit", &["harp-isa", "harp-check", "cranelift-*", "regalloc2"]),
         ("harp-runtime", &["harp-isa", "harp-emu", "harp-jit"]),
         ("tests/bench", runtime),
         ("tests/filetest", runtime),

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{Access, Divergence, Executed, mask, message};
 use crate::inspect::StackEntry;
-use crate::json::{Hex, Register};
-use crate::observe::LaneMask;
+use crate::json::Hex;
+use crate::notation::{LaneMask, Register};
 
 /// Appends the line of an instruction.
 pub(super) fn instruction(line: &mut String, executed: &Executed<'_>) {

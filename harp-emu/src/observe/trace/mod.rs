@@ -3,6 +3,7 @@
 //! The formats are described at [`TraceWriter`] and stay as they are; new fields may be added to the
 //! objects of the JSON form.
 
+#[cfg(feature = "json")]
 mod json;
 mod text;
 
@@ -10,12 +11,14 @@ use std::io::{self, Write};
 
 use harp_isa::{Op, Operand, Role};
 
-use super::{AccessKind, Issue, LaneMask, Observer, Retire, lanes_of};
+use super::{AccessKind, Issue, Observer, Retire};
 use crate::inspect::StackEntry;
+use crate::notation::{LaneMask, lanes_of};
 use crate::trap::TrapKind;
 
 /// What is traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Trace {
     /// Nothing.
     #[default]
@@ -28,11 +31,13 @@ pub enum Trace {
 
 /// How a trace is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TraceFormat {
     /// For people.
     #[default]
     Text,
-    /// A JSON object a line.
+    /// A JSON object a line; with feature `json`.
+    #[cfg(feature = "json")]
     JsonLines,
 }
 
@@ -190,6 +195,7 @@ impl<W: Write> Observer for TraceWriter<W> {
             let executed = Executed::new(retire, &self.before);
             match self.format {
                 TraceFormat::Text => text::instruction(&mut line, &executed),
+                #[cfg(feature = "json")]
                 TraceFormat::JsonLines => json::instruction(&mut line, &executed),
             }
         }
@@ -197,6 +203,7 @@ impl<W: Write> Observer for TraceWriter<W> {
             let divergence = Divergence::new(retire, &self.before);
             match self.format {
                 TraceFormat::Text => text::divergence(&mut line, &divergence),
+                #[cfg(feature = "json")]
                 TraceFormat::JsonLines => json::divergence(&mut line, &divergence),
             }
         }

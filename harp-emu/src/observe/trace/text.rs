@@ -4,8 +4,7 @@ use std::fmt::{self, Write};
 
 use super::{Access, Divergence, Executed, Retire, mask, message};
 use crate::inspect::StackEntry;
-use crate::json::Register;
-use crate::observe::LaneMask;
+use crate::notation::{LaneMask, Register};
 
 /// Appends the line of an instruction.
 pub(super) fn instruction(line: &mut String, executed: &Executed<'_>) {

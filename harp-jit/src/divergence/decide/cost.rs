@@ -15,7 +15,7 @@ use super::regions::Candidate;
 use super::report::OddsReport;
 use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity};
-use crate::divergence::predicate::{self, Trial};
+use crate::if_convert::{self, Trial};
 use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
 use crate::vcode::{MInst, VCode};
@@ -205,7 +205,7 @@ impl<'a> Model<'a> {
         let layout = Layout::new(self.facts.arch);
         let code = candidate.end.and_then(|end| {
             let (head, end) = (blocks.of(candidate.head), blocks.of(end));
-            trial.convert(predicate::Region { head, end })
+            trial.convert(if_convert::Region { head, end })
         });
         if let Some(code) = code {
             return code.iter().map(|inst| length(inst, layout)).sum();
@@ -367,10 +367,7 @@ fn is_moved_position(func: &Function, value: Value) -> bool {
     let value = func.dfg.resolve_aliases(value);
     let Some(inst) = func.dfg.value_def(value).inst() else { return false };
     if let Some(intrinsic) = Intrinsic::of_call(func, inst) {
-        return matches!(
-            intrinsic,
-            Intrinsic::GlobalId(_) | Intrinsic::LocalId(_) | Intrinsic::LocalIndex
-        );
+        return intrinsic.is_number_of_lane() && intrinsic != Intrinsic::LANE_ID;
     }
     match func.dfg.insts[inst] {
         InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } => {
@@ -388,7 +385,7 @@ fn is_position(func: &Function, value: Value) -> bool {
     let value = func.dfg.resolve_aliases(value);
     let inst: Option<Inst> = func.dfg.value_def(value).inst();
     let intrinsic = inst.and_then(|inst| Intrinsic::of_call(func, inst));
-    matches!(intrinsic, Some(Intrinsic::GlobalId(_)))
+    intrinsic.is_some_and(|intrinsic| Intrinsic::GLOBAL_ID.contains(&intrinsic))
 }
 
 /// About how many instructions one of VCode becomes. What ends a block is counted elsewhere.

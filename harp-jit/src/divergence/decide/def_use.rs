@@ -9,7 +9,8 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 use crate::analysis::Flow;
-use crate::intrinsic::{Intrinsic, Variation};
+use crate::intrinsic::Intrinsic;
+use crate::width::{Rule, Width};
 
 /// What definitions tell about a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +75,7 @@ fn is_unanimous(func: &Function, condition: Value) -> bool {
         }
         let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return false };
         let opcode = func.dfg.insts[inst].opcode();
-        let uniform_call = Intrinsic::of_call(func, inst)
-            .is_some_and(|intrinsic| intrinsic.variation() == Variation::UniformInWarp);
+        let uniform_call = Intrinsic::of_call(func, inst).is_some_and(is_uniform_in_warp);
         if opcode.can_load() || (opcode.is_call() && !uniform_call) {
             return false;
         }
@@ -84,17 +84,15 @@ fn is_unanimous(func: &Function, condition: Value) -> bool {
     true
 }
 
+/// Whether the result is the same in all lanes of the warp, whichever of them execute it.
+fn is_uniform_in_warp(intrinsic: Intrinsic) -> bool {
+    let is_wide = matches!(intrinsic.rule(), Rule::Fixed(width) if width > Width::Thread);
+    intrinsic.is_private() && is_wide
+}
+
 /// Whether `inst` gives a lane's number or a work-item's position.
 fn is_lane_number(func: &Function, inst: Inst) -> bool {
-    matches!(
-        Intrinsic::of_call(func, inst),
-        Some(
-            Intrinsic::LaneId
-                | Intrinsic::GlobalId(_)
-                | Intrinsic::LocalId(_)
-                | Intrinsic::LocalIndex
-        )
-    )
+    Intrinsic::of_call(func, inst).is_some_and(Intrinsic::is_number_of_lane)
 }
 
 /// Whether `value` is computed from the lane's number without a load or a block parameter between.

@@ -8,9 +8,9 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
 use hashbrown::{HashMap, HashSet};
 
-use super::predicate::Trial;
-use super::{Decisions, Prepared, RegionId, Technique as Managed};
+use super::{Decisions, Method, Prepared, RegionId};
 use crate::analysis::Node;
+use crate::if_convert::Trial;
 use crate::isel::BlockIds;
 use crate::profile::{BranchId, BranchProfile, Branches, ProfileError};
 use crate::source::SourceMap;
@@ -90,7 +90,7 @@ pub(crate) fn decide<E: From<ProfileError>>(
     };
     let mut decisions = Decisions::default();
     for candidate in wanted {
-        decisions.choose(candidate.id, Managed::Predicate);
+        decisions.choose(candidate.id, Method::Predicate);
     }
     if let Some(assignment) = facts.assignment {
         facts.assign(assignment, &mut decisions);
@@ -187,7 +187,7 @@ impl Facts<'_> {
         match self.region_of(block) {
             Some(id) if predicated.contains(&id) => Technique::Predicate,
             _ if facts.branch_divergence(block).is_none() => Technique::Branch,
-            Some(id) if decisions.technique(regions, id) == Managed::Linear => Technique::Linear,
+            Some(id) if decisions.technique(regions, id) == Method::Linear => Technique::Linear,
             _ => Technique::SplitJoin,
         }
     }
@@ -218,9 +218,9 @@ impl Facts<'_> {
         for (id, _) in self.prepared.regions.iter() {
             let chosen = self.own_branches(id).find_map(|branch| assignment.get(branch));
             let technique = match chosen {
-                Some(Technique::Predicate) if candidates.contains(&id) => Managed::Predicate,
-                Some(Technique::Linear) => Managed::Linear,
-                Some(_) => Managed::SplitJoin,
+                Some(Technique::Predicate) if candidates.contains(&id) => Method::Predicate,
+                Some(Technique::Linear) => Method::Linear,
+                Some(_) => Method::SplitJoin,
                 None => continue,
             };
             decisions.choose(id, technique);
@@ -241,7 +241,7 @@ impl Facts<'_> {
         let block = |node: usize| facts.flow().levels().first_block(level.nodes[node]).to_string();
         let technique = match decisions.technique(regions, id) {
             _ if predicated => Technique::Predicate,
-            Managed::Linear => Technique::Linear,
+            Method::Linear => Technique::Linear,
             _ => Technique::SplitJoin,
         };
         let parts = regions.parts(region.level, region.nodes.clone(), Some(id));

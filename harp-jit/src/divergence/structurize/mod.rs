@@ -29,7 +29,7 @@ use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{Decisions, Prepared, Technique, TooMany};
+use super::{Decisions, Method, Prepared, TooMany};
 use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Own, Plan, PredicatedRegion, Split, Steering};
@@ -260,7 +260,7 @@ impl Writer<'_> {
         match self.decisions.technique(regions, id) {
             // Nobody comes back.
             _ if open => self.node(level, region.head),
-            Technique::SplitJoin => {
+            Method::SplitJoin => {
                 let join = self.b.create_block();
                 self.joins.insert((level, region.head), join);
                 self.scope().frames.push(Frame::End { end, block: join });
@@ -269,7 +269,7 @@ impl Writer<'_> {
                 self.start(join);
                 self.jump_to_node(level, end);
             }
-            Technique::Predicate => {
+            Method::Predicate => {
                 let after = self.b.create_block();
                 self.scope().frames.push(Frame::End { end, block: after });
                 self.verbatim += 1;
@@ -285,7 +285,7 @@ impl Writer<'_> {
                 self.start(after);
                 self.jump_to_node(level, end);
             }
-            Technique::Linear => self.linear(id),
+            Method::Linear => self.linear(id),
         }
     }
 

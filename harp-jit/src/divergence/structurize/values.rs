@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
-use super::{RegionId, Technique, Writer};
+use super::{Method, RegionId, Writer};
 use crate::analysis::Node;
 use crate::intrinsic::Intrinsic;
 
@@ -88,7 +88,7 @@ impl Writer<'_> {
     }
 
     fn linear_regions(&self) -> impl Iterator<Item = RegionId> {
-        let linear = |id| self.decisions.technique(self.regions, id) == Technique::Linear;
+        let linear = |id| self.decisions.technique(self.regions, id) == Method::Linear;
         self.regions.iter().map(|(id, _)| id).filter(move |&id| linear(id))
     }
 

@@ -133,7 +133,7 @@ impl Wide<'_> {
             }
             // Both halves of the same lane.
             (Intrinsic::OfSomeLane, &[value]) => {
-                let own = self.word_of(Intrinsic::LaneId, &[]);
+                let own = self.word_of(Intrinsic::LANE_ID, &[]);
                 let lane = self.word_of(Intrinsic::OfSomeLane, &[own]);
                 self.parts(value).map(|half| {
                     let half = self.shuffle(half, lane);

@@ -4,10 +4,10 @@
 //! that Cranelift's mid-end makes out of comparisons of `i64`s (its file `icmp.isle`).
 //!
 //! Assumes a verified function whose operations have one result each (see
-//! [`single_results`](super::single_results)). Afterwards no value and no signature has the wide type.
+//! [`single_results`](super::before)). Afterwards no value and no signature has the wide type.
 //! A pair is its low half, then its high half: as block arguments, parameters and results, and in
 //! memory, unless the access says that it is big-endian. All of it is straight code; what must trap
-//! traps by `trapz` and `trapnz`, which become branches [later](super::legalize). What is not covered,
+//! traps by `trapz` and `trapnz`, which become branches [later](super::after). What is not covered,
 //! such as an atomic access to a pair, is refused by name.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

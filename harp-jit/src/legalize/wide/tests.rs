@@ -10,7 +10,8 @@ use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 
-use super::super::{LargeCode, Opcodes, legalize, single_results};
+use super::super::several_results::single_results;
+use super::super::{LargeCode, after};
 use super::divide::MAX_IN_PLACE;
 use super::{Unsupported, expand};
 use crate::options::Execution;
@@ -64,10 +65,10 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     let mut funcs = parse(text);
     for func in &mut funcs {
         verify(func);
-        single_results(func, &Opcodes::of(func));
+        single_results(func);
         assert!(expand_for_one_lane(func, full).unwrap(), "{}", func.display());
         verify(func);
-        legalize(func);
+        after(func);
         verify(func);
         assert!(!super::has_values(func, full), "{}", func.display());
         assert!(!expand_for_one_lane(func, full).unwrap());
@@ -447,10 +448,9 @@ fn intrinsics_are_words_and_promises_hold_for_both_halves() {
     }";
     let func = expanded(text, types::I64).remove(0);
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    let calls: Vec<_> =
-        insts.filter_map(|inst| crate::intrinsic::Intrinsic::of_call(&func, inst)).collect();
-    use crate::intrinsic::Intrinsic::{AssumeUniform, LaneId};
-    assert_eq!(calls, [LaneId, AssumeUniform, AssumeUniform], "{}", func.display());
+    let calls: Vec<_> = insts.filter_map(|inst| Intrinsic::of_call(&func, inst)).collect();
+    use crate::intrinsic::Intrinsic::{self, AssumeUniform};
+    assert_eq!(calls, [Intrinsic::LANE_ID, AssumeUniform, AssumeUniform], "{}", func.display());
 }
 
 #[test]

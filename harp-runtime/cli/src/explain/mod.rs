@@ -4,8 +4,7 @@ use clap::{Args, ValueEnum};
 use harp_isa::asm::Colors;
 use harp_jit::text::{TextError, TextFile};
 use harp_jit::{
-    BranchReport, CompileOptions, DivergenceReport, Execution, ModuleError, RegionReport,
-    explain_function,
+    BranchReport, CompileOptions, Compiler, DivergenceReport, Execution, ModuleError, RegionReport,
 };
 use serde_json::{Value, json};
 
@@ -64,13 +63,13 @@ impl Explain {
         let rendered =
             |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
         let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
-        let options = self.options()?;
+        let compiler = Compiler::new(self.target.arch, self.options()?);
         let (mut answer, mut graphs) = (String::new(), String::new());
         for function in file.functions() {
             file.verify(function).map_err(rendered)?;
-            let report =
-                explain_function(&function.func, self.target.arch, &options, file.sources())
-                    .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })?;
+            let report = compiler
+                .explain_function(&function.func, file.sources())
+                .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })?;
             answer += &match self.format {
                 Format::Text => report.to_string(),
                 Format::Json => json_lines(&report),

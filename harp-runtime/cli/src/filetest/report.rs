@@ -75,7 +75,7 @@ fn machine(case: &Case, several_levels: bool) -> String {
     let level = match case.opt_level {
         _ if !several_levels => "",
         OptLevel::None => " unoptimized",
-        OptLevel::Speed => " optimized",
+        _ => " optimized",
     };
     format!("{}{level}", case.arch)
 }

@@ -7,7 +7,7 @@
 //! as everything still ends.
 
 use super::super::choices::Choices;
-use super::shape::Shape;
+use super::shape::{Shape, reached};
 
 /// What a block counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,19 +146,6 @@ impl Ways {
             (part >> node & 1 == 1).then_some((node, part))
         })
     }
-}
-
-/// The nodes that ways lead to from these, themselves included.
-fn reached(from: u64, next: impl Fn(usize) -> u64) -> u64 {
-    let (mut seen, mut open) = (from, from);
-    while open != 0 {
-        let node = open.trailing_zeros() as usize;
-        open &= open - 1;
-        let new = next(node) & !seen;
-        seen |= new;
-        open |= new;
-    }
-    seen
 }
 
 #[cfg(test)]

@@ -1,24 +1,21 @@
 //! A kernel with the blocks of a graph.
 
 use cranelift_codegen::ir::types::{I8, I16, I32};
-use cranelift_codegen::ir::{
-    AbiParam, Block, Function, InstBuilder, MemFlagsData, Signature, Type, Value,
-};
+use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::ParamType;
 
-use super::super::Family;
+use super::super::body::{self, intrinsic};
 use super::super::choices::Choices;
-use super::super::divergent::{Generated, intrinsic};
-use super::super::flow;
+use super::super::{Family, Generated};
 use super::cells::{Cell, Cells, count_type};
 use super::counts::{Counted, Counting, Ways};
 use super::marks;
 use super::shape::{MAX_NODES, Node, Shape};
-use crate::oracle::{Argument, Elements, KernelCase, ModuleCase};
+use crate::oracle::{Argument, Case, Elements};
 
 /// Words of a work-item's memory: cells, data, which is read and written, and results.
 pub(super) const CELLS: u32 = 4;
@@ -117,7 +114,7 @@ pub(super) fn kernel(
     signature.params.push(AbiParam::new(family.word_int()));
     let mut marks = Vec::new();
     let mut context = FunctionBuilderContext::new();
-    let func = flow::function("kernel", &signature, family.word, &mut context, |b| {
+    let func = body::function("kernel", &signature, family.word, &mut context, |b| {
         let start = b.current_block().expect("the entry");
         let mut filling = Filling::new(&shape, choices, family, may_trap, b);
         filling.make(b);
@@ -125,18 +122,7 @@ pub(super) fn kernel(
         features.push(origin);
         marks = marks::marks(&shape, &filling.blocks, start, &features);
     });
-    case(func, family.word, extents, args, marks)
-}
-
-fn case(
-    func: Function,
-    word: WordSize,
-    extents: [u64; 3],
-    args: Vec<Argument>,
-    marks: Vec<super::super::divergent::Mark>,
-) -> Generated {
-    let module = ModuleCase { word, functions: vec![func], data: Vec::new(), args: Vec::new() };
-    Generated { case: KernelCase { module, extents, args }, marks, asks_for_lane: false }
+    Generated { marks, ..Case::kernel(func, family.word, extents, args).into() }
 }
 
 /// Gives a shape without an end one.

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::Block;
 
-use super::super::divergent::Mark;
+use super::super::Mark;
 use super::shape::Shape;
 
 /// Constructs of blocks, and of the kernel as a whole at its start.

@@ -13,9 +13,8 @@
 //! need not). The graph stays what it is.
 //! Where a graph has blocks from which no way leads to an end, or that trap, no branch ever goes there.
 
-use super::Family;
 use super::choices::Choices;
-use super::divergent::Generated;
+use super::{Family, Generated};
 
 mod block;
 mod catalogue;

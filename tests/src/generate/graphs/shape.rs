@@ -66,17 +66,7 @@ impl Shape {
 
     /// The nodes that lie on ways from `from`, itself included.
     pub fn reached(&self, from: usize) -> u64 {
-        let mut seen = 1 << from;
-        let mut open = vec![from];
-        while let Some(node) = open.pop() {
-            for &next in &self.nodes[node].next {
-                if seen >> next & 1 == 0 {
-                    seen |= 1 << next;
-                    open.push(next);
-                }
-            }
-        }
-        seen
+        reached(1 << from, |node| self.nodes[node].next.iter().fold(0, |set, to| set | 1 << to))
     }
 
     /// The nodes that lie on cycles.
@@ -148,6 +138,19 @@ impl Shape {
         order.extend((0..self.len()).filter(|node| seen >> node & 1 == 0));
         order
     }
+}
+
+/// The nodes that ways lead to from these, themselves included.
+pub(super) fn reached(from: u64, next: impl Fn(usize) -> u64) -> u64 {
+    let (mut seen, mut open) = (from, from);
+    while open != 0 {
+        let node = open.trailing_zeros() as usize;
+        open &= open - 1;
+        let new = next(node) & !seen;
+        seen |= new;
+        open |= new;
+    }
+    seen
 }
 
 #[cfg(test)]

@@ -1,0 +1,357 @@
+//! Decoded instructions by address.
+//!
+//! A core decodes an instruction when it first reaches it and keeps the result for the rest of the
+//! run, or until the core stores to the instruction's bytes. Stores of other cores and of the host are
+//! not seen until the next run.
+//!
+//! Where addresses are translated, instructions are decoded that may be fetched in place, no others (see
+//! [`InPlace`]), for either mode apart. They are forgotten when the table of pages no longer lets
+//! some warp fetch them there, so whatever is decoded may be fetched. Everything else is left to the precise
+//! way.
+
+use harp_isa::{
+    ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
+};
+
+use super::decoded::Bytes;
+use super::step::Step;
+use crate::tlb::{InPlace, Tlb};
+use crate::trap::TrapKind;
+use crate::warp::ALWAYS;
+use crate::word::{Cell, Word};
+
+/// A decoded instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) op: Op,
+    /// The instruction, or it and the next in its run.
+    pub(crate) step: Step,
+    /// The number of its guard; [`ALWAYS`] if it has none.
+    pub(crate) guard: u8,
+    /// Bytes to the next instruction.
+    pub(crate) size: u8,
+    /// Whether it acts even if no lane executes it.
+    pub(crate) unconditional: bool,
+    /// How many instructions from this one on are executed by the same lanes one after the other, as
+    /// long as none traps; 0 marks the end of a chain, which is no instruction.
+    pub(crate) run: u16,
+    /// Bytes to the next instruction after the run.
+    pub(crate) run_bytes: u32,
+    /// How many instructions from this one on concern nobody but their warp and cannot trap.
+    pub(crate) quiet: u16,
+}
+
+impl Slot {
+    /// The instruction at the start of `bytes`.
+    pub(crate) fn decode(bytes: &[u8], arch: ArchId) -> Result<Slot, DecodeError> {
+        let (Instruction { guard, op }, size) = harp_isa::decode(bytes, arch)?;
+        let privileged = op.opcode().flags().contains(OpcodeFlags::PRIVILEGED);
+        Ok(Slot {
+            op,
+            step: Step::one(op),
+            guard: guard.map_or(ALWAYS, Pred::index),
+            size: u8::try_from(size).expect("no instruction is that long"),
+            unconditional: privileged || matches!(op, Op::Split {} | Op::Join {}),
+            run: 1,
+            run_bytes: size as u32,
+            quiet: 0,
+        })
+    }
+
+    /// The instruction, for those who look at it.
+    pub(crate) fn instruction(&self) -> Instruction {
+        let guard = (self.guard != ALWAYS).then(|| Pred::new(self.guard));
+        Instruction { guard, op: self.op }
+    }
+}
+
+/// What stands after the last instruction of a chain.
+const CHAIN_END: Slot = Slot {
+    op: Op::Nop {},
+    step: Step::Nop {},
+    guard: ALWAYS,
+    size: 0,
+    unconditional: false,
+    run: 0,
+    run_bytes: 0,
+    quiet: 0,
+};
+
+const PAGE: usize = 1024;
+/// For each of consecutive addresses 1 + the number of its slot; 0 if it is not decoded.
+type Page = [u32; PAGE];
+
+/// The most host memory that one call of [`Code::fill`] takes, the table of pages aside.
+const FILL_BYTES: usize = size_of::<Page>() + (PAGE + 1) * size_of::<Slot>();
+
+/// The decoded instructions of a core.
+pub(crate) struct Codes {
+    /// For supervisor and user mode, or the first for both.
+    modes: [Code; 2],
+    /// Whether the modes may fetch from different pages.
+    translates: bool,
+}
+
+impl Codes {
+    /// Nothing is decoded. What is takes at most `bytes` bytes, but there is room for one fill of each.
+    pub(crate) fn new(arch: ArchId, bytes: u64, translates: bool) -> Codes {
+        let share = if translates { bytes / 2 } else { bytes };
+        Codes { modes: [(); 2].map(|()| Code::new(arch, share)), translates }
+    }
+
+    fn number(&self, supervisor: bool) -> usize {
+        usize::from(self.translates && !supervisor)
+    }
+
+    /// What is decoded for warps in supervisor or user mode.
+    pub(crate) fn of(&self, supervisor: bool) -> &Code {
+        &self.modes[self.number(supervisor)]
+    }
+
+    /// Decodes the instruction at `pc` and some after it, as [`Code::fill`] does.
+    ///
+    /// # Errors
+    ///
+    /// If `pc` is outside the memory, or there is no instruction, or none that may be fetched in place.
+    pub(crate) fn fill<C: Cell>(
+        &mut self,
+        pc: u64,
+        cells: &[C],
+        tlb: &Tlb,
+        supervisor: bool,
+    ) -> Result<(), TrapKind> {
+        let pages = self.translates.then(|| tlb.in_place(supervisor));
+        self.modes[self.number(supervisor)].fill(pc, cells, pages)
+    }
+
+    /// The first address behind all that has been decoded, or a little more.
+    pub(crate) fn end(&self) -> u64 {
+        self.modes.iter().map(|code| code.end).fold(0, u64::max)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget_all(&mut self) {
+        self.modes.iter_mut().for_each(Code::forget_all);
+    }
+
+    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    pub(crate) fn has_any(&self, first: u64, last: u64) -> bool {
+        self.modes.iter().any(|code| code.has_any(first, last))
+    }
+}
+
+/// The decoded instructions of a core, for one mode.
+///
+/// Instructions that were decoded together, which follow each other in memory, form a *chain*: their
+/// slots follow each other too.
+pub(crate) struct Code {
+    arch: ArchId,
+    /// The binary logarithm of the distance of instructions in bytes.
+    shift: u32,
+    pages: Vec<Option<Box<Page>>>,
+    slots: Vec<Slot>,
+    /// How many pages there are.
+    count: usize,
+    /// How much host memory pages and slots may take, in bytes.
+    limit: usize,
+    /// The first address behind all that has been decoded.
+    end: u64,
+}
+
+/// Where an address is looked up.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The number of the page. That of an address between two instructions is beyond all pages.
+    page: usize,
+    /// The place in the page.
+    entry: usize,
+}
+
+impl Code {
+    /// Nothing is decoded. Pages and slots take at most `bytes` bytes, but there is room for one fill.
+    fn new(arch: ArchId, bytes: u64) -> Code {
+        let shift = match arch.encoding() {
+            Encoding::Word => arch.word().bytes().trailing_zeros(),
+            Encoding::Byte => 0,
+        };
+        let limit = usize::try_from(bytes).unwrap_or(usize::MAX).max(FILL_BYTES);
+        Code { arch, shift, pages: Vec::new(), slots: Vec::new(), count: 0, limit, end: 0 }
+    }
+
+    #[inline(always)]
+    fn place(&self, pc: u64) -> Place {
+        // The rotation moves the bits that an address between slots has to the top.
+        let index = pc.rotate_right(self.shift);
+        let page = usize::try_from(index / PAGE as u64).unwrap_or(usize::MAX);
+        Place { page, entry: index as usize % PAGE }
+    }
+
+    /// The number of the slot of the instruction at `pc`, if it is decoded.
+    #[inline(always)]
+    pub(crate) fn find(&self, pc: u64) -> Option<usize> {
+        let Place { page, entry } = self.place(pc);
+        (self.pages.get(page)?.as_ref()?[entry] as usize).checked_sub(1)
+    }
+
+    /// How many instructions from `pc` on concern nobody but their warp and cannot trap, as far as that
+    /// is known.
+    pub(crate) fn quiet(&self, pc: u64) -> u64 {
+        self.find(pc).map_or(0, |slot| self.slots[slot].quiet.into())
+    }
+
+    /// All slots.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Decodes the instruction at `pc` and those after it up to the next that may change the pc, but
+    /// not beyond the page: zeros decode, and memory is full of them.
+    ///
+    /// # Errors
+    ///
+    /// If `pc` is outside the memory or there is no instruction, none in those `pages` if there are any.
+    fn fill<C: Cell>(
+        &mut self,
+        mut pc: u64,
+        cells: &[C],
+        pages: Option<InPlace<'_>>,
+    ) -> Result<(), TrapKind> {
+        if !pc.is_multiple_of(1 << self.shift) {
+            // Word-encoded code off the word boundaries: from now on an entry for every byte.
+            self.shift = 0;
+            self.forget_all();
+        }
+        let taken = self.count * size_of::<Page>() + self.slots.len() * size_of::<Slot>();
+        if taken > self.limit - FILL_BYTES {
+            self.forget_all();
+        }
+        let mut place = self.place(pc);
+        let number = place.page;
+        let mut slot = self.decode(pc, cells, pages)?;
+        if self.pages.len() <= number {
+            self.pages.resize(number + 1, None);
+        }
+        let mut page = self.pages[number].take().unwrap_or_else(|| {
+            self.count += 1;
+            Box::new([0; PAGE])
+        });
+        let first = self.slots.len();
+        // What follows a jump or a `halt` is often data, and stores to what is decoded are slow.
+        let ends = |slot: &Slot| {
+            slot.op.opcode().flags().contains(OpcodeFlags::CONTROL) || slot.op == Op::Halt {}
+        };
+        loop {
+            self.slots.push(slot);
+            page[place.entry] =
+                u32::try_from(self.slots.len()).expect("the host has no room for as many");
+            pc += u64::from(slot.size);
+            place = self.place(pc);
+            if ends(&slot) || place.page != number || page[place.entry] != 0 {
+                break;
+            }
+            // What follows may be data or not permitted; it is an error only if it is reached.
+            let Ok(next) = self.decode(pc, cells, pages) else { break };
+            slot = next;
+        }
+        self.slots.push(CHAIN_END);
+        find_runs(&mut self.slots[first..], self.arch.word().bits());
+        self.end = self.end.max(pc.saturating_add(MAX_ENCODED_BYTES as u64));
+        self.pages[number] = Some(page);
+        Ok(())
+    }
+
+    /// Forgets everything.
+    fn forget_all(&mut self) {
+        self.pages.clear();
+        self.slots.clear();
+        self.count = 0;
+    }
+
+    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    fn has_any(&self, first: u64, last: u64) -> bool {
+        if self.slots.is_empty() {
+            return false;
+        }
+        let start = first.saturating_sub(MAX_ENCODED_BYTES as u64 - 1);
+        let mut slots = start >> self.shift..=last.min(self.end) >> self.shift;
+        slots.any(|slot| self.find(slot << self.shift).is_some())
+    }
+
+    fn decode<C: Cell>(
+        &self,
+        pc: u64,
+        cells: &[C],
+        pages: Option<InPlace<'_>>,
+    ) -> Result<Slot, TrapKind> {
+        let (bytes, count) = bytes_at(cells, pc)?;
+        let count = pages.map_or(count, |pages| pages.fetchable(pc, count));
+        Slot::decode(&bytes[..count], self.arch).map_err(TrapKind::InvalidInstruction)
+    }
+}
+
+/// Finds out how long the run from each instruction of a chain on is, how long it is quiet, and what
+/// pairs there are on machines with words of `width` bits.
+fn find_runs(chain: &mut [Slot], width: u8) {
+    let mut next = CHAIN_END;
+    for slot in chain.iter_mut().rev().skip(1) {
+        if slot.guard == ALWAYS && !ends_run(slot.op) && next.guard == ALWAYS {
+            slot.run = next.run + 1;
+            slot.run_bytes = next.run_bytes + u32::from(slot.size);
+            if let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
+                slot.step = pair;
+            }
+        }
+        slot.quiet = if is_quiet(slot, width) { next.quiet + 1 } else { 0 };
+        next = *slot;
+    }
+}
+
+/// Whether the instructions after this one may be executed by other lanes or elsewhere, or whether
+/// it looks at what happens once a run only: the pc and the count of instructions.
+fn ends_run(op: Op) -> bool {
+    let ends =
+        OpcodeFlags::CONTROL.union(OpcodeFlags::PRIVILEGED).union(OpcodeFlags::ONCE_PER_WARP);
+    op.opcode().flags().intersects(ends) || matches!(op, Op::Halt {} | Op::Csr { .. })
+}
+
+/// Whether the instruction changes nothing but registers and the pc of its warp, looks at nothing else
+/// and cannot trap, whatever lanes execute it.
+fn is_quiet(slot: &Slot, width: u8) -> bool {
+    const OTHERS: OpcodeFlags = OpcodeFlags::CONTROL
+        .union(OpcodeFlags::PRIVILEGED)
+        .union(OpcodeFlags::ONCE_PER_WARP)
+        .union(OpcodeFlags::LOAD)
+        .union(OpcodeFlags::STORE)
+        .union(OpcodeFlags::ATOMIC)
+        .union(OpcodeFlags::DIVIDES);
+    match slot.op {
+        // Lanes may disagree on a guard.
+        Op::Jmpi { .. } | Op::Jali { .. } => slot.guard == ALWAYS,
+        Op::Divi { imm, .. } | Op::Modi { imm, .. } => imm << (64 - u32::from(width)) != 0,
+        // An index may be wrong.
+        Op::Halt {} | Op::Csr { .. } | Op::Ballot { .. } => false,
+        op => !op.opcode().flags().intersects(OTHERS),
+    }
+}
+
+/// The bytes from `pc` on that an instruction may have, and how many of them are in memory.
+///
+/// # Errors
+///
+/// If `pc` is outside the memory.
+pub(crate) fn bytes_at<C: Cell>(cells: &[C], pc: u64) -> Result<(Bytes, usize), TrapKind> {
+    let width = C::Word::BYTES as u64;
+    let size = cells.len() as u64 * width;
+    if pc >= size {
+        return Err(TrapKind::BadPc { size });
+    }
+    let mut words = [0; MAX_ENCODED_BYTES.next_multiple_of(8) + 8];
+    let first = (pc / width) as usize;
+    for (bytes, cell) in words.chunks_exact_mut(C::Word::BYTES).zip(&cells[first..]) {
+        cell.load().to_le(bytes);
+    }
+    let mut bytes = [0; MAX_ENCODED_BYTES];
+    bytes.copy_from_slice(&words[(pc % width) as usize..][..MAX_ENCODED_BYTES]);
+    let left = usize::try_from(size - pc).unwrap_or(usize::MAX);
+    Ok((bytes, left.min(MAX_ENCODED_BYTES)))
+}

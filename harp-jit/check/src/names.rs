@@ -1,0 +1,83 @@
+//! Where the predicates are that were selected.
+
+use smallvec::SmallVec;
+
+use crate::lanes::Lanes;
+use crate::places::Place;
+use crate::record::{Name, Passes};
+use crate::state::State;
+
+impl State {
+    /// `name` now is what `place` holds and nothing else.
+    pub(crate) fn rename(&mut self, name: Name, place: Place) {
+        self.unname(name);
+        self.values[place.index()].names.push(name);
+    }
+
+    /// Whether `name` is what `place` holds, or may be anything.
+    pub(crate) fn is_named(&self, place: Place, name: Name) -> bool {
+        self.value(place).names.contains(&name) || self.free.contains(&name)
+    }
+
+    /// `place` goes by these names, too.
+    pub(crate) fn add_names(&mut self, place: Place, names: &[Name]) {
+        let known = &mut self.values[place.index()].names;
+        for name in names {
+            if !known.contains(name) {
+                known.push(*name);
+            }
+        }
+    }
+
+    /// `name` is no value any more.
+    fn unname(&mut self, name: Name) {
+        self.free.remove(&name);
+        for value in &mut self.values {
+            value.names.retain(|other| *other != name);
+        }
+    }
+
+    /// Parameters become what is passed to them, all at once.
+    pub(crate) fn pass(&mut self, passes: &Passes) {
+        type Given = (Name, SmallVec<[usize; 2]>, bool);
+        let holders = |name: Name| {
+            let all = self.values.iter().enumerate();
+            all.filter(move |(_, value)| value.names.contains(&name)).map(|(index, _)| index)
+        };
+        let given: SmallVec<[Given; 2]> = (passes.iter())
+            .map(|&(param, arg)| (param, holders(arg).collect(), self.free.contains(&arg)))
+            .collect();
+        for &(param, ..) in &given {
+            self.unname(param);
+        }
+        for (param, holders, free) in given {
+            for index in holders {
+                self.values[index].names.push(param);
+            }
+            if free {
+                self.free.insert(param);
+            }
+        }
+    }
+
+    /// A value that is true exactly where others are goes by their names, too.
+    pub(crate) fn find_names(&mut self, lanes: &Lanes, place: Place) {
+        if !self.value(place).is_truth() {
+            return;
+        }
+        let truth = self.not_zero(lanes, place);
+        let undefined = self.value(place).undefined;
+        let mut names: SmallVec<[Name; 4]> = SmallVec::new();
+        for (index, value) in self.values.iter().enumerate() {
+            if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
+                continue;
+            }
+            let other = self.not_zero(lanes, Place::from_index(index));
+            let differ = lanes.and_not(lanes.xor(truth, other), undefined);
+            if lanes.disjoint(self.active, differ) {
+                names.extend(value.names.iter().copied());
+            }
+        }
+        self.add_names(place, &names);
+    }
+}

@@ -1,0 +1,106 @@
+//! What operations read and write, and what they make of numbers.
+
+use harp_isa::{
+    Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, RegClass, Role as Access, WordSize,
+};
+use smallvec::{SmallVec, smallvec};
+
+use crate::places::{Place, Places};
+
+/// The registers that an operation reads and writes, as if it were not guarded.
+pub(crate) fn registers(op: Op) -> SmallVec<[(Operand, Access); 4]> {
+    let mut registers = SmallVec::new();
+    let push = |operand, _: RegClass, access| registers.push((operand, access));
+    Instruction::new(op).for_each_register(push);
+    registers
+}
+
+/// The operands of an operation that [`compute`] knows.
+pub(crate) fn sources(op: Op) -> Option<SmallVec<[Place; 2]>> {
+    let gpr = |reg: Gpr| Places::gpr(reg);
+    let pred = |reg: Pred| Places::pred(reg);
+    Some(match op {
+        Op::Addi { src, .. }
+        | Op::Subi { src, .. }
+        | Op::Andi { src, .. }
+        | Op::Ori { src, .. }
+        | Op::Xori { src, .. }
+        | Op::Shli { src, .. }
+        | Op::Rtop { src, .. }
+        | Op::Iszero { src, .. }
+        | Op::Isneg { src, .. } => smallvec![gpr(src)],
+        Op::Notp { src, .. } => smallvec![pred(src)],
+        Op::Andp { a, b, .. } | Op::Orp { a, b, .. } | Op::Xorp { a, b, .. } => {
+            smallvec![pred(a), pred(b)]
+        }
+        Op::Add { a, b, .. }
+        | Op::Sub { a, b, .. }
+        | Op::And { a, b, .. }
+        | Op::Or { a, b, .. }
+        | Op::Xor { a, b, .. }
+        | Op::Eqp { a, b, .. }
+        | Op::Ltup { a, b, .. } => smallvec![gpr(a), gpr(b)],
+        _ => return None,
+    })
+}
+
+/// Whether the result of an operation is a predicate.
+pub(crate) fn to_truth(op: Op) -> bool {
+    let mut truth = false;
+    Instruction::new(op).for_each_register(|operand, _, access| {
+        truth |= access != Access::Use && matches!(operand, Operand::Pred(_));
+    });
+    truth
+}
+
+/// Whether what an operation computes depends on its operands alone.
+pub(crate) fn is_pure(op: Op) -> bool {
+    let pure = OpcodeFlags::FLOAT | OpcodeFlags::EXTENSION | OpcodeFlags::DIVIDES;
+    let mut changes = false;
+    Instruction::new(op).for_each_register(|_, _, access| changes |= access == Access::Mod);
+    let asks = matches!(op, Op::Csr { .. } | Op::Tid { .. });
+    pure.contains(op.opcode().flags()) && !changes && !asks
+}
+
+/// The operands of an operation, its result first.
+pub(crate) fn operands(op: Op) -> SmallVec<[Operand; 4]> {
+    let mut operands = SmallVec::new();
+    op.for_each_operand(|operand| operands.push(operand));
+    operands
+}
+
+/// What an operation makes of numbers.
+pub(crate) fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
+    let &[a, ref rest @ ..] = operands else { return None };
+    let b = rest.first().copied().unwrap_or(0);
+    let top = 1 << (word.bits() - 1);
+    let result = match op {
+        Op::Addi { imm, .. } => a.wrapping_add(imm.cast_unsigned()),
+        Op::Subi { imm, .. } => a.wrapping_sub(imm.cast_unsigned()),
+        Op::Andi { imm, .. } => a & imm.cast_unsigned(),
+        Op::Ori { imm, .. } => a | imm.cast_unsigned(),
+        Op::Xori { imm, .. } => a ^ imm.cast_unsigned(),
+        Op::Shli { imm, .. } if (0..i64::from(word.bits())).contains(&imm) => a << imm,
+        Op::Rtop { .. } => u64::from(a != 0),
+        Op::Iszero { .. } | Op::Notp { .. } => u64::from(a == 0),
+        Op::Isneg { .. } => u64::from(a & top != 0),
+        Op::Add { .. } => a.wrapping_add(b),
+        Op::Sub { .. } => a.wrapping_sub(b),
+        Op::And { .. } | Op::Andp { .. } => a & b,
+        Op::Or { .. } | Op::Orp { .. } => a | b,
+        Op::Xor { .. } | Op::Xorp { .. } => a ^ b,
+        Op::Eqp { .. } => u64::from(a == b),
+        Op::Ltup { .. } => u64::from(a < b),
+        _ => return None,
+    };
+    Some(result & word.mask())
+}
+
+/// The predicate operands of an operation.
+pub(crate) fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
+    let predicate = |operand| match operand {
+        Operand::Pred(reg) => Some(reg),
+        Operand::Gpr(_) | Operand::Imm(_) => None,
+    };
+    operands(op).into_iter().filter_map(predicate).collect()
+}

@@ -1,0 +1,157 @@
+//! Where values are.
+//!
+//! A *place* is a general register, a predicate, or a word of the private part of the frame.
+
+use harp_isa::{Gpr, Operand, Pred};
+
+use crate::record::{Entry, Holder};
+
+/// A register or a word of the frame, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place(u32);
+
+/// The numbers of places.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    word: i64,
+    /// Words of the frame: the offset of the first from the stack pointer at the entry, how many, and whether
+    /// stores through pointers leave them alone.
+    slots: Vec<(i64, u32, bool)>,
+}
+
+/// General registers and predicates have at most so many names.
+const CLASS: u32 = 64;
+
+/// So many results are remembered at a time, and so many from block to block.
+const REMEMBERED: usize = 8;
+const AVAILABLE: usize = 16;
+
+impl Places {
+    pub(crate) fn new(entry: &Entry, word: i64) -> Places {
+        let part = |range: &std::ops::Range<i64>, private| {
+            let words = (range.end - range.start).max(0) / word;
+            (range.start, words as u32, private)
+        };
+        let mut slots: Vec<_> = entry.private.iter().map(|range| part(range, true)).collect();
+        slots.push(part(&entry.scratch, false));
+        Places { word, slots }
+    }
+
+    pub(crate) fn gpr(reg: Gpr) -> Place {
+        Place(u32::from(reg.index()))
+    }
+
+    pub(crate) fn pred(reg: Pred) -> Place {
+        Place(CLASS + u32::from(reg.index()))
+    }
+
+    /// The place that an operand names, if it is a register.
+    pub(crate) fn operand(operand: Operand) -> Option<Place> {
+        match operand {
+            Operand::Gpr(reg) => Some(Places::gpr(reg)),
+            Operand::Pred(reg) => Some(Places::pred(reg)),
+            Operand::Imm(_) => None,
+        }
+    }
+
+    /// Where values are kept, as far as that is followed.
+    pub(crate) fn of(&self, holders: &[Holder]) -> impl Iterator<Item = Place> {
+        holders.iter().filter_map(|holder| match *holder {
+            Holder::Gpr(reg) => Some(Places::gpr(reg)),
+            Holder::Pred(reg) => Some(Places::pred(reg)),
+            Holder::Frame(offset) => self.slot(offset),
+        })
+    }
+
+    /// Where the result of a guarded instruction is until it is known in which lanes it is written.
+    pub(crate) fn result(&self) -> Place {
+        Place((self.count() - REMEMBERED - AVAILABLE) as u32 - 1)
+    }
+
+    /// Where results are remembered that no register holds any more.
+    pub(crate) fn remembered(&self) -> impl Iterator<Item = Place> + use<> {
+        let first = self.result().0 + 1;
+        (first..first + REMEMBERED as u32).map(Place)
+    }
+
+    /// The same from block to block.
+    pub(crate) fn available(&self) -> impl Iterator<Item = Place> + use<> {
+        let first = self.result().0 + 1 + REMEMBERED as u32;
+        (first..first + AVAILABLE as u32).map(Place)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();
+        (2 * CLASS + slots + 1) as usize + REMEMBERED + AVAILABLE
+    }
+
+    /// The word of the frame at an offset from the stack pointer at the entry; a private one before
+    /// others that lie there.
+    pub(crate) fn slot(&self, offset: i64) -> Option<Place> {
+        let mut first = 2 * CLASS;
+        for &(start, words, _) in &self.slots {
+            let distance = offset.saturating_sub(start);
+            if distance >= 0 && distance % self.word == 0 && distance / self.word < words.into() {
+                return Some(Place(first + (distance / self.word) as u32));
+            }
+            first += words;
+        }
+        None
+    }
+
+    /// The words of the frame that an access to the bytes from `offset` on may touch.
+    pub(crate) fn touched(&self, offset: i64, bytes: i64) -> impl Iterator<Item = Place> {
+        let start = offset.saturating_sub(offset.rem_euclid(self.word));
+        let starts = (start..offset.saturating_add(bytes)).step_by(self.word as usize);
+        starts.filter_map(|start| self.slot(start))
+    }
+
+    /// What to call a place in a message; none if no instruction names it.
+    pub(crate) fn name(&self, place: Place) -> Option<String> {
+        match place.0 {
+            reg @ 0..CLASS => Some(Gpr::new(reg as u8).to_string()),
+            reg if place.is_pred() => Some(Pred::new((reg - CLASS) as u8).to_string()),
+            _ if self.is_slot(place) => Some(format!("word {} of the frame", place.0 - 2 * CLASS)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_slot(&self, place: Place) -> bool {
+        (2 * CLASS..self.result().0).contains(&place.0)
+    }
+
+    /// All words of the frame that are followed.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Place> {
+        (2 * CLASS..self.result().0).map(Place)
+    }
+
+    /// The words that a call, or a store through a pointer, may change.
+    pub(crate) fn exposed(&self) -> impl Iterator<Item = Place> {
+        (self.first_exposed()..self.result().0).map(Place)
+    }
+
+    /// Whether only the code itself accesses a word of the frame.
+    pub(crate) fn is_private(&self, place: Place) -> bool {
+        (2 * CLASS..self.first_exposed()).contains(&place.0)
+    }
+
+    fn first_exposed(&self) -> u32 {
+        let private: u32 = self.slots.iter().filter(|slots| slots.2).map(|slots| slots.1).sum();
+        2 * CLASS + private
+    }
+}
+
+impl Place {
+    pub(crate) fn is_pred(self) -> bool {
+        (CLASS..2 * CLASS).contains(&self.0)
+    }
+
+    pub(crate) fn from_index(index: usize) -> Place {
+        Place(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,413 @@
+//! The fixpoint, and the check of every instruction against it.
+
+use std::collections::BTreeSet;
+
+use crate::assumption::Assumption;
+use crate::code::{Code, Flow};
+use crate::error::{CodeError, CodeFault, OpenSplit};
+use crate::fact::Form;
+use crate::join::{self, Enclosing, Sides};
+use crate::lanes::{Condition, Lanes};
+use crate::live::{self, Lives};
+use crate::merge::{self, Growth, MergePoint};
+use crate::number::{Number, Precision};
+use crate::places::Places;
+use crate::provenance::{Gate, Provenance};
+use crate::record::Record;
+use crate::regions::{Decided, Regions};
+use crate::skeleton::Skeleton;
+use crate::state::State;
+use crate::structure::{Block, Edge, Open, Structure, split_of};
+use crate::term::Origin;
+use crate::term::Terms;
+use crate::transfer::Transfer;
+
+/// How often a block may be looked at until its facts settle. They do in a few rounds a loop.
+const VISITS: usize = 400;
+
+/// Proves that lanes agree where they must and read what was meant.
+pub(crate) fn check(
+    code: &Code<'_>,
+    structure: &Structure,
+    record: &Record,
+) -> Result<(), CodeError> {
+    let places = Places::new(&record.entry, code.arch.word().bytes().into());
+    let skeleton = Skeleton::new(code, record);
+    let regions = Regions::new(structure);
+    let find = |precision| live::find(code, structure, &skeleton, &places, precision);
+    let check_with = |assumption, precision, lives: &Lives| {
+        let (lanes, terms) = (Lanes::new(precision), Terms::new(precision));
+        let transfer = Transfer {
+            code,
+            places: &places,
+            record,
+            assumption,
+            lanes: &lanes,
+            terms: &terms,
+            available: &lives.available,
+            precision,
+        };
+        Solver::new(transfer, structure, &skeleton, lives, &regions).check()
+    };
+    let lives = find(Precision::Coarse);
+    Assumption::all(record).iter().try_for_each(|assumption| {
+        with_more_and_more(|precision| match precision {
+            Precision::Coarse | Precision::Fine => check_with(assumption, precision, &lives),
+            Precision::Thorough => check_with(assumption, precision, &find(precision)),
+        })
+    })
+}
+
+/// Tries a proof with more and more found out, until there is one.
+fn with_more_and_more(
+    mut check_with: impl FnMut(Precision) -> Result<(), CodeError>,
+) -> Result<(), CodeError> {
+    let mut found = Ok(());
+    for precision in Precision::ALL {
+        let outcome = check_with(precision);
+        match outcome {
+            // What was found with less says more than that.
+            Err(error) if found.is_err() && error.fault == CodeFault::TooLong => break,
+            Err(error) if error.fault != CodeFault::TooLong => found = Err(error),
+            proved_or_too_long => return proved_or_too_long,
+        }
+    }
+    found
+}
+
+/// No more is said of a lane in an example.
+const MOST_SAID: usize = 4;
+
+/// How often before it only becomes less what is known at its beginning.
+const PATIENCE: usize = 12;
+
+struct Solver<'a> {
+    transfer: Transfer<'a>,
+    structure: &'a Structure,
+    skeleton: &'a Skeleton<'a>,
+    lives: &'a Lives,
+    regions: &'a Regions<'a>,
+    /// How much the numbers became that are told apart in each block.
+    growth: Vec<Growth>,
+    /// What was known at the beginning of blocks that were looked at often.
+    starts: Vec<Option<State>>,
+    /// What is known at the end of each block that was reached so far.
+    ends: Vec<Option<State>>,
+}
+
+impl<'a> Solver<'a> {
+    fn new(
+        transfer: Transfer<'a>,
+        structure: &'a Structure,
+        skeleton: &'a Skeleton<'a>,
+        lives: &'a Lives,
+        regions: &'a Regions<'a>,
+    ) -> Solver<'a> {
+        let blocks = structure.blocks.len();
+        Solver {
+            transfer,
+            structure,
+            skeleton,
+            lives,
+            regions,
+            growth: vec![Growth::default(); blocks],
+            starts: vec![None; blocks],
+            ends: vec![None; blocks],
+        }
+    }
+
+    /// Finds what is known, and checks every instruction against it.
+    fn check(mut self) -> Result<(), CodeError> {
+        self.solve()?;
+        let Transfer { code, lanes, .. } = self.transfer;
+        for (number, block) in self.structure.blocks.iter().enumerate() {
+            let Some(mut state) = self.start(number) else { continue };
+            for at in block.first..=block.last {
+                self.step(&mut state, block, at)
+                    .map_err(|error| self.explain(number, at, error))?;
+            }
+        }
+        if lanes.is_full() {
+            return Err(code.error(0, CodeFault::TooLong));
+        }
+        Ok(())
+    }
+
+    /// Runs all blocks until nothing changes. What is known only ever becomes less, beginning with
+    /// ways that were not reached yet, which say nothing.
+    fn solve(&mut self) -> Result<(), CodeError> {
+        let blocks = &self.structure.blocks;
+        let mut affected: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); blocks.len()];
+        for (number, block) in blocks.iter().enumerate() {
+            for edge in &block.edges {
+                affected[edge.from].insert(number);
+            }
+            // What was known at splits is asked for at their joins, and at the joins within them.
+            for before in block.joins.iter().flat_map(|branch| self.parted_at(*branch, block)) {
+                affected[before].insert(number);
+            }
+        }
+        let mut visits = vec![0; blocks.len()];
+        let mut todo: BTreeSet<usize> = (0..blocks.len().min(1)).collect();
+        while let Some(number) = self.next(&mut todo) {
+            let block = &blocks[number];
+            visits[number] += 1;
+            if visits[number] > VISITS || self.transfer.lanes.is_full() {
+                return Err(self.transfer.code.error(block.first, CodeFault::TooLong));
+            }
+            let Some(mut state) = self.start(number) else { continue };
+            if visits[number] > PATIENCE {
+                if let Some(before) = self.starts[number].take() {
+                    state = merge::merge(&[&before, &state], self.meeting(number));
+                }
+                self.starts[number] = Some(state.clone());
+            }
+            for at in block.first..=block.last {
+                let found = self.step(&mut state, block, at);
+                // Without names there is never more known than before: what is wrong stays so.
+                if !self.transfer.precision.names_ways() {
+                    found.map_err(|error| self.explain(number, at, error))?;
+                }
+            }
+            state.normalize(self.transfer.lanes);
+            if self.ends[number].as_ref() != Some(&state) {
+                self.ends[number] = Some(state);
+                todo.extend(&affected[number]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks of this branch, and of those whose splits are open in a block.
+    fn parted_at(&self, branch: usize, block: &Block) -> impl Iterator<Item = usize> {
+        let open = block.open.iter().copied().chain([branch]);
+        open.filter_map(|branch| *self.structure.block_of.get(branch)?)
+    }
+
+    /// The next block to look at; none if nothing changes any more.
+    fn next(&self, todo: &mut BTreeSet<usize>) -> Option<usize> {
+        if todo.is_empty() && self.decide_ways() {
+            // That is relied on at joins, and where values get names.
+            let meet = |&number: &usize| self.structure.blocks[number].edges.len() > 1;
+            let seen = |&number: &usize| self.ends[number].is_some();
+            todo.extend((0..self.ends.len()).filter(meet).filter(seen));
+        }
+        todo.pop_first()
+    }
+
+    /// Finds what decides which way lanes take where values got names. Whether that is more than it was.
+    fn decide_ways(&self) -> bool {
+        let Transfer { code, terms, .. } = self.transfer;
+        let blocks = &self.structure.blocks;
+        for at in terms.passages() {
+            let open = &blocks[at.block].open;
+            let region = self.regions.of(at.block, at.decided).unwrap_or_default();
+            for &number in region {
+                let last = blocks[number].last;
+                let is_branch = matches!(code.insts[last].flow, Flow::Branch(_));
+                let guard = code.insts[last].instruction.guard.filter(|_| is_branch);
+                let (Some(guard), Some(end)) = (guard, &self.ends[number]) else { continue };
+                // Lanes that part here, or further in, meet again before they come there.
+                let part = code.is_split_branch(last) && !open.contains(&last);
+                if part || blocks[number].open.len() > open.len() {
+                    continue;
+                }
+                let guard = Places::pred(guard);
+                if !matches!(end.value(guard).form, Form::Constant(_)) {
+                    let kept = Provenance::find(&end.provenance, at.branch);
+                    let origin = kept.map_or(Origin::Unknown, |kept| kept.only(guard));
+                    terms.decides(at, origin);
+                }
+            }
+        }
+        terms.has_changed()
+    }
+
+    /// Executes an instruction, and passes what is passed behind it within the block. The first that is wrong
+    /// with it is an error.
+    fn step(&self, state: &mut State, block: &Block, at: usize) -> Result<(), CodeError> {
+        let active = state.active;
+        let mut fault = None;
+        self.transfer.step(state, at, &self.lives.after[at], &mut |found| {
+            fault.get_or_insert(found);
+        });
+        if at != block.last {
+            // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
+            // from here.
+            let dead = self.lives.after[at].dead.iter();
+            dead.for_each(|&place| state.forget(self.transfer.lanes, place));
+            self.pass(state, at, None);
+            if state.active != active {
+                // The next instructions have less to do then.
+                state.normalize(self.transfer.lanes);
+            }
+        }
+        let known = self.ends.iter().chain(&self.starts).flatten();
+        self.transfer.lanes.collect_garbage(known.chain([&*state]).flat_map(State::sets));
+        match fault {
+            _ if self.transfer.lanes.is_full() => Err(CodeFault::TooLong),
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+        .map_err(|fault| self.transfer.code.error(at, fault))
+    }
+
+    /// Adds the path to an instruction at which something is wrong, and lanes for which it is.
+    fn explain(&self, number: usize, at: usize, mut error: CodeError) -> CodeError {
+        let Transfer { code, lanes, places, .. } = self.transfer;
+        let Some(mut state) = self.start(number) else { return error };
+        let block = &self.structure.blocks[number];
+        for before in block.first..at {
+            // What is wrong further up was found before.
+            _ = self.step(&mut state, block, before);
+        }
+        let predicate = |sides: [bool; 2]| match sides {
+            [true, false] => Some(false),
+            [false, true] => Some(true),
+            _ => None,
+        };
+        error.inside = (state.provenance.iter())
+            .map(|kept| OpenSplit {
+                split: split_of(code, kept.branch),
+                predicate: predicate(kept.sides),
+            })
+            .collect();
+        let place = match error.fault {
+            CodeFault::Divergent(operand) | CodeFault::Undefined(operand) => {
+                Places::operand(operand)
+            }
+            _ => None,
+        };
+        let Some(place) = place else { return error };
+        let is_pair = matches!(error.fault, CodeFault::Divergent(_));
+        let set = match is_pair {
+            true => state.disagreeing(lanes, place),
+            false => lanes.and(state.active, state.value(place).undefined),
+        };
+        let example = lanes.example(set).map(|lane| says(places, &lane));
+        error.example = match example {
+            [one, other] if is_pair && !one.is_empty() && !other.is_empty() => {
+                format!("one lane has {one} and another has {other}")
+            }
+            [one, _] if !is_pair && !one.is_empty() => format!("a lane that has {one}"),
+            _ => String::new(),
+        };
+        error
+    }
+
+    /// Where ways meet at the beginning of a block.
+    fn meeting(&self, number: usize) -> MergePoint<'_> {
+        MergePoint {
+            lanes: self.transfer.lanes,
+            live: &self.lives.blocks[number],
+            open: &self.structure.blocks[number].open,
+            growth: &self.growth[number],
+            precision: self.transfer.precision,
+            gate: None,
+        }
+    }
+
+    /// What is known at the beginning of a block; none if no way there was reached yet.
+    fn start(&self, number: usize) -> Option<State> {
+        let block = &self.structure.blocks[number];
+        let along = |edge: &Edge| Some((self.along(edge)?, Decided::of(edge, number)));
+        let (mut ways, decided): (Vec<State>, Vec<Decided>) =
+            block.edges.iter().filter_map(along).unzip();
+        let meeting = self.meeting(number);
+        let Some(branch) = block.joins else {
+            let is_known = self.transfer.precision.names_ways()
+                && !block.open.is_empty()
+                && ways.len() > 1
+                && self.regions.are_known(number);
+            let gate = is_known.then_some(Gate {
+                block: number,
+                decided: &decided,
+                terms: self.transfer.terms,
+            });
+            let meeting = MergePoint { gate, ..meeting };
+            ways.extend((number == 0).then(|| self.transfer.at_entry()));
+            self.transfer.anticipate(&mut ways, number);
+            return meet(&ways, meeting);
+        };
+        self.transfer.anticipate(&mut ways, number);
+        // Behind the join the split is not open any more, but the ways that lead there begin at it.
+        let open: Vec<Open> = block.open.iter().copied().chain([branch]).collect();
+        let within = MergePoint { open: &open, ..meeting };
+        let side =
+            |side: bool| meet(ways.iter().filter(|way| way.comes_from(branch, side)), within);
+        match (side(false), side(true)) {
+            (Some(passed), Some(taken)) => self.join(meeting, branch, [&passed, &taken]),
+            (one, other) => meet(&one.or(other), meeting),
+        }
+    }
+
+    /// What is known on the way along an edge; none if nobody was seen to take it so far.
+    fn along(&self, edge: &Edge) -> Option<State> {
+        let mut state = self.ends[edge.from].clone()?;
+        let last = self.structure.blocks[edge.from].last;
+        let guard = self.transfer.code.insts[last].instruction.guard;
+        if let (Some(truth), Some(reg)) = (edge.taken, guard) {
+            let lanes = self.transfer.lanes;
+            if self.transfer.code.is_split_branch(last) {
+                state.open(last, truth);
+            }
+            let taken = state.not_zero(lanes, Places::pred(reg));
+            if !state.assume(lanes, if truth { taken } else { lanes.not(taken) }) {
+                return None;
+            }
+            state.normalize(lanes);
+        }
+        self.pass(&mut state, last, edge.taken);
+        Some(state)
+    }
+
+    /// What blocks pass on that end between `at`, whose guard is `taken` if it is a branch, and the next
+    /// instruction.
+    fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
+        let places = self.transfer.places;
+        self.skeleton.each_passed(at, taken, |block| {
+            state.pass(self.skeleton.passes(block));
+            let undefined = places.of(self.skeleton.undefined(block));
+            undefined.for_each(|place| self.transfer.drop(state, place));
+        });
+    }
+
+    fn join(&self, meeting: MergePoint<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
+        let before = self.ends[self.structure.block_of[branch]?].as_ref()?;
+        let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
+        let terms = self.transfer.terms;
+        let known = |&branch: &Open| {
+            let block = *self.structure.block_of.get(branch)?;
+            let guard = self.transfer.code.insts[branch].instruction.guard?;
+            Some(Enclosing {
+                branch,
+                guard: Places::pred(guard),
+                before: self.ends[block?].as_ref()?,
+            })
+        };
+        let names = self.transfer.precision.names_ways();
+        let around = meeting.open.iter().filter(|_| names).filter_map(known);
+        let around: Vec<Enclosing<'_>> = around.collect();
+        let parted = Sides { sides, before, guard, branch, terms, around: &around };
+        Some(join::join(parted, meeting))
+    }
+}
+
+/// What is known of a lane, in words.
+fn says(places: &Places, lane: &[(Condition, bool)]) -> String {
+    let each = lane.iter().filter_map(|&(condition, value)| {
+        let Condition::Holds(place, Number::Is(number)) = condition else { return None };
+        let name = places.name(place)?;
+        Some(match value {
+            true => format!("{name} = {number}"),
+            false if place.is_pred() => format!("{name} = 0"),
+            false => format!("{name} other than {number}"),
+        })
+    });
+    each.take(MOST_SAID).collect::<Vec<_>>().join(", ")
+}
+
+fn meet<'a>(ways: impl IntoIterator<Item = &'a State>, meeting: MergePoint<'_>) -> Option<State> {
+    let ways: Vec<&State> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| merge::merge(&ways, meeting))
+}

@@ -1,0 +1,372 @@
+//! What sides of a split compute from what they found there.
+//!
+//! Both sides may come through the same block, one after the other, or do the same for another reason. What an
+//! instruction makes of the same operands is the same, so it is given a name by what it is made of (hash
+//! consing, as in value numbering).
+//!
+//! So are values where ways meet, and at the heads of loops. By which of the ways a lane came, and in which round it
+//! is, is what the branches in a [region](crate::regions) decide: the [`Dependence`] through it says what that depends
+//! on. It is taken to depend on nothing, until it is found out better.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use harp_isa::{Op, Opcode, Operand};
+use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
+
+use crate::number::Precision;
+use crate::op::operands;
+use crate::places::Place;
+use crate::regions::Decided;
+
+/// The name of something that was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Term(u32);
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// It was in this place.
+    Place(Place),
+    /// It was computed.
+    Term(Term),
+    /// It is nothing that is meant to be read: where it meets something else, it is taken to be that.
+    Nothing,
+    Unknown,
+}
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    Constant(u64),
+    Immediate(i64),
+    From(Origin),
+}
+
+/// What something was made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Expression {
+    function: Function,
+    sources: SmallVec<[Source; 3]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Function {
+    Operation(Opcode),
+    /// The second in the lanes where the first is true, the third elsewhere.
+    Select,
+    /// What a place holds where lanes come by one of several ways: one source for each.
+    Gamma(Passage, Place),
+    /// What a place holds at the head of a loop where it was entered with the source.
+    Mu(Passage, Place),
+}
+
+/// A way through the region of a block, of lanes that were parted by a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Passage {
+    /// The branch of the split.
+    pub(crate) branch: usize,
+    pub(crate) block: usize,
+    pub(crate) decided: Decided,
+}
+
+/// The way itself, or what it does to a place in each round.
+type Part = (Passage, Option<Place>);
+
+/// What a part depends on.
+#[derive(Clone, Debug, Default)]
+struct Dependence {
+    places: BTreeSet<Place>,
+    parts: BTreeSet<Part>,
+    /// Whether it depends on something else.
+    unknown: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The places that it depends on.
+    places: SmallVec<[Place; 4]>,
+    /// And the ways on which.
+    parts: BTreeSet<Part>,
+    depth: u32,
+}
+
+/// No more is followed than so many steps one after the other, and so many places. Where values get no names at
+/// the heads of loops, each round adds steps.
+const MOST_DEPTH: u32 = 12;
+const MOST_DEPTH_BETWEEN_NAMES: u32 = 48;
+const MOST_PLACES: usize = 8;
+
+/// All that was computed.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    most_depth: u32,
+    known: RefCell<HashMap<Expression, Term>>,
+    entries: RefCell<Vec<Entry>>,
+    courses: RefCell<BTreeMap<Part, Dependence>>,
+    /// Whether courses were found to depend on more.
+    changed: Cell<bool>,
+}
+
+impl Terms {
+    pub(crate) fn new(precision: Precision) -> Terms {
+        let most_depth = if precision.names_ways() { MOST_DEPTH_BETWEEN_NAMES } else { MOST_DEPTH };
+        Terms {
+            most_depth,
+            known: RefCell::default(),
+            entries: RefCell::default(),
+            courses: RefCell::default(),
+            changed: Cell::default(),
+        }
+    }
+
+    /// What `op` makes of these operands, its result left out; unknown if that is not followed.
+    pub(crate) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
+        let sources: SmallVec<[Source; 3]> =
+            operands(op)[1..].iter().map(|&operand| source(operand)).collect();
+        if sources.contains(&Source::From(Origin::Nothing)) {
+            return Origin::Unknown;
+        }
+        self.name(Function::Operation(op.opcode()), sources)
+    }
+
+    /// The second where the first is true, the third elsewhere.
+    pub(crate) fn selected(&self, sources: [Source; 3]) -> Origin {
+        match sources {
+            [_, Source::From(one), Source::From(Origin::Nothing)]
+            | [_, Source::From(Origin::Nothing), Source::From(one)] => return one,
+            _ => {}
+        }
+        self.name(Function::Select, SmallVec::from_buf(sources))
+    }
+
+    /// What a place holds where ways meet on which it is this.
+    pub(crate) fn gamma(&self, at: Passage, place: Place, ways: &[Origin]) -> Origin {
+        let mut meant = ways.iter().copied().filter(|&way| way != Origin::Nothing);
+        let first = meant.next().unwrap_or(Origin::Nothing);
+        match meant.all(|other| other == first) {
+            true => first,
+            false => {
+                let ways = ways.iter().copied().map(Source::From).collect();
+                self.name(Function::Gamma(at, place), ways)
+            }
+        }
+    }
+
+    /// What a place holds at the head of a loop, where it is `entry` in the first round and `back` in each one
+    /// behind that.
+    pub(crate) fn mu(&self, at: Passage, place: Place, [entry, back]: [Origin; 2]) -> Origin {
+        if self.varies(entry, at) || back == Origin::Unknown {
+            return Origin::Unknown;
+        }
+        if entry == back || back == Origin::Nothing {
+            return entry;
+        }
+        let round = self.name(Function::Mu(at, place), smallvec![Source::From(entry)]);
+        if round != Origin::Unknown {
+            [entry, back].iter().for_each(|&origin| self.note((at, Some(place)), origin));
+        }
+        round
+    }
+
+    /// The name of an expression; unknown if it is not followed.
+    fn name(&self, function: Function, sources: SmallVec<[Source; 3]>) -> Origin {
+        let Some(mut entry) = self.made_of(&sources) else { return Origin::Unknown };
+        let more: &[Part] = match function {
+            Function::Operation(_) | Function::Select => &[],
+            Function::Gamma(at, _) => &[(at, None)],
+            Function::Mu(at, place) => &[(at, None), (at, Some(place))],
+        };
+        entry.parts.extend(more);
+        if matches!(function, Function::Mu(..)) {
+            entry.depth = 0;
+        }
+        let mut courses = self.courses.borrow_mut();
+        for &part in more {
+            courses.entry(part).or_insert_with(|| {
+                self.changed.set(true);
+                Dependence::default()
+            });
+        }
+        let is_followed = entry.depth <= self.most_depth && entry.places.len() <= MOST_PLACES;
+        if !is_followed || more.iter().any(|part| courses[part].unknown) {
+            return Origin::Unknown;
+        }
+        let mut entries = self.entries.borrow_mut();
+        let expression = Expression { function, sources };
+        let term = *self.known.borrow_mut().entry(expression).or_insert_with(|| {
+            entries.push(entry);
+            Term((entries.len() - 1) as u32)
+        });
+        Origin::Term(term)
+    }
+
+    /// What depends on operands.
+    fn made_of(&self, sources: &[Source]) -> Option<Entry> {
+        let entries = self.entries.borrow();
+        let mut made = Entry { places: SmallVec::new(), parts: BTreeSet::new(), depth: 1 };
+        for source in sources {
+            match *source {
+                Source::Constant(_) | Source::Immediate(_) | Source::From(Origin::Nothing) => {}
+                Source::From(Origin::Place(place)) => made.places.push(place),
+                Source::From(Origin::Term(Term(index))) => {
+                    let entry = &entries[index as usize];
+                    made.places.extend(entry.places.iter().copied());
+                    made.parts.extend(entry.parts.iter().copied());
+                    made.depth = made.depth.max(entry.depth + 1);
+                }
+                Source::From(Origin::Unknown) => return None,
+            }
+        }
+        made.places.sort_unstable();
+        made.places.dedup();
+        Some(made)
+    }
+
+    /// The parts that a value depends on.
+    fn parts(&self, origin: Origin) -> BTreeSet<Part> {
+        match origin {
+            Origin::Term(Term(index)) => {
+                let own = self.entries.borrow()[index as usize].parts.clone();
+                let courses = self.courses.borrow();
+                let known = own.iter().filter_map(|part| courses.get(part));
+                known.flat_map(|course| &course.parts).chain(&own).copied().collect()
+            }
+            Origin::Place(_) | Origin::Nothing | Origin::Unknown => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a value may change in each round of a loop.
+    pub(crate) fn varies(&self, origin: Origin, at: Passage) -> bool {
+        self.parts(origin).contains(&(at, None))
+    }
+
+    /// The places that a value depends on; none if that is not known.
+    pub(crate) fn places(&self, origin: Origin) -> Option<SmallVec<[Place; 4]>> {
+        let Term(index) = match origin {
+            Origin::Place(place) => return Some(smallvec![place]),
+            Origin::Term(term) => term,
+            Origin::Nothing => return Some(smallvec![]),
+            Origin::Unknown => return None,
+        };
+        let mut places = self.entries.borrow()[index as usize].places.clone();
+        let courses = self.courses.borrow();
+        for course in self.parts(origin).iter().filter_map(|part| courses.get(part)) {
+            if course.unknown {
+                return None;
+            }
+            places.extend(course.places.iter().copied());
+        }
+        places.sort_unstable();
+        places.dedup();
+        Some(places)
+    }
+
+    /// All ways that were asked for.
+    pub(crate) fn passages(&self) -> Vec<Passage> {
+        let courses = self.courses.borrow();
+        courses.keys().filter(|(_, place)| place.is_none()).map(|&(at, _)| at).collect()
+    }
+
+    /// Which way lanes take depends on this value.
+    pub(crate) fn decides(&self, at: Passage, origin: Origin) {
+        self.note((at, None), origin);
+    }
+
+    /// Whether courses were found to depend on more since this was asked last.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed.take()
+    }
+
+    fn note(&self, part: Part, origin: Origin) {
+        let (places, parts) = (self.places(origin), self.parts(origin));
+        let mut courses = self.courses.borrow_mut();
+        let course = courses.entry(part).or_default();
+        let before = (course.places.len(), course.parts.len(), course.unknown);
+        course.unknown |= places.is_none();
+        course.places.extend(places.unwrap_or_default());
+        course.parts.extend(parts);
+        if before != (course.places.len(), course.parts.len(), course.unknown) {
+            self.changed.set(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harp_isa::Gpr;
+
+    use super::*;
+
+    #[test]
+    fn the_same_of_the_same_is_the_same() {
+        let terms = Terms::new(Precision::Coarse);
+        let [a, b] = [0, 1].map(Place::from_index);
+        let gpr = Gpr::new;
+        let of = |op, left: Origin| {
+            terms.result(op, |operand| match operand {
+                Operand::Gpr(reg) if reg == gpr(1) => Source::From(left),
+                Operand::Gpr(_) => Source::From(Origin::Place(b)),
+                Operand::Pred(_) => Source::Constant(0),
+                Operand::Imm(imm) => Source::Immediate(imm),
+            })
+        };
+        let one = of(Op::Add { dst: gpr(0), a: gpr(1), b: gpr(2) }, Origin::Place(a));
+        let same = of(Op::Add { dst: gpr(5), a: gpr(1), b: gpr(3) }, Origin::Place(a));
+        assert_eq!(one, same);
+        let other = of(Op::Sub { dst: gpr(0), a: gpr(1), b: gpr(2) }, Origin::Place(a));
+        assert_ne!(one, other);
+        assert_eq!(terms.places(one).as_deref(), Some(&[a, b][..]));
+        let added = |imm| of(Op::Addi { dst: gpr(0), src: gpr(1), imm }, one);
+        assert_ne!(added(1), added(2));
+        assert_eq!(
+            of(Op::Addi { dst: gpr(0), src: gpr(1), imm: 1 }, Origin::Unknown),
+            Origin::Unknown
+        );
+        let deep = (0..=MOST_DEPTH)
+            .fold(one, |deep, _| of(Op::Addi { dst: gpr(0), src: gpr(1), imm: 1 }, deep));
+        assert_eq!(deep, Origin::Unknown, "it is not followed for ever");
+    }
+
+    fn passage(decided: Decided) -> Passage {
+        Passage { branch: 7, block: 3, decided }
+    }
+
+    #[test]
+    fn what_decides_about_the_way_is_depended_on() {
+        let terms = Terms::new(Precision::Coarse);
+        let [a, b, c] = [0, 1, 2].map(Place::from_index);
+        let [one, other, guard] = [a, b, c].map(Origin::Place);
+        let at = passage(Decided::Entry);
+        assert_eq!(terms.gamma(at, a, &[one, one]), one, "whichever way");
+        let met = terms.gamma(at, a, &[one, other]);
+        assert_eq!(terms.places(met).as_deref(), Some(&[a, b][..]));
+        assert!(terms.has_changed());
+        assert_eq!(terms.passages(), [at]);
+        terms.decides(at, guard);
+        assert!(terms.has_changed());
+        assert_eq!(terms.places(met).as_deref(), Some(&[a, b, c][..]));
+        terms.decides(at, guard);
+        assert!(!terms.has_changed(), "that was known");
+        terms.decides(at, Origin::Unknown);
+        assert_eq!(terms.places(met), None);
+        assert_eq!(terms.gamma(at, a, &[one, other]), Origin::Unknown);
+    }
+
+    #[test]
+    fn rounds_depend_on_what_they_begin_with() {
+        let terms = Terms::new(Precision::Coarse);
+        let [a, b, c] = [0, 1, 2].map(Place::from_index);
+        let [entry, step] = [a, b].map(Origin::Place);
+        let at = passage(Decided::Round);
+        assert_eq!(terms.mu(at, c, [entry, entry]), entry, "it does not change");
+        let round = terms.mu(at, c, [entry, step]);
+        assert!(terms.varies(round, at));
+        assert_eq!(terms.places(round).as_deref(), Some(&[a, b][..]));
+        let next = terms.mu(at, c, [entry, round]);
+        assert_eq!(next, round, "however often it goes round");
+        assert_eq!(terms.mu(at, c, [round, step]), Origin::Unknown);
+        assert_eq!(terms.mu(at, c, [entry, Origin::Unknown]), Origin::Unknown);
+    }
+}

@@ -1,0 +1,547 @@
+//! What an instruction does to what is known, and what it must be able to rely on.
+
+use harp_isa::abi::{LaneField, RegisterRoles};
+use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
+use smallvec::SmallVec;
+
+use crate::assumption::Assumption;
+use crate::available::Available;
+use crate::bdd::Set;
+use crate::code::{Code, Flow};
+use crate::error::CodeFault;
+use crate::fact::{Detail, Form, New, Scratch, Valuation, Value};
+use crate::lanes::Lanes;
+use crate::live::After;
+use crate::number::Precision;
+use crate::op::{is_pure, registers};
+use crate::places::{Place, Places};
+use crate::provenance::Provenance;
+use crate::record::{Record, Regs, Role};
+use crate::repeats::Known;
+use crate::selection;
+use crate::state::State;
+use crate::step::Step;
+use crate::term::Origin;
+use crate::term::{Source, Terms};
+use crate::value::{self, Computed};
+
+/// Executes instructions on what is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Transfer<'a> {
+    pub(crate) code: &'a Code<'a>,
+    pub(crate) places: &'a Places,
+    pub(crate) record: &'a Record,
+    pub(crate) assumption: &'a Assumption,
+    pub(crate) lanes: &'a Lanes,
+    pub(crate) terms: &'a Terms,
+    pub(crate) available: &'a Available,
+    pub(crate) precision: Precision,
+}
+
+impl Transfer<'_> {
+    /// What is known when the function is entered.
+    pub(crate) fn at_entry(&self) -> State {
+        let mut state = State::new(self.places);
+        state.free.extend(&self.record.free);
+        let roles = RegisterRoles::new(self.code.arch);
+        let mut set = |place: Place, value: Value| {
+            state.values[place.index()] = self.adjusted(value);
+        };
+        for reg in roles.caller_saved() {
+            let argument = self.record.entry.arguments.contains(&reg);
+            let value = if self.assumption.uniform.contains(&reg) {
+                Value::uniform()
+            } else if argument {
+                Value::unknown()
+            } else {
+                Value::undefined()
+            };
+            set(Places::gpr(reg), value);
+        }
+        for slot in self.places.slots() {
+            set(slot, Value::undefined());
+        }
+        // They are kept for the caller, and nothing to look at.
+        for reg in roles.callee_saved() {
+            set(Places::gpr(reg), Value::undefined());
+        }
+        set(Places::gpr(roles.return_address()), Value::uniform());
+        let stack = Value { form: Form::Stack(0), ..Value::unknown() };
+        set(Places::gpr(roles.stack_pointer()), stack);
+        for reg in (0..self.code.arch.preds()).map(Pred::new) {
+            set(Places::pred(reg), Value::undefined());
+        }
+        set(self.places.result(), Value::undefined());
+        for place in self.places.remembered().chain(self.places.available()) {
+            set(place, Value::undefined());
+        }
+        state
+    }
+
+    fn word(&self) -> WordSize {
+        self.code.arch.word()
+    }
+
+    /// Whether there is only one lane at all.
+    fn is_single(&self) -> bool {
+        self.record.entry.single_lane || self.code.arch.lanes() == 1
+    }
+
+    /// One lane agrees with itself.
+    fn adjusted(&self, value: Value) -> Value {
+        let differs = if self.is_single() { Set::NONE } else { value.differs };
+        Value { differs, ..value }
+    }
+
+    /// Executes the instruction `at`; `report` gets what is wrong with it.
+    pub(crate) fn step(
+        &self,
+        state: &mut State,
+        at: usize,
+        after: &After,
+        report: &mut dyn FnMut(CodeFault),
+    ) {
+        let placed = &self.code.insts[at];
+        let instruction = placed.instruction;
+        for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
+            self.drop(state, place);
+        }
+        let step = Step {
+            at,
+            instruction,
+            guard: instruction.guard.map(Places::pred),
+            role: placed.note.map(|note| &note.role),
+            after,
+        };
+        selection::check_predicates(state, &step, report);
+        self.check_lanes(state, &step, report);
+        self.check_values(state, &step, report);
+        self.check_contracts(state, &step, report);
+        match placed.flow {
+            Flow::Call => self.call(state, &step),
+            _ if step.flags().intersects(OpcodeFlags::STORE) => self.store(state, &step),
+            _ => self.compute(state, &step),
+        }
+        selection::name_results(state, &step);
+    }
+
+    /// What acts on the warp as a whole needs lanes that agree.
+    fn check_lanes(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
+        if self.is_single() || !step.flags().intersects(warp) {
+            return;
+        }
+        let varies = |place: Place| !state.is_uniform(self.lanes, place);
+        let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
+        if let (Some(guard), Some(reg)) = (step.guard, step.instruction.guard)
+            && !splits
+            && varies(guard)
+        {
+            report(CodeFault::Divergent(Operand::Pred(reg)));
+        }
+        if step.flags().intersects(OpcodeFlags::CROSS_LANE) {
+            return;
+        }
+        for (operand, access) in registers(step.instruction.op) {
+            if access == Access::Use && Places::operand(operand).is_some_and(varies) {
+                report(CodeFault::Divergent(operand));
+            }
+        }
+    }
+
+    /// Other functions get what they rely on.
+    fn check_contracts(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
+        let varies = |&reg: &Gpr| !state.is_uniform(self.lanes, Places::gpr(reg));
+        let mut wrong = |reg: &Gpr| report(CodeFault::Divergent(Operand::Gpr(*reg)));
+        asks.iter().filter(|reg| varies(reg)).for_each(&mut wrong);
+        if let Some(Role::Leave { depends, .. }) = step.role {
+            let holds = |result: &Gpr| {
+                let mut found = depends.iter().filter(|(reg, _)| reg == result);
+                found.any(|(_, regs)| !regs.iter().any(varies))
+            };
+            self.assumption.results.iter().filter(|result| !holds(result)).for_each(wrong);
+        }
+    }
+
+    /// What can be seen from outside, or trap, must be made of values that were meant.
+    fn check_values(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        let op = step.instruction.op;
+        let flags = step.flags();
+        let seen = OpcodeFlags::CONTROL
+            | OpcodeFlags::ONCE_PER_WARP
+            | OpcodeFlags::CROSS_LANE
+            | OpcodeFlags::STORE
+            | OpcodeFlags::LOAD
+            | OpcodeFlags::ATOMIC
+            | OpcodeFlags::DIVIDES;
+        let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
+        if flags.intersects(seen) {
+            if let Some(reg) = step.instruction.guard
+                && !self.is_known(state, Places::pred(reg))
+            {
+                report(CodeFault::Undefined(Operand::Pred(reg)));
+            }
+            let read = registers(op).into_iter().filter(|(_, access)| *access != Access::Def);
+            wanted.extend(read.map(|(operand, _)| operand));
+        }
+        if flags.intersects(OpcodeFlags::DIVIDES) && wanted.len() < 3 {
+            // Only the divisor decides whether it traps.
+            wanted.drain(..wanted.len().min(1));
+        }
+        if flags.intersects(OpcodeFlags::STORE | OpcodeFlags::ATOMIC) {
+            // What is found out without a look at what is known must know it, too.
+            let is_seen = |&place: &Place| step.after.slot == Some(place);
+            let touched = self.touched(state, op).unwrap_or_default();
+            if touched.iter().any(|place| self.places.is_private(*place) && !is_seen(place)) {
+                report(CodeFault::PrivateFrame);
+            }
+        }
+        if let Op::St { value, .. } = op
+            && self.slot(state, op).is_some()
+        {
+            // It is kept, not seen.
+            wanted.retain(|operand| *operand != Operand::Gpr(value));
+        }
+        if let Some(Role::Call { hands, .. } | Role::Leave { hands, .. }) = step.role {
+            wanted.extend(hands.iter().copied().map(Operand::Gpr));
+        }
+        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));
+        for operand in wanted {
+            let defined = |place| state.is_defined(self.lanes, place, among);
+            if !Places::operand(operand).is_none_or(defined) {
+                report(CodeFault::Undefined(operand));
+            }
+        }
+    }
+
+    /// Whether a predicate is meant to be read in all lanes.
+    fn is_known(&self, state: &State, place: Place) -> bool {
+        state.value(place).is_truth() && state.is_defined(self.lanes, place, Set::ALL)
+    }
+
+    /// The tracked word of the frame that a load or store of a word goes to.
+    fn slot(&self, state: &State, op: Op) -> Option<Place> {
+        let (base, offset) = match op {
+            Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => (base, offset),
+            _ => return None,
+        };
+        match state.value(Places::gpr(base)).form {
+            Form::Stack(place) => self.places.slot(place.wrapping_add(offset)),
+            _ => None,
+        }
+    }
+
+    fn store(&self, state: &mut State, step: &Step<'_>) {
+        let op = step.instruction.op;
+        if let (Op::St { value, .. }, Some(slot)) = (op, self.slot(state, op)) {
+            return self.write(state, step, slot, Computed::Copy(Places::gpr(value)));
+        }
+        if let Op::St { value, base, offset: 0 } = op
+            && state.value(Places::gpr(base)).form == Form::Scratch
+        {
+            state.scratch = self.voted(state, step, Places::gpr(value));
+            let old = state.values.iter_mut().filter(|value| value.form == Form::Voted);
+            old.for_each(|value| value.form = Form::Unknown);
+            return;
+        }
+        state.scratch = Scratch::Anything;
+        let touched = self.touched(state, op);
+        self.lose(state, touched.unwrap_or_else(|| self.places.exposed().collect()));
+    }
+
+    /// The words of the frame that a store may touch; none if it is not known to go to the stack.
+    fn touched(&self, state: &State, op: Op) -> Option<Vec<Place>> {
+        let mut base = None;
+        let mut offset = 0;
+        op.for_each_operand(|operand| match operand {
+            Operand::Gpr(reg) => base = Some(reg),
+            Operand::Imm(imm) => offset = imm,
+            Operand::Pred(_) => {}
+        });
+        match state.value(Places::gpr(base?)).form {
+            Form::Stack(start) => {
+                let bytes = i64::from(self.word().bytes());
+                Some(self.places.touched(start.wrapping_add(offset), bytes).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// What the scratch word holds once `value` is stored there.
+    fn voted(&self, state: &State, step: &Step<'_>, value: Place) -> Scratch {
+        match (state.value(value).form, step.guard, state.scratch) {
+            (Form::Constant(0), None, _) => Scratch::Zero,
+            (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
+                Scratch::Vote(state.not_zero(self.lanes, guard))
+            }
+            _ => Scratch::Anything,
+        }
+    }
+
+    /// Nothing is known any more about what these places hold.
+    fn lose(&self, state: &mut State, places: impl IntoIterator<Item = Place>) {
+        for place in places {
+            self.set(state, place, Value::unknown());
+        }
+    }
+
+    fn set(&self, state: &mut State, place: Place, value: Value) {
+        state.assign(self.lanes, place, New::of(self.adjusted(value)));
+        self.changed(state, place);
+    }
+
+    /// What was computed from what a place held is not any more what is computed from it.
+    fn changed(&self, state: &mut State, place: Place) {
+        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
+    }
+
+    /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
+    /// tested on some of them, comes to one thing or the other now on the rest, too.
+    pub(crate) fn anticipate(&self, ways: &mut [State], block: usize) {
+        for &place in self.available.live.get(block).into_iter().flatten() {
+            if ways.iter().all(|way| !way.value(place).is_truth()) {
+                continue;
+            }
+            for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
+                let numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
+                way.assign(self.lanes, place, New { value: Value::uniform(), numbers });
+            }
+        }
+    }
+
+    /// A place holds nothing that is meant to be read.
+    pub(crate) fn drop(&self, state: &mut State, place: Place) {
+        state.drop(self.lanes, place);
+        self.changed(state, place);
+    }
+
+    fn call(&self, state: &mut State, step: &Step<'_>) {
+        let roles = RegisterRoles::new(self.code.arch);
+        let (returns, popped, depends): (&[Gpr], i64, &[(Gpr, Regs)]) = match step.role {
+            Some(Role::Call { returns, popped, depends, .. }) => (returns, *popped, depends),
+            _ => (&[], 0, &[]),
+        };
+        let is_uniform = |&reg: &Gpr| state.is_uniform(self.lanes, Places::gpr(reg));
+        let uniform: Vec<Gpr> = (depends.iter())
+            .filter(|(_, args)| args.iter().all(is_uniform))
+            .map(|&(result, _)| result)
+            .collect();
+        state.scratch = Scratch::Anything;
+        for reg in roles.caller_saved() {
+            let value = if uniform.contains(&reg) {
+                Value::uniform()
+            } else if returns.contains(&reg) {
+                Value::unknown()
+            } else {
+                Value::undefined()
+            };
+            self.set(state, Places::gpr(reg), value);
+        }
+        self.set(state, Places::gpr(roles.return_address()), Value::uniform());
+        for reg in (0..self.code.arch.preds()).map(Pred::new) {
+            self.set(state, Places::pred(reg), Value::undefined());
+        }
+        let stack = Places::gpr(roles.stack_pointer());
+        if let Form::Stack(place) = state.value(stack).form
+            && popped != 0
+        {
+            let value = Value { form: Form::Stack(place.wrapping_add(popped)), ..Value::unknown() };
+            self.set(state, stack, value);
+        }
+        self.lose(state, self.places.exposed());
+    }
+
+    /// Loads, atomic accesses and everything that computes.
+    fn compute(&self, state: &mut State, step: &Step<'_>) {
+        let op = step.instruction.op;
+        let registers = registers(op);
+        let target = registers.iter().find(|(_, access)| *access != Access::Use);
+        let target = target.and_then(|&(operand, _)| Places::operand(operand));
+        let Some(target) = target else { return };
+        let loaded = self.slot(state, op);
+        if step.flags().intersects(OpcodeFlags::ATOMIC) {
+            state.scratch = Scratch::Anything;
+            self.lose(state, self.places.exposed());
+        }
+        let mut computed = match loaded {
+            Some(slot) => Computed::Copy(slot),
+            None => {
+                let stack_log2 = self.record.entry.lane_stack_log2;
+                value::of(
+                    state,
+                    self.lanes,
+                    op,
+                    self.word(),
+                    stack_log2,
+                    &step.after.repeated.sources,
+                )
+            }
+        };
+        if step.flags().intersects(OpcodeFlags::LOAD)
+            && let Computed::New(new) = &mut computed
+        {
+            self.load(state, step, new);
+        }
+        if let (Computed::New(new), true) = (&mut computed, target.is_pred())
+            && matches!(new.numbers, Valuation::Unknown)
+            && new.value.numbers.is_none()
+        {
+            new.numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
+        }
+        if let Computed::New(new) = &mut computed {
+            new.value = self.adjusted(new.value.clone());
+        }
+        if step.claims().uniform {
+            let result = self.places.result();
+            match computed {
+                Computed::Copy(source) => state.copy(self.lanes, result, source, Detail::Numbers),
+                Computed::New(new) => state.assign(self.lanes, result, new),
+            }
+            state.equalize(self.lanes, result);
+            computed = Computed::Copy(result);
+        }
+        // Names say where a value is not zero.
+        let names = match op {
+            Op::Rtop { src, .. } if step.guard.is_none() => {
+                state.value(Places::gpr(src)).names.clone()
+            }
+            _ => SmallVec::new(),
+        };
+        self.write(state, step, target, computed);
+        state.add_names(target, &names);
+        for &Known { place, inverted } in &step.after.repeated.known {
+            if state.value(place).is_truth() {
+                state.equate(self.lanes, target, (place, inverted));
+            }
+        }
+        if self.precision >= Precision::Fine {
+            let inverted = matches!(op, Op::Iszero { .. });
+            for &tested in &step.after.tested {
+                state.refine_zero(self.lanes, tested, (target, inverted));
+            }
+        }
+        for &Known { place, inverted } in &step.after.repeated.remembered {
+            match inverted {
+                true => state.copy_opposite(self.lanes, place, target),
+                false => state.copy(self.lanes, place, target, Detail::Numbers),
+            }
+        }
+    }
+
+    /// What is loaded from memory that is not tracked.
+    fn load(&self, state: &State, step: &Step<'_>, new: &mut New) {
+        let value = &mut new.value;
+        let Op::Ld { base, offset, .. } = step.instruction.op else {
+            if !step.claims().read_only {
+                value.differs = Set::ALL;
+            }
+            return;
+        };
+        let field = match state.value(Places::gpr(base)).form {
+            // What one lane of the warp wrote last, in all lanes.
+            Form::Scratch if offset == 0 => {
+                (value.differs, value.form) = (Set::NONE, Form::Voted);
+                return;
+            }
+            Form::GroupBlock => {
+                value.differs = Set::NONE;
+                return;
+            }
+            Form::Code => return,
+            Form::LaneBlock(start) => {
+                let at = |field: &&LaneField| {
+                    i64::from(field.offset(self.word())) == start.wrapping_add(offset)
+                };
+                LaneField::ALL.iter().find(at)
+            }
+            _ => None,
+        };
+        match field {
+            Some(LaneField::Warp | LaneField::Core | LaneField::Lanes) => {
+                value.differs = Set::NONE;
+            }
+            Some(LaneField::Group) => {
+                value.differs = Set::NONE;
+                value.form = Form::GroupBlock;
+            }
+            Some(LaneField::ScratchAddress) => {
+                value.differs = Set::NONE;
+                value.form = Form::Scratch;
+            }
+            Some(LaneField::StackLimit) => value.form = Form::OnStack,
+            _ if step.claims().read_only => {}
+            _ => value.differs = Set::ALL,
+        }
+    }
+
+    /// `place` gets a value, in the lanes where the guard holds.
+    fn write(&self, state: &mut State, step: &Step<'_>, place: Place, computed: Computed) {
+        let lanes = self.lanes;
+        let detail = match (step.after.compared, step.after.shared) {
+            (true, _) => Detail::Numbers,
+            (false, true) => Detail::Differences,
+            (false, false) => Detail::Nothing,
+        };
+        match (step.guard, computed) {
+            (None, Computed::Copy(source)) => {
+                state.copy(lanes, place, source, detail);
+                state.drop(lanes, self.places.result());
+            }
+            (None, Computed::New(new)) => {
+                let new = new.blurred(detail);
+                self.assign(state, step, place, new);
+                state.find_names(lanes, place);
+            }
+            (Some(guard), computed) => {
+                let result = self.places.result();
+                let source = match computed {
+                    Computed::Copy(source) => source,
+                    Computed::New(new) => {
+                        self.assign(state, step, result, new);
+                        result
+                    }
+                };
+                let places = [guard, source, place];
+                let selected = |kept: &Provenance| {
+                    self.terms.selected(places.map(|place| source_of(state, kept, place)))
+                };
+                let origins: SmallVec<[Origin; 4]> = (state.provenance.iter())
+                    .filter(|_| self.precision.names_ways())
+                    .map(selected)
+                    .collect();
+                state.select(lanes, place, (guard, source), step.claims().old_is_dead, detail);
+                state.derive(place, &origins);
+                state.drop(lanes, result);
+                state.find_names(lanes, place);
+            }
+        }
+        self.changed(state, place);
+    }
+
+    /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
+    fn assign(&self, state: &mut State, step: &Step<'_>, place: Place, new: New) {
+        let op = step.instruction.op;
+        // From memory that nobody writes the same is loaded at any time.
+        if !is_pure(op) && !step.claims().read_only {
+            return state.assign(self.lanes, place, new);
+        }
+        let source = |kept: &Provenance, operand| match (operand, Places::operand(operand)) {
+            (Operand::Imm(imm), _) => Source::Immediate(imm),
+            (_, None) => Source::From(Origin::Unknown),
+            (_, Some(place)) => source_of(state, kept, place),
+        };
+        let of = |kept: &Provenance| self.terms.result(op, |operand| source(kept, operand));
+        let origins: SmallVec<[Origin; 4]> = state.provenance.iter().map(of).collect();
+        state.assign(self.lanes, place, new);
+        state.derive(place, &origins);
+    }
+}
+
+/// What a place holds, in terms of what there was at an open split.
+fn source_of(state: &State, kept: &Provenance, place: Place) -> Source {
+    match state.value(place).form {
+        Form::Constant(constant) => Source::Constant(constant),
+        _ => Source::From(kept.only(place)),
+    }
+}

@@ -1,0 +1,69 @@
+//! What no later step expects, refused before the mid-end can hide it.
+
+use cranelift_codegen::ir::{Function, Opcode};
+
+use super::Opcodes;
+use crate::error::Unsupported;
+use crate::intrinsic::Intrinsic;
+
+/// Refuses a pinned register.
+///
+/// # Errors
+///
+/// The first instruction that asks for it.
+pub(super) fn check_registers(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    let what = "a register that the program keeps for itself";
+    refuse(func, opcodes, &[Opcode::GetPinnedReg, Opcode::SetPinnedReg], what)
+}
+
+/// Refuses calls of intrinsics with other parameters and results than these have, before floats become
+/// integers: a call that means something else then could become one that is right.
+///
+/// # Errors
+///
+/// The first such call.
+pub(super) fn check_intrinsics(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    if !opcodes.contain_any(&[Opcode::Call]) {
+        return Ok(());
+    }
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            if let Some(intrinsic) = Intrinsic::misused_by(func, inst) {
+                let what = format!("`{intrinsic}` with such parameters and results");
+                return Err(Unsupported { inst, block, what });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
+/// no later step expects.
+///
+/// # Errors
+///
+/// The first such call.
+pub(super) fn check_calls(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
+    let what = "a call that catches exceptions";
+    refuse(func, opcodes, &[Opcode::TryCall, Opcode::TryCallIndirect], what)
+}
+
+/// Refuses instructions with one of the opcodes `refused`; those that occur in `func` are in `opcodes`.
+fn refuse(
+    func: &Function,
+    opcodes: &Opcodes,
+    refused: &[Opcode],
+    what: &str,
+) -> Result<(), Unsupported> {
+    if !opcodes.contain_any(refused) {
+        return Ok(());
+    }
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            if refused.contains(&func.dfg.insts[inst].opcode()) {
+                return Err(Unsupported { inst, block, what: what.to_owned() });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The pipeline's end: VCode with nothing left to decide becomes a compiled function.
+
+use crate::abi::EntryKind;
+use crate::convergence;
+use crate::emit::{self, Emitted, LaneStack};
+use crate::error::CompileError;
+use crate::function::{self, CompiledFunction};
+use crate::regalloc::Allocated;
+use crate::stats::CompileStats;
+use crate::times::StageTimes;
+use crate::unit::Unit;
+use crate::vcode::{Callee, MInst, VCode};
+
+use super::record::record;
+
+/// Emits the code with the registers that are allocated.
+pub(super) fn emit(
+    vcode: &VCode,
+    allocated: &Allocated,
+    unit: Unit<'_>,
+) -> Result<Emitted, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let routines = unit.library.map(|library| library.routines(&mut vcode.references()));
+    let routines = routines.transpose()?.unwrap_or_default();
+    let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
+    let unchecked_stack = |callee: &str| match routine(callee) {
+        Some(routine) => routine.unchecked_stack(),
+        None => unit.symbols.unchecked_stack(callee),
+    };
+    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let stack = lane_stack(vcode, unit, &independent);
+    emit::emit(vcode, allocated, arch, stack, &unchecked_stack, options.records())
+        .map_err(|error| error.explain(name))
+}
+
+/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
+/// not look for it, so a kernel that calls no others gets the stack that it needs.
+fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
+    let bytes = unit.options.stack_bytes;
+    let depends = |inst: &MInst| match inst {
+        MInst::Call { callee: Callee::Symbol { symbol, .. }, .. } => {
+            !independent(&vcode.symbols[symbol.index()])
+        }
+        MInst::Call { .. } => true,
+        _ => false,
+    };
+    match unit.entry {
+        EntryKind::Function => LaneStack::OfFunction { bytes },
+        EntryKind::Kernel => {
+            let shared = vcode.insts.iter().any(depends).then_some(bytes);
+            LaneStack::OfKernel { shared }
+        }
+    }
+}
+
+/// Puts the function together.
+pub(super) fn assemble(
+    unit: Unit<'_>,
+    vcode: VCode,
+    emitted: Emitted,
+    stats: CompileStats,
+) -> CompiledFunction {
+    let locs = emitted.body.source_locs();
+    let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let record = unit.options.records().then(|| record(unit, &vcode, &emitted));
+    let kernel = unit.entry == EntryKind::Kernel;
+    let proofs = unit.options.convergence.then(|| convergence::prove(&vcode, kernel));
+    CompiledFunction {
+        proofs: proofs.unwrap_or_default(),
+        name: unit.name.to_owned(),
+        arch: unit.arch,
+        body: emitted.body,
+        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
+        symbols: vcode.symbols,
+        stack: emitted.stack,
+        lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
+        sources,
+        stats,
+        branch_fingerprint: 0,
+        counters: None,
+        times: StageTimes::default(),
+        record,
+    }
+}
+
+/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
+/// not matter, so it is placed alone.
+pub(super) fn check(compiled: &CompiledFunction) -> Result<(), CompileError> {
+    let name = compiled.name();
+    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    placed.iter().try_for_each(|code| {
+        code.check().map_err(|error| CompileError::Internal {
+            stage: "the check of the machine code",
+            message: format!("`{name}`: {error}\n{}", code.disassembly()),
+        })
+    })
+}

@@ -1,0 +1,190 @@
+//! The stage of the pipeline that manages divergence: what it takes from the function's surroundings, and
+//! the checks of its results.
+
+use cranelift_codegen::ir::Function;
+
+use crate::analysis::Known;
+use crate::divergence::decide::{self, DivergenceReport, Shares};
+use crate::divergence::{self, Decisions, Prepared, shared_headers};
+use crate::error::CompileError;
+use crate::if_convert::{self, Predicated};
+use crate::isel::{self, BlockIds};
+use crate::plan::{Plan, PredicatedRegion};
+use crate::profile::{self, Branches, CounterLayout};
+use crate::times::{Clock, Stage};
+use crate::unit::Unit;
+use crate::validate::{self, Difference};
+use crate::vcode::VCode;
+
+/// A function whose divergence is managed.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    pub(crate) func: Function,
+    pub(crate) plan: Plan,
+    pub(crate) branches: Branches,
+    pub(crate) shares: Shares,
+}
+
+/// Manages divergence: rearranges control flow and decides how each branch is executed.
+pub(crate) fn manage(
+    func: Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Managed, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let mut before = options.verify.then(|| func.clone());
+    let (prepared, branches) = prepare_from(func, &mut before, unit, clock)?;
+    clock.begin(Stage::Divergence);
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let shares = facts.shares(&decisions);
+    let (func, plan) =
+        prepared.manage(&decisions, &branches).map_err(|error| error.explain(name))?;
+    unit.verify(&func, "divergence management")?;
+    if options.verify {
+        divergence::check(&func, &plan).map_err(|error| CompileError::Internal {
+            stage: "divergence management",
+            message: format!("`{name}`: {error}"),
+        })?;
+    }
+    if let Some(before) = before {
+        same_values(&before, &func, &plan, arch.lanes(), unit)?;
+    }
+    Ok(Managed { func, plan, branches, shares })
+}
+
+/// Brings a legal function to the form in which divergence is decided upon, and names its branches. One
+/// that is to count them does so afterwards.
+pub(crate) fn prepare(
+    func: Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<(Prepared, Branches), CompileError> {
+    prepare_from(func, &mut None, unit, clock)
+}
+
+/// The same. `before`, if there is one, is a copy of `func`, and becomes what has the same effects as the result.
+fn prepare_from(
+    mut func: Function,
+    before: &mut Option<Function>,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<(Prepared, Branches), CompileError> {
+    clock.begin(Stage::Divergence);
+    shared_headers::divide(&mut func, &unit.callees());
+    let (prepared, branches) = canonical_form(func, unit, clock)?;
+    let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
+    let Prepared { mut func, steering, own, .. } = prepared;
+    if let Some(before) = before {
+        // Nothing is planned yet, so lanes are alone.
+        same_values(before, &func, &Plan::unsplit(own), 1, unit)?;
+    }
+    profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
+    if let Some(before) = before {
+        before.clone_from(&func);
+    }
+    let (mut prepared, counted) = canonical_form(func, unit, clock)?;
+    prepared.steering.extend(steering.iter());
+    if !counted.ids().eq(branches.ids()) {
+        let message = format!("`{}`: its branches are others with counters", unit.name);
+        return Err(CompileError::Internal { stage: "counting branches", message });
+    }
+    Ok((prepared, counted))
+}
+
+/// Compares what a function does with what it did, in warps of at most `lanes` lanes.
+fn same_values(
+    before: &Function,
+    after: &Function,
+    plan: &Plan,
+    lanes: u8,
+    unit: Unit<'_>,
+) -> Result<(), CompileError> {
+    let callees = unit.callees();
+    let known = Known { params: unit.params(), callees: &callees };
+    validate::rearranged(before, after, plan, known, lanes).map_err(|error| different(&error, unit))
+}
+
+fn different(error: &Difference, unit: Unit<'_>) -> CompileError {
+    let message = format!("`{}`: {error}", unit.name);
+    CompileError::Internal { stage: "validation of values", message }
+}
+
+fn canonical_form(
+    func: Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<(Prepared, Branches), CompileError> {
+    let (name, callees) = (unit.name, unit.callees());
+    let known = Known { params: unit.params(), callees: &callees };
+    let prepared = divergence::prepare(func, known, clock).map_err(|error| error.explain(name))?;
+    callees
+        .check(&prepared.func, &prepared.facts)
+        .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;
+    unit.verify(&prepared.func, "canonical control flow")?;
+    log::debug!("uniformity of `{name}`:\n{}", prepared.facts.dump(&prepared.func));
+    let branches = Branches::new(&prepared.func, prepared.facts.flow());
+    Ok((prepared, branches))
+}
+
+/// What decisions are made from.
+fn facts<'a>(
+    prepared: &'a Prepared,
+    branches: &'a Branches,
+    unit: Unit<'a>,
+) -> Result<decide::Facts<'a>, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let profile = options.profile.as_deref();
+    profile.map_or(Ok(()), |profile| profile.check(name, branches))?;
+    let assignment = options.assignment.as_deref();
+    Ok(decide::Facts { name, arch, prepared, branches, profile, assignment })
+}
+
+fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
+    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
+}
+
+/// Code for `func` without splits, to look at.
+fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
+    isel::select(func, &Plan::default(), unit.target())
+        .map_err(|error| error.explain(func, unit.sources))
+}
+
+/// Converts the regions that the plan says.
+pub(crate) fn predicate(
+    vcode: &mut VCode,
+    plan: &Plan,
+    blocks: &BlockIds,
+    unit: Unit<'_>,
+) -> Result<Predicated, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let internal = |message: String| CompileError::Internal { stage: "predication", message };
+    let region = |region: &PredicatedRegion| if_convert::Region {
+        head: blocks.of(region.head),
+        end: blocks.of(region.end),
+    };
+    let regions: Vec<_> = plan.predicated.iter().map(region).collect();
+    let before = (options.verify && !regions.is_empty()).then(|| vcode.clone());
+    let predicated = if_convert::convert(vcode, &regions, arch)
+        .map_err(|error| internal(format!("`{name}`: {error}")))?;
+    if !regions.is_empty() {
+        log::debug!("VCode of `{name}`, predicated:\n{vcode}");
+    }
+    if options.verify {
+        vcode.validate().map_err(|error| internal(format!("`{name}`: {error}\n{vcode}")))?;
+    }
+    if let Some(before) = before {
+        validate::converted(&before, vcode, arch.word())
+            .map_err(|error| different(&error, unit))?;
+    }
+    Ok(predicated)
+}
+
+/// Says how divergence is managed in a legal function, and what the alternatives cost.
+pub(crate) fn explain(func: Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    let (prepared, branches) = prepare(func, unit, &Clock::new())?;
+    let facts = facts(&prepared, &branches, unit)?;
+    let decisions = decide(facts, unit)?;
+    let code = unsplit(&prepared.func, unit)?;
+    Ok(decide::report(facts, &decisions, code, unit.sources))
+}

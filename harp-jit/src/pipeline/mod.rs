@@ -1,0 +1,174 @@
+//! The pipeline: the road of one function from CLIF to machine code, stage by stage.
+//!
+//! ```text
+//! CLIF       precheck, verify; legalize::before, mid_end, legalize::between, (mid_end,) legalize::after
+//!              -> legal CLIF: values of at most a word, all control flow explicit
+//!            divergence: shared headers, canonical form, uniformity, decisions, structurization
+//!              -> managed CLIF and a plan: which branches split, what joins, what is to be predicated
+//!            isel -> VCode; if_convert -> the same without the regions that the plan predicates
+//!            regalloc, emit -> machine code; harp-check, where it is asked for
+//! ```
+//!
+//! Selection runs once on this road. Decisions by cost run it on the side, without splits, on the CLIF that
+//! they are about: what predication of a region costs is known of its instructions only.
+
+use cranelift_codegen::ir::Function;
+
+use crate::divergence::decide::Shares;
+use crate::error::CompileError;
+use crate::function::CompiledFunction;
+use crate::if_convert::Predicated;
+use crate::options::Execution;
+use crate::precheck::{precheck, verify};
+use crate::profile::{BranchCounters, Branches};
+use crate::regalloc::{self, Allocated};
+use crate::stats::CompileStats;
+use crate::times::{Clock, Stage};
+use crate::unit::Unit;
+use crate::vcode::VCode;
+use crate::{emit, isel, legalize, mid_end};
+
+mod code;
+mod divergence;
+mod record;
+
+use divergence::Managed;
+pub(crate) use divergence::explain;
+
+/// The whole road.
+pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
+    let Unit { name, arch, options, .. } = unit;
+    let clock = Clock::new();
+    let clif_insts = count_insts(func);
+    let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
+
+    emit::turn_branches(&mut vcode);
+    clock.begin(Stage::Allocation);
+    let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
+    clock.begin(Stage::Emission);
+    let emitted = code::emit(&vcode, &allocated, unit)?;
+
+    let stats = CompileStats {
+        clif_insts,
+        optimized_insts: count_insts(&func),
+        ..statistics(shares, predicated, &vcode, &allocated)
+    };
+    let compiled = code::assemble(unit, vcode, emitted, stats);
+    let compiled = CompiledFunction {
+        branch_fingerprint: branches.fingerprint(),
+        counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
+        times: clock.times(),
+        ..compiled
+    };
+    if options.check_code {
+        code::check(&compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// What the road's first half comes to.
+pub(crate) struct Selected {
+    /// Managed CLIF.
+    pub(crate) func: Function,
+    pub(crate) vcode: VCode,
+    predicated: Predicated,
+    branches: Branches,
+    shares: Shares,
+}
+
+/// The road's first half: up to machine instructions over virtual registers.
+pub(crate) fn select(
+    func: &Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Selected, CompileError> {
+    let Unit { name, options, .. } = unit;
+    let func = legal(func, unit, clock)?;
+    clock.begin(Stage::Divergence);
+    let Managed { func, plan, branches, shares } = match options.execution {
+        Execution::Simt => divergence::manage(func, unit, clock)?,
+        Execution::SingleLane => {
+            let (plan, branches, shares) = Default::default();
+            Managed { func, plan, branches, shares }
+        }
+    };
+    log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
+
+    clock.begin(Stage::Selection);
+    let (mut vcode, blocks) = isel::select(&func, &plan, unit.target())
+        .map_err(|error| error.explain(&func, unit.sources))?;
+    log::debug!("VCode of `{name}`:\n{vcode}");
+    let predicated = divergence::predicate(&mut vcode, &plan, &blocks, unit)?;
+    Ok(Selected { func, vcode, predicated, branches, shares })
+}
+
+/// The function in legal CLIF: verified, brought to the machine's word, and optimized.
+pub(crate) fn legal(
+    func: &Function,
+    unit: Unit<'_>,
+    clock: &Clock,
+) -> Result<Function, CompileError> {
+    let Unit { arch, options, .. } = unit;
+    options.check()?;
+    check_input(func, unit)?;
+    let mut func = func.clone();
+    legalize::before(&mut func, arch.word(), options.check_alignment)
+        .map_err(|error| error.explain(&func, unit.sources))?;
+    let mut func = mid_end::optimize(func, options)?;
+    let rerun = legalize::between(&mut func, arch, options.execution, unit.large_code())
+        .map_err(|error| error.explain(&func, unit.sources))?;
+    unit.verify(&func, "fitting values to words")?;
+    let mut func = if rerun { mid_end::optimize(func, options)? } else { func };
+    clock.begin(Stage::Legalization);
+    legalize::after(&mut func);
+    mid_end::simplify_conditions(&mut func);
+    unit.verify(&func, "legalization")?;
+    Ok(func)
+}
+
+/// The function in the form in which divergence is decided upon.
+pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
+    let clock = Clock::new();
+    let (prepared, _) = divergence::prepare(legal(func, unit, &clock)?, unit, &clock)?;
+    Ok(prepared.func)
+}
+
+/// Refuses what is no valid CLIF, or what no machine has.
+fn check_input(func: &Function, unit: Unit<'_>) -> Result<(), CompileError> {
+    let Unit { name, options, .. } = unit;
+    precheck(func).map_err(|refusal| refusal.explain(name, func, unit.sources))?;
+    if options.verify_input || options.verify {
+        let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
+        verify(func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+    }
+    Ok(())
+}
+
+fn count_insts(func: &Function) -> usize {
+    func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
+}
+
+fn statistics(
+    shares: Shares,
+    predicated: Predicated,
+    vcode: &VCode,
+    allocated: &Allocated,
+) -> CompileStats {
+    let (mut moves, mut predicate_spills) = (0, 0);
+    for edit in allocated.moves() {
+        moves += 1;
+        predicate_spills += usize::from(edit.is_predicate_spill());
+    }
+    CompileStats {
+        selected_insts: vcode.insts.len(),
+        moves,
+        predicate_spills,
+        spill_slots: allocated.slots(),
+        branches: predicated.branches
+            + vcode.blocks.iter().filter(|block| block.succs.len() == 2).count(),
+        divergent_branches: shares.divergent,
+        predicated_branches: predicated.branches,
+        predicated_divergent_branches: shares.predicated,
+        ..CompileStats::default()
+    }
+}

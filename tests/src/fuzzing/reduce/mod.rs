@@ -1,7 +1,0 @@
-//! What fails, made smaller: fewer bytes for a generator, then simpler functions.
-
-mod bytes;
-mod clif;
-
-pub(super) use bytes::fewer_bytes;
-pub(super) use clif::{Subject, fewer_instructions, instruction_count};

@@ -1,0 +1,169 @@
+//! What is generated, and how much of it.
+
+use Statement::*;
+
+/// A statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statement {
+    Assign,
+    Store,
+    Value,
+    Call,
+    Atomic,
+    /// A merge, unless traps are wanted.
+    TrapOrMerge,
+    Merge,
+    Note,
+    IfElse,
+    LeaveIf,
+    Guarded,
+    /// A loop with a count of its own: equal in all lanes, or not.
+    CountedLoop {
+        uniform: bool,
+    },
+    /// One that counts a parameter of a block, of any type.
+    CarriedLoop,
+    WhileLoop,
+    DoLoop,
+    EndlessLoop,
+    EscapeIf,
+    Switch,
+    SharedBlock,
+    Irreducible,
+    Graph,
+}
+
+/// What is generated, and how much of it.
+#[derive(Debug)]
+pub(in super::super) struct Config {
+    /// Whether work-items run it, in lanes; else one lane does.
+    pub(super) lanes: bool,
+    /// Whether numbers are of all types, by all operations, and in memory in all widths. Else operations are those that
+    /// do harm in lanes that should not execute them (divisions, accesses, calls, traps), and some others.
+    pub(super) rich: bool,
+    /// Statements, each so many times as often as the others.
+    pub(super) statements: &'static [(usize, Statement)],
+    /// So many of them, from the first on, hold no others.
+    pub(super) flat: usize,
+    /// How deep they are nested.
+    pub(super) depth: usize,
+    /// The fewest statements within another one, and how many numbers of them there are from that on.
+    pub(super) nested: (usize, usize),
+    /// Of so many rows of such statements one ends the function.
+    pub(super) ends: usize,
+    /// Graphs have two blocks or more: how many numbers of them there are.
+    pub(super) graphs: usize,
+    /// So many of sixteen blocks of a graph have two ways to go on.
+    pub(super) branches: usize,
+    /// Loops of a graph go round, at most.
+    pub(super) fuel: usize,
+    /// Of so many functions one may trap.
+    pub(super) traps: usize,
+}
+
+impl Config {
+    /// How many times as often as others all statements come together.
+    pub(super) fn weight(&self) -> usize {
+        self.statements.iter().map(|(weight, _)| weight).sum()
+    }
+
+    /// The statement with this number, where each has as many as its weight.
+    pub(super) fn statement(&self, number: usize) -> Statement {
+        let mut all =
+            self.statements.iter().flat_map(|&(weight, it)| std::iter::repeat_n(it, weight));
+        all.nth(number).expect("the number is below the weight of all")
+    }
+}
+
+/// Functions that one lane calls.
+pub(in super::super) const FUNCTIONS: Config = Config {
+    lanes: false,
+    rich: true,
+    statements: &[
+        (1, Assign),
+        (2, Store),
+        (1, Value),
+        (2, Call),
+        (2, Atomic),
+        (2, TrapOrMerge),
+        (2, Merge),
+        (2, IfElse),
+        (1, LeaveIf),
+        (1, CarriedLoop),
+        (1, WhileLoop),
+        (1, DoLoop),
+        (1, EndlessLoop),
+        (1, EscapeIf),
+        (1, Switch),
+        (1, SharedBlock),
+        (1, Irreducible),
+        (2, Graph),
+    ],
+    flat: 12,
+    depth: 3,
+    nested: (1, 3),
+    ends: 16,
+    graphs: 6,
+    branches: 8,
+    fuel: 12,
+    traps: 4,
+};
+
+/// Kernels with the same operations.
+pub(in super::super) const LOWERINGS: Config = Config {
+    lanes: true,
+    statements: &[
+        (1, Assign),
+        (3, Store),
+        (2, Value),
+        (2, Atomic),
+        (2, TrapOrMerge),
+        (1, Merge),
+        (3, IfElse),
+        (1, LeaveIf),
+        (1, Guarded),
+        (2, CountedLoop { uniform: true }),
+        (1, CarriedLoop),
+        (1, WhileLoop),
+        (1, EndlessLoop),
+        (1, EscapeIf),
+        (1, Switch),
+    ],
+    flat: 11,
+    traps: 6,
+    ..FUNCTIONS
+};
+
+/// Kernels with all control flow, and the functions that they call.
+pub(in super::super) const KERNELS: Config = Config {
+    lanes: true,
+    rich: false,
+    statements: &[
+        (2, Assign),
+        (2, Store),
+        (1, Call),
+        (1, TrapOrMerge),
+        (1, Note),
+        (3, IfElse),
+        (1, LeaveIf),
+        (1, Guarded),
+        (1, CountedLoop { uniform: true }),
+        (1, CountedLoop { uniform: false }),
+        (1, WhileLoop),
+        (1, DoLoop),
+        (1, EndlessLoop),
+        (2, EscapeIf),
+        (2, Switch),
+        (1, SharedBlock),
+        (1, Irreducible),
+        (1, Graph),
+    ],
+    flat: 7,
+    depth: 4,
+    nested: (0, 4),
+    ends: 12,
+    graphs: 7,
+    branches: 9,
+    fuel: 10,
+    traps: 6,
+};

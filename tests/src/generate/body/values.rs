@@ -1,0 +1,328 @@
+//! Numbers and conditions.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F64, I8, I32};
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use cranelift_frontend::{FunctionBuilder, Variable};
+use harp_isa::WordSize;
+use smallvec::SmallVec;
+
+use super::rows::{Care, INTS, rows};
+use super::{Body, intrinsic};
+
+impl Body<'_, '_> {
+    /// A value of type `ty`, made by as many as `depth` operations in a row.
+    pub(super) fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let rich = self.plan.config.rich;
+        if depth == 0 || self.budget == 0 || self.choices.below(if rich { 4 } else { 3 }) == 0 {
+            return self.leaf(b, ty);
+        }
+        self.budget -= 1;
+        let value = match self.choices.below(8) {
+            0 => self.load(b, ty),
+            _ if rich => self.row(b, ty, depth),
+            1 => self.converted(b, ty, depth),
+            2 => self.quotient(b, ty, depth),
+            3 if ty == I8 => self.compare(b),
+            _ => self.operation(b, ty, depth),
+        };
+        self.pool.push((value, ty));
+        value
+    }
+
+    /// A value that is there already, or a constant.
+    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        let here: Vec<Value> =
+            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
+        let variables: Vec<Variable> =
+            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
+        let rich = self.plan.config.rich;
+        match self.choices.below(8) {
+            0..=3 if !here.is_empty() => self.choices.one(&here),
+            4..=5 if !variables.is_empty() => {
+                let variable = self.choices.one(&variables);
+                b.use_var(variable)
+            }
+            6 if !variables.is_empty() && !rich => {
+                let variable = self.choices.one(&variables);
+                b.use_var(variable)
+            }
+            7 if !rich => self.load(b, ty),
+            _ => self.constant(b, ty),
+        }
+    }
+
+    fn constant(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+        match ty {
+            F32 => {
+                let bits = self.choices.f32();
+                b.ins().f32const(f32::from_bits(bits))
+            }
+            F64 => {
+                let bits = self.choices.f64();
+                b.ins().f64const(f64::from_bits(bits))
+            }
+            _ => {
+                let bits = self.choices.int(ty.bits());
+                b.ins().iconst(ty, bits.cast_signed())
+            }
+        }
+    }
+
+    /// Something to branch on: 0 or not 0.
+    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let config = self.plan.config;
+        if config.rich && (!config.lanes || self.choices.below(2) == 0) {
+            let ty = if self.choices.below(4) == 3 { self.choices.one(&INTS) } else { I8 };
+            return self.value(b, ty, 2);
+        }
+        match self.choices.below(11) {
+            0..=2 => {
+                // One bit of it.
+                let word = self.plan.word();
+                let value = self.varied(b);
+                let shift = self.choices.below(5);
+                let bit = b.ins().iconst(word, 1 << shift);
+                b.ins().band(value, bit)
+            }
+            3 => {
+                let (x, limit) = (self.varied(b), self.choices.below(16) as i64);
+                let limit = b.ins().iconst(self.plan.word(), limit);
+                let condition = self.choices.one(&[IntCC::Equal, IntCC::UnsignedLessThan]);
+                b.ins().icmp(condition, x, limit)
+            }
+            4 => {
+                let (x, y) = (self.uniform(b), self.uniform(b));
+                let condition = self.int_condition();
+                b.ins().icmp(condition, x, y)
+            }
+            5 => self.leaf(b, I8),
+            6 => {
+                let (x, y) = (self.compare(b), self.leaf(b, I8));
+                match self.choices.below(3) {
+                    0 => b.ins().band(x, y),
+                    1 => b.ins().bor(x, y),
+                    _ => b.ins().bxor(x, y),
+                }
+            }
+            7 => self.compare_floats(b),
+            8 => {
+                // As long as they go round together lanes agree on it, afterwards not.
+                let fuel = b.use_var(self.fuel);
+                let one = b.ins().iconst(I32, 1);
+                b.ins().band(fuel, one)
+            }
+            _ => self.compare(b),
+        }
+    }
+
+    fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
+        match self.choices.below(12) {
+            0 | 1 => b.ins().iadd(x, y),
+            2 => b.ins().isub(x, y),
+            3 => b.ins().imul(x, y),
+            4 => b.ins().band(x, y),
+            5 => b.ins().bor(x, y),
+            6 => b.ins().bxor(x, y),
+            7 => b.ins().ishl(x, y),
+            8 => b.ins().ushr(x, y),
+            9 => b.ins().sshr(x, y),
+            10 => b.ins().smax(x, y),
+            _ => {
+                let condition = self.condition(b);
+                b.ins().select(condition, x, y)
+            }
+        }
+    }
+
+    /// A number from one of another type.
+    fn converted(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let from = self.any_type();
+        let value = self.value(b, from, depth - 1);
+        match from.bits().cmp(&ty.bits()) {
+            std::cmp::Ordering::Less if self.choices.below(2) == 0 => b.ins().sextend(ty, value),
+            std::cmp::Ordering::Less => b.ins().uextend(ty, value),
+            std::cmp::Ordering::Equal => value,
+            std::cmp::Ordering::Greater => b.ins().ireduce(ty, value),
+        }
+    }
+
+    /// A division, of which no lane may have any notice whose divisor is 0 unless it executes it.
+    fn quotient(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
+        let divisor = if self.plan.may_trap && self.choices.once_in(3) {
+            self.mark(b, "division");
+            y
+        } else {
+            let one = b.ins().iconst(ty, 1);
+            b.ins().bor(y, one)
+        };
+        match self.choices.below(2) {
+            0 => b.ins().udiv(x, divisor),
+            _ => b.ins().urem(x, divisor),
+        }
+    }
+
+    /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.
+    pub(super) fn uniform(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let word = self.plan.word();
+        match self.choices.below(5) {
+            0..=1 if !self.uniforms.is_empty() => self.choices.one(&self.uniforms),
+            2 => self.load_shared(b, None),
+            3 if !self.uniforms.is_empty() => {
+                let value = self.choices.one(&self.uniforms);
+                intrinsic(b, "harp_assume_uniform", &[value], word)
+            }
+            _ => {
+                let number = self.choices.below(4) as i64;
+                b.ins().iconst(word, number)
+            }
+        }
+    }
+
+    /// A word in which lanes are likely to differ.
+    pub(super) fn varied(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let word = self.plan.word();
+        match self.choices.below(3) {
+            0 => self.load(b, word),
+            1 => self.leaf(b, word),
+            _ => {
+                // Among the kernel's first values are ids, and the work-item's number or lane.
+                match self.pool.get(self.uniforms.len() + 3) {
+                    Some(&(value, _)) if self.index == 0 && self.plan.config.lanes => value,
+                    _ => self.load(b, word),
+                }
+            }
+        }
+    }
+
+    /// A comparison.
+    pub(super) fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let ty = if self.plan.config.rich { self.choices.one(&INTS) } else { self.any_type() };
+        let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
+        let condition = self.int_condition();
+        b.ins().icmp(condition, x, y)
+    }
+
+    fn compare_floats(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let ty = if self.plan.family.word == WordSize::Four { F32 } else { F64 };
+        let (x, y) = (self.varied(b), self.leaf(b, self.plan.word()));
+        let (x, y) = (b.ins().fcvt_from_sint(ty, x), b.ins().fcvt_from_sint(ty, y));
+        let sum = b.ins().fadd(x, y);
+        let condition = self.choices.one(&[FloatCC::LessThan, FloatCC::GreaterThanOrEqual]);
+        b.ins().fcmp(condition, sum, x)
+    }
+
+    fn int_condition(&mut self) -> IntCC {
+        self.choices.one(&[
+            IntCC::SignedLessThan,
+            IntCC::Equal,
+            IntCC::NotEqual,
+            IntCC::UnsignedGreaterThan,
+            IntCC::SignedGreaterThanOrEqual,
+            IntCC::UnsignedLessThanOrEqual,
+        ])
+    }
+
+    /// One of all operations.
+    fn row(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+        let all = rows(ty);
+        let row = &all[self.choices.below(all.len())];
+        let emulated = ty.bits() > self.plan.word().bits();
+        if row.arithmetic && emulated && !self.choices.once_in(6) {
+            return self.leaf(b, ty);
+        }
+        let mut args: SmallVec<[Value; 3]> = SmallVec::new();
+        for &operand in &row.operands {
+            args.push(self.value(b, operand, depth - 1));
+        }
+        self.careful(b, row.care, &mut args);
+        let results = (row.build)(b, &args);
+        for &more in &results[1..] {
+            let ty = b.func.dfg.value_type(more);
+            self.pool.push((more, ty));
+        }
+        results[0]
+    }
+
+    /// Changes operands to such as the operation asks for.
+    fn careful(&mut self, b: &mut FunctionBuilder<'_>, care: Care, args: &mut [Value]) {
+        if care != Care::Bits && self.plan.may_trap && self.choices.once_in(3) {
+            return;
+        }
+        match care {
+            Care::None => {}
+            Care::Divisor => {
+                let ty = b.func.dfg.value_type(args[1]);
+                let one = b.ins().iconst(ty, 1);
+                args[1] = b.ins().bor(args[1], one);
+            }
+            Care::SignedDivisor => args[1] = self.signed_divisor(b, args[1]),
+            Care::Sum => {
+                for arg in args {
+                    let ty = b.func.dfg.value_type(*arg);
+                    let one = b.ins().iconst(ty, 1);
+                    *arg = b.ins().ushr(*arg, one);
+                }
+            }
+            Care::Fits { to, signed } => args[0] = between(b, args[0], to, signed),
+            Care::Bits => {
+                for arg in args {
+                    if b.func.dfg.value_type(*arg).is_float() {
+                        *arg = number(b, *arg);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A constant, or what is made of `y`, which is neither 0 nor -1.
+    fn signed_divisor(&mut self, b: &mut FunctionBuilder<'_>, y: Value) -> Value {
+        let ty = b.func.dfg.value_type(y);
+        let mask = u64::MAX >> (64 - ty.bits());
+        let most = mask >> 1;
+        match self.choices.below(3) {
+            0 => {
+                let constants = [2, 3, 5, 7, 10, 100, mask - 1, mask - 2, mask - 6, most];
+                let constant = self.choices.one(&constants);
+                b.ins().iconst(ty, constant.cast_signed())
+            }
+            sign => {
+                let (two, most) = (b.ins().iconst(ty, 2), b.ins().iconst(ty, most.cast_signed()));
+                let large = b.ins().bor(y, two);
+                let positive = b.ins().band(large, most);
+                if sign == 1 { positive } else { b.ins().ineg(positive) }
+            }
+        }
+    }
+}
+
+/// `x`, or 1 where it is none of the numbers that fit an integer type, which may be signed.
+pub(in super::super) fn between(
+    b: &mut FunctionBuilder<'_>,
+    x: Value,
+    to: Type,
+    signed: bool,
+) -> Value {
+    let limit = f64::from(to.bits() - u32::from(signed)).exp2();
+    let least = if signed { -limit } else { -1.0 };
+    let [low, high, one] = [least, limit, 1.0].map(|bound| match b.func.dfg.value_type(x) {
+        F32 => b.ins().f32const(bound as f32),
+        _ => b.ins().f64const(bound),
+    });
+    let above = b.ins().fcmp(FloatCC::GreaterThan, x, low);
+    let below = b.ins().fcmp(FloatCC::LessThan, x, high);
+    let fits = b.ins().band(above, below);
+    b.ins().select(fits, x, one)
+}
+
+/// `x`, or some number where it is a NaN.
+pub(super) fn number(b: &mut FunctionBuilder<'_>, x: Value) -> Value {
+    let other = match b.func.dfg.value_type(x) {
+        F32 => b.ins().f32const(-1.5),
+        _ => b.ins().f64const(-1.5),
+    };
+    let ordered = b.ins().fcmp(FloatCC::Ordered, x, x);
+    b.ins().select(ordered, x, other)
+}

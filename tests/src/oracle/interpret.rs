@@ -1,0 +1,440 @@
+//! The functions of a case in cranelift-interpreter.
+//!
+//! Calls, addresses and memory are not left to the interpreter: its addresses have a form of their own,
+//! 64 bits wide where functions are concerned. Here functions and data have numbers as addresses,
+//! which fit every word, stack slots lie on a stack that grows down, and all memory is flat.
+//!
+//! A function is called once, or, as a kernel, once for each work-item, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{
+    ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode, StackSlot,
+};
+use cranelift_interpreter::instruction::DfgInstructionContext;
+use cranelift_interpreter::interpreter::InterpreterState;
+use cranelift_interpreter::state::State;
+use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
+
+use super::case::canonical;
+use super::run::{CALL_STACK, ITEM_STACK};
+use super::{
+    Address, Argument, Case, Done, Effect, Ending, FUEL, FlatMemory, Item, ItemTrap, OracleError,
+    Start, Stop, signed,
+};
+use crate::functions::{name, word_type};
+
+/// Functions lie at multiples of this, the first one at one of them.
+const FUNCTION: u64 = 0x4000_0000;
+
+/// What work-items came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// How many work-items executed an instruction of the function with this index.
+    pub executed: BTreeMap<(usize, Inst), u64>,
+    /// The functions that indirect calls called.
+    pub callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
+}
+
+/// The order in which work-items run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Forward,
+    Backward,
+    /// None sees what others do: each finds memory as it was before the launch.
+    Alone,
+}
+
+impl Case {
+    /// What the interpreter says, and what was executed, where warps have so many lanes: each takes as many
+    /// work-items in a row.
+    ///
+    /// # Errors
+    ///
+    /// If the case holds something that the oracle does not know, or does not end.
+    pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
+        self.interpret(lanes, 0xd5, Order::Forward)
+    }
+
+    /// Whether the effect is the same whatever stack slots hold before they are written, in whatever order work-items
+    /// run, and whatever they see of each other.
+    pub fn is_determined(&self, lanes: u8) -> bool {
+        let effect =
+            |fill, order| self.interpret(lanes, fill, order).ok().map(|(effect, _)| effect);
+        let one = effect(0xd5, Order::Forward);
+        let others = [Order::Forward, Order::Backward, Order::Alone];
+        one.is_some() && others.into_iter().all(|order| one == effect(0x3a, order))
+    }
+
+    /// Stacks hold bytes of the value `fill` at first.
+    fn interpret(&self, lanes: u8, fill: u8, order: Order) -> Result<(Effect, Trace), OracleError> {
+        match &self.start {
+            Start::Call(args) => self.interpret_call(args, fill),
+            Start::Launch { extents, args } => {
+                self.interpret_items(*extents, args, (lanes.into(), fill, order))
+            }
+        }
+    }
+
+    fn interpret_call(&self, args: &[DataValue], fill: u8) -> Result<(Effect, Trace), OracleError> {
+        let mut run = Run::new(self, CALL_STACK, fill);
+        let ending = match run.run(args.to_vec())? {
+            Ok(values) => Ending::Values(values.into_iter().map(canonical).collect()),
+            Err(stop) => Ending::Traps(vec![ItemTrap { item: 0, stop }]),
+        };
+        let contents = |at: usize| run.memory.contents(run.data[at]).expect("it was allocated");
+        let memory = self.written().map(|(at, _)| contents(at).to_vec()).collect();
+        let executed = run.executed.iter().map(|&inst| (inst, 1)).collect();
+        Ok((Effect { ending, memory }, Trace { executed, callees: run.callees }))
+    }
+
+    /// Each item finds a new stack; the others go on where one traps.
+    fn interpret_items(
+        &self,
+        extents: [u64; 3],
+        args: &[Argument],
+        (lanes, fill, order): (u64, u8, Order),
+    ) -> Result<(Effect, Trace), OracleError> {
+        let mut run = Run::new(self, ITEM_STACK, fill);
+        // The grid's extents, those of groups and how many there are of them, which nobody has, then the arguments.
+        let mut words: Vec<u64> = extents.into_iter().chain([0; 6]).collect();
+        let mut buffers = Vec::new();
+        for arg in args {
+            words.push(match arg {
+                Argument::Scalar(_, bits) => *bits,
+                Argument::Buffer(elements, bytes) => {
+                    let address = run.memory.allocate(bytes.clone());
+                    buffers.push((*elements, address));
+                    address
+                }
+            });
+        }
+        let bytes = usize::from(self.word.bytes());
+        let words = words.into_iter();
+        let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
+        let block =
+            DataValue::from_integer(run.memory.allocate(block).into(), word_type(self.word))
+                .expect("words are integers");
+        let [width, height, _] = extents;
+        let (mut traps, mut trace) = (Vec::new(), Trace::default());
+        let before = (order == Order::Alone).then(|| run.memory.clone());
+        let mut together = before.clone();
+        for turn in 0..self.items() {
+            let item = if order == Order::Backward { self.items() - 1 - turn } else { turn };
+            if let Some(before) = &before {
+                run.memory.clone_from(before);
+            }
+            run.id = [item % width, item / width % height, item / (width * height)];
+            run.lane = Some(item % lanes);
+            run.memory.fill(run.stack_end, fill);
+            if let Err(stop) = run.run(vec![block.clone()])? {
+                traps.push(ItemTrap { item, stop });
+                run.unwind();
+            }
+            if let (Some(before), Some(together)) = (&before, &mut together) {
+                together.overlay(before, &run.memory);
+            }
+            for inst in std::mem::take(&mut run.executed) {
+                *trace.executed.entry(inst).or_default() += 1;
+            }
+        }
+        trace.callees = run.callees;
+        if !traps.is_empty() {
+            traps.sort_by_key(|trap| trap.item);
+            return Ok((Effect { ending: Ending::Traps(traps), memory: Vec::new() }, trace));
+        }
+        let memory = together.unwrap_or(run.memory);
+        let contents = buffers.into_iter().map(|(elements, address)| {
+            elements.canonical(memory.contents(address).expect("it was allocated").to_vec())
+        });
+        Ok((Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() }, trace))
+    }
+}
+
+/// How a function ends: with results, or before its end.
+type Ended = Result<Vec<DataValue>, Stop>;
+
+/// What follows an instruction.
+enum Next {
+    /// The instruction after it, with these results of it.
+    Results(Vec<DataValue>),
+    /// The end of everything.
+    End(Ended),
+    /// A function was entered or left, or a branch was taken.
+    Elsewhere,
+}
+
+/// A function that runs.
+struct Activation<'a> {
+    index: usize,
+    func: &'a Function,
+    next: Option<Inst>,
+    slots: HashMap<StackSlot, u64>,
+    /// The stack pointer of the caller.
+    stack: u64,
+}
+
+struct Run<'a> {
+    case: &'a Case,
+    names: HashMap<String, Address>,
+    data: Vec<u64>,
+    memory: FlatMemory,
+    stack: u64,
+    stack_end: u64,
+    /// Frames, and nothing else: memory and calls are executed before they reach the interpreter.
+    frames: InterpreterState<'a>,
+    calls: Vec<Activation<'a>>,
+    executed: BTreeSet<(usize, Inst)>,
+    callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
+    /// The work-item.
+    id: [u64; 3],
+    lane: Option<u64>,
+}
+
+impl<'a> Run<'a> {
+    fn new(case: &'a Case, stack_bytes: u32, fill: u8) -> Run<'a> {
+        let mut names = HashMap::new();
+        for (index, func) in case.functions.iter().enumerate() {
+            names.insert(name(func), Address::Function(index));
+        }
+        for (index, datum) in case.data.iter().enumerate() {
+            names.insert(datum.name.clone(), Address::Datum(index));
+        }
+        let mut memory = FlatMemory::default();
+        let stack_end = memory.allocate(vec![fill; stack_bytes as usize]);
+        let sizes = case.data.iter().map(|datum| datum.bytes.len());
+        let data: Vec<u64> = sizes.map(|size| memory.allocate(vec![0; size])).collect();
+        let mut run = Run {
+            case,
+            names,
+            data,
+            memory,
+            stack: stack_end + u64::from(stack_bytes),
+            stack_end,
+            frames: InterpreterState::default(),
+            calls: Vec::new(),
+            executed: BTreeSet::new(),
+            callees: BTreeMap::new(),
+            id: [0; 3],
+            lane: None,
+        };
+        for (index, datum) in case.data.iter().enumerate() {
+            let mut bytes = datum.bytes.clone();
+            let word = usize::from(case.word.bytes());
+            for &(at, address) in &datum.addresses {
+                let address = run.address_of(address).to_le_bytes();
+                bytes[at..at + word].copy_from_slice(&address[..word]);
+            }
+            for (offset, byte) in bytes.into_iter().enumerate() {
+                let place = run.data[index] + offset as u64;
+                let stored = run.memory.store(place, &DataValue::I8(byte.cast_signed()));
+                stored.expect("it was allocated above");
+            }
+        }
+        run
+    }
+
+    fn address_of(&self, address: Address) -> u64 {
+        match address {
+            Address::Function(index) => FUNCTION + 16 * index as u64,
+            Address::Datum(index) => self.data[index],
+        }
+    }
+
+    fn run(&mut self, args: Vec<DataValue>) -> Result<Ended, OracleError> {
+        self.enter(0, args)?;
+        for _ in 0..FUEL {
+            let activation = self.calls.last().expect("it runs");
+            let (index, func) = (activation.index, activation.func);
+            let inst = activation.next.ok_or_else(|| end_missing(func))?;
+            self.executed.insert((index, inst));
+            match self.execute(func, inst)? {
+                Next::Results(values) => {
+                    let results = func.dfg.inst_results(inst);
+                    self.frames.current_frame_mut().set_all(results, values);
+                    let activation = self.calls.last_mut().expect("it runs");
+                    activation.next = func.layout.next_inst(inst);
+                }
+                Next::End(ended) => return Ok(ended),
+                Next::Elsewhere => {}
+            }
+        }
+        Err(OracleError::OutOfFuel)
+    }
+
+    /// Enters the function with this index.
+    fn enter(&mut self, index: usize, args: Vec<DataValue>) -> Result<(), OracleError> {
+        let func = &self.case.functions[index];
+        let entry = func.layout.entry_block().ok_or_else(|| end_missing(func))?;
+        let before = self.stack;
+        let mut slots = HashMap::new();
+        for (slot, data) in &func.sized_stack_slots {
+            let align = 1_u64 << data.align_shift.max(4);
+            self.stack = (self.stack - u64::from(data.size)) & !(align - 1);
+            slots.insert(slot, self.stack);
+        }
+        if self.stack <= self.stack_end {
+            return Err(OracleError::OutOfFuel);
+        }
+        self.frames.push_frame(func);
+        self.frames.current_frame_mut().set_all(func.dfg.block_params(entry), args);
+        let next = func.layout.first_inst(entry);
+        self.calls.push(Activation { index, func, next, slots, stack: before });
+        Ok(())
+    }
+
+    /// Leaves the function that runs.
+    fn leave(&mut self) {
+        if let Some(left) = self.calls.pop() {
+            self.stack = left.stack;
+        }
+        self.frames.pop_frame();
+    }
+
+    /// Leaves all functions.
+    fn unwind(&mut self) {
+        while !self.calls.is_empty() {
+            self.leave();
+        }
+    }
+
+    fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
+        let item = Item { func, id: self.id, lane: self.lane, word: self.case.word };
+        if let Some(next) = self.execute_here(&item, inst)? {
+            return Ok(next);
+        }
+        if let Some(executed) = item.execute(inst, &self.frames, &mut self.memory)? {
+            return Ok(match executed {
+                Done::Results(values) => Next::Results(values),
+                Done::Stop(stop) => Next::End(Err(stop)),
+            });
+        }
+        let context = DfgInstructionContext::new(inst, &func.dfg);
+        let flow = step(&mut self.frames, context).map_err(|error| item.failed(inst, &error))?;
+        Ok(match flow {
+            ControlFlow::Assign(values) => Next::Results(values.to_vec()),
+            ControlFlow::Continue => Next::Results(Vec::new()),
+            ControlFlow::ContinueAt(block, args) => {
+                let params = func.dfg.block_params(block);
+                self.frames.current_frame_mut().set_all(params, args.to_vec());
+                let activation = self.calls.last_mut().expect("it runs");
+                activation.next = func.layout.first_inst(block);
+                Next::Elsewhere
+            }
+            ControlFlow::Return(values) => {
+                self.leave();
+                match self.calls.last_mut() {
+                    None => Next::End(Ok(values.to_vec())),
+                    Some(caller) => {
+                        let call = caller.next.expect("it stopped at a call");
+                        let caller_func = caller.func;
+                        caller.next = caller_func.layout.next_inst(call);
+                        let results = caller_func.dfg.inst_results(call);
+                        self.frames.current_frame_mut().set_all(results, values.to_vec());
+                        Next::Elsewhere
+                    }
+                }
+            }
+            ControlFlow::Trap(CraneliftTrap::User(code)) => Next::End(Err(code.into())),
+            ControlFlow::Trap(_) | ControlFlow::Call(..) | ControlFlow::ReturnCall(..) => {
+                return Err(item.unknown(inst));
+            }
+        })
+    }
+
+    /// Executes what has to do with addresses.
+    fn execute_here(&mut self, item: &Item<'a>, inst: Inst) -> Result<Option<Next>, OracleError> {
+        let func = item.func;
+        let data = func.dfg.insts[inst];
+        let args = self.frames.collect_values(func.dfg.inst_args(inst)).to_vec();
+        Ok(Some(match data {
+            InstructionData::Call { opcode, func_ref, .. } => {
+                match self.named(item, inst, &func.dfg.ext_funcs[func_ref].name) {
+                    Ok(callee) => self.call(item, inst, opcode, callee, args)?,
+                    // An intrinsic.
+                    Err(_) => return Ok(None),
+                }
+            }
+            InstructionData::CallIndirect { opcode, .. } => {
+                let address = item.address(&args[0], 0);
+                let index = address.checked_sub(FUNCTION).filter(|offset| offset % 16 == 0);
+                let index = index.ok_or_else(|| item.unknown(inst))? / 16;
+                let callee = Address::Function(index as usize);
+                let caller = self.calls.last().expect("it runs").index;
+                self.callees.entry((caller, inst)).or_default().insert(index as usize);
+                self.call(item, inst, opcode, callee, args[1..].to_vec())?
+            }
+            InstructionData::FuncAddr { func_ref, .. } => {
+                let named = self.named(item, inst, &func.dfg.ext_funcs[func_ref].name)?;
+                Next::Results(vec![item.word_value(self.address_of(named))])
+            }
+            InstructionData::StackAddr { stack_slot, offset, .. } => {
+                let slots = &self.calls.last().expect("it runs").slots;
+                let address = slots[&stack_slot].wrapping_add_signed(i64::from(offset));
+                Next::Results(vec![item.word_value(address)])
+            }
+            InstructionData::UnaryGlobalValue { opcode: Opcode::SymbolValue, global_value } => {
+                let value = self.global(item, inst, global_value)?;
+                Next::Results(vec![item.word_value(value)])
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn call(
+        &mut self,
+        item: &Item<'a>,
+        inst: Inst,
+        opcode: Opcode,
+        callee: Address,
+        args: Vec<DataValue>,
+    ) -> Result<Next, OracleError> {
+        let Address::Function(index) = callee else { return Err(item.unknown(inst)) };
+        let callee = self.case.functions.get(index).ok_or_else(|| item.unknown(inst))?;
+        let params = callee.signature.params.iter().map(|param| param.value_type);
+        if !params.eq(args.iter().map(DataValue::ty)) {
+            return Err(item.unknown(inst));
+        }
+        if opcode.is_return() {
+            self.leave();
+        }
+        self.enter(index, args)?;
+        Ok(Next::Elsewhere)
+    }
+
+    fn named(
+        &self,
+        item: &Item<'a>,
+        inst: Inst,
+        name: &ExternalName,
+    ) -> Result<Address, OracleError> {
+        let ExternalName::TestCase(name) = name else { return Err(item.unknown(inst)) };
+        let name = String::from_utf8_lossy(name.raw());
+        self.names.get(name.as_ref()).copied().ok_or_else(|| item.unknown(inst))
+    }
+
+    fn global(&self, item: &Item<'a>, inst: Inst, global: GlobalValue) -> Result<u64, OracleError> {
+        let value = match &item.func.global_values[global] {
+            GlobalValueData::Symbol { name, offset, .. } => {
+                let address = self.address_of(self.named(item, inst, name)?);
+                address.wrapping_add_signed(offset.bits())
+            }
+            GlobalValueData::IAddImm { base, offset, .. } => {
+                self.global(item, inst, *base)?.wrapping_add_signed(offset.bits())
+            }
+            GlobalValueData::Load { base, offset, global_type, .. } => {
+                let base = self.global(item, inst, *base)?;
+                let address = base.wrapping_add_signed(i64::from(*offset)) & self.case.word.mask();
+                let loaded = self.memory.load(address, *global_type);
+                signed(&loaded.ok_or_else(|| item.unknown(inst))?) as u64
+            }
+            _ => return Err(item.unknown(inst)),
+        };
+        Ok(value & self.case.word.mask())
+    }
+}
+
+fn end_missing(func: &Function) -> OracleError {
+    OracleError::Unknown { inst: format!("a block of {} without an end", func.name) }
+}

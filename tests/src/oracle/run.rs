@@ -1,0 +1,415 @@
+//! A case on a machine: compiled, called or launched, and compared with what the oracle says.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, TrapCode};
+use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Trap, TrapKind};
+use harp_isa::ArchId;
+use harp_jit::{
+    CompileError, CompileOptions, CompileStats, CompiledModule, DataDescription, DataId, Execution,
+    FuncId, FunctionCode, Kernel, KernelSource, Linkage, Module, ModuleError, OptLevel, ParamType,
+    SourceMap,
+};
+use harp_runtime::{
+    Arg, Buffer, BufferError, Device, DeviceError, LaunchConfig, LaunchError, LaunchTrap, Program,
+    ProgramError, Report,
+};
+use thiserror::Error;
+
+use super::case::{are_same, canonical, list};
+use super::{Address, Argument, Case, Effect, Ending, ItemTrap, Start, Stop};
+use crate::functions::{name, value_of, words_of};
+
+/// Instructions that a launch may take, and a call: far more than any case here needs.
+const LAUNCH_FUEL: u64 = 20_000_000;
+const CALL_FUEL: u64 = 200_000_000;
+
+/// Bytes of a work-item's stack, and of a call's.
+pub(super) const ITEM_STACK: u32 = 16 << 10;
+pub(super) const CALL_STACK: u32 = 1 << 20;
+
+/// Code that was compiled.
+#[derive(Clone, Debug)]
+pub enum Code {
+    /// To be launched.
+    Kernel(Box<Kernel>),
+    /// To be called.
+    Module(CompiledModule),
+}
+
+/// A case that was compiled.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The code of all functions.
+    pub code: Code,
+    /// What compiling each function came to.
+    pub stats: Vec<CompileStats>,
+}
+
+impl Compiled {
+    /// The kernel, if it is one.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match &self.code {
+            Code::Kernel(kernel) => Some(kernel),
+            Code::Module(_) => None,
+        }
+    }
+
+    /// The machine code as text.
+    pub fn disassembly(&self) -> String {
+        let shown = |func: &FunctionCode| format!("{}:\n{}", func.name(), func.disassembly());
+        match &self.code {
+            Code::Module(module) => module.functions().iter().map(shown).collect(),
+            Code::Kernel(kernel) => {
+                let functions: String = kernel.functions().iter().map(shown).collect();
+                format!("{}:\n{}{functions}", kernel.name(), kernel.disassembly())
+            }
+        }
+    }
+}
+
+/// A trap of a machine.
+#[derive(Clone, Debug)]
+pub struct Trapped {
+    /// What CLIF calls it; none if it is none of CLIF's.
+    pub stop: Option<Stop>,
+    /// The lanes that it is of.
+    pub lanes: u64,
+    /// What is said of it.
+    pub message: String,
+}
+
+/// What a machine did.
+#[derive(Debug)]
+pub struct Observed {
+    /// The results of a call, NaNs made equal, or a trap.
+    pub ending: Result<Vec<DataValue>, Trapped>,
+    /// As in [`Effect`].
+    pub memory: Vec<Vec<u8>>,
+    /// Instructions that were issued.
+    pub issued: u64,
+    /// That of a launch that did not trap.
+    pub report: Option<Box<Report>>,
+}
+
+/// Why a case did not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CaseError {
+    /// The module does not link.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// There is no memory for a call.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// There is no machine for a call.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// There is no device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no buffer.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// The launch did not happen.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+/// Options with which every stage of the compiler checks what it makes.
+pub fn options(opt_level: OptLevel) -> CompileOptions {
+    CompileOptions { opt_level, verify: true, ..CompileOptions::default() }
+}
+
+impl Case {
+    /// Compiles all functions: for work-items that are launched, or for one lane that is called. A profile is the
+    /// kernel's alone: with one, functions are compiled without, for the same strategy, or `Static` instead of
+    /// `Profile`.
+    ///
+    /// # Errors
+    ///
+    /// If they do not compile.
+    pub fn compile(&self, arch: ArchId, options: CompileOptions) -> Result<Compiled, ModuleError> {
+        let Start::Launch { args, .. } = &self.start else {
+            let execution = Execution::SingleLane;
+            let options = CompileOptions { execution, stack_bytes: CALL_STACK, ..options };
+            let (module, stats) = self.build(arch, options, None, None)?;
+            return Ok(Compiled { code: Code::Module(module.finish()?), stats });
+        };
+        let options = CompileOptions { stack_bytes: ITEM_STACK, ..options };
+        let of_functions = options.profile.is_some().then(|| options.without_profile());
+        let params: Vec<ParamType> = args.iter().map(Argument::ty).collect();
+        let kernel = self.functions[0].clone();
+        let source =
+            KernelSource::from_function(kernel, arch, &params).map_err(CompileError::from)?;
+        let (module, functions) = self.build(arch, options, Some(&source), of_functions)?;
+        let kernel = module.compile_kernel(&source)?;
+        let stats = std::iter::once(kernel.stats()).chain(functions).collect();
+        Ok(Compiled { code: Code::Kernel(Box::new(kernel)), stats })
+    }
+
+    /// The data and all functions but the kernel, compiled, these with options of their own if there are some;
+    /// and what compiling each of them came to. A kernel is the first function, and what calls tell about
+    /// arguments and results is found out before.
+    fn build(
+        &self,
+        arch: ArchId,
+        options: CompileOptions,
+        kernel: Option<&KernelSource>,
+        of_functions: Option<CompileOptions>,
+    ) -> Result<(Module, Vec<CompileStats>), ModuleError> {
+        let (mut module, functions) = self.begin(arch, options, kernel)?;
+        let compiler = match of_functions {
+            Some(options) => Some(self.begin(arch, options, kernel)?.0),
+            None => None,
+        };
+        let mut stats = Vec::new();
+        let first = usize::from(kernel.is_some());
+        for (func, &id) in self.functions[first..].iter().zip(&functions) {
+            let compiler = compiler.as_ref().unwrap_or(&module);
+            let compiled = compiler.compile(id, func, &SourceMap::new())?;
+            stats.push(compiled.stats());
+            module.define_compiled(id, compiled)?;
+        }
+        Ok((module, stats))
+    }
+
+    /// A module with the data, in which no function has a body yet.
+    fn begin(
+        &self,
+        arch: ArchId,
+        options: CompileOptions,
+        kernel: Option<&KernelSource>,
+    ) -> Result<(Module, Vec<FuncId>), ModuleError> {
+        let mut module = Module::new(arch, options);
+        let first = usize::from(kernel.is_some());
+        // Only a kernel, or who looks a function up by its name, calls from outside.
+        let linkage = if kernel.is_some() { Linkage::Local } else { Linkage::Export };
+        let functions = &self.functions[first..];
+        let ids = functions
+            .iter()
+            .map(|func| module.declare_function(&name(func), linkage, &func.signature))
+            .collect::<Result<Vec<FuncId>, _>>()?;
+        self.define_data(&mut module, first, &ids)?;
+        if kernel.is_some() {
+            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
+            module.analyze_calls(&members, kernel.as_slice())?;
+        }
+        Ok((module, ids))
+    }
+
+    /// Defines the data, where `functions` are those from the one with index `first` on.
+    fn define_data(
+        &self,
+        module: &mut Module,
+        first: usize,
+        functions: &[FuncId],
+    ) -> Result<(), ModuleError> {
+        let data = self.data.iter();
+        let data = data
+            .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
+            .collect::<Result<Vec<DataId>, _>>()?;
+        for (datum, &id) in self.data.iter().zip(&data) {
+            let mut description = DataDescription::new();
+            description.define(datum.bytes.clone().into());
+            description.set_align(16);
+            for &(at, address) in &datum.addresses {
+                let at = u32::try_from(at).expect("data are small");
+                match address {
+                    Address::Function(index) => {
+                        let func =
+                            module.declare_func_in_data(functions[index - first], &mut description);
+                        description.write_function_addr(at, func);
+                    }
+                    Address::Datum(index) => {
+                        let data = module.declare_data_in_data(data[index], &mut description);
+                        description.write_data_addr(at, data, 0);
+                    }
+                }
+            }
+            module.define_data(id, &description)?;
+        }
+        Ok(())
+    }
+
+    /// Calls the first function on a machine of its own.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn call(&self, module: &CompiledModule) -> Result<Observed, CaseError> {
+        let Start::Call(args) = &self.start else {
+            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
+        };
+        let entry = &self.functions[0];
+        let program = Program::new(module, &name(entry), &entry.signature)?;
+        let args: Vec<u64> = args.iter().flat_map(|arg| words_of(arg, self.word)).collect();
+        let image = program.image(&args)?;
+        let memory = Memory::new(self.word, program.memory_bytes())?;
+        memory.write(0, &image.bytes)?;
+        let config = MachineConfig { fuel: Some(CALL_FUEL), ..MachineConfig::new(program.arch()) };
+        let mut machine = Machine::new(config, &memory)?;
+        let ended = machine.run();
+        let issued = machine.stats().issued();
+        let ending = match ended {
+            Ok(_) => Ok(self.results(program.results_address(), &memory)?),
+            Err(trap) => {
+                let code = module.functions().iter().find_map(|function| {
+                    let offset = trap.pc.checked_sub(image.symbol(function.name())?)?;
+                    function.trap_code_at(offset)
+                });
+                Err(Trapped::new(&trap, code.map(Stop::from), trap.to_string()))
+            }
+        };
+        let contents = self.written().map(|(_, datum)| {
+            let mut bytes = vec![0; datum.bytes.len()];
+            memory.read(image.symbol(&datum.name).expect("the module defines it"), &mut bytes)?;
+            Ok(bytes)
+        });
+        let contents = contents.collect::<Result<_, MemoryError>>()?;
+        Ok(Observed { ending, memory: contents, issued, report: None })
+    }
+
+    fn results(&self, from: u64, memory: &Memory) -> Result<Vec<DataValue>, MemoryError> {
+        let word = usize::from(self.word.bytes());
+        let mut at = from;
+        let results = self.functions[0].signature.returns.iter().map(|result| {
+            let mut words = Vec::new();
+            for _ in 0..result.value_type.bits().div_ceil(self.word.bits().into()) {
+                let mut bytes = [0; 8];
+                memory.read(at, &mut bytes[..word])?;
+                words.push(u64::from_le_bytes(bytes));
+                at += word as u64;
+            }
+            Ok(canonical(value_of(&words, result.value_type, self.word)))
+        });
+        results.collect()
+    }
+
+    /// Launches the kernel with new buffers, and with what `config` adds.
+    ///
+    /// # Errors
+    ///
+    /// If it could not start.
+    pub fn launch(
+        &self,
+        kernel: &Kernel,
+        device: &mut Device,
+        config: impl FnOnce(LaunchConfig) -> LaunchConfig,
+    ) -> Result<Observed, CaseError> {
+        let Start::Launch { extents, args } = &self.start else {
+            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
+        };
+        let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
+        for arg in args {
+            buffers.push(match arg {
+                Argument::Buffer(_, bytes) => Some(device.buffer_from_slice(bytes)?),
+                Argument::Scalar(..) => None,
+            });
+        }
+        let words = args.iter().zip(&buffers).map(|(arg, buffer)| match (arg, buffer) {
+            (Argument::Scalar(ty, bits), _) => scalar(*ty, *bits),
+            (Argument::Buffer(..), buffer) => buffer.as_ref().map_or(Arg::address(0), Arg::from),
+        });
+        let words: Vec<_> = words.collect();
+        let [x, y, z] = extents.map(|extent| extent as usize);
+        let launch = config(LaunchConfig::grid_3d(x, y, z).with_fuel(LAUNCH_FUEL));
+        let report = match device.launch(kernel, launch, &words) {
+            Ok(report) => report,
+            Err(LaunchError::Trap(trap)) => {
+                let LaunchTrap { trap_code, stats, .. } = &*trap;
+                let code = trap_code.as_ref().and_then(|code| code.parse::<TrapCode>().ok());
+                let ending = Err(Trapped::new(&trap.trap, code.map(Stop::from), trap.to_string()));
+                let issued = stats.issued();
+                return Ok(Observed { ending, memory: Vec::new(), issued, report: None });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut memory = Vec::new();
+        for (arg, buffer) in args.iter().zip(&buffers) {
+            if let (Argument::Buffer(elements, _), Some(buffer)) = (arg, buffer) {
+                memory.push(elements.canonical(device.read(buffer)?));
+            }
+        }
+        let issued = report.stats.issued();
+        Ok(Observed { ending: Ok(Vec::new()), memory, issued, report: Some(Box::new(report)) })
+    }
+
+    /// How what a machine with this number of lanes and one core did differs from what it should have done; none if
+    /// it does not.
+    pub fn difference(&self, expected: &Effect, observed: &Observed, lanes: u8) -> Option<String> {
+        match (&expected.ending, &observed.ending) {
+            (Ending::Values(wanted), Ok(given)) if !are_same(wanted, given) => {
+                let [wanted, given] = [wanted, given].map(|values| list(values));
+                Some(format!("results {wanted} expected, {given} found"))
+            }
+            (Ending::Values(_), Err(trap)) => Some(format!("it trapped: {}", trap.message)),
+            (Ending::Traps(traps), Ok(_)) => {
+                Some(format!("it did not trap: {:?} was expected", traps[0]))
+            }
+            (Ending::Traps(traps), Err(trap)) if !trap.is_one_of(traps, lanes) => {
+                Some(format!("it trapped otherwise: {}; expected one of {traps:?}", trap.message))
+            }
+            _ => self.different_memory(&expected.memory, &observed.memory),
+        }
+    }
+
+    fn different_memory(&self, wanted: &[Vec<u8>], given: &[Vec<u8>]) -> Option<String> {
+        let index = wanted.iter().zip(given).position(|(a, b)| a != b)?;
+        let (wanted, given) = (&wanted[index], &given[index]);
+        let at = wanted.iter().zip(given).position(|(a, b)| a != b).unwrap_or(0);
+        let (start, end) = (at / 8 * 8, wanted.len().min(at / 8 * 8 + 8));
+        let (wanted, given) = (&wanted[start..end], &given[start..end]);
+        let place = match self.written().nth(index).filter(|_| matches!(self.start, Start::Call(_)))
+        {
+            Some((_, datum)) => format!("`{}`, byte {at}", datum.name),
+            None => {
+                let slice = (self.buffer_bytes(index) as u64 / self.items().max(1)).max(1);
+                let (byte, item) = (at as u64 % slice, at as u64 / slice);
+                format!(
+                    "buffer {index}, byte {at} (byte {byte} of work-item {item} if slices are equal)"
+                )
+            }
+        };
+        Some(format!("{place}: from byte {start} on {wanted:02x?} expected, {given:02x?} found"))
+    }
+
+    fn buffer_bytes(&self, index: usize) -> usize {
+        let buffers = self.launch_args().iter().filter_map(|arg| match arg {
+            Argument::Buffer(_, bytes) => Some(bytes.len()),
+            Argument::Scalar(..) => None,
+        });
+        buffers.into_iter().nth(index).unwrap_or(0)
+    }
+}
+
+impl Trapped {
+    /// A trap, with what CLIF calls it if a `trap` with a code is the reason.
+    fn new(trap: &Trap, code: Option<Stop>, message: String) -> Trapped {
+        let stop = match trap.kind {
+            TrapKind::BadAddress { .. } => Some(Stop::BadAddress),
+            TrapKind::DivideByZero => Some(Stop::DivideByZero),
+            TrapKind::GuestTrap => code,
+            _ => None,
+        };
+        Trapped { stop, lanes: trap.lanes, message }
+    }
+
+    /// Whether it is one of those that were expected, and all its lanes are among theirs.
+    fn is_one_of(&self, traps: &[ItemTrap], lanes: u8) -> bool {
+        let fitting = traps.iter().filter(|expected| Some(expected.stop) == self.stop);
+        let allowed = fitting.fold(0_u64, |set, one| set | 1 << (one.item % u64::from(lanes)));
+        allowed != 0 && self.lanes != 0 && self.lanes & !allowed == 0
+    }
+}
+
+fn scalar(ty: ParamType, bits: u64) -> Arg<'static> {
+    match ty {
+        ParamType::I8 => Arg::from(bits as u8),
+        ParamType::I16 => Arg::from(bits as u16),
+        ParamType::I32 => Arg::from(bits as u32),
+        ParamType::I64 => Arg::from(bits),
+        ParamType::F32 => Arg::from(f32::from_bits(bits as u32)),
+        ParamType::F64 => Arg::from(f64::from_bits(bits)),
+        _ => Arg::address(bits),
+    }
+}

@@ -1,0 +1,264 @@
+//! One case on some machines.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use harp_jit::{
+    BranchCounts, BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError,
+};
+use harp_runtime::LaunchConfig;
+
+use super::{Machines, Proof, Reached, Selection, Target, targets_of};
+use crate::generate::{Family, Generated, Kind};
+use crate::oracle::{self, Case, Compiled, Effect, Observed};
+
+/// A case that did not do what it should.
+#[derive(Debug)]
+pub struct Failure {
+    /// On what.
+    pub target: Target,
+    /// What went wrong.
+    pub message: String,
+    /// The case.
+    pub case: Box<Case>,
+    /// The machine code; none if there is none.
+    pub code: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { target, message, case, code } = self;
+        writeln!(f, "on {target}: {message}\n{case}")?;
+        code.as_ref().map_or(Ok(()), |code| f.write_str(code))
+    }
+}
+
+/// Compiles the case of `bytes` for all `targets`, which are of one family, runs it, and compares with the oracle.
+///
+/// # Errors
+///
+/// The first target that differs or fails. What is not supported is counted, as refused.
+///
+/// # Panics
+///
+/// If there are no targets.
+pub fn check(
+    kind: Kind,
+    bytes: &[u8],
+    targets: &[Target],
+    machines: &mut Machines,
+) -> Result<Reached, Box<Failure>> {
+    let generated = kind.generate(bytes, Family::of(targets[0].arch));
+    check_generated(&generated, targets, machines)
+}
+
+/// The same for a case that was generated already.
+///
+/// # Errors
+///
+/// See [`check`].
+///
+/// # Panics
+///
+/// If there are no targets.
+pub fn check_generated(
+    generated: &Generated,
+    targets: &[Target],
+    machines: &mut Machines,
+) -> Result<Reached, Box<Failure>> {
+    let case = &generated.case;
+    let fail = |target: Target, message: String, code: Option<String>| {
+        Box::new(Failure { target, message, case: Box::new(case.clone()), code })
+    };
+    let expected = |target: Target| {
+        let expected = caught("the oracle", || case.expected(target.arch.lanes()));
+        expected.map_err(|message| fail(target, message, None))
+    };
+    let (mut known, trace) = expected(targets[0])?;
+    let mut lanes = targets[0].arch.lanes();
+    let mut reached = Reached::of(generated, &known, &trace);
+    for &target in targets {
+        if generated.asks_for_lane && target.arch.lanes() != lanes {
+            (known, _) = expected(target)?;
+            lanes = target.arch.lanes();
+        }
+        let run = Run { case, expected: &known, target };
+        let more = run.check(machines);
+        reached += more.map_err(|(message, code)| fail(target, message, code))?;
+    }
+    Ok(reached)
+}
+
+/// Checks and proves the case that bytes behind the first one stand for; the first one says on what it runs.
+///
+/// # Panics
+///
+/// If it fails, is refused, or is not proved although the proof is not too long.
+pub fn fuzz(kind: Kind, bytes: &[u8]) {
+    let Some((&turn, rest)) = bytes.split_first() else { return };
+    let prove = if kind == Kind::Functions { Proof::No } else { Proof::Counted };
+    let selection = Selection { kind, prove, ..Selection::default() };
+    let targets = targets_of(turn.into(), selection);
+    match Machines::of_thread(|machines| check(kind, rest, &targets, machines)) {
+        Ok(reached) => {
+            assert!(reached.refused.is_empty(), "{:?}", reached.refused);
+            let mut unproved = reached.unproved.iter();
+            if let Some(refuted) = unproved.find(|one| !one.is_too_long()) {
+                panic!("{refuted}");
+            }
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// What something comes to that must neither fail nor panic; else what `what` says.
+fn caught<T, E: fmt::Display>(what: &str, run: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(|error| format!("{what}: {error}")),
+        Err(panic) => Err(format!("{what} panicked: {}", panic_text(&*panic))),
+    }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no message)")
+}
+
+/// Why there is nothing to compare.
+enum Left {
+    /// The compiler refuses the case, or there is no profile: what is counted of that.
+    Counted(Box<Reached>),
+    /// Message and code of what went wrong.
+    Wrong(String, Option<String>),
+}
+
+/// A case on one target.
+struct Run<'a> {
+    case: &'a Case,
+    expected: &'a Effect,
+    target: Target,
+}
+
+impl Run<'_> {
+    fn check(&self, machines: &mut Machines) -> Result<Reached, (String, Option<String>)> {
+        match self.compared(machines) {
+            Ok(reached) => Ok(reached),
+            Err(Left::Counted(reached)) => Ok(*reached),
+            Err(Left::Wrong(message, code)) => Err((message, code)),
+        }
+    }
+
+    fn compared(&self, machines: &mut Machines) -> Result<Reached, Left> {
+        let Target { opt_level, way, verify, prove, counts, .. } = self.target;
+        let mut options = CompileOptions { verify, ..oracle::options(opt_level) };
+        if way.profile {
+            options.profile = Some(Arc::new(self.profile(&options, machines)?));
+        }
+        options.divergence = way.strategy;
+        options.count_branches = counts;
+        let compiled = self.compile(options)?;
+        let mut reached = Reached::default();
+        if let (Some(kernel), Proof::Counted | Proof::Required) = (compiled.kernel(), prove) {
+            reached += Reached::proof(self.target, kernel);
+        }
+        if let (Proof::Required, Some(unproved)) = (prove, reached.unproved.first()) {
+            let message = format!("not proved: {}", unproved.error);
+            return Err(Left::Wrong(message, Some(compiled.disassembly())));
+        }
+        let observed = self.observed(&compiled, machines, |config| match counts {
+            true => config.with_branch_profile(),
+            false => config,
+        })?;
+        reached += Reached::agreed(self.target, &compiled, &observed);
+        Ok(reached)
+    }
+
+    /// What branches do under splits alone: the kernel counts it itself, and so does who looks on, and both must say
+    /// the same.
+    fn profile(
+        &self,
+        options: &CompileOptions,
+        machines: &mut Machines,
+    ) -> Result<BranchProfile, Left> {
+        let mut branches = |count_branches| {
+            let divergence = DivergenceStrategy::SplitJoin;
+            let options = CompileOptions { divergence, count_branches, ..options.clone() };
+            let compiled = self.compile(options)?;
+            let observed = self.observed(&compiled, machines, LaunchConfig::with_branch_profile)?;
+            Ok((compiled, observed.report.and_then(|report| report.branches)))
+        };
+        let (compiled, Some(seen)) = branches(false)? else {
+            return Err(Left::Counted(Box::new(Reached { unprofiled: 1, ..Reached::default() })));
+        };
+        let difference = match branches(true)? {
+            (_, Some(counted)) => match profiles_differ(&seen, &counted) {
+                None => return Ok(counted),
+                Some(difference) => difference,
+            },
+            _ => "counting branches: there is no profile".to_owned(),
+        };
+        Err(Left::Wrong(difference, Some(compiled.disassembly())))
+    }
+
+    fn compile(&self, options: CompileOptions) -> Result<Compiled, Left> {
+        let compile = || self.case.compile(self.target.arch, options);
+        match catch_unwind(AssertUnwindSafe(compile)) {
+            Ok(Ok(compiled)) => Ok(compiled),
+            Ok(Err(ModuleError::Compile(CompileError::Unsupported { what, .. }))) => {
+                Err(Left::Counted(Box::new(Reached::refused(&what))))
+            }
+            Ok(Err(error)) => Err(Left::Wrong(error.to_string(), None)),
+            Err(panic) => {
+                Err(Left::Wrong(format!("compiling panicked: {}", panic_text(&*panic)), None))
+            }
+        }
+    }
+
+    /// What the machine does, which must be as expected.
+    fn observed(
+        &self,
+        compiled: &Compiled,
+        machines: &mut Machines,
+        config: impl FnOnce(LaunchConfig) -> LaunchConfig,
+    ) -> Result<Observed, Left> {
+        let Target { arch, cores, .. } = self.target;
+        let run = || machines.run(self.case, compiled, (arch, cores), config);
+        let wrong = |message: String| Left::Wrong(message, Some(compiled.disassembly()));
+        let observed = caught("the machine", run).map_err(wrong)?;
+        match self.case.difference(self.expected, &observed, arch.lanes()) {
+            None => Ok(observed),
+            Some(difference) => Err(wrong(difference)),
+        }
+    }
+}
+
+/// Whether what was seen of branches is not what the kernel counted of them. Not all branches can be seen.
+pub fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<String> {
+    let same = (seen.fingerprint == counted.fingerprint).then_some(());
+    let difference = |seen: &BranchCounts| {
+        let mut seen = seen.clone();
+        seen.warps.sort_by_key(|warp| (warp.core, warp.warp));
+        let counted = counted.branch(seen.id);
+        (counted != Some(&seen)).then(|| format!("seen {seen:?}, counted {counted:?}"))
+    };
+    match same {
+        Some(()) => seen.branches.iter().find_map(difference),
+        None => Some("the branches are others if they are counted".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::replay;
+
+    #[test]
+    fn regressions() {
+        for kind in Kind::ALL {
+            replay(kind.name(), |bytes| fuzz(kind, bytes));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Compiled code on machines: functions on one lane, kernels on devices, what code and images hold.
+
+mod accesses;
+mod base_images;
+mod call_images;
+mod code_quality;
+mod divergence;
+mod floats;
+mod functions;
+mod groups;
+mod growth;
+mod harpbench;
+mod integers;
+mod modules;
+mod pressure;
+mod saxpy;
+mod traps;
+mod votes;
+mod workloads;
