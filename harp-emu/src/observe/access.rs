@@ -95,11 +95,7 @@ fn address_operands(op: Op) -> (Gpr, i64) {
 /// The bytes that an access at `address` uses.
 fn bytes_at(opcode: Opcode, word: WordSize, address: u64) -> u8 {
     match opcode {
-        Opcode::Ldb | Opcode::Ldbs | Opcode::Stb => 1,
-        Opcode::Ldh | Opcode::Ldhs | Opcode::Sth => 2,
-        Opcode::Ldw | Opcode::Ldws | Opcode::Stw => 4,
         Opcode::Ld | Opcode::St => word.bytes() - (address % u64::from(word.bytes())) as u8,
-        atomic if atomic.flags().contains(OpcodeFlags::WORD8) => 4,
-        _ => word.bytes(),
+        _ => opcode.access_bytes(word).unwrap_or_default(),
     }
 }

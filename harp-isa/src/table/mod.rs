@@ -15,6 +15,7 @@
 //! An instruction added here appears in the encoders, the printer and the assembler, and every
 //! [`Visitor`] fails to compile until it says what the instruction does.
 
+use crate::arch::WordSize;
 use crate::opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
 use crate::operand::Operand;
 use crate::reg::{Gpr, Pred};
@@ -206,6 +207,22 @@ impl Opcode {
     /// Whether the instruction belongs to extension X.
     pub const fn is_extension(self) -> bool {
         matches!(self.space(), Space::Extension(_)) || self.flags().contains(OpcodeFlags::EXTENSION)
+    }
+
+    /// The bytes of memory that the instruction accesses, at an aligned address; none if it accesses none.
+    pub const fn access_bytes(self, word: WordSize) -> Option<u8> {
+        let flags = self.flags();
+        let accesses = OpcodeFlags::LOAD.union(OpcodeFlags::STORE).union(OpcodeFlags::ATOMIC);
+        if !flags.intersects(accesses) {
+            return None;
+        }
+        Some(match self {
+            Opcode::Ldb | Opcode::Ldbs | Opcode::Stb => 1,
+            Opcode::Ldh | Opcode::Ldhs | Opcode::Sth => 2,
+            Opcode::Ldw | Opcode::Ldws | Opcode::Stw => 4,
+            _ if flags.contains(OpcodeFlags::ATOMIC.union(OpcodeFlags::WORD8)) => 4,
+            _ => word.bytes(),
+        })
     }
 
     /// The opcode with that mnemonic.

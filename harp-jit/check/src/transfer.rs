@@ -261,7 +261,7 @@ impl Transfer<'_> {
         });
         match state.value(Places::gpr(base?)).form {
             Form::Stack(start) => {
-                let bytes = i64::from(self.word().bytes());
+                let bytes = i64::from(op.opcode().access_bytes(self.word())?);
                 Some(self.places.touched(start.wrapping_add(offset), bytes).collect())
             }
             _ => None,

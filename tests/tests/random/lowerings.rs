@@ -4,17 +4,16 @@ use harp_jit::OptLevel;
 use harp_tests::generate::{Family, Generated, Kind, directed, trapping};
 use harp_tests::oracle::Case;
 use harp_tests::random::machines::{FEW, parsed};
-use harp_tests::random::{Counts, Reached, Selection, Target, WAYS, check_generated, together};
+use harp_tests::random::{Counts, Reached, Target, WAYS, check_generated, together};
 
-use super::run_all;
+use super::{proved, run_all};
 
 /// Kernels of an ordinary run.
 const KERNELS: u64 = 800;
 
 #[test]
 fn random_kernels_with_all_operations_do_what_the_oracle_says() {
-    let selection = Selection { kind: Kind::Lowerings, ..Selection::default() };
-    let reached = run_all(0..KERNELS, selection);
+    let reached = run_all(0..KERNELS, proved(Kind::Lowerings));
     if reached.cases == KERNELS {
         for ending in ["results", "bad address", "division by zero", "trap user1"] {
             assert!(
