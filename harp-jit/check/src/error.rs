@@ -27,6 +27,8 @@ pub struct CodeError {
     pub example: String,
     /// The splits that are open on the path to it, from the outermost on.
     pub inside: Vec<OpenSplit>,
+    /// Whether a closer look took too long: then this may be said of right code.
+    pub undecided: bool,
 }
 
 /// A split that is open on a path.
@@ -168,7 +170,9 @@ impl CodeError {
     }
 
     pub(crate) fn new(offset: u32, instruction: String, fault: CodeFault) -> CodeError {
-        CodeError { offset, instruction, fault, example: String::new(), inside: Vec::new() }
+        let undecided = fault == CodeFault::TooLong;
+        let (example, inside) = (String::new(), Vec::new());
+        CodeError { offset, instruction, fault, example, inside, undecided }
     }
 }
 
@@ -189,6 +193,9 @@ impl fmt::Display for CodeError {
                 None => "on either side",
             };
             write!(f, "{first} inside of the split at {split:#x}, {side}")?;
+        }
+        if self.undecided && self.fault != CodeFault::TooLong {
+            f.write_str("; a closer look takes more steps than the proof is given")?;
         }
         Ok(())
     }

@@ -66,10 +66,14 @@ fn with_more_and_more(
     for precision in Precision::ALL {
         let outcome = check_with(precision);
         match outcome {
-            // What was found with less says more than that.
-            Err(error) if found.is_err() && error.fault == CodeFault::TooLong => break,
-            Err(error) if error.fault != CodeFault::TooLong => found = Err(error),
-            proved_or_too_long => return proved_or_too_long,
+            Err(error) if error.fault == CodeFault::TooLong => {
+                // What was found with less says more than that.
+                return Err(
+                    found.map_or_else(|found| CodeError { undecided: true, ..found }, |()| error)
+                );
+            }
+            Err(error) => found = Err(error),
+            Ok(()) => return Ok(()),
         }
     }
     found

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Endianness, Function, Inst, InstructionData, Opcode};
-use harp_jit::{CodeError, CodeFault, CompileStats, Kernel};
+use harp_jit::{CodeError, CompileStats, Kernel};
 use serde::{Serialize, Serializer};
 
 use super::Target;
@@ -35,7 +35,7 @@ pub struct Unproved {
 impl Unproved {
     /// Whether the proof only takes more steps than it is given.
     pub fn is_too_long(&self) -> bool {
-        self.error.fault == CodeFault::TooLong
+        self.error.undecided
     }
 }
 
