@@ -9,6 +9,8 @@ use cranelift_codegen::verifier::verify_function;
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::super::several_results::single_results;
 use super::super::{LargeCode, after};
@@ -76,21 +78,15 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     funcs
 }
 
-/// Where something ends in 64 bits, and numbers from a fixed seed (SplitMix64, Steele et al. 2014).
+/// Where something ends in 64 bits, and numbers from a fixed seed.
 fn edges() -> Vec<i64> {
     let top = i64::MIN;
     let mut all = vec![0, 1, 2, 3, 7, -1, -2, -7, top, top + 1, i64::MAX, i64::MAX - 1];
     all.extend([31, 32, 33, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000]);
     all.extend([-0x8000_0000, -0x1_0000_0000, 0x1_0000_0001, 0xffff_ffff_0000, 1 << 62, 0xffff]);
-    let mut state = 7_u64;
-    for index in 0..8 {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = state;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        // Some of them shorter.
-        all.push(((bits ^ bits >> 31) >> (8 * (index % 5))).cast_signed());
-    }
+    let mut random = SplitMix64::seed_from_u64(7);
+    // Some of them shorter.
+    all.extend((0..8).map(|index| (random.next_u64() >> (8 * (index % 5))).cast_signed()));
     all
 }
 
