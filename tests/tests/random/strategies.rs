@@ -18,7 +18,7 @@ const KERNELS: u64 = 60;
 
 #[test]
 fn strategies_differ_as_they_should() {
-    let selection = Selection { kind: Kind::Lowerings, every_way: true, ..Selection::default() };
+    let selection = Selection { kind: Kind::Kernels, every_way: true, ..Selection::default() };
     // Instructions by strategy, of kernels that do not trap: those have a profile.
     let run = |seed, machines: &mut Machines| {
         let (generated, targets) = case_of(seed, selection);
@@ -38,7 +38,7 @@ fn strategies_differ_as_they_should() {
     };
     let reached = together(0..KERNELS, &|| {}, run);
     let reached = reached.unwrap_or_else(|(seed, failure): (_, Box<_>)| {
-        panic!("seed {seed} (lowerings): {}", harp_tests::random::Failure::to_string(&failure))
+        panic!("seed {seed} (kernels): {}", harp_tests::random::Failure::to_string(&failure))
     });
     let predicated = |way: &str| reached.predicated_branches[way];
     assert_eq!(predicated("split-join"), 0);
