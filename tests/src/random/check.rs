@@ -249,16 +249,3 @@ pub fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<
         None => Some("the branches are others if they are counted".to_owned()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fuzzing::replay;
-
-    #[test]
-    fn regressions() {
-        for kind in Kind::ALL {
-            replay(kind.name(), |bytes| fuzz(kind, bytes));
-        }
-    }
-}

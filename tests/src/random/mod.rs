@@ -26,7 +26,7 @@ mod shrink;
 pub use catalogue::check_catalogue;
 pub use check::{Failure, check, check_generated, fuzz, profiles_differ};
 pub use constructs::{Needed, needed};
-pub use coverage::{Counts, Reached, Unproved};
+pub use coverage::{Counts, Reached, Unproved, merge};
 pub use machines::Machines;
 pub use shrink::shrink;
 

@@ -5,7 +5,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use arbitrary::{Result, Unstructured};
 use harp_emu::{DivergentBarriers, Interrupts, MachineConfig, Schedule, SpawnPolicy};
-use harp_isa::{ArchId, Encoding, Opcode, WordSize, disassemble};
+use harp_isa::{
+    ArchId, Encoding, Opcode, OpcodeFlags, OperandDesc, OperandKind, WordSize, disassemble,
+};
 
 use super::super::isa;
 use super::writer::{CONSTANTS, MAX_WARPS, Writer};
@@ -73,11 +75,7 @@ impl Program {
         let arch = arch.with_warps(2).map_err(|_| arbitrary::Error::IncorrectFormat)?;
         let config = MachineConfig { arch, cores: 1, ..config(u)? };
         let mut image = u.bytes(u.len())?.to_vec();
-        if arch.encoding() == Encoding::Byte {
-            // A guard is 0xff or a small number: noise seldom is.
-            image.iter_mut().step_by(3).for_each(|byte| *byte |= 0xfc);
-            image.iter_mut().skip(1).step_by(3).for_each(|byte| *byte &= 0x7f);
-        }
+        isa::guard_noise(arch, &mut image);
         let code_bytes = image.len();
         Ok(Program { config, kind: Kind::Wild, image, code_bytes })
     }
@@ -99,26 +97,13 @@ impl fmt::Display for Program {
 
 /// Whether the result may be a NaN, whose bits are not specified.
 pub(super) fn may_make_nan(opcode: Opcode) -> bool {
-    use Opcode::*;
-    matches!(
-        opcode,
-        Fadd | Fsub
-            | Fmul
-            | Fdiv
-            | Fmin
-            | Fmax
-            | Fsqrt
-            | Ftrunc
-            | Ffma
-            | Fcvtsd
-            | Fcvtds
-            | Fadds
-            | Fsubs
-            | Fmuls
-            | Fdivs
-            | Fsqrts
-            | Ffmas
-    )
+    use Opcode::{Fabs, Fneg, Ftoi, Ftou, Itof, Utof};
+    let has_result =
+        matches!(opcode.operands()[..], [OperandDesc { kind: OperandKind::Gpr(_), .. }, ..]);
+    let flags = opcode.flags();
+    has_result
+        && flags.contains(OpcodeFlags::FLOAT)
+        && ![Itof, Utof, Ftoi, Ftou, Fneg, Fabs].contains(&opcode)
 }
 
 fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {
