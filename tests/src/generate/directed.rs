@@ -122,8 +122,8 @@ fn mask(ty: Type) -> u64 {
 /// Where something ends in type `ty`.
 fn edges(ty: Type) -> Vec<u64> {
     match ty {
-        types::F32 => F32_EDGES.map(u64::from).into(),
-        types::F64 => F64_EDGES.into(),
+        types::F32 => F32_EDGES.iter().copied().map(u64::from).collect(),
+        types::F64 => F64_EDGES.to_vec(),
         _ => {
             let (width, mask) = (u64::from(ty.bits()), mask(ty));
             let top = 1 << (width - 1);
