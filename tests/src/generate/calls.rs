@@ -7,18 +7,14 @@
 //! ones, and has one loop at the most, so that everything ends.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder,
-    MemFlagsData, Signature, Type, Value,
-};
+use cranelift_codegen::ir::{FuncRef, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
-use harp_jit::{DataAccess, ParamType};
+use harp_jit::DataAccess;
 
-use super::body::{self, intrinsic};
 use super::choices::Choices;
+use super::clif::{self, element, import, intrinsic, signature, symbol};
 use super::{Family, Generated};
 use crate::oracle::{Argument, Case, Datum, Elements, Start};
 
@@ -56,29 +52,25 @@ pub(super) fn kernel(bytes: &[u8], family: Family) -> Generated {
         access: DataAccess::ReadOnly,
         addresses: Vec::new(),
     };
-    let ty = if family.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
-    args.extend((0..NUMBERS).map(|_| Argument::Scalar(ty, choices.int(bits))));
+    args.extend((0..NUMBERS).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
     let start = Start::Launch { extents, args };
     Case { word: family.word, functions, data: vec![shared], start }.into()
 }
 
 /// The kernel's, and those of one to four functions.
 fn signatures(choices: &mut Choices<'_>, word: Type) -> Vec<Signature> {
-    let mut kernel = Signature::new(CallConv::Fast);
-    kernel.params.push(AbiParam::new(word));
-    let mut all = vec![kernel];
+    let mut all = vec![signature(CallConv::Fast, [word], [])];
     for _ in 0..1 + choices.below(4) {
-        if all.len() > 1 && choices.once_in(3) {
-            let again = 1 + choices.below(all.len() - 1);
-            all.push(all[again].clone());
-            continue;
-        }
-        let mut signature = Signature::new(choices.one(&[CallConv::Tail, CallConv::Fast]));
-        // Some are passed on the stack where registers are few.
-        signature.params = vec![AbiParam::new(word); 1 + choices.below(5)];
-        signature.returns = vec![AbiParam::new(word); 1 + choices.below(3)];
-        all.push(signature);
+        let again = all.len() > 1 && choices.once_in(3);
+        all.push(if again {
+            all[1 + choices.below(all.len() - 1)].clone()
+        } else {
+            let conv = choices.one(&[CallConv::Tail, CallConv::Fast]);
+            // Some are passed on the stack where registers are few.
+            let mut words = |count| vec![word; 1 + choices.below(count)];
+            signature(conv, words(5), words(3))
+        });
     }
     all
 }
@@ -94,9 +86,7 @@ fn function(
     choices: &mut Choices<'_>,
     context: &mut FunctionBuilderContext,
 ) -> Function {
-    body::function(&name(index), &signatures[index], family.word, context, |b| {
-        let entry = b.current_block().expect("the entry");
-        let values = b.block_params(entry).to_vec();
+    clif::function(&name(index), &signatures[index], family.word, context, |b, values| {
         let sum = b.declare_var(family.word_int());
         let (own, loops, depth) = (None, 1, 0);
         Body { signatures, index, family, choices, values, sum, own, loops, depth }.make(b);
@@ -149,9 +139,7 @@ impl Body<'_, '_> {
             })
             .collect();
         let item = intrinsic(b, "harp_global_id_x", &[], word);
-        let bytes = b.ins().iconst(word, OWN_WORDS as i64 * i64::from(size.bytes()));
-        let offset = b.ins().imul(item, bytes);
-        let own = b.ins().iadd(args[0], offset);
+        let own = element(b, args[0], item, OWN_WORDS as u32 * word.bytes());
         let read = b.ins().load(word, MemFlagsData::trusted(), own, i32::from(size.bytes()));
         self.values = [&args[1..], &[item, read]].concat();
         self.own = Some(own);
@@ -197,27 +185,18 @@ impl Body<'_, '_> {
             0 => self.one(),
             _ => b.ins().iconst(self.word(), 1 + self.choices.below(200) as i64),
         };
-        let (old, five) = (b.use_var(self.sum), b.ins().iconst(self.word(), 5));
-        let turned = b.ins().rotl(old, five);
+        let old = b.use_var(self.sum);
+        let turned = b.ins().rotl_imm_s(old, 5);
         let new = b.ins().bxor(turned, value);
         b.def_var(self.sum, new);
     }
 
     fn load_shared(&mut self, b: &mut FunctionBuilder<'_>) {
         let word = self.word();
-        let global = b.create_global_value(GlobalValueData::Symbol {
-            name: ExternalName::testcase(SHARED),
-            offset: 0.into(),
-            colocated: true,
-            tls: false,
-        });
+        let global = symbol(b, SHARED, 0, true);
         let base = b.ins().symbol_value(word, global);
-        let mask = b.ins().iconst(word, SHARED_WORDS as i64 - 1);
-        let index = self.one();
-        let index = b.ins().band(index, mask);
-        let bytes = b.ins().iconst(word, i64::from(self.family.word.bytes()));
-        let offset = b.ins().imul(index, bytes);
-        let place = b.ins().iadd(base, offset);
+        let index = b.ins().band_imm_s(self.one(), SHARED_WORDS as i64 - 1);
+        let place = element(b, base, index, word.bytes());
         let loaded = b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0);
         self.values.push(loaded);
     }
@@ -239,20 +218,14 @@ impl Body<'_, '_> {
     fn passed(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();
-        let signature = b.import_signature(signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        let name = ExternalName::testcase(name(callee));
-        (b.import_function(ExtFuncData { name, signature, colocated, patchable: false }), args)
+        (import(b, &name(callee), signature.clone(), self.choices.below(2) == 0), args)
     }
 
     /// Something to branch on.
     fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        let (x, word) = (self.one(), self.word());
+        let x = self.one();
         match self.choices.below(3) {
-            0 => {
-                let bit = b.ins().iconst(word, 1 << self.choices.below(3));
-                b.ins().band(x, bit)
-            }
+            0 => b.ins().band_imm_s(x, 1 << self.choices.below(3)),
             1 => {
                 let y = self.one();
                 b.ins().icmp(IntCC::UnsignedLessThan, x, y)
@@ -306,8 +279,7 @@ impl Body<'_, '_> {
         let word = self.word();
         let [header, inside, after] = [(); 3].map(|()| b.create_block());
         let left = b.append_block_param(header, word);
-        let (count, mask) = (self.one(), b.ins().iconst(word, 3));
-        let count = b.ins().band(count, mask);
+        let count = b.ins().band_imm_s(self.one(), 3);
         b.ins().jump(header, &[count.into()]);
         b.switch_to_block(header);
         b.ins().brif(left, inside, &[], after, &[]);

@@ -1,6 +1,7 @@
 //! Decisions from bytes. No bytes left means the first possibility, everywhere and for ever.
 
 use arbitrary::Unstructured;
+use cranelift_codegen::ir::condcodes::IntCC;
 
 /// Decisions from bytes.
 pub(super) struct Choices<'u>(Unstructured<'u>);
@@ -23,6 +24,11 @@ impl<'u> Choices<'u> {
     /// True once in `n`.
     pub(super) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == n - 1
+    }
+
+    /// One of these conditions, by their names in CLIF.
+    pub(super) fn condition(&mut self, all: &[&str]) -> IntCC {
+        self.one(all).parse().expect("all have the names of conditions")
     }
 
     pub(super) fn bits(&mut self) -> u64 {

@@ -33,8 +33,6 @@ mod case;
 mod interpret;
 mod memory;
 mod run;
-#[cfg(test)]
-mod tests;
 
 pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
 pub use interpret::Trace;

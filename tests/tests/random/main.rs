@@ -17,6 +17,8 @@ mod graphs;
 mod kernels;
 mod lowerings;
 mod mutations;
+mod oracle;
+mod shrink;
 mod strategies;
 
 /// How many smaller cases are tried when one fails.

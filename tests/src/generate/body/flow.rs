@@ -2,13 +2,10 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, InstBuilder, JumpTableData,
-    TrapCode, Type,
-};
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, TrapCode, Type};
 use cranelift_frontend::FunctionBuilder;
 
-use super::super::Mark;
+use super::super::{Mark, clif};
 use super::Body;
 
 /// A block that is branched to, and its parameters.
@@ -103,17 +100,11 @@ impl Body<'_, '_> {
     pub(super) fn table(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target]) {
         let mut index = self.case_number(b);
         if self.choices.below(4) > 0 {
-            let mask = b.ins().iconst(I32, 7);
-            index = b.ins().band(index, mask);
+            index = b.ins().band_imm_s(index, 7);
         }
-        let mut calls = Vec::new();
-        for target in targets {
-            let args = self.args_of(b, target);
-            calls.push(BlockCall::new(target.block, args, &mut b.func.dfg.value_lists));
-        }
-        let Some(default) = calls.pop() else { return };
-        let table = b.create_jump_table(JumpTableData::new(default, &calls));
-        b.ins().br_table(index, table);
+        let targets: Vec<_> =
+            targets.iter().map(|target| (target.block, self.args_of(b, target))).collect();
+        clif::table(b, index, targets);
     }
 
     /// Goes to `out` if there is no fuel.
@@ -121,8 +112,7 @@ impl Body<'_, '_> {
         let (fuel, one) = (b.use_var(self.fuel), b.ins().iconst(I32, 1));
         let left = b.ins().isub(fuel, one);
         b.def_var(self.fuel, left);
-        let zero = b.ins().iconst(I32, 0);
-        let enough = b.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+        let enough = b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
         let go_on = b.create_block();
         let args = self.args_of(b, out);
         b.ins().brif(enough, go_on, &[], out.block, &args);
@@ -258,9 +248,6 @@ impl Body<'_, '_> {
     /// A reference to a function of the module.
     pub(super) fn import(&mut self, b: &mut FunctionBuilder<'_>, index: usize) -> FuncRef {
         let planned = &self.plan.functions[index];
-        let name = ExternalName::testcase(&planned.name);
-        let signature = b.import_signature(planned.signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        b.import_function(ExtFuncData { name, signature, colocated, patchable: false })
+        clif::import(b, &planned.name, planned.signature.clone(), self.choices.below(2) == 0)
     }
 }

@@ -34,12 +34,10 @@ impl Body<'_, '_> {
     pub(super) fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>, uniform: bool) {
         let word = self.plan.word();
         let count = if uniform { self.uniform(b) } else { self.varied(b) };
-        let mask = b.ins().iconst(word, 3);
-        let mut count = b.ins().band(count, mask);
+        let mut count = b.ins().band_imm_s(count, 3);
         let tested_first = self.choices.below(2) == 0;
         if !tested_first {
-            let one = b.ins().iconst(word, 1);
-            count = b.ins().bor(count, one);
+            count = b.ins().bor_imm_s(count, 1);
         }
         let counter = b.declare_var(word);
         b.def_var(counter, count);
@@ -57,13 +55,8 @@ impl Body<'_, '_> {
             body.clone()
         };
         self.begin(b, &body);
-        self.mark(
-            b,
-            match uniform {
-                true => "loop with a uniform count",
-                false => "loop with a count of each lane's own",
-            },
-        );
+        let (agreed, own) = ("loop with a uniform count", "loop with a count of each lane's own");
+        self.mark(b, if uniform { agreed } else { own });
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
         self.pool.truncate(values);
         b.switch_to_block(next.block);

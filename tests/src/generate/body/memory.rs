@@ -4,11 +4,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AtomicRmwOp, Endianness, ExternalName, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData,
-    TrapCode, Type, Value,
+    AtomicRmwOp, Endianness, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData, TrapCode,
+    Type, Value,
 };
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::clif;
 use super::Body;
 use super::plan::{
     BLOCK, CONSTANTS, FAR, FAR_START, NUMBERS, POINTER, RESULTS, RICH_RESULTS, SCRATCH,
@@ -26,19 +27,10 @@ const ACCESS: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 /// The largest index that is added to an address.
 const MAX_INDEX: u32 = 15;
 
-const ATOMIC_OPS: [AtomicRmwOp; 11] = [
-    AtomicRmwOp::Nand,
-    AtomicRmwOp::Add,
-    AtomicRmwOp::Sub,
-    AtomicRmwOp::And,
-    AtomicRmwOp::Or,
-    AtomicRmwOp::Xor,
-    AtomicRmwOp::Xchg,
-    AtomicRmwOp::Umin,
-    AtomicRmwOp::Umax,
-    AtomicRmwOp::Smin,
-    AtomicRmwOp::Smax,
-];
+const ATOMIC_OPS: [AtomicRmwOp; 11] = {
+    use AtomicRmwOp::*;
+    [Nand, Add, Sub, And, Or, Xor, Xchg, Umin, Umax, Smin, Smax]
+};
 
 /// Whether a block is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +57,8 @@ impl Body<'_, '_> {
         b.ins().symbol_value(self.plan.word(), global)
     }
 
-    fn symbol_global(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        name: &str,
-        offset: i64,
-    ) -> GlobalValue {
-        let colocated = self.choices.below(2) == 0;
-        b.create_global_value(GlobalValueData::Symbol {
-            name: ExternalName::testcase(name),
-            offset: offset.into(),
-            colocated,
-            tls: false,
-        })
+    fn symbol_global(&mut self, b: &mut FunctionBuilder<'_>, name: &str, at: i64) -> GlobalValue {
+        clif::symbol(b, name, at, self.choices.below(2) == 0)
     }
 
     /// An aligned access, which may be said not to trap.
@@ -120,10 +101,8 @@ impl Body<'_, '_> {
         count: usize,
     ) -> Value {
         let word = self.plan.word();
-        let mask = b.ins().iconst(word, count as i64 - 1);
-        let index = b.ins().band(index, mask);
-        let shift = b.ins().iconst(word, i64::from(word.bytes().ilog2()));
-        let offset = b.ins().ishl(index, shift);
+        let index = b.ins().band_imm_s(index, count as i64 - 1);
+        let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
         b.ins().iadd(base, offset)
     }
 
@@ -172,8 +151,7 @@ impl Body<'_, '_> {
             (1, _) if !self.blocks.is_empty() => (self.choices.one(&self.blocks), true),
             // Work-items write nothing but their own.
             (_, Some(own)) if written || kind == 1 => {
-                let start = b.ins().iconst(word, self.choices.below(2) as i64 * BLOCK as i64);
-                (b.ins().iadd(own, start), true)
+                (b.ins().iadd_imm_s(own, self.choices.below(2) as i64 * BLOCK as i64), true)
             }
             (2, _) => {
                 let global = self.symbol_global(b, FAR, FAR_START as i64);
@@ -181,8 +159,7 @@ impl Body<'_, '_> {
             }
             (3, _) => {
                 let start = self.symbol(b, FAR);
-                let offset = b.ins().iconst(word, FAR_START as i64);
-                (b.ins().iadd(start, offset), !is_item)
+                (b.ins().iadd_imm_s(start, FAR_START as i64), !is_item)
             }
             (4, _) => (self.block_behind_pointer(b), !is_item),
             (5, _) => {
@@ -228,21 +205,14 @@ impl Body<'_, '_> {
             room -= MAX_INDEX;
             let ty = self.choices.one(&INTS);
             let index = self.value(b, ty, 1);
-            let mask = b.ins().iconst(ty, i64::from(MAX_INDEX & !(unit - 1)));
-            let index = b.ins().band(index, mask);
-            let index = match ty.bits().cmp(&word.bits()) {
-                std::cmp::Ordering::Less => b.ins().uextend(word, index),
-                std::cmp::Ordering::Equal => index,
-                std::cmp::Ordering::Greater => b.ins().ireduce(word, index),
-            };
+            let index = b.ins().band_imm_s(index, i64::from(MAX_INDEX & !(unit - 1)));
+            let index = clif::resized(b, index, word);
             base = b.ins().iadd(base, index);
         }
         let mut offset = (self.choices.below((room / unit) as usize + 1) as u32 * unit) as i32;
         if self.choices.once_in(4) {
             let detour = self.choices.one(&[8, -8, 64, -160, 4096, -70_000]);
-            let mask = self.plan.family.word.mask().cast_signed();
-            let by = b.ins().iconst(word, i64::from(detour) & mask);
-            base = b.ins().iadd(base, by);
+            base = b.ins().iadd_imm_s(base, i64::from(detour));
             offset -= detour;
         }
         let mut flags = match self.choices.below(3) {
@@ -375,13 +345,12 @@ impl Body<'_, '_> {
         let size = ty.bytes();
         let (base, _) = self.block(b, Use::Write);
         let offset = self.choices.below(BLOCK / size as usize) as i64 * i64::from(size);
-        let offset = b.ins().iconst(word, offset);
-        let address = b.ins().iadd(base, offset);
+        let address = b.ins().iadd_imm_s(base, offset);
         let flags = MemFlagsData::new().with_aligned();
         let big = !is_item && self.choices.below(4) == 0;
         let flags = if big { flags.with_endianness(Endianness::Big) } else { flags };
         let ops: &[AtomicRmwOp] = match (is_item, ty) {
-            (true, I8 | I16) => &[AtomicRmwOp::Or, AtomicRmwOp::Xor],
+            (true, I8 | I16) => &ATOMIC_OPS[4..6],
             (true, _) => &ATOMIC_OPS[1..],
             (false, _) => &ATOMIC_OPS,
         };
@@ -419,8 +388,7 @@ impl Body<'_, '_> {
         let word = self.plan.word();
         let own = self.own.expect("only work-items do it");
         let y = self.varied(b);
-        let mask = b.ins().iconst(word, 3);
-        let small = b.ins().band(y, mask);
+        let small = b.ins().band_imm_s(y, 3);
         let [inside, after] = [b.create_block(), b.create_block()];
         let merged = b.append_block_param(after, word);
         let other = self.leaf(b, word);

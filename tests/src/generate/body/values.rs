@@ -1,14 +1,15 @@
 //! Numbers and conditions.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8, I32};
+use cranelift_codegen::ir::types::{F32, F64, I8};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::WordSize;
 use smallvec::SmallVec;
 
+use super::super::clif::{self, intrinsic};
+use super::Body;
 use super::rows::{Care, INTS, rows};
-use super::{Body, intrinsic};
 
 impl Body<'_, '_> {
     /// A value of type `ty`, made by as many as `depth` operations in a row.
@@ -53,20 +54,12 @@ impl Body<'_, '_> {
     }
 
     fn constant(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
-        match ty {
-            F32 => {
-                let bits = self.choices.f32();
-                b.ins().f32const(f32::from_bits(bits))
-            }
-            F64 => {
-                let bits = self.choices.f64();
-                b.ins().f64const(f64::from_bits(bits))
-            }
-            _ => {
-                let bits = self.choices.int(ty.bits());
-                b.ins().iconst(ty, bits.cast_signed())
-            }
-        }
+        let bits = match ty {
+            F32 => self.choices.f32().into(),
+            F64 => self.choices.f64(),
+            _ => self.choices.int(ty.bits()),
+        };
+        clif::constant(b, ty, bits)
     }
 
     /// Something to branch on: 0 or not 0.
@@ -79,17 +72,13 @@ impl Body<'_, '_> {
         match self.choices.below(11) {
             0..=2 => {
                 // One bit of it.
-                let word = self.plan.word();
                 let value = self.varied(b);
-                let shift = self.choices.below(5);
-                let bit = b.ins().iconst(word, 1 << shift);
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(5))
             }
             3 => {
                 let (x, limit) = (self.varied(b), self.choices.below(16) as i64);
-                let limit = b.ins().iconst(self.plan.word(), limit);
                 let condition = self.choices.one(&[IntCC::Equal, IntCC::UnsignedLessThan]);
-                b.ins().icmp(condition, x, limit)
+                b.ins().icmp_imm_s(condition, x, limit)
             }
             4 => {
                 let (x, y) = (self.uniform(b), self.uniform(b));
@@ -109,8 +98,7 @@ impl Body<'_, '_> {
             8 => {
                 // As long as they go round together lanes agree on it, afterwards not.
                 let fuel = b.use_var(self.fuel);
-                let one = b.ins().iconst(I32, 1);
-                b.ins().band(fuel, one)
+                b.ins().band_imm_s(fuel, 1)
             }
             _ => self.compare(b),
         }
@@ -155,8 +143,7 @@ impl Body<'_, '_> {
             self.mark(b, "division");
             y
         } else {
-            let one = b.ins().iconst(ty, 1);
-            b.ins().bor(y, one)
+            b.ins().bor_imm_s(y, 1)
         };
         match self.choices.below(2) {
             0 => b.ins().udiv(x, divisor),
@@ -215,14 +202,7 @@ impl Body<'_, '_> {
     }
 
     fn int_condition(&mut self) -> IntCC {
-        self.choices.one(&[
-            IntCC::SignedLessThan,
-            IntCC::Equal,
-            IntCC::NotEqual,
-            IntCC::UnsignedGreaterThan,
-            IntCC::SignedGreaterThanOrEqual,
-            IntCC::UnsignedLessThanOrEqual,
-        ])
+        self.choices.condition(&["slt", "eq", "ne", "ugt", "sge", "ule"])
     }
 
     /// One of all operations.
@@ -253,19 +233,9 @@ impl Body<'_, '_> {
         }
         match care {
             Care::None => {}
-            Care::Divisor => {
-                let ty = b.func.dfg.value_type(args[1]);
-                let one = b.ins().iconst(ty, 1);
-                args[1] = b.ins().bor(args[1], one);
-            }
+            Care::Divisor => args[1] = b.ins().bor_imm_s(args[1], 1),
             Care::SignedDivisor => args[1] = self.signed_divisor(b, args[1]),
-            Care::Sum => {
-                for arg in args {
-                    let ty = b.func.dfg.value_type(*arg);
-                    let one = b.ins().iconst(ty, 1);
-                    *arg = b.ins().ushr(*arg, one);
-                }
-            }
+            Care::Sum => args.iter_mut().for_each(|arg| *arg = b.ins().ushr_imm_s(*arg, 1)),
             Care::Fits { to, signed } => args[0] = between(b, args[0], to, signed),
             Care::Bits => {
                 for arg in args {
@@ -307,10 +277,8 @@ pub(in super::super) fn between(
 ) -> Value {
     let limit = f64::from(to.bits() - u32::from(signed)).exp2();
     let least = if signed { -limit } else { -1.0 };
-    let [low, high, one] = [least, limit, 1.0].map(|bound| match b.func.dfg.value_type(x) {
-        F32 => b.ins().f32const(bound as f32),
-        _ => b.ins().f64const(bound),
-    });
+    let ty = b.func.dfg.value_type(x);
+    let [low, high, one] = [least, limit, 1.0].map(|bound| clif::float(b, ty, bound));
     let above = b.ins().fcmp(FloatCC::GreaterThan, x, low);
     let below = b.ins().fcmp(FloatCC::LessThan, x, high);
     let fits = b.ins().band(above, below);
@@ -319,10 +287,7 @@ pub(in super::super) fn between(
 
 /// `x`, or some number where it is a NaN.
 pub(super) fn number(b: &mut FunctionBuilder<'_>, x: Value) -> Value {
-    let other = match b.func.dfg.value_type(x) {
-        F32 => b.ins().f32const(-1.5),
-        _ => b.ins().f64const(-1.5),
-    };
+    let other = clif::float(b, b.func.dfg.value_type(x), -1.5);
     let ordered = b.ins().fcmp(FloatCC::Ordered, x, x);
     b.ins().select(ordered, x, other)
 }

@@ -2,11 +2,10 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
-use cranelift_codegen::ir::{
-    BlockArg, BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, Value,
-};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, TrapCode, Value};
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::clif;
 use super::fill::{Count, Filling, NEVER, OWN_WORDS, RESULTS};
 
 impl Filling<'_, '_, '_> {
@@ -71,8 +70,8 @@ impl Filling<'_, '_, '_> {
     fn count_rounds(&mut self, b: &mut FunctionBuilder<'_>) {
         for &(head, cell, anew) in &self.rounds {
             if head == self.at {
-                let (old, one) = (self.cells.get(b, cell), b.ins().iconst(cell.ty, 1));
-                let new = b.ins().iadd(old, one);
+                let old = self.cells.get(b, cell);
+                let new = b.ins().iadd_imm_s(old, 1);
                 self.cells.set(b, cell, new);
             } else if anew == Some(self.at) {
                 let zero = b.ins().iconst(cell.ty, 0);
@@ -121,9 +120,7 @@ impl Filling<'_, '_, '_> {
 
     /// A number that differs if one of two does, mostly.
     fn mixed(b: &mut FunctionBuilder<'_>, sum: Value, value: Value) -> Value {
-        let ty = b.func.dfg.value_type(sum);
-        let factor = b.ins().iconst(ty, 33);
-        let sum = b.ins().imul(sum, factor);
+        let sum = b.ins().imul_imm_s(sum, 33);
         b.ins().bxor(sum, value)
     }
 
@@ -169,8 +166,7 @@ impl Filling<'_, '_, '_> {
         };
         self.cells.set(b, cell, new);
         self.made[self.at].push((new, cell.ty));
-        let limit = b.ins().iconst(cell.ty, limit);
-        Some(b.ins().icmp(condition, new, limit))
+        Some(b.ins().icmp_imm_s(condition, new, limit))
     }
 
     /// Whether a way may be taken: all may where nobody is.
@@ -181,17 +177,12 @@ impl Filling<'_, '_, '_> {
 
     /// What is 0 in all work-items, which nobody can tell.
     fn never(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        let word = self.family.word_int();
         match self.choices.below(2) {
             0 => {
                 let last = self.uniforms[self.uniforms.len() - 1];
-                let number = b.ins().iconst(word, NEVER);
-                b.ins().icmp(IntCC::Equal, last, number)
+                b.ins().icmp_imm_s(IntCC::Equal, last, NEVER)
             }
-            _ => {
-                let number = b.ins().iconst(word, NEVER);
-                b.ins().icmp(IntCC::UnsignedGreaterThan, self.varied[0], number)
-            }
+            _ => b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, self.varied[0], NEVER),
         }
     }
 
@@ -253,8 +244,7 @@ impl Filling<'_, '_, '_> {
         };
         index = self.cast(b, index, I32);
         if !closed.is_empty() || self.choices.below(4) > 0 {
-            let mask = b.ins().iconst(I32, open.len() as i64 - 1);
-            index = b.ins().band(index, mask);
+            index = b.ins().band_imm_s(index, open.len() as i64 - 1);
         }
         if let Some(used_up) = used_up {
             let way = b.ins().iconst(I32, shortest as i64);
@@ -265,13 +255,9 @@ impl Filling<'_, '_, '_> {
             index = b.ins().select(never, way, index);
         }
         let default = open[self.choices.below(open.len())];
-        let mut calls = Vec::new();
-        for to in open.into_iter().chain(closed).chain([default]) {
-            let args = self.args(b, to, false);
-            calls.push(BlockCall::new(self.blocks[to], args, &mut b.func.dfg.value_lists));
-        }
-        let Some(default) = calls.pop() else { return };
-        let table = b.create_jump_table(JumpTableData::new(default, &calls));
-        b.ins().br_table(index, table);
+        let targets = open.into_iter().chain(closed).chain([default]);
+        let targets: Vec<_> =
+            targets.map(|to| (self.blocks[to], self.args(b, to, false))).collect();
+        clif::table(b, index, targets);
     }
 }

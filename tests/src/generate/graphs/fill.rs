@@ -1,15 +1,13 @@
 //! A kernel with the blocks of a graph.
 
 use cranelift_codegen::ir::types::{I8, I16, I32};
-use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
-use harp_jit::ParamType;
 
-use super::super::body::{self, intrinsic};
 use super::super::choices::Choices;
+use super::super::clif::{self, element, signature};
 use super::super::{Family, Generated};
 use super::cells::{Cell, Cells, count_type};
 use super::counts::{Counted, Counting, Ways};
@@ -109,14 +107,13 @@ pub(super) fn kernel(
             [1 + choices.below(9) as u64, 1 + choices.below(5) as u64, 1 + choices.below(2) as u64]
         }
     };
-    let args = arguments(choices, family.word, extents.iter().product::<u64>() as usize);
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params.push(AbiParam::new(family.word_int()));
+    let args = arguments(choices, family, extents.iter().product::<u64>() as usize);
+    let signature = signature(CallConv::Fast, [family.word_int()], []);
     let mut marks = Vec::new();
     let mut context = FunctionBuilderContext::new();
-    let func = body::function("kernel", &signature, family.word, &mut context, |b| {
+    let func = clif::function("kernel", &signature, family.word, &mut context, |b, params| {
         let start = b.current_block().expect("the entry");
-        let mut filling = Filling::new(&shape, choices, family, may_trap, b);
+        let mut filling = Filling::new(&shape, choices, family, may_trap, (b, params[0]));
         filling.make(b);
         let mut features = filling.features();
         features.push(origin);
@@ -144,8 +141,8 @@ fn end_somewhere(shape: &mut Shape, traps: bool, choices: &mut Choices<'_>) {
 }
 
 /// The memory of the work-items, what all of them read, and a few numbers.
-fn arguments(choices: &mut Choices<'_>, word: WordSize, items: usize) -> Vec<Argument> {
-    let (size, bits) = (usize::from(word.bytes()), u32::from(word.bits()));
+fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Argument> {
+    let (size, bits) = (usize::from(family.word.bytes()), u32::from(family.word.bits()));
     let pattern: Vec<u64> = (0..13).map(|_| choices.int(bits)).collect();
     let numbers = (0..items * OWN_WORDS as usize).map(|at| {
         let (item, at) = (at / OWN_WORDS as usize, at % OWN_WORDS as usize);
@@ -156,7 +153,7 @@ fn arguments(choices: &mut Choices<'_>, word: WordSize, items: usize) -> Vec<Arg
     let own = numbers.flat_map(bytes).collect();
     let table: Vec<u64> = (0..TABLE_WORDS).map(|_| choices.int(bits)).collect();
     let table = table.into_iter().flat_map(bytes).collect();
-    let ty = if word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
+    let ty = family.word_param();
     let mut args =
         vec![Argument::Buffer(Elements::Ints, own), Argument::Buffer(Elements::Ints, table)];
     args.extend((1..SCALARS).map(|_| Argument::Scalar(ty, choices.int(bits))));
@@ -171,11 +168,9 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         choices: &'c mut Choices<'u>,
         family: Family,
         may_trap: bool,
-        b: &mut FunctionBuilder<'_>,
+        (b, args): (&mut FunctionBuilder<'_>, Value),
     ) -> Filling<'s, 'c, 'u> {
         let word = family.word_int();
-        let entry = b.current_block().expect("the entry");
-        let args = b.block_params(entry)[0];
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let mut read = |offset: u32| b.ins().load(word, flags, args, offset.cast_signed());
         let sizes = [0, 1].map(|dim| read(ArgumentBlock::grid_extent(dim, family.word)));
@@ -183,15 +178,9 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         let uniforms: Vec<Value> = (0..SCALARS)
             .map(|index| read(ArgumentBlock::argument(2 + index, family.word)))
             .collect();
-        let ids =
-            ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word));
-        let rows = b.ins().imul(ids[2], sizes[1]);
-        let row = b.ins().iadd(rows, ids[1]);
-        let items = b.ins().imul(row, sizes[0]);
-        let item = b.ins().iadd(items, ids[0]);
-        let bytes = b.ins().iconst(word, i64::from(OWN_WORDS * word.bytes()));
-        let offset = b.ins().imul(item, bytes);
-        let own = b.ins().iadd(own, offset);
+        let ids = clif::ids(b, word);
+        let item = clif::item(b, ids, sizes[0], sizes[1]);
+        let own = element(b, own, item, OWN_WORDS * word.bytes());
         let data: Vec<Value> = (0..1 + choices.below(4) as u32)
             .map(|at| {
                 let offset = ((DATA + at) * word.bytes()).cast_signed();
@@ -308,8 +297,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             kind => {
                 let list = if kind == 2 { &self.varied } else { &self.uniforms };
                 let value = self.choices.one(list);
-                let seven = b.ins().iconst(word, 7);
-                let small = b.ins().band(value, seven);
+                let small = b.ins().band_imm_s(value, 7);
                 let small = self.cast(b, small, ty);
                 b.ins().iadd(number, small)
             }

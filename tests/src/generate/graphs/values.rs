@@ -1,10 +1,11 @@
 //! Numbers and conditions.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{I8, I32};
+use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
 use cranelift_frontend::FunctionBuilder;
 
+use super::super::clif::element;
 use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
 
 impl Filling<'_, '_, '_> {
@@ -96,8 +97,7 @@ impl Filling<'_, '_, '_> {
             10 => b.ins().smin(x, y),
             _ => {
                 // A lane that does not execute it may have nothing to divide by.
-                let one = b.ins().iconst(ty, 1);
-                let divisor = b.ins().bor(y, one);
+                let divisor = b.ins().bor_imm_s(y, 1);
                 b.ins().urem(x, divisor)
             }
         }
@@ -115,11 +115,8 @@ impl Filling<'_, '_, '_> {
             0 => self.choices.one(&self.uniforms),
             _ => self.leaf(b, word),
         };
-        let mask = b.ins().iconst(word, i64::from(TABLE_WORDS) - 1);
-        let index = b.ins().band(index, mask);
-        let size = b.ins().iconst(word, i64::from(word.bytes()));
-        let offset = b.ins().imul(index, size);
-        let place = b.ins().iadd(self.table, offset);
+        let index = b.ins().band_imm_s(index, i64::from(TABLE_WORDS) - 1);
+        let place = element(b, self.table, index, word.bytes());
         b.ins().load(word, flags.with_readonly(), place, 0)
     }
 
@@ -158,26 +155,23 @@ impl Filling<'_, '_, '_> {
             0 | 1 => {
                 // One bit of what differs.
                 let value = self.choices.one(&self.varied);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(5));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(5))
             }
             2 => {
                 let value = self.choices.one(&self.varied);
-                let limit = b.ins().iconst(word, self.choices.below(20) as i64);
-                b.ins().icmp(IntCC::UnsignedLessThan, value, limit)
+                let limit = self.choices.below(20) as i64;
+                b.ins().icmp_imm_s(IntCC::UnsignedLessThan, value, limit)
             }
             3 | 4 => {
                 let value = self.choices.one(&self.uniforms);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(4))
             }
             5 | 6 => self.of_count(b),
             7 => {
                 // Equal in some of the lanes, by their data.
                 let (x, y) = (self.choices.one(&self.varied), self.choices.one(&self.uniforms));
                 let mixed = b.ins().bxor(x, y);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(mixed, bit)
+                b.ins().band_imm_s(mixed, 1 << self.choices.below(4))
             }
             8 => {
                 let (x, y) = (self.compare(b), self.compare(b));
@@ -190,8 +184,7 @@ impl Filling<'_, '_, '_> {
             9 => {
                 // One bit of what was computed.
                 let value = self.leaf(b, word);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(4))
             }
             10 => {
                 let ty = self.choices.one(self.family.ints());
@@ -209,13 +202,7 @@ impl Filling<'_, '_, '_> {
             let condition = self.choices.one(&[FloatCC::LessThan, FloatCC::NotEqual]);
             return b.ins().fcmp(condition, x, y);
         }
-        let condition = self.choices.one(&[
-            IntCC::SignedLessThan,
-            IntCC::NotEqual,
-            IntCC::Equal,
-            IntCC::UnsignedGreaterThanOrEqual,
-            IntCC::SignedGreaterThan,
-        ]);
+        let condition = self.choices.condition(&["slt", "ne", "eq", "uge", "sgt"]);
         b.ins().icmp(condition, x, y)
     }
 
@@ -227,23 +214,20 @@ impl Filling<'_, '_, '_> {
         }
         let cell = self.choices.one(&counts).cell();
         let value = self.cells.get(b, cell);
-        let number = b.ins().iconst(cell.ty, 1 + self.choices.below(6) as i64);
+        let number = 1 + self.choices.below(6) as i64;
         match self.choices.below(2) {
-            0 => b.ins().band(value, number),
-            _ => b.ins().icmp(IntCC::SignedGreaterThan, value, number),
+            0 => b.ins().band_imm_s(value, number),
+            _ => b.ins().icmp_imm_s(IntCC::SignedGreaterThan, value, number),
         }
     }
 
     /// The condition as 0 or 1.
     pub(super) fn truth(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
-        let ty = b.func.dfg.value_type(value);
-        let zero = b.ins().iconst(ty, 0);
-        b.ins().icmp(IntCC::NotEqual, value, zero)
+        b.ins().icmp_imm_s(IntCC::NotEqual, value, 0)
     }
 
     /// The other one of 0 and 1.
     pub(super) fn not(b: &mut FunctionBuilder<'_>, truth: Value) -> Value {
-        let one = b.ins().iconst(I8, 1);
-        b.ins().bxor(truth, one)
+        b.ins().bxor_imm_s(truth, 1)
     }
 }

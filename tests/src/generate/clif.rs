@@ -1,0 +1,146 @@
+//! Pieces of CLIF that all generators make.
+
+use cranelift_codegen::ir::types::{F32, F64};
+use cranelift_codegen::ir::{
+    AbiParam, Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function,
+    GlobalValue, GlobalValueData, InstBuilder, JumpTableData, Signature, Type, UserFuncName, Value,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use harp_isa::{ArchId, WordSize};
+use harp_jit::frontend_config;
+
+/// A signature without extensions.
+pub(super) fn signature(
+    conv: CallConv,
+    params: impl IntoIterator<Item = Type>,
+    returns: impl IntoIterator<Item = Type>,
+) -> Signature {
+    let params = params.into_iter().map(AbiParam::new).collect();
+    let returns = returns.into_iter().map(AbiParam::new).collect();
+    Signature { params, returns, ..Signature::new(conv) }
+}
+
+/// The function of this name and signature to whose entry block, whose parameters it is given, `make` adds the rest.
+pub(super) fn function(
+    name: &str,
+    signature: &Signature,
+    word: WordSize,
+    context: &mut FunctionBuilderContext,
+    make: impl FnOnce(&mut FunctionBuilder<'_>, Vec<Value>),
+) -> Function {
+    let name = UserFuncName::testcase(name);
+    let mut func = Function::with_name_signature(name, signature.clone());
+    let mut b = FunctionBuilder::new(&mut func, context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let params = b.block_params(entry).to_vec();
+    make(&mut b, params);
+    b.seal_all_blocks();
+    let machine = match word {
+        WordSize::Four => ArchId::HARP32,
+        WordSize::Eight => ArchId::HARP64,
+    };
+    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
+    func
+}
+
+/// A reference to the function of this name.
+pub(super) fn import(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    signature: Signature,
+    colocated: bool,
+) -> FuncRef {
+    let (name, signature) = (ExternalName::testcase(name), b.import_signature(signature));
+    b.import_function(ExtFuncData { name, signature, colocated, patchable: false })
+}
+
+/// Calls an intrinsic with words.
+pub(super) fn intrinsic(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    args: &[Value],
+    word: Type,
+) -> Value {
+    let signature = signature(CallConv::Fast, args.iter().map(|_| word), [word]);
+    let callee = import(b, name, signature, true);
+    let call = b.ins().call(callee, args);
+    b.inst_results(call)[0]
+}
+
+/// The work-item's ids.
+pub(super) fn ids(b: &mut FunctionBuilder<'_>, word: Type) -> [Value; 3] {
+    ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word))
+}
+
+/// The number of the work-item with these ids in a grid with these first two extents.
+pub(super) fn item(b: &mut FunctionBuilder<'_>, ids: [Value; 3], x: Value, y: Value) -> Value {
+    let rows = b.ins().imul(ids[2], y);
+    let row = b.ins().iadd(rows, ids[1]);
+    let items = b.ins().imul(row, x);
+    b.ins().iadd(items, ids[0])
+}
+
+/// The address of a datum with an offset.
+pub(super) fn symbol(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    offset: i64,
+    colocated: bool,
+) -> GlobalValue {
+    let (name, offset) = (ExternalName::testcase(name), offset.into());
+    b.create_global_value(GlobalValueData::Symbol { name, offset, colocated, tls: false })
+}
+
+/// The address of the element `index` of an array.
+pub(super) fn element(
+    b: &mut FunctionBuilder<'_>,
+    array: Value,
+    index: Value,
+    bytes: u32,
+) -> Value {
+    let offset = b.ins().imul_imm_s(index, i64::from(bytes));
+    b.ins().iadd(array, offset)
+}
+
+/// The number of this type with these bits.
+pub(super) fn constant(b: &mut FunctionBuilder<'_>, ty: Type, bits: u64) -> Value {
+    match ty {
+        F32 => b.ins().f32const(f32::from_bits(bits as u32)),
+        F64 => b.ins().f64const(f64::from_bits(bits)),
+        _ => b.ins().iconst(ty, bits.cast_signed()),
+    }
+}
+
+/// A float of this type.
+pub(super) fn float(b: &mut FunctionBuilder<'_>, ty: Type, number: f64) -> Value {
+    match ty {
+        F32 => b.ins().f32const(number as f32),
+        _ => b.ins().f64const(number),
+    }
+}
+
+/// A branch on a number, with the last target for all that are too large.
+pub(super) fn table(
+    b: &mut FunctionBuilder<'_>,
+    index: Value,
+    targets: impl IntoIterator<Item = (Block, Vec<BlockArg>)>,
+) {
+    let pool = &mut b.func.dfg.value_lists;
+    let calls = targets.into_iter().map(|(block, args)| BlockCall::new(block, args, pool));
+    let mut calls: Vec<BlockCall> = calls.collect();
+    let Some(default) = calls.pop() else { return };
+    let table = b.create_jump_table(JumpTableData::new(default, &calls));
+    b.ins().br_table(index, table);
+}
+
+/// An integer as one of another type, zero-extended or without its upper bits.
+pub(super) fn resized(b: &mut FunctionBuilder<'_>, value: Value, ty: Type) -> Value {
+    match b.func.dfg.value_type(value) {
+        from if from.bits() < ty.bits() => b.ins().uextend(ty, value),
+        from if from.bits() > ty.bits() => b.ins().ireduce(ty, value),
+        _ => value,
+    }
+}
