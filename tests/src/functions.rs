@@ -34,22 +34,14 @@ pub fn single_lane() -> CompileOptions {
     CompileOptions { execution: Execution::SingleLane, verify: true, ..CompileOptions::default() }
 }
 
-/// The functions of a text in which `word` stands for the machine's integer.
-///
-/// # Panics
-///
-/// If it is no CLIF.
+/// The functions of a text in which `word` stands for the machine's integer. Panics if it is no CLIF.
 pub fn parse(word: WordSize, text: &str) -> Vec<Function> {
     let text = text.replace("word", &word_type(word).to_string());
     cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// A module of these functions, all exported, in which the names after `%` are declared and defined
-/// in order.
-///
-/// # Errors
-///
-/// If one of them does not compile.
+/// in order. Fails if one of them does not compile.
 pub fn module(
     functions: &[Function],
     arch: ArchId,
@@ -66,11 +58,7 @@ pub fn module(
     Ok(module)
 }
 
-/// The [`module`] of these functions, finished.
-///
-/// # Panics
-///
-/// If one of them does not compile.
+/// The [`module`] of these functions, finished. Panics if one of them does not compile.
 pub fn compiled(functions: &[Function], arch: ArchId, options: &CompileOptions) -> CompiledModule {
     let finished = module(functions, arch, options).and_then(Module::finish);
     finished.unwrap_or_else(|error| panic!("{arch}: {error}"))
@@ -82,10 +70,7 @@ pub fn name(func: &Function) -> String {
 }
 
 /// What cranelift-interpreter says about a call of the function named `entry`.
-///
-/// # Panics
-///
-/// If the interpreter cannot run it.
+/// Panics if the interpreter cannot run it.
 pub fn expected(functions: &[Function], entry: &str, args: &[DataValue]) -> Result {
     let mut store = FunctionStore::default();
     for func in functions {
@@ -102,10 +87,7 @@ pub fn expected(functions: &[Function], entry: &str, args: &[DataValue]) -> Resu
 }
 
 /// What the machine does in a call of the function named `entry`.
-///
-/// # Errors
-///
-/// If the program does not link, or stops otherwise than by a `trap` with a code.
+/// Fails if the program does not link, or stops otherwise than by a `trap` with a code.
 pub fn observed(
     module: &CompiledModule,
     functions: &[Function],

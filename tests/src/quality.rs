@@ -27,11 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts the instructions of machine code that holds nothing else.
-    ///
-    /// # Errors
-    ///
-    /// If it does hold something else.
+    /// Counts the instructions of machine code that holds nothing else. Fails if it does hold something else.
     pub fn of(code: &[u8], arch: ArchId) -> Result<Counts, DecodeError> {
         let mut counts = Counts::default();
         for (_, instruction) in disassemble(code, 0, arch) {

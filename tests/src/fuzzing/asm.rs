@@ -11,10 +11,7 @@ use harp_isa::{ArchId, AsmErrors, Layout, Opcode, OperandKind, assemble};
 use super::{Reached, hof, isa};
 
 /// Assembles the text in `bytes`, or one made of them.
-///
-/// # Panics
-///
-/// If an error does not lie in the text, or an object does not come back the same.
+/// Panics if an error does not lie in the text, or an object does not come back the same.
 pub fn check(bytes: &[u8]) -> Reached {
     match text_of(bytes) {
         Ok((arch, text)) => check_text(&text, arch),
@@ -23,10 +20,7 @@ pub fn check(bytes: &[u8]) -> Reached {
 }
 
 /// The machine and the text that `bytes` stand for.
-///
-/// # Errors
-///
-/// If the bytes ask for a machine whose instructions do not fit a word.
+/// Fails if the bytes ask for a machine whose instructions do not fit a word.
 pub fn text_of(bytes: &[u8]) -> arbitrary::Result<(ArchId, String)> {
     let lines = str::from_utf8(bytes).ok().and_then(|text| text.split_once('\n'));
     if let Some((Ok(arch), text)) = lines.map(|(id, text)| (id.parse(), text)) {

@@ -26,10 +26,7 @@ use crate::random::machines::FEW;
 const CALLS: usize = 48;
 
 /// Makes the calls that `bytes` stand for, and compiles what comes of them.
-///
-/// # Panics
-///
-/// If the compiler finds a defect of its own.
+/// Panics if the compiler finds a defect of its own.
 pub fn check(bytes: &[u8]) -> Reached {
     let mut u = Unstructured::new(bytes);
     let choice = u.choose_index(FEW.len()).unwrap_or_default();

@@ -21,11 +21,7 @@ const HUGE: usize = 1 << 20;
 const WIDE: u64 = 1 << 12;
 
 /// Reads `bytes`, or a file made of them, and takes the object through writer, printers, assembler
-/// and linker.
-///
-/// # Panics
-///
-/// If the object does not come back the same.
+/// and linker. Panics if the object does not come back the same.
 pub fn check(bytes: &[u8]) -> Reached {
     if bytes.starts_with(b"HARP") {
         return check_file(bytes);
@@ -51,10 +47,7 @@ fn check_file(file: &[u8]) -> Reached {
 }
 
 /// Takes an object that a file can hold through writer, printers, assembler and linker.
-///
-/// # Panics
-///
-/// If the object does not come back the same.
+/// Panics if the object does not come back the same.
 pub fn check_object(object: &Object) -> Reached {
     let size: usize = object.chunks.iter().map(|chunk| chunk.data.len()).sum();
     if size > HUGE {
@@ -96,10 +89,7 @@ fn damaged_file(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
 }
 
 /// An object of a few chunks that a file can hold.
-///
-/// # Errors
-///
-/// If `u` is exhausted, or asks for a machine whose instructions do not fit a word.
+/// Fails if `u` is exhausted, or asks for a machine whose instructions do not fit a word.
 pub fn object(u: &mut Unstructured<'_>) -> arbitrary::Result<Object> {
     let arch = isa::arch(u)?;
     let chunks =

@@ -5,11 +5,7 @@ use harp_isa::{ArchId, Encoding, Instruction, WordSize, assemble, disassemble, e
 
 use super::Reached;
 
-/// Any machine.
-///
-/// # Errors
-///
-/// If `u` is exhausted, or asks for a machine whose instructions do not fit a word.
+/// Any machine. Fails if `u` is exhausted, or asks for a machine whose instructions do not fit a word.
 pub fn arch(u: &mut Unstructured<'_>) -> arbitrary::Result<ArchId> {
     let word = *u.choose(&[WordSize::Four, WordSize::Eight])?;
     let encoding = *u.choose(&[Encoding::Word, Encoding::Byte])?;
@@ -29,11 +25,7 @@ pub(super) fn guard_noise(arch: ArchId, bytes: &mut [u8]) {
 }
 
 /// Decodes what comes behind the choice of a machine, and takes every instruction through encoder, printer and
-/// assembler.
-///
-/// # Panics
-///
-/// If an instruction does not come back the same.
+/// assembler. Panics if an instruction does not come back the same.
 pub fn check(bytes: &[u8]) -> Reached {
     let mut u = Unstructured::new(bytes);
     arch(&mut u).map_or_else(|_| Reached::default(), |arch| check_code(arch, u.take_rest()))

@@ -24,11 +24,7 @@ use super::Reached;
 
 pub use program::{Kind, Program};
 
-/// Runs the program that `bytes` stand for in all ways that must agree.
-///
-/// # Panics
-///
-/// If they do not.
+/// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
 pub fn check(bytes: &[u8]) -> Reached {
     match Program::new(&mut Unstructured::new(bytes)) {
         Ok(program) => check_program(&program),

@@ -9,7 +9,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::DataAccess;
 
@@ -115,7 +115,7 @@ impl Body<'_, '_> {
         self.family.word_int()
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make(&mut self, b: &mut Builder<'_>) {
         if self.index == 0 {
             self.enter_kernel(b);
         }
@@ -128,7 +128,7 @@ impl Body<'_, '_> {
     }
 
     /// Finds the work-item's memory: what it holds and who reads it differ, the numbers do not.
-    fn enter_kernel(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn enter_kernel(&mut self, b: &mut Builder<'_>) {
         let (word, size) = (self.word(), self.family.word);
         let block = self.values[0];
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
@@ -149,7 +149,7 @@ impl Body<'_, '_> {
         self.choices.one(&self.values)
     }
 
-    fn statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn statement(&mut self, b: &mut Builder<'_>) {
         let kinds = if self.depth < MAX_DEPTH { 11 } else { 7 };
         match self.choices.below(kinds) {
             0 | 1 => {
@@ -165,7 +165,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn operation(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn operation(&mut self, b: &mut Builder<'_>) -> Value {
         let (x, y) = (self.one(), self.one());
         match self.choices.below(5) {
             0 => b.ins().iadd(x, y),
@@ -180,7 +180,7 @@ impl Body<'_, '_> {
     }
 
     /// Adds a value, or a number of this place's own, to what is computed.
-    fn add(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn add(&mut self, b: &mut Builder<'_>) {
         let value = match self.choices.below(2) {
             0 => self.one(),
             _ => b.ins().iconst(self.word(), 1 + self.choices.below(200) as i64),
@@ -191,7 +191,7 @@ impl Body<'_, '_> {
         b.def_var(self.sum, new);
     }
 
-    fn load_shared(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn load_shared(&mut self, b: &mut Builder<'_>) {
         let word = self.word();
         let global = symbol(b, SHARED, 0, true);
         let base = b.ins().symbol_value(word, global);
@@ -202,7 +202,7 @@ impl Body<'_, '_> {
     }
 
     /// Calls a later function, if there is one.
-    fn call(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn call(&mut self, b: &mut Builder<'_>) {
         let later = self.signatures.len() - self.index - 1;
         if later == 0 {
             return self.add(b);
@@ -215,14 +215,14 @@ impl Body<'_, '_> {
     }
 
     /// What is called, with arguments.
-    fn passed(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
+    fn passed(&mut self, b: &mut Builder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();
         (import(b, &name(callee), signature.clone(), self.choices.below(2) == 0), args)
     }
 
     /// Something to branch on.
-    fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn condition(&mut self, b: &mut Builder<'_>) -> Value {
         let x = self.one();
         match self.choices.below(3) {
             0 => b.ins().band_imm_s(x, 1 << self.choices.below(3)),
@@ -235,7 +235,7 @@ impl Body<'_, '_> {
     }
 
     /// A few statements, after which the values made in them are out of reach.
-    fn nested(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn nested(&mut self, b: &mut Builder<'_>) {
         let values = self.values.len();
         self.depth += 1;
         for _ in 0..1 + self.choices.below(3) {
@@ -245,7 +245,7 @@ impl Body<'_, '_> {
         self.values.truncate(values);
     }
 
-    fn if_else(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn if_else(&mut self, b: &mut Builder<'_>) {
         let [on_true, on_false, after] = [(); 3].map(|()| b.create_block());
         let merged = b.append_block_param(after, self.word());
         let condition = self.condition(b);
@@ -261,7 +261,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function on a condition.
-    fn end_if(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end_if(&mut self, b: &mut Builder<'_>) {
         let [out, after] = [(); 2].map(|()| b.create_block());
         let condition = self.condition(b);
         b.ins().brif(condition, out, &[], after, &[]);
@@ -271,7 +271,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes round as often as a value says, three times at the most.
-    fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn counted_loop(&mut self, b: &mut Builder<'_>) {
         if self.loops == 0 {
             return self.add(b);
         }
@@ -292,7 +292,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function: the kernel with what it computed in memory, others with values or a call.
-    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end(&mut self, b: &mut Builder<'_>) {
         let sum = b.use_var(self.sum);
         if let Some(own) = self.own {
             b.ins().store(MemFlagsData::trusted(), sum, own, 0);

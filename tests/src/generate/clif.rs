@@ -6,12 +6,12 @@ use cranelift_codegen::ir::{
     GlobalValue, GlobalValueData, InstBuilder, JumpTableData, Signature, Type, UserFuncName, Value,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::frontend_config;
 
 /// A signature without extensions.
-pub(super) fn signature(
+pub(crate) fn signature(
     conv: CallConv,
     params: impl IntoIterator<Item = Type>,
     returns: impl IntoIterator<Item = Type>,
@@ -22,16 +22,16 @@ pub(super) fn signature(
 }
 
 /// The function of this name and signature to whose entry block, whose parameters it is given, `make` adds the rest.
-pub(super) fn function(
+pub(crate) fn function(
     name: &str,
     signature: &Signature,
     word: WordSize,
     context: &mut FunctionBuilderContext,
-    make: impl FnOnce(&mut FunctionBuilder<'_>, Vec<Value>),
+    make: impl FnOnce(&mut Builder<'_>, Vec<Value>),
 ) -> Function {
     let name = UserFuncName::testcase(name);
     let mut func = Function::with_name_signature(name, signature.clone());
-    let mut b = FunctionBuilder::new(&mut func, context);
+    let mut b = Builder::new(&mut func, context);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -47,8 +47,8 @@ pub(super) fn function(
 }
 
 /// A reference to the function of this name.
-pub(super) fn import(
-    b: &mut FunctionBuilder<'_>,
+pub(crate) fn import(
+    b: &mut Builder<'_>,
     name: &str,
     signature: Signature,
     colocated: bool,
@@ -58,12 +58,7 @@ pub(super) fn import(
 }
 
 /// Calls an intrinsic with words.
-pub(super) fn intrinsic(
-    b: &mut FunctionBuilder<'_>,
-    name: &str,
-    args: &[Value],
-    word: Type,
-) -> Value {
+pub(crate) fn intrinsic(b: &mut Builder<'_>, name: &str, args: &[Value], word: Type) -> Value {
     let signature = signature(CallConv::Fast, args.iter().map(|_| word), [word]);
     let callee = import(b, name, signature, true);
     let call = b.ins().call(callee, args);
@@ -71,12 +66,12 @@ pub(super) fn intrinsic(
 }
 
 /// The work-item's ids.
-pub(super) fn ids(b: &mut FunctionBuilder<'_>, word: Type) -> [Value; 3] {
+pub(crate) fn ids(b: &mut Builder<'_>, word: Type) -> [Value; 3] {
     ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word))
 }
 
 /// The number of the work-item with these ids in a grid with these first two extents.
-pub(super) fn item(b: &mut FunctionBuilder<'_>, ids: [Value; 3], x: Value, y: Value) -> Value {
+pub(crate) fn item(b: &mut Builder<'_>, ids: [Value; 3], x: Value, y: Value) -> Value {
     let rows = b.ins().imul(ids[2], y);
     let row = b.ins().iadd(rows, ids[1]);
     let items = b.ins().imul(row, x);
@@ -84,29 +79,19 @@ pub(super) fn item(b: &mut FunctionBuilder<'_>, ids: [Value; 3], x: Value, y: Va
 }
 
 /// The address of a datum with an offset.
-pub(super) fn symbol(
-    b: &mut FunctionBuilder<'_>,
-    name: &str,
-    offset: i64,
-    colocated: bool,
-) -> GlobalValue {
+pub(crate) fn symbol(b: &mut Builder<'_>, name: &str, offset: i64, colocated: bool) -> GlobalValue {
     let (name, offset) = (ExternalName::testcase(name), offset.into());
     b.create_global_value(GlobalValueData::Symbol { name, offset, colocated, tls: false })
 }
 
 /// The address of the element `index` of an array.
-pub(super) fn element(
-    b: &mut FunctionBuilder<'_>,
-    array: Value,
-    index: Value,
-    bytes: u32,
-) -> Value {
+pub(crate) fn element(b: &mut Builder<'_>, array: Value, index: Value, bytes: u32) -> Value {
     let offset = b.ins().imul_imm_s(index, i64::from(bytes));
     b.ins().iadd(array, offset)
 }
 
 /// The number of this type with these bits.
-pub(super) fn constant(b: &mut FunctionBuilder<'_>, ty: Type, bits: u64) -> Value {
+pub(crate) fn constant(b: &mut Builder<'_>, ty: Type, bits: u64) -> Value {
     match ty {
         F32 => b.ins().f32const(f32::from_bits(bits as u32)),
         F64 => b.ins().f64const(f64::from_bits(bits)),
@@ -115,7 +100,7 @@ pub(super) fn constant(b: &mut FunctionBuilder<'_>, ty: Type, bits: u64) -> Valu
 }
 
 /// A float of this type.
-pub(super) fn float(b: &mut FunctionBuilder<'_>, ty: Type, number: f64) -> Value {
+pub(crate) fn float(b: &mut Builder<'_>, ty: Type, number: f64) -> Value {
     match ty {
         F32 => b.ins().f32const(number as f32),
         _ => b.ins().f64const(number),
@@ -123,8 +108,8 @@ pub(super) fn float(b: &mut FunctionBuilder<'_>, ty: Type, number: f64) -> Value
 }
 
 /// A branch on a number, with the last target for all that are too large.
-pub(super) fn table(
-    b: &mut FunctionBuilder<'_>,
+pub(crate) fn table(
+    b: &mut Builder<'_>,
     index: Value,
     targets: impl IntoIterator<Item = (Block, Vec<BlockArg>)>,
 ) {
@@ -137,7 +122,7 @@ pub(super) fn table(
 }
 
 /// An integer as one of another type, zero-extended or without its upper bits.
-pub(super) fn resized(b: &mut FunctionBuilder<'_>, value: Value, ty: Type) -> Value {
+pub(crate) fn resized(b: &mut Builder<'_>, value: Value, ty: Type) -> Value {
     match b.func.dfg.value_type(value) {
         from if from.bits() < ty.bits() => b.ins().uextend(ty, value),
         from if from.bits() > ty.bits() => b.ins().ireduce(ty, value),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
 use harp_isa::abi::ArgumentBlock;
 
 use super::body::between;
@@ -209,7 +209,7 @@ fn case(family: Family, to: Type, applied: &[Applied], operands: &[Operands]) ->
     Case::kernel(func, family.word, [operands.len() as u64, 1, 1], args)
 }
 
-fn apply(b: &mut FunctionBuilder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> {
+fn apply(b: &mut Builder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> {
     let Applied { row, constant, careful } = applied;
     let mut args = values.to_vec();
     if let Some((at, bits)) = constant {
@@ -232,7 +232,7 @@ fn apply(b: &mut FunctionBuilder<'_>, applied: Applied, values: &[Value]) -> Vec
 }
 
 /// The divisor, or 3 where it is 0, or, if it is signed, -1.
-fn replaced(b: &mut FunctionBuilder<'_>, divisor: Value, signed: bool) -> Value {
+fn replaced(b: &mut Builder<'_>, divisor: Value, signed: bool) -> Value {
     let ty = b.func.dfg.value_type(divisor);
     let (zero, three) = (b.ins().iconst(ty, 0), b.ins().iconst(ty, 3));
     let mut bad = b.ins().icmp(IntCC::Equal, divisor, zero);
@@ -245,7 +245,7 @@ fn replaced(b: &mut FunctionBuilder<'_>, divisor: Value, signed: bool) -> Value 
 }
 
 /// A result as memory holds it. A float that is stored as an integer has one pattern for all NaNs.
-fn stored(b: &mut FunctionBuilder<'_>, family: Family, value: Value) -> Value {
+fn stored(b: &mut Builder<'_>, family: Family, value: Value) -> Value {
     let (ty, word) = (b.func.dfg.value_type(value), family.word_int());
     if ty.is_int() && ty.bits() < word.bits() {
         return b.ins().uextend(word, value);

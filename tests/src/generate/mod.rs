@@ -12,7 +12,7 @@ use crate::random::machines;
 mod body;
 mod calls;
 mod choices;
-mod clif;
+pub(crate) mod clif;
 mod directed;
 pub mod graphs;
 

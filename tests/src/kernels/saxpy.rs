@@ -52,11 +52,7 @@ pub trait Float:
 impl Float for f32 {}
 impl Float for f64 {}
 
-/// Runs the kernel on `device` and gives the resulting `y`.
-///
-/// # Errors
-///
-/// Whatever the device reports.
+/// Runs the kernel on `device` and gives the resulting `y`. Fails with whatever the device reports.
 pub fn run<T: Float>(
     device: &mut Device,
     kernel: &Kernel,

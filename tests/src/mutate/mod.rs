@@ -127,10 +127,7 @@ const STRATEGIES: [DivergenceStrategy; 4] = [
 
 /// Breaks the random kernel of a seed, for a machine and a level that the seed chooses too; at most so many
 /// mutants of a kind. Nothing comes of kernels that are not supported, or trap.
-///
-/// # Errors
-///
-/// If the kernel cannot be compiled or run.
+/// Fails if the kernel cannot be compiled or run.
 pub fn random(
     cases: Cases,
     seed: u64,
@@ -158,10 +155,7 @@ pub fn random(
 }
 
 /// Breaks the handwritten kernels on all their machines; at most so many mutants of a kind and kernel.
-///
-/// # Errors
-///
-/// If one cannot be compiled or run.
+/// Fails if one cannot be compiled or run.
 pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
     for arch in handwritten::archs() {
@@ -178,10 +172,7 @@ pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, Muta
 }
 
 /// Breaks a compiled kernel and its functions, each of them at most `each` times a kind, chosen by the seed.
-///
-/// # Errors
-///
-/// If the kernel cannot be run.
+/// Fails if the kernel cannot be run.
 fn break_kernel(
     name: &str,
     case: &Case,

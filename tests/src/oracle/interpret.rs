@@ -48,11 +48,7 @@ enum Order {
 
 impl Case {
     /// What the interpreter says, and what was executed, where warps have so many lanes: each takes as many
-    /// work-items in a row.
-    ///
-    /// # Errors
-    ///
-    /// If the case holds something that the oracle does not know, or does not end.
+    /// work-items in a row. Fails if the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
         self.interpret(lanes, 0xd5, Order::Forward)
     }
@@ -436,5 +432,5 @@ impl<'a> Run<'a> {
 }
 
 fn end_missing(func: &Function) -> OracleError {
-    OracleError::Unknown { inst: format!("a block of {} without an end", func.name) }
+    OracleError::Unknown(format!("a block of {} without an end", func.name))
 }

@@ -86,26 +86,15 @@ pub struct ItemTrap {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// The interpreter gave up.
-    #[error("the interpreter failed at `{inst}`: {message}")]
-    Interpreter {
-        /// The instruction.
-        inst: String,
-        /// What it says.
-        message: String,
-    },
-    /// Something that has no meaning without a machine.
-    #[error("the oracle does not know `{inst}`")]
-    Unknown {
-        /// The instruction.
-        inst: String,
-    },
+    /// The interpreter gave up at an instruction, and says this.
+    #[error("the interpreter failed at `{0}`: {1}")]
+    Interpreter(String, String),
+    /// An instruction that has no meaning without a machine.
+    #[error("the oracle does not know `{0}`")]
+    Unknown(String),
     /// An access that is said to be aligned and is not, which may do anything.
-    #[error("`{inst}` is not aligned")]
-    Misaligned {
-        /// The instruction.
-        inst: String,
-    },
+    #[error("`{0}` is not aligned")]
+    Misaligned(String),
     /// A call or a work-item does not end.
     #[error("it took more than {FUEL} steps, or more stack than there is")]
     OutOfFuel,
@@ -257,7 +246,7 @@ impl Item<'_> {
         let size = part(data.opcode()).unwrap_or(self.func.dfg.ctrl_typevar(inst)).bytes();
         let natural = u64::from(size.min(self.word.bytes().into()));
         if aligned && !address.is_multiple_of(natural) {
-            return Err(OracleError::Misaligned { inst: self.text(inst) });
+            return Err(OracleError::Misaligned(self.text(inst)));
         }
         Ok(())
     }
@@ -275,11 +264,11 @@ impl Item<'_> {
     }
 
     fn unknown(&self, inst: Inst) -> OracleError {
-        OracleError::Unknown { inst: self.text(inst) }
+        OracleError::Unknown(self.text(inst))
     }
 
     fn failed(&self, inst: Inst, error: &StepError) -> OracleError {
-        OracleError::Interpreter { inst: self.text(inst), message: error.to_string() }
+        OracleError::Interpreter(self.text(inst), error.to_string())
     }
 }
 

@@ -123,11 +123,7 @@ pub fn options(opt_level: OptLevel) -> CompileOptions {
 impl Case {
     /// Compiles all functions: for work-items that are launched, or for one lane that is called. A profile is the
     /// kernel's alone: with one, functions are compiled without, for the same strategy, or `Static` instead of
-    /// `Profile`.
-    ///
-    /// # Errors
-    ///
-    /// If they do not compile.
+    /// `Profile`. Fails if they do not compile.
     pub fn compile(&self, arch: ArchId, options: CompileOptions) -> Result<Compiled, ModuleError> {
         let Start::Launch { args, .. } = &self.start else {
             let execution = Execution::SingleLane;
@@ -231,11 +227,7 @@ impl Case {
         Ok(())
     }
 
-    /// Calls the first function on a machine of its own.
-    ///
-    /// # Errors
-    ///
-    /// If it could not start.
+    /// Calls the first function on a machine of its own. Fails if it could not start.
     pub fn call(&self, module: &CompiledModule) -> Result<Observed, CaseError> {
         let Start::Call(args) = &self.start else {
             return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
@@ -285,11 +277,7 @@ impl Case {
         results.collect()
     }
 
-    /// Launches the kernel with new buffers, and with what `config` adds.
-    ///
-    /// # Errors
-    ///
-    /// If it could not start.
+    /// Launches the kernel with new buffers, and with what `config` adds. Fails if it could not start.
     pub fn launch(
         &self,
         kernel: &Kernel,

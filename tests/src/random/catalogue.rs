@@ -38,10 +38,7 @@ fn targets(round: usize, family: Family) -> Vec<Target> {
 }
 
 /// Checks the shapes of the catalogue in these rounds, each with other contents for each family of machines.
-///
-/// # Errors
-///
-/// The first shape that fails, its round, and the failure.
+/// Fails with the first shape that fails, its round, and the failure.
 pub fn check_catalogue(
     rounds: std::ops::Range<u64>,
     progress: &(dyn Fn() + Sync),

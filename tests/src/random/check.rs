@@ -36,14 +36,8 @@ impl fmt::Display for Failure {
 }
 
 /// Compiles the case of `bytes` for all `targets`, which are of one family, runs it, and compares with the oracle.
-///
-/// # Errors
-///
-/// The first target that differs or fails. What is not supported is counted, as refused.
-///
-/// # Panics
-///
-/// If there are no targets.
+/// Fails with the first target that differs or fails. What is not supported is counted, as refused.
+/// Panics if there are no targets.
 pub fn check(
     kind: Kind,
     bytes: &[u8],
@@ -54,15 +48,7 @@ pub fn check(
     check_generated(&generated, targets, machines)
 }
 
-/// The same for a case that was generated already.
-///
-/// # Errors
-///
-/// See [`check`].
-///
-/// # Panics
-///
-/// If there are no targets.
+/// The same for a case that was generated already. Panics if there are no targets.
 pub fn check_generated(
     generated: &Generated,
     targets: &[Target],
@@ -92,10 +78,7 @@ pub fn check_generated(
 }
 
 /// Checks and proves the case that bytes behind the first one stand for; the first one says on what it runs.
-///
-/// # Panics
-///
-/// If it fails, is refused, or is not proved although the proof is not too long.
+/// Panics if it fails, is refused, or is not proved although the proof is not too long.
 pub fn fuzz(kind: Kind, bytes: &[u8]) {
     let Some((&turn, rest)) = bytes.split_first() else { return };
     let prove = if kind == Kind::Functions { Proof::No } else { Proof::Counted };

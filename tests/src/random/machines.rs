@@ -81,11 +81,7 @@ impl Machines {
         result
     }
 
-    /// The machine.
-    ///
-    /// # Errors
-    ///
-    /// If the host does not give the memory.
+    /// The machine. Fails if the host does not give the memory.
     pub fn device(&mut self, arch: ArchId, cores: u16) -> Result<&mut Device, CaseError> {
         Ok(match self.0.entry((arch, cores)) {
             Entry::Occupied(device) => device.into_mut(),
@@ -97,11 +93,7 @@ impl Machines {
         })
     }
 
-    /// Calls or launches a compiled case. A launch has what `config` adds.
-    ///
-    /// # Errors
-    ///
-    /// If it could not start.
+    /// Calls or launches a compiled case. A launch has what `config` adds. Fails if it could not start.
     pub fn run(
         &mut self,
         case: &Case,

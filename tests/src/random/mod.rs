@@ -194,11 +194,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
 }
 
 /// Runs seeds in all threads. `progress` hears of each that is done. What is reached does not depend on how many threads
-/// there are.
-///
-/// # Errors
-///
-/// The failing seed that is smallest, and its failure, not made smaller.
+/// there are. Fails with the failing seed that is smallest, and its failure, not made smaller.
 pub fn run(
     seeds: Range<u64>,
     selection: Selection,
@@ -215,10 +211,7 @@ pub fn run(
 }
 
 /// What `check` comes to for all numbers together. Threads take one after the other, so that none waits for another.
-///
-/// # Errors
-///
-/// The smallest number for which it fails, and how: those above it are left out then.
+/// Fails with the smallest number for which it fails, and how: those above it are left out then.
 pub fn together<R: AddAssign + Default + Send, E: Send>(
     numbers: Range<u64>,
     progress: &(dyn Fn() + Sync),

@@ -40,11 +40,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that choices lead to.
-    ///
-    /// # Errors
-    ///
-    /// If they ask for a machine whose instructions do not fit a word.
+    /// The program that choices lead to. Fails if they ask for a machine whose instructions do not fit a word.
     pub fn new(u: &mut Unstructured<'_>) -> Result<Program> {
         if u.ratio(1, 8)? {
             return Program::noise(u);

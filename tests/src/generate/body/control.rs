@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 use super::config::Statement;
@@ -11,7 +11,7 @@ use super::flow::Target;
 
 impl Body<'_, '_> {
     /// Makes a statement. Whether the function ends there.
-    pub(super) fn statement(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn statement(&mut self, b: &mut Builder<'_>) -> bool {
         let config = self.plan.config;
         let structured = self.depth < config.depth && self.controls > 0;
         let kinds = if structured { config.weight() } else { config.flat };
@@ -52,7 +52,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function before its end, by a trap perhaps.
-    pub(super) fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn end(&mut self, b: &mut Builder<'_>) {
         if self.plan.may_trap && self.choices.once_in(4) {
             self.mark(b, "trap");
             let code = self.trap_code();
@@ -64,7 +64,7 @@ impl Body<'_, '_> {
     }
 
     /// The number of a case, too large perhaps.
-    pub(super) fn case_number(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn case_number(&mut self, b: &mut Builder<'_>) -> Value {
         if self.plan.config.rich && (!self.plan.config.lanes || self.choices.below(2) == 0) {
             return self.value(b, I32, 2);
         }
@@ -73,12 +73,7 @@ impl Body<'_, '_> {
     }
 
     /// A branch on a condition of several parts, mostly, each of which is looked at only if it matters.
-    pub(super) fn choose(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        on_true: &Target,
-        on_false: &Target,
-    ) {
+    pub(super) fn choose(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let values = self.pool.len();
         let depth = self.choices.below(3);
         self.choose_by(b, depth, on_true, on_false);
@@ -88,7 +83,7 @@ impl Body<'_, '_> {
     /// Cases go on behind the switch or in the next one.
     pub(super) fn case(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         cases: &[Target],
         at: usize,
         after: &Target,
@@ -107,7 +102,7 @@ impl Body<'_, '_> {
         self.pool.truncate(values);
     }
 
-    fn assign(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn assign(&mut self, b: &mut Builder<'_>) {
         if self.variables.is_empty() {
             return self.note_place(b);
         }
@@ -118,7 +113,7 @@ impl Body<'_, '_> {
 
     fn choose_by(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         depth: usize,
         on_true: &Target,
         on_false: &Target,
@@ -147,7 +142,7 @@ impl Body<'_, '_> {
     }
 
     /// Leaves the function on a condition.
-    fn leave_if(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn leave_if(&mut self, b: &mut Builder<'_>) {
         let [out, after] = [(); 2].map(|()| Self::plain_target(b));
         if self.choices.below(2) == 0 {
             self.choose(b, &out, &after);

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, TrapCode, Type};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::{Mark, clif};
 use super::Body;
@@ -17,14 +17,14 @@ pub(super) struct Target {
 
 impl Body<'_, '_> {
     /// Counts the current block as something.
-    pub(super) fn mark(&mut self, b: &FunctionBuilder<'_>, construct: &'static str) {
+    pub(super) fn mark(&mut self, b: &Builder<'_>, construct: &'static str) {
         let block = b.current_block().expect("there always is one");
         self.marks.push(Mark { function: self.index, block, construct });
     }
 
     /// A few statements, after which the values made in them are out of reach. Whether the function
     /// ends there.
-    pub(super) fn nested(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn nested(&mut self, b: &mut Builder<'_>) -> bool {
         let values = self.pool.len();
         self.depth += 1;
         let config = self.plan.config;
@@ -47,12 +47,12 @@ impl Body<'_, '_> {
     }
 
     /// A target without parameters.
-    pub(super) fn plain_target(b: &mut FunctionBuilder<'_>) -> Target {
+    pub(super) fn plain_target(b: &mut Builder<'_>) -> Target {
         Target { block: b.create_block(), params: Vec::new() }
     }
 
     /// A new block with some parameters.
-    pub(super) fn target(&mut self, b: &mut FunctionBuilder<'_>) -> Target {
+    pub(super) fn target(&mut self, b: &mut Builder<'_>) -> Target {
         let block = b.create_block();
         let params = self.param_types();
         for &ty in &params {
@@ -62,7 +62,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes on in the block, with its parameters at hand.
-    pub(super) fn begin(&mut self, b: &mut FunctionBuilder<'_>, target: &Target) {
+    pub(super) fn begin(&mut self, b: &mut Builder<'_>, target: &Target) {
         b.switch_to_block(target.block);
         let params = b.block_params(target.block)[..target.params.len()].to_vec();
         self.pool.extend(params.into_iter().zip(target.params.iter().copied()));
@@ -72,32 +72,23 @@ impl Body<'_, '_> {
     }
 
     /// Arguments for a branch.
-    pub(super) fn args_of(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        target: &Target,
-    ) -> Vec<BlockArg> {
+    pub(super) fn args_of(&mut self, b: &mut Builder<'_>, target: &Target) -> Vec<BlockArg> {
         target.params.iter().map(|&ty| self.leaf(b, ty).into()).collect()
     }
 
-    pub(super) fn jump(&mut self, b: &mut FunctionBuilder<'_>, target: &Target) {
+    pub(super) fn jump(&mut self, b: &mut Builder<'_>, target: &Target) {
         let args = self.args_of(b, target);
         b.ins().jump(target.block, &args);
     }
 
-    pub(super) fn branch(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        on_true: &Target,
-        on_false: &Target,
-    ) {
+    pub(super) fn branch(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let condition = self.condition(b);
         let (x, y) = (self.args_of(b, on_true), self.args_of(b, on_false));
         b.ins().brif(condition, on_true.block, &x, on_false.block, &y);
     }
 
     /// A branch on a number, with the last target for all that are too large.
-    pub(super) fn table(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target]) {
+    pub(super) fn table(&mut self, b: &mut Builder<'_>, targets: &[Target]) {
         let mut index = self.case_number(b);
         if self.choices.below(4) > 0 {
             index = b.ins().band_imm_s(index, 7);
@@ -108,7 +99,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes to `out` if there is no fuel.
-    pub(super) fn need_fuel(&mut self, b: &mut FunctionBuilder<'_>, out: &Target) {
+    pub(super) fn need_fuel(&mut self, b: &mut Builder<'_>, out: &Target) {
         let (fuel, one) = (b.use_var(self.fuel), b.ins().iconst(I32, 1));
         let left = b.ins().isub(fuel, one);
         b.def_var(self.fuel, left);
@@ -120,12 +111,7 @@ impl Body<'_, '_> {
     }
 
     /// Statements that go on after them. Whether the function ends in them.
-    pub(super) fn side(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        start: &Target,
-        after: &Target,
-    ) -> bool {
+    pub(super) fn side(&mut self, b: &mut Builder<'_>, start: &Target, after: &Target) -> bool {
         let values = self.pool.len();
         self.begin(b, start);
         self.mark(b, "if");
@@ -137,7 +123,7 @@ impl Body<'_, '_> {
         ended
     }
 
-    pub(super) fn if_else(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn if_else(&mut self, b: &mut Builder<'_>) -> bool {
         let [on_true, on_false, after] = [(); 3].map(|()| self.target(b));
         let one_sided = self.choices.below(2) == 0;
         self.choose(b, &on_true, if one_sided { &after } else { &on_false });
@@ -157,7 +143,7 @@ impl Body<'_, '_> {
     }
 
     /// A branch with both ways to one block, which takes other arguments on each.
-    pub(super) fn merge(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) {
+    pub(super) fn merge(&mut self, b: &mut Builder<'_>, ty: Type) {
         let condition = self.condition(b);
         let (x, y) = (self.value(b, ty, 2), self.value(b, ty, 2));
         let after = b.create_block();
@@ -168,7 +154,7 @@ impl Body<'_, '_> {
     }
 
     /// A `br_table` with a block for each case, or some shared.
-    pub(super) fn switch(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn switch(&mut self, b: &mut Builder<'_>) {
         let mut cases = Vec::new();
         for _ in 0..1 + self.choices.below(4) {
             cases.push(self.target(b));
@@ -191,7 +177,7 @@ impl Body<'_, '_> {
     }
 
     /// Blocks that branch to any of them, also into loops, until there is no fuel left.
-    pub(super) fn graph(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn graph(&mut self, b: &mut Builder<'_>) {
         let count = 2 + self.choices.below(self.plan.config.graphs);
         let targets: Vec<Target> = (0..=count).map(|_| self.target(b)).collect();
         let values = self.pool.len();
@@ -214,7 +200,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends block `at` of a graph.
-    pub(super) fn anywhere(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target], at: usize) {
+    pub(super) fn anywhere(&mut self, b: &mut Builder<'_>, targets: &[Target], at: usize) {
         let ways = match self.choices.below(16) {
             0..=3 => 1,
             kind if kind < 4 + self.plan.config.branches => 2,
@@ -246,7 +232,7 @@ impl Body<'_, '_> {
     }
 
     /// A reference to a function of the module.
-    pub(super) fn import(&mut self, b: &mut FunctionBuilder<'_>, index: usize) -> FuncRef {
+    pub(super) fn import(&mut self, b: &mut Builder<'_>, index: usize) -> FuncRef {
         let planned = &self.plan.functions[index];
         clif::import(b, &planned.name, planned.signature.clone(), self.choices.below(2) == 0)
     }

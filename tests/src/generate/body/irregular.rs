@@ -1,14 +1,14 @@
 //! Control flow that no structured statements make.
 
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 
 impl Body<'_, '_> {
     /// Both sides of a branch, one of them on a condition, go through a block that does not come behind
     /// both of them.
-    pub(super) fn shared_block(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn shared_block(&mut self, b: &mut Builder<'_>) {
         let [left, right, shared, after] = [(); 4].map(|()| self.target(b));
         let rest = Self::plain_target(b);
         let values = self.pool.len();
@@ -37,7 +37,7 @@ impl Body<'_, '_> {
     }
 
     /// A loop of two blocks that is entered at either, until there is no fuel or a condition fails.
-    pub(super) fn irreducible(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn irreducible(&mut self, b: &mut Builder<'_>) {
         let [first, second, out] = [(); 3].map(|()| self.target(b));
         let values = self.pool.len();
         self.choose(b, &first, &second);

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 use super::flow::Target;
@@ -19,7 +19,7 @@ pub(super) struct Loop {
 
 impl Body<'_, '_> {
     /// Statements inside of a loop, up to what comes when they are through.
-    fn round(&mut self, b: &mut FunctionBuilder<'_>, around: Loop, after: &Target) {
+    fn round(&mut self, b: &mut Builder<'_>, around: Loop, after: &Target) {
         if !self.loops.is_empty() {
             self.mark(b, "nested loop");
         }
@@ -31,7 +31,7 @@ impl Body<'_, '_> {
     }
 
     /// Counts down from a small number: one that all lanes agree on, or not.
-    pub(super) fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>, uniform: bool) {
+    pub(super) fn counted_loop(&mut self, b: &mut Builder<'_>, uniform: bool) {
         let word = self.plan.word();
         let count = if uniform { self.uniform(b) } else { self.varied(b) };
         let mut count = b.ins().band_imm_s(count, 3);
@@ -72,7 +72,7 @@ impl Body<'_, '_> {
     }
 
     /// Counts a block's parameter of any type down to 0, or up to a limit, with other parameters beside it.
-    pub(super) fn carried_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn carried_loop(&mut self, b: &mut Builder<'_>) {
         let ty = self.choices.one(&INTS);
         let [header, after] = [(); 2].map(|()| b.create_block());
         let counter = b.append_block_param(header, ty);
@@ -101,7 +101,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes round while a condition holds and there is fuel. Each `continue` is a back edge.
-    pub(super) fn while_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn while_loop(&mut self, b: &mut Builder<'_>) {
         let [header, body, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &header);
         let values = self.pool.len();
@@ -116,7 +116,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes round as long as a condition holds afterwards and there is fuel.
-    pub(super) fn do_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn do_loop(&mut self, b: &mut Builder<'_>) {
         let [body, next, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &body);
         let values = self.pool.len();
@@ -132,7 +132,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes round until something inside leaves it, or there is no fuel.
-    pub(super) fn endless_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn endless_loop(&mut self, b: &mut Builder<'_>) {
         let [header, out] = [(); 2].map(|()| self.target(b));
         self.jump(b, &header);
         let values = self.pool.len();
@@ -162,7 +162,7 @@ impl Body<'_, '_> {
     }
 
     /// Leaves a loop, or begins its next round, on a condition; if there is none, the function.
-    pub(super) fn escape_if(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn escape_if(&mut self, b: &mut Builder<'_>) {
         let [inside, after] = [(); 2].map(|()| Self::plain_target(b));
         self.choose(b, &inside, &after);
         let values = self.pool.len();

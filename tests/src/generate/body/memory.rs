@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
     AtomicRmwOp, Endianness, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData, TrapCode,
     Type, Value,
 };
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::clif;
 use super::Body;
@@ -52,12 +52,12 @@ struct Place {
 
 impl Body<'_, '_> {
     /// The address of a datum.
-    pub(super) fn symbol(&mut self, b: &mut FunctionBuilder<'_>, name: &str) -> Value {
+    pub(super) fn symbol(&mut self, b: &mut Builder<'_>, name: &str) -> Value {
         let global = self.symbol_global(b, name, 0);
         b.ins().symbol_value(self.plan.word(), global)
     }
 
-    fn symbol_global(&mut self, b: &mut FunctionBuilder<'_>, name: &str, at: i64) -> GlobalValue {
+    fn symbol_global(&mut self, b: &mut Builder<'_>, name: &str, at: i64) -> GlobalValue {
         clif::symbol(b, name, at, self.choices.below(2) == 0)
     }
 
@@ -68,11 +68,7 @@ impl Body<'_, '_> {
     }
 
     /// A word of what all work-items read, the one with this number.
-    pub(super) fn load_shared(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        index: Option<Value>,
-    ) -> Value {
+    pub(super) fn load_shared(&mut self, b: &mut Builder<'_>, index: Option<Value>) -> Value {
         let word = self.plan.word();
         let (name, words) = match self.plan.config.rich {
             true => (CONSTANTS, BLOCK / 8),
@@ -95,7 +91,7 @@ impl Body<'_, '_> {
     /// The address of the word with the number `index`, modulo their count, from `base` on.
     pub(super) fn indexed(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         base: Value,
         index: Value,
         count: usize,
@@ -113,7 +109,7 @@ impl Body<'_, '_> {
     }
 
     /// A place among the words that a work-item reads and writes, and an offset from it.
-    fn word_place(&mut self, b: &mut FunctionBuilder<'_>) -> (Value, u32) {
+    fn word_place(&mut self, b: &mut Builder<'_>) -> (Value, u32) {
         let word = self.plan.word();
         let own = self.own.expect("work-items have memory where numbers are words");
         let (base, start) = match self.slots.first() {
@@ -135,7 +131,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a block, and whether it may be written.
-    pub(super) fn block(&mut self, b: &mut FunctionBuilder<'_>, how: Use) -> (Value, bool) {
+    pub(super) fn block(&mut self, b: &mut Builder<'_>, how: Use) -> (Value, bool) {
         let word = self.plan.word();
         let written = how != Use::Read;
         let slots = if how == Use::Outlives { 0 } else { self.slots.len() };
@@ -171,7 +167,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a block that stands in a datum, perhaps after a detour.
-    fn block_behind_pointer(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn block_behind_pointer(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         let base = self.symbol_global(b, POINTER, 0);
         let flags = MemFlagsData::trusted().with_readonly();
@@ -195,7 +191,7 @@ impl Body<'_, '_> {
     }
 
     /// A place for `bytes` bytes in a block.
-    fn place(&mut self, b: &mut FunctionBuilder<'_>, bytes: u32, how: Use) -> Place {
+    fn place(&mut self, b: &mut Builder<'_>, bytes: u32, how: Use) -> Place {
         let word = self.plan.word();
         let (mut base, writable) = self.block(b, how);
         let aligned = self.choices.below(2) == 0 || how == Use::Write && self.is_base_item();
@@ -236,7 +232,7 @@ impl Body<'_, '_> {
     }
 
     /// A number from memory.
-    pub(super) fn load(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn load(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let word = self.plan.word();
         if !self.plan.config.rich {
             if ty == word && self.choices.once_in(4) {
@@ -266,7 +262,7 @@ impl Body<'_, '_> {
     }
 
     /// Computes and writes a number.
-    pub(super) fn store_statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store_statement(&mut self, b: &mut Builder<'_>) {
         let ty = self.any_type();
         let rich = self.plan.config.rich;
         let value = self.value(b, ty, if rich { 3 } else { 2 });
@@ -285,7 +281,7 @@ impl Body<'_, '_> {
     }
 
     /// Stores a number, whose bits are not those of a NaN that an operation made.
-    pub(super) fn store(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
+    pub(super) fn store(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.cell(b, value);
         let ty = b.func.dfg.value_type(value);
         let narrower = narrower(ty);
@@ -304,7 +300,7 @@ impl Body<'_, '_> {
     }
 
     /// A value as memory holds it: no NaN, and at least a word where work-items store no less.
-    fn cell(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn cell(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         let value = if ty.is_float() { number(b, value) } else { value };
         match self.is_base_item() && ty.bits() < word.bits() {
@@ -318,7 +314,7 @@ impl Body<'_, '_> {
     }
 
     /// Writes down what the kernel computed.
-    pub(super) fn store_results(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store_results(&mut self, b: &mut Builder<'_>) {
         let own = self.own.expect("a kernel's work-items have memory");
         let rich = self.plan.config.rich;
         let bytes = self.plan.word().bytes();
@@ -335,7 +331,7 @@ impl Body<'_, '_> {
 
     /// An atomic access to at most a word. Work-items have them with the extension alone, and none that take a loop,
     /// which lanes would leave at different times.
-    pub(super) fn atomic(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn atomic(&mut self, b: &mut Builder<'_>) {
         if self.is_base_item() {
             return self.store_statement(b);
         }
@@ -384,7 +380,7 @@ impl Body<'_, '_> {
     }
 
     /// A division or an access that would trap in the lanes that a branch keeps from it.
-    pub(super) fn guarded(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn guarded(&mut self, b: &mut Builder<'_>) {
         let word = self.plan.word();
         let own = self.own.expect("only work-items do it");
         let y = self.varied(b);
@@ -421,7 +417,7 @@ impl Body<'_, '_> {
     }
 
     /// Something that may trap, seldom.
-    pub(super) fn trap_statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn trap_statement(&mut self, b: &mut Builder<'_>) {
         let code = self.trap_code();
         let word = self.plan.word();
         let (x, number) = (self.varied(b), self.choices.below(40) as i64);
@@ -457,13 +453,13 @@ impl Body<'_, '_> {
     }
 
     /// A condition, or any number.
-    fn any_truth(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn any_truth(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = self.choices.one(&INTS);
         if self.choices.below(2) == 0 { self.condition(b) } else { self.leaf(b, ty) }
     }
 
     /// An access to where nothing is, if `wrong` is not 0.
-    fn access_nowhere(&mut self, b: &mut FunctionBuilder<'_>, wrong: Value) {
+    fn access_nowhere(&mut self, b: &mut Builder<'_>, wrong: Value) {
         self.mark(b, "access that may trap");
         let word = self.plan.word();
         let nowhere = b.ins().iconst(word, NOWHERE);

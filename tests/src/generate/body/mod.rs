@@ -16,7 +16,7 @@ use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
 
 use super::choices::Choices;
@@ -104,7 +104,7 @@ impl<'p, 'u> Body<'p, 'u> {
         plan: &'p Plan,
         index: usize,
         choices: &'p mut Choices<'u>,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         params: Vec<Value>,
     ) -> Body<'p, 'u> {
         let is_kernel = plan.config.lanes && index == 0;
@@ -144,10 +144,10 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Reads arguments and ids, and finds the work-item's memory.
-    fn enter_kernel(&mut self, b: &mut FunctionBuilder<'_>, block: Value) {
+    fn enter_kernel(&mut self, b: &mut Builder<'_>, block: Value) {
         let (word, size) = (self.plan.word(), self.plan.family.word);
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let load = |b: &mut FunctionBuilder<'_>, ty: Type, offset: u32| {
+        let load = |b: &mut Builder<'_>, ty: Type, offset: u32| {
             b.ins().load(ty, flags, block, offset.cast_signed())
         };
         let sizes = [0, 1, 2].map(|dim| load(b, word, ArgumentBlock::grid_extent(dim, size)));
@@ -175,7 +175,7 @@ impl<'p, 'u> Body<'p, 'u> {
         self.pool = all.map(|value| (value, word)).chain(typed).collect();
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make(&mut self, b: &mut Builder<'_>) {
         let word = self.plan.word();
         let start = b.ins().iconst(word, 1);
         b.def_var(self.trace, start);
@@ -209,7 +209,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Returns at once if all calls of the work-item, or of the one lane, together have used up their fuel.
-    fn burn_fuel(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn burn_fuel(&mut self, b: &mut Builder<'_>) {
         let (address, ty) = match self.own {
             Some(own) => (own, self.plan.word()),
             None => (self.symbol(b, FUEL), I32),
@@ -236,7 +236,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     /// Many values that are wanted in the end, of numbers or of truth values, so that registers of one
     /// kind are scarce all the way.
-    fn early_values(&mut self, b: &mut FunctionBuilder<'_>) -> Vec<(Value, Type)> {
+    fn early_values(&mut self, b: &mut Builder<'_>) -> Vec<(Value, Type)> {
         let count = match self.choices.below(6) {
             4 => 4 + self.choices.below(10),
             5 => 8 + self.choices.below(50),
@@ -264,7 +264,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Puts all of the values to use: into the trace, or those of a type into one that is stored.
-    fn keep(&mut self, b: &mut FunctionBuilder<'_>, values: &[(Value, Type)]) {
+    fn keep(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         if self.plan.config.rich {
             return self.keep_each_type(b, values);
         }
@@ -278,7 +278,7 @@ impl<'p, 'u> Body<'p, 'u> {
         }
     }
 
-    fn keep_each_type(&mut self, b: &mut FunctionBuilder<'_>, values: &[(Value, Type)]) {
+    fn keep_each_type(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         for &ty in self.plan.types() {
             let all = values.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value);
             let folded = all.reduce(|x, y| match ty {
@@ -299,7 +299,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Puts a value into the trace.
-    fn note(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
+    fn note(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.word_of(b, value);
         let old = b.use_var(self.trace);
         let turned = b.ins().rotl_imm_s(old, 5);
@@ -308,7 +308,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// A word that differs if the integer does, up to what a word can hold.
-    fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         if ty.bits() <= word.bits() {
             return if ty == word { value } else { b.ins().uextend(word, value) };
@@ -320,7 +320,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Puts a number of this place's own into the trace, mostly.
-    fn note_place(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn note_place(&mut self, b: &mut Builder<'_>) {
         if self.choices.below(4) > 0 {
             let number = 1 + self.choices.below(200);
             let number = b.ins().iconst(self.plan.word(), number as i64);
@@ -329,7 +329,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Makes stack slots, and fills their blocks, which hold anything before.
-    fn make_slots(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make_slots(&mut self, b: &mut Builder<'_>) {
         let (rich, word) = (self.plan.config.rich, self.plan.word());
         let count = if rich { self.choices.below(4) } else { self.choices.below(2) };
         for _ in 0..count {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 use smallvec::{SmallVec, smallvec};
 
 /// The integer types.
@@ -19,7 +19,7 @@ pub(in super::super) const TYPES: [Type; 6] = [I8, I16, I32, I64, F32, F64];
 /// Results of an operation, the wanted one first.
 pub(in super::super) type Results = SmallVec<[Value; 2]>;
 
-type Build = dyn Fn(&mut FunctionBuilder<'_>, &[Value]) -> Results + Send + Sync;
+type Build = dyn Fn(&mut Builder<'_>, &[Value]) -> Results + Send + Sync;
 
 /// What an operation asks of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +77,9 @@ impl Made for (Value, Value) {
 fn row<R: Made>(
     operands: &[Type],
     care: Care,
-    build: impl Fn(&mut FunctionBuilder<'_>, &[Value]) -> R + Send + Sync + 'static,
+    build: impl Fn(&mut Builder<'_>, &[Value]) -> R + Send + Sync + 'static,
 ) -> Row {
-    let build =
-        Box::new(move |b: &mut FunctionBuilder<'_>, args: &[Value]| build(b, args).results());
+    let build = Box::new(move |b: &mut Builder<'_>, args: &[Value]| build(b, args).results());
     Row { operands: operands.into(), care, build, arithmetic: false }
 }
 

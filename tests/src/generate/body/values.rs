@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, Variable};
 use harp_isa::WordSize;
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use super::rows::{Care, INTS, rows};
 
 impl Body<'_, '_> {
     /// A value of type `ty`, made by as many as `depth` operations in a row.
-    pub(super) fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    pub(super) fn value(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let rich = self.plan.config.rich;
         if depth == 0 || self.budget == 0 || self.choices.below(if rich { 4 } else { 3 }) == 0 {
             return self.leaf(b, ty);
@@ -32,7 +32,7 @@ impl Body<'_, '_> {
     }
 
     /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let here: Vec<Value> =
             self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
         let variables: Vec<Variable> =
@@ -53,7 +53,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn constant(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    fn constant(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let bits = match ty {
             F32 => self.choices.f32().into(),
             F64 => self.choices.f64(),
@@ -63,7 +63,7 @@ impl Body<'_, '_> {
     }
 
     /// Something to branch on: 0 or not 0.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn condition(&mut self, b: &mut Builder<'_>) -> Value {
         let config = self.plan.config;
         if config.rich && (!config.lanes || self.choices.below(2) == 0) {
             let ty = if self.choices.below(4) == 3 { self.choices.one(&INTS) } else { I8 };
@@ -104,7 +104,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn operation(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
         match self.choices.below(12) {
             0 | 1 => b.ins().iadd(x, y),
@@ -125,7 +125,7 @@ impl Body<'_, '_> {
     }
 
     /// A number from one of another type.
-    fn converted(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn converted(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let from = self.any_type();
         let value = self.value(b, from, depth - 1);
         match from.bits().cmp(&ty.bits()) {
@@ -137,7 +137,7 @@ impl Body<'_, '_> {
     }
 
     /// A division, of which no lane may have any notice whose divisor is 0 unless it executes it.
-    fn quotient(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn quotient(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
         let divisor = if self.plan.may_trap && self.choices.once_in(3) {
             self.mark(b, "division");
@@ -152,7 +152,7 @@ impl Body<'_, '_> {
     }
 
     /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.
-    pub(super) fn uniform(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn uniform(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         match self.choices.below(5) {
             0..=1 if !self.uniforms.is_empty() => self.choices.one(&self.uniforms),
@@ -169,7 +169,7 @@ impl Body<'_, '_> {
     }
 
     /// A word in which lanes are likely to differ.
-    pub(super) fn varied(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn varied(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         match self.choices.below(3) {
             0 => self.load(b, word),
@@ -185,14 +185,14 @@ impl Body<'_, '_> {
     }
 
     /// A comparison.
-    pub(super) fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn compare(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = if self.plan.config.rich { self.choices.one(&INTS) } else { self.any_type() };
         let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
         let condition = self.int_condition();
         b.ins().icmp(condition, x, y)
     }
 
-    fn compare_floats(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn compare_floats(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = if self.plan.family.word == WordSize::Four { F32 } else { F64 };
         let (x, y) = (self.varied(b), self.leaf(b, self.plan.word()));
         let (x, y) = (b.ins().fcvt_from_sint(ty, x), b.ins().fcvt_from_sint(ty, y));
@@ -206,7 +206,7 @@ impl Body<'_, '_> {
     }
 
     /// One of all operations.
-    fn row(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn row(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let all = rows(ty);
         let row = &all[self.choices.below(all.len())];
         let emulated = ty.bits() > self.plan.word().bits();
@@ -227,7 +227,7 @@ impl Body<'_, '_> {
     }
 
     /// Changes operands to such as the operation asks for.
-    fn careful(&mut self, b: &mut FunctionBuilder<'_>, care: Care, args: &mut [Value]) {
+    fn careful(&mut self, b: &mut Builder<'_>, care: Care, args: &mut [Value]) {
         if care != Care::Bits && self.plan.may_trap && self.choices.once_in(3) {
             return;
         }
@@ -248,7 +248,7 @@ impl Body<'_, '_> {
     }
 
     /// A constant, or what is made of `y`, which is neither 0 nor -1.
-    fn signed_divisor(&mut self, b: &mut FunctionBuilder<'_>, y: Value) -> Value {
+    fn signed_divisor(&mut self, b: &mut Builder<'_>, y: Value) -> Value {
         let ty = b.func.dfg.value_type(y);
         let mask = u64::MAX >> (64 - ty.bits());
         let most = mask >> 1;
@@ -269,12 +269,7 @@ impl Body<'_, '_> {
 }
 
 /// `x`, or 1 where it is none of the numbers that fit an integer type, which may be signed.
-pub(in super::super) fn between(
-    b: &mut FunctionBuilder<'_>,
-    x: Value,
-    to: Type,
-    signed: bool,
-) -> Value {
+pub(in super::super) fn between(b: &mut Builder<'_>, x: Value, to: Type, signed: bool) -> Value {
     let limit = f64::from(to.bits() - u32::from(signed)).exp2();
     let least = if signed { -limit } else { -1.0 };
     let ty = b.func.dfg.value_type(x);
@@ -286,7 +281,7 @@ pub(in super::super) fn between(
 }
 
 /// `x`, or some number where it is a NaN.
-pub(super) fn number(b: &mut FunctionBuilder<'_>, x: Value) -> Value {
+pub(super) fn number(b: &mut Builder<'_>, x: Value) -> Value {
     let other = clif::float(b, b.func.dfg.value_type(x), -1.5);
     let ordered = b.ins().fcmp(FloatCC::Ordered, x, x);
     b.ins().select(ordered, x, other)

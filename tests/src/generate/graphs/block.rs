@@ -3,14 +3,14 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, TrapCode, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::clif;
 use super::fill::{Count, Filling, NEVER, OWN_WORDS, RESULTS};
 
 impl Filling<'_, '_, '_> {
     /// Fills the block of a node.
-    pub(super) fn block(&mut self, b: &mut FunctionBuilder<'_>, node: usize) {
+    pub(super) fn block(&mut self, b: &mut Builder<'_>, node: usize) {
         self.at = node;
         let block = self.blocks[node];
         b.switch_to_block(block);
@@ -54,7 +54,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Traps where lanes would be that went another way at the end of the only block that leads here.
-    fn doubt(&self, b: &mut FunctionBuilder<'_>) {
+    fn doubt(&self, b: &mut Builder<'_>) {
         let mut before = self.shape.edges().filter(|&(_, to)| to == self.at);
         let (Some((from, _)), None) = (before.next(), before.next()) else { return };
         let Some(condition) = self.conditions[from] else { return };
@@ -67,7 +67,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Notes the visit for those that look at it, and lets those count anew that do from here on.
-    fn count_rounds(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn count_rounds(&mut self, b: &mut Builder<'_>) {
         for &(head, cell, anew) in &self.rounds {
             if head == self.at {
                 let old = self.cells.get(b, cell);
@@ -81,12 +81,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Arguments for a branch to a node, at the start from the block before all.
-    pub(super) fn args(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        to: usize,
-        at_start: bool,
-    ) -> Vec<BlockArg> {
+    pub(super) fn args(&mut self, b: &mut Builder<'_>, to: usize, at_start: bool) -> Vec<BlockArg> {
         let mut args: Vec<BlockArg> = self.cells.args().into_iter().map(BlockArg::from).collect();
         let goes_back = !at_start && self.dominators[self.at] >> to & 1 == 1;
         for (index, ty) in self.params[to].clone().into_iter().enumerate() {
@@ -103,7 +98,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Notes the visit and some value.
-    fn note(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn note(&mut self, b: &mut Builder<'_>) {
         let Some(cell) = self.trace else { return };
         let word = self.family.word_int();
         let value = match self.choices.below(2) {
@@ -119,13 +114,13 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A number that differs if one of two does, mostly.
-    fn mixed(b: &mut FunctionBuilder<'_>, sum: Value, value: Value) -> Value {
+    fn mixed(b: &mut Builder<'_>, sum: Value, value: Value) -> Value {
         let sum = b.ins().imul_imm_s(sum, 33);
         b.ins().bxor(sum, value)
     }
 
     /// Traps, or returns after writing what was computed.
-    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end(&mut self, b: &mut Builder<'_>) {
         if self.shape.nodes[self.at].trap {
             let code = TrapCode::unwrap_user(1 + self.choices.below(5) as u8);
             b.ins().trap(code);
@@ -154,7 +149,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Counts the visit of this block, if it must. Whether the count is used up.
-    fn counted(&mut self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
+    fn counted(&mut self, b: &mut Builder<'_>) -> Option<Value> {
         let count = self.counts[self.at]?;
         let cell = count.cell();
         let old = self.cells.get(b, cell);
@@ -176,7 +171,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// What is 0 in all work-items, which nobody can tell.
-    fn never(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn never(&mut self, b: &mut Builder<'_>) -> Value {
         match self.choices.below(2) {
             0 => {
                 let last = self.uniforms[self.uniforms.len() - 1];
@@ -192,7 +187,7 @@ impl Filling<'_, '_, '_> {
         (0..next.len()).min_by_key(far).unwrap_or(0)
     }
 
-    fn branch(&mut self, b: &mut FunctionBuilder<'_>, on_true: usize, on_false: usize) {
+    fn branch(&mut self, b: &mut Builder<'_>, on_true: usize, on_false: usize) {
         let used_up = self.counted(b);
         let mut condition = self.condition(b);
         match (self.is_open(on_true), self.is_open(on_false)) {
@@ -229,7 +224,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A branch on a number: first those ways that may be taken, then the others.
-    fn table(&mut self, b: &mut FunctionBuilder<'_>, next: &[usize]) {
+    fn table(&mut self, b: &mut Builder<'_>, next: &[usize]) {
         let used_up = self.counted(b);
         let (mut open, closed): (Vec<usize>, Vec<usize>) =
             next.iter().partition(|&&to| self.is_open(to));

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::types::{I16, I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, Variable};
 
 use super::super::choices::Choices;
 
@@ -40,7 +40,7 @@ pub(super) struct Cells {
 impl Cells {
     /// So many cells of a word are in memory, from `own` on or on the stack.
     pub(super) fn new(
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         own: Value,
         word: Type,
         choices: &mut Choices<'_>,
@@ -56,7 +56,7 @@ impl Cells {
     /// A new one, anywhere.
     pub(super) fn anywhere(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         choices: &mut Choices<'_>,
         start: Value,
     ) -> Cell {
@@ -89,16 +89,16 @@ impl Cells {
     }
 
     /// Goes on in a block, with its parameters.
-    pub(super) fn enter(&mut self, b: &FunctionBuilder<'_>, block: Block) {
+    pub(super) fn enter(&mut self, b: &Builder<'_>, block: Block) {
         let params = b.block_params(block);
         self.params.iter_mut().zip(params).for_each(|(cell, value)| cell.0 = *value);
     }
 
-    fn address(&self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn address(&self, b: &mut Builder<'_>) -> Value {
         self.slot.map_or(self.own, |slot| b.ins().stack_addr(self.word, slot, 0))
     }
 
-    pub(super) fn get(&self, b: &mut FunctionBuilder<'_>, cell: Cell) -> Value {
+    pub(super) fn get(&self, b: &mut Builder<'_>, cell: Cell) -> Value {
         match cell.place {
             Place::Variable(variable) => b.use_var(variable),
             Place::Param(index) => self.params[index].0,
@@ -110,7 +110,7 @@ impl Cells {
         }
     }
 
-    pub(super) fn set(&mut self, b: &mut FunctionBuilder<'_>, cell: Cell, value: Value) {
+    pub(super) fn set(&mut self, b: &mut Builder<'_>, cell: Cell, value: Value) {
         match cell.place {
             Place::Variable(variable) => b.def_var(variable, value),
             Place::Param(index) => self.params[index].0 = value,

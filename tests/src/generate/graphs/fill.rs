@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::types::{I8, I16, I32};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
 use harp_isa::abi::ArgumentBlock;
 
 use super::super::choices::Choices;
@@ -168,7 +168,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         choices: &'c mut Choices<'u>,
         family: Family,
         may_trap: bool,
-        (b, args): (&mut FunctionBuilder<'_>, Value),
+        (b, args): (&mut Builder<'_>, Value),
     ) -> Filling<'s, 'c, 'u> {
         let word = family.word_int();
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
@@ -224,7 +224,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make(&mut self, b: &mut Builder<'_>) {
         self.prepare_trace(b);
         self.prepare_counts(b);
         self.lay_out(b);
@@ -244,7 +244,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// Whether and where blocks note that they were visited.
-    fn prepare_trace(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn prepare_trace(&mut self, b: &mut Builder<'_>) {
         if self.choices.below(2) == 0 {
             let start = b.ins().iconst(self.family.word_int(), 1);
             self.trace = Some(self.cells.anywhere(b, self.choices, start));
@@ -252,7 +252,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// Gives blocks that must count their counts.
-    fn prepare_counts(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn prepare_counts(&mut self, b: &mut Builder<'_>) {
         let shared = if self.choices.once_in(3) { None } else { Some(self.shared_count(b)) };
         let most = (60 / self.shape.len()).clamp(1, 6);
         let ways = Ways::new(self.shape, &self.distances);
@@ -281,14 +281,14 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// A count from 0 on.
-    fn own_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+    fn own_count(&mut self, b: &mut Builder<'_>) -> Cell {
         let ty = count_type(self.choices, self.family.word_int());
         let start = b.ins().iconst(ty, 0);
         self.cells.anywhere(b, self.choices, start)
     }
 
     /// A count of all visits together, equal in all work-items at the start or not.
-    fn shared_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+    fn shared_count(&mut self, b: &mut Builder<'_>) -> Cell {
         let word = self.family.word_int();
         let ty = count_type(self.choices, word);
         let number = b.ins().iconst(ty, 1 + self.choices.below(16) as i64);
@@ -306,7 +306,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// In the order of the graph, or in any.
-    fn lay_out(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn lay_out(&mut self, b: &mut Builder<'_>) {
         let mut order: Vec<Block> = self.blocks.clone();
         if self.choices.below(4) > 0 {
             self.any_order = true;

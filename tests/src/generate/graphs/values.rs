@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::clif::element;
 use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
@@ -26,7 +26,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let kind = self.choices.below(8);
         let fitting = if kind < 6 { self.usable(Some(ty)) } else { Vec::new() };
         match kind {
@@ -48,7 +48,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// The value as one of another type.
-    pub(super) fn cast(&mut self, b: &mut FunctionBuilder<'_>, value: Value, ty: Type) -> Value {
+    pub(super) fn cast(&mut self, b: &mut Builder<'_>, value: Value, ty: Type) -> Value {
         let from = b.func.dfg.value_type(value);
         match (from.is_float(), ty.is_float()) {
             _ if from == ty => value,
@@ -69,7 +69,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A new value.
-    pub(super) fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn operation(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         if self.choices.once_in(6) && ty.is_int() {
             return self.load(b, ty);
         }
@@ -104,7 +104,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A number from the work-item's memory, or one of those that all read.
-    fn load(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    fn load(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let word = self.family.word_int();
         let flags = MemFlagsData::new().with_aligned();
         if ty != word || self.choices.below(2) == 0 {
@@ -126,7 +126,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Writes a number to the work-item's memory. Only machines with the extension write parts of words.
-    pub(super) fn store(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store(&mut self, b: &mut Builder<'_>) {
         let word = self.family.word_int();
         let ty = self.choices.one(self.family.ints());
         let ty = if self.family.extension || ty.bits() > word.bits() { ty } else { word };
@@ -136,7 +136,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A word that depends on a value.
-    pub(super) fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    pub(super) fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.family.word_int());
         if ty.is_int() && ty.bits() > word.bits() {
             let shift = b.ins().iconst(I32, i64::from(word.bits()));
@@ -148,7 +148,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Something to branch on: 0 or not 0, of any integer type.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn condition(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.family.word_int();
         let kind = if self.choices.below(8) < self.uniform { 3 } else { self.choices.below(14) };
         match kind {
@@ -195,7 +195,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A comparison of what was computed.
-    fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn compare(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = self.choices.one(&self.types);
         let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
         if ty.is_float() {
@@ -207,7 +207,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Something about how often blocks were visited.
-    fn of_count(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn of_count(&mut self, b: &mut Builder<'_>) -> Value {
         let counts: Vec<Count> = self.counts.iter().flatten().copied().collect();
         if counts.is_empty() {
             return self.compare(b);
@@ -222,12 +222,12 @@ impl Filling<'_, '_, '_> {
     }
 
     /// The condition as 0 or 1.
-    pub(super) fn truth(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    pub(super) fn truth(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         b.ins().icmp_imm_s(IntCC::NotEqual, value, 0)
     }
 
     /// The other one of 0 and 1.
-    pub(super) fn not(b: &mut FunctionBuilder<'_>, truth: Value) -> Value {
+    pub(super) fn not(b: &mut Builder<'_>, truth: Value) -> Value {
         b.ins().bxor_imm_s(truth, 1)
     }
 }
