@@ -31,8 +31,16 @@ pub fn check(bytes: &[u8]) -> Reached {
     arch(&mut u).map_or_else(|_| Reached::default(), |arch| check_code(arch, u.take_rest()))
 }
 
-/// The same for code of a given machine.
-pub(super) fn check_code(arch: ArchId, bytes: &[u8]) -> Reached {
+/// The same with more guards than noise has.
+pub fn check_guarded(noise: &[u8]) -> Reached {
+    let mut u = Unstructured::new(noise);
+    let Ok(arch) = arch(&mut u) else { return Reached::default() };
+    let mut code = u.take_rest().to_vec();
+    guard_noise(arch, &mut code);
+    check_code(arch, &code)
+}
+
+fn check_code(arch: ArchId, bytes: &[u8]) -> Reached {
     let mut reached = Reached::default();
     for (_, decoded) in disassemble(bytes, 0, arch) {
         let Ok(instruction) = decoded else {

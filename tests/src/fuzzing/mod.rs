@@ -10,16 +10,20 @@ pub mod builder;
 pub mod hof;
 pub mod isa;
 pub mod machine;
-#[cfg(test)]
-mod tests;
 
 /// How often cases came to something, by name: how much of them was more than noise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached(Counts);
 
 impl Reached {
-    fn of<const N: usize>(counts: [(&str, usize); N]) -> Reached {
+    /// These counts.
+    pub fn of<const N: usize>(counts: [(&str, usize); N]) -> Reached {
         Reached(counts.map(|(what, count)| (what.to_owned(), count as u64)).into())
+    }
+
+    /// All that there are counts of.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 
     fn add(&mut self, what: impl Into<String>, count: u64) {

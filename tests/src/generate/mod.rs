@@ -59,8 +59,8 @@ impl Kind {
     /// The machines that cases run on: a list, and another one.
     pub fn machines(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
-            Kind::Functions | Kind::Lowerings => (&machines::ALL, &machines::ODD),
-            Kind::Kernels | Kind::Calls | Kind::Graphs => (&machines::ALL, &[]),
+            Kind::Functions | Kind::Lowerings => (machines::ALL, &machines::ODD),
+            Kind::Kernels | Kind::Calls | Kind::Graphs => (machines::ALL, &[]),
         }
     }
 

@@ -135,7 +135,7 @@ pub fn random(
     machines: &mut Machines,
 ) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
-    let arch = parsed(&ALL).nth(turn % ALL.len()).expect("it is one of them");
+    let arch = parsed(ALL).nth(turn % ALL.len()).expect("it is one of them");
     let case = cases.generate(&bytes_of(cases, seed), Family::of(arch)).case;
     let is_plain = (turn / ALL.len()).is_multiple_of(4);
     // The checker is asked later, and then needs what verification notes down.

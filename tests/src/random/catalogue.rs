@@ -23,7 +23,7 @@ const FAMILIES: [Family; 4] = [
 /// to machine and from round to round, so that six rounds are all there is; so do checks, cores and counts.
 fn targets(round: usize, family: Family) -> Vec<Target> {
     let levels = [OptLevel::None, OptLevel::Speed];
-    let machines = parsed(&ALL).flat_map(|arch| levels.map(|level| (arch, level)));
+    let machines = parsed(ALL).flat_map(|arch| levels.map(|level| (arch, level)));
     let mut targets = Vec::new();
     for (at, (arch, level)) in machines.enumerate() {
         // Neighbours are one machine at both levels, which take different strategies.

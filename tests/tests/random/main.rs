@@ -13,6 +13,7 @@ use harp_tests::random::{
 use harp_tests::seeds;
 
 mod functions;
+mod fuzzing;
 mod graphs;
 mod kernels;
 mod lowerings;

@@ -17,10 +17,10 @@ pub(super) enum Statement {
     IfElse,
     LeaveIf,
     Guarded,
-    /// A loop with a count of its own: equal in all lanes, or not.
-    CountedLoop {
-        uniform: bool,
-    },
+    /// A loop with a count of its own, equal in all lanes.
+    UniformLoop,
+    /// The same where each lane has a count of its own.
+    CountedLoop,
     /// One that counts a parameter of a block, of any type.
     CarriedLoop,
     WhileLoop,
@@ -42,7 +42,7 @@ pub(in super::super) struct Config {
     /// do harm in lanes that should not execute them (divisions, accesses, calls, traps), and some others.
     pub(super) rich: bool,
     /// Statements, each so many times as often as the others.
-    pub(super) statements: &'static [(usize, Statement)],
+    pub(super) statements: &'static [(usize, &'static [Statement])],
     /// So many of them, from the first on, hold no others.
     pub(super) flat: usize,
     /// How deep they are nested.
@@ -62,16 +62,21 @@ pub(in super::super) struct Config {
 }
 
 impl Config {
+    fn all(&self) -> impl Iterator<Item = Statement> {
+        let weighed = |&(weight, it): &(usize, &'static [Statement])| {
+            it.iter().flat_map(move |&it| std::iter::repeat_n(it, weight))
+        };
+        self.statements.iter().flat_map(weighed)
+    }
+
     /// How many times as often as others all statements come together.
     pub(super) fn weight(&self) -> usize {
-        self.statements.iter().map(|(weight, _)| weight).sum()
+        self.all().count()
     }
 
     /// The statement with this number, where each has as many as its weight.
     pub(super) fn statement(&self, number: usize) -> Statement {
-        let mut all =
-            self.statements.iter().flat_map(|&(weight, it)| std::iter::repeat_n(it, weight));
-        all.nth(number).expect("the number is below the weight of all")
+        self.all().nth(number).expect("the number is below the weight of all")
     }
 }
 
@@ -80,24 +85,13 @@ pub(in super::super) const FUNCTIONS: Config = Config {
     lanes: false,
     rich: true,
     statements: &[
-        (1, Assign),
-        (2, Store),
-        (1, Value),
-        (2, Call),
-        (2, Atomic),
-        (2, TrapOrMerge),
-        (2, Merge),
-        (2, IfElse),
-        (1, LeaveIf),
-        (1, CarriedLoop),
-        (1, WhileLoop),
-        (1, DoLoop),
-        (1, EndlessLoop),
-        (1, EscapeIf),
-        (1, Switch),
-        (1, SharedBlock),
-        (1, Irreducible),
-        (2, Graph),
+        (1, &[Assign]),
+        (2, &[Store]),
+        (1, &[Value]),
+        (2, &[Call, Atomic, TrapOrMerge, Merge, IfElse]),
+        (1, &[LeaveIf, CarriedLoop, WhileLoop, DoLoop, EndlessLoop, EscapeIf]),
+        (1, &[Switch, SharedBlock, Irreducible]),
+        (2, &[Graph]),
     ],
     flat: 12,
     depth: 3,
@@ -113,21 +107,14 @@ pub(in super::super) const FUNCTIONS: Config = Config {
 pub(in super::super) const LOWERINGS: Config = Config {
     lanes: true,
     statements: &[
-        (1, Assign),
-        (3, Store),
-        (2, Value),
-        (2, Atomic),
-        (2, TrapOrMerge),
-        (1, Merge),
-        (3, IfElse),
-        (1, LeaveIf),
-        (1, Guarded),
-        (2, CountedLoop { uniform: true }),
-        (1, CarriedLoop),
-        (1, WhileLoop),
-        (1, EndlessLoop),
-        (1, EscapeIf),
-        (1, Switch),
+        (1, &[Assign]),
+        (3, &[Store]),
+        (2, &[Value, Atomic, TrapOrMerge]),
+        (1, &[Merge]),
+        (3, &[IfElse]),
+        (1, &[LeaveIf, Guarded]),
+        (2, &[UniformLoop]),
+        (1, &[CarriedLoop, WhileLoop, EndlessLoop, EscapeIf, Switch]),
     ],
     flat: 11,
     traps: 6,
@@ -139,24 +126,12 @@ pub(in super::super) const KERNELS: Config = Config {
     lanes: true,
     rich: false,
     statements: &[
-        (2, Assign),
-        (2, Store),
-        (1, Call),
-        (1, TrapOrMerge),
-        (1, Note),
-        (3, IfElse),
-        (1, LeaveIf),
-        (1, Guarded),
-        (1, CountedLoop { uniform: true }),
-        (1, CountedLoop { uniform: false }),
-        (1, WhileLoop),
-        (1, DoLoop),
-        (1, EndlessLoop),
-        (2, EscapeIf),
-        (2, Switch),
-        (1, SharedBlock),
-        (1, Irreducible),
-        (1, Graph),
+        (2, &[Assign, Store]),
+        (1, &[Call, TrapOrMerge, Note]),
+        (3, &[IfElse]),
+        (1, &[LeaveIf, Guarded, UniformLoop, CountedLoop, WhileLoop, DoLoop, EndlessLoop]),
+        (2, &[EscapeIf, Switch]),
+        (1, &[SharedBlock, Irreducible, Graph]),
     ],
     flat: 7,
     depth: 4,

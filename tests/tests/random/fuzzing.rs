@@ -1,14 +1,15 @@
-//! Short seeded runs of all generators, and inputs that once failed.
+//! Short seeded runs of all generators that the fuzz targets call, and inputs that once failed.
 
 use std::env;
+use std::fs::read_dir;
 
 use harp_isa::Opcode;
-
-use super::*;
-use crate::generate::Kind;
-use crate::random::{fuzz, random_bytes};
+use harp_tests::fuzzing::{Reached, asm, builder, hof, isa, machine};
+use harp_tests::generate::Kind;
+use harp_tests::random::{fuzz, random_bytes};
 
 /// Checks seeds, `length` bytes of each, which together must come to more than so many of these.
+#[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
 fn smoke(
     seeds: u64,
     length: fn(usize) -> usize,
@@ -30,15 +31,8 @@ fn smoke(
 
 #[test]
 fn decode() {
-    let check = |noise: &[u8]| {
-        let mut u = arbitrary::Unstructured::new(noise);
-        let Ok(arch) = isa::arch(&mut u) else { return Reached::default() };
-        let mut code = u.take_rest().to_vec();
-        isa::guard_noise(arch, &mut code);
-        isa::check_code(arch, &code)
-    };
     let least = [("instructions", 1000), ("extension", 100), ("guarded", 100), ("errors", 100)];
-    smoke(2000, |_| 256, check, &least);
+    smoke(2000, |_| 256, isa::check_guarded, &least);
 }
 
 #[test]
@@ -84,15 +78,16 @@ fn machine() {
     ];
     let reached = smoke(250, |_| 1500, machine::check, &least);
     assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");
-    let kinds = |of: &str| reached.0.keys().filter(|name| name.starts_with(of)).count();
+    let kinds = |of: &str| reached.names().filter(|name| name.starts_with(of)).count();
     assert!(kinds("opcode ") * 10 > Opcode::ALL.len() * 8, "{reached:?}");
     assert!(kinds("trap ") > 10, "{reached:?}");
 }
 
 /// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed.
+#[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
 fn replay(target: &str, check: impl Fn(&[u8]) -> Reached) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions");
-    let Ok(files) = std::fs::read_dir(format!("{folder}/{target}")) else { return };
+    let Ok(files) = read_dir(format!("{folder}/{target}")) else { return };
     let mut reached = Reached::default();
     for file in files {
         let path = file.expect("the folder can be read").path();
