@@ -22,7 +22,7 @@ use harp_isa::{Gpr, Op, Operand, Pred};
 
 use super::Reached;
 
-pub use program::{Kind, Program};
+use program::{Kind, Program};
 
 /// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
 pub fn check(bytes: &[u8]) -> Reached {

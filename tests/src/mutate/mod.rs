@@ -20,7 +20,8 @@ use crate::random::{Machines, bytes_of};
 mod handwritten;
 mod mutants;
 
-pub use mutants::{Kind, Mutant, mutants};
+pub use mutants::Kind;
+use mutants::mutants;
 
 /// How many times as many instructions as the original a mutant may take before it counts as endless.
 const PATIENCE: u64 = 8;

@@ -19,29 +19,25 @@ const MAX_CORES: u16 = 2;
 
 /// What a program promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Warps do not race, and nothing shows the order of atomic operations.
     RaceFree,
     /// Anything may happen.
     Wild,
 }
 
-/// A program and its machine.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The machine.
-    pub config: MachineConfig,
-    /// What it promises.
-    pub kind: Kind,
-    /// The bytes from address 0 on.
-    pub image: Vec<u8>,
+/// A program, from address 0 on, and its machine.
+pub(super) struct Program {
+    pub(super) config: MachineConfig,
+    pub(super) kind: Kind,
+    pub(super) image: Vec<u8>,
     /// Bytes of code in the image.
     code_bytes: usize,
 }
 
 impl Program {
     /// The program that choices lead to. Fails if they ask for a machine whose instructions do not fit a word.
-    pub fn new(u: &mut Unstructured<'_>) -> Result<Program> {
+    pub(super) fn new(u: &mut Unstructured<'_>) -> Result<Program> {
         if u.ratio(1, 8)? {
             return Program::noise(u);
         }

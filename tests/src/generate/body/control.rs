@@ -75,10 +75,8 @@ impl Body<'_, '_> {
 
     /// A branch on a condition of several parts, mostly, each of which is looked at only if it matters.
     pub(super) fn choose(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
-        let values = self.pool.len();
         let depth = self.choices.below(3);
         self.choose_by(b, depth, on_true, on_false);
-        self.pool.truncate(values);
     }
 
     /// Cases go on behind the switch or in the next one.
@@ -89,7 +87,6 @@ impl Body<'_, '_> {
         at: usize,
         after: &Target,
     ) {
-        let values = self.pool.len();
         self.begin(b, &cases[at]);
         if !self.nested(b) {
             match cases.get(at + 1) {
@@ -100,7 +97,6 @@ impl Body<'_, '_> {
                 _ => self.jump(b, after),
             }
         }
-        self.pool.truncate(values);
     }
 
     fn assign(&mut self, b: &mut Builder<'_>) {
@@ -126,13 +122,11 @@ impl Body<'_, '_> {
         if kind == 3 {
             return self.choose_by(b, depth - 1, on_false, on_true);
         }
-        let second = Self::plain_target(b);
-        let values = self.pool.len();
+        let second = self.plain_target(b);
         match kind {
             1 => self.choose_by(b, depth - 1, &second, on_false),
             _ => self.choose_by(b, depth - 1, on_true, &second),
         }
-        self.pool.truncate(values);
         self.begin(b, &second);
         self.mark(b, if kind == 1 { "short-circuit and" } else { "short-circuit or" });
         if self.choices.once_in(3) {
@@ -144,16 +138,14 @@ impl Body<'_, '_> {
 
     /// Leaves the function on a condition.
     fn leave_if(&mut self, b: &mut Builder<'_>) {
-        let [out, after] = [(); 2].map(|()| Self::plain_target(b));
+        let [out, after] = [(); 2].map(|()| self.plain_target(b));
         if self.choices.below(2) == 0 {
             self.choose(b, &out, &after);
         } else {
             self.choose(b, &after, &out);
         }
-        let values = self.pool.len();
         self.begin(b, &out);
         self.end(b);
-        self.pool.truncate(values);
         self.begin(b, &after);
     }
 }

@@ -8,11 +8,13 @@ use cranelift_frontend::FunctionBuilder as Builder;
 use super::super::{Mark, clif};
 use super::Body;
 
-/// A block that is branched to, and its parameters.
+/// A block that is branched to, its parameters, and how many values there were when it was made: what is made later is
+/// out of reach in it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) block: Block,
     pub(super) params: Vec<Type>,
+    pub(super) values: usize,
 }
 
 impl Body<'_, '_> {
@@ -47,8 +49,8 @@ impl Body<'_, '_> {
     }
 
     /// A target without parameters.
-    pub(super) fn plain_target(b: &mut Builder<'_>) -> Target {
-        Target { block: b.create_block(), params: Vec::new() }
+    pub(super) fn plain_target(&self, b: &mut Builder<'_>) -> Target {
+        Target { block: b.create_block(), params: Vec::new(), values: self.pool.len() }
     }
 
     /// A new block with some parameters.
@@ -58,12 +60,13 @@ impl Body<'_, '_> {
         for &ty in &params {
             b.append_block_param(block, ty);
         }
-        Target { block, params }
+        Target { block, params, values: self.pool.len() }
     }
 
     /// Goes on in the block, with its parameters at hand.
     pub(super) fn begin(&mut self, b: &mut Builder<'_>, target: &Target) {
         b.switch_to_block(target.block);
+        self.pool.truncate(target.values);
         let params = b.block_params(target.block)[..target.params.len()].to_vec();
         self.pool.extend(params.into_iter().zip(target.params.iter().copied()));
         if !self.plan.config.rich {
@@ -112,14 +115,12 @@ impl Body<'_, '_> {
 
     /// Statements that go on after them. Whether the function ends in them.
     pub(super) fn side(&mut self, b: &mut Builder<'_>, start: &Target, after: &Target) -> bool {
-        let values = self.pool.len();
         self.begin(b, start);
         self.mark(b, "if");
         let ended = self.nested(b);
         if !ended {
             self.jump(b, after);
         }
-        self.pool.truncate(values);
         ended
     }
 
@@ -159,7 +160,7 @@ impl Body<'_, '_> {
         for _ in 0..1 + self.choices.below(4) {
             cases.push(self.target(b));
         }
-        let after = self.target(b);
+        let mut after = self.target(b);
         let mut targets = cases.clone();
         for _ in 0..self.choices.below(3) {
             let again = self.choices.below(cases.len());
@@ -170,6 +171,8 @@ impl Body<'_, '_> {
         }
         self.mark(b, "switch");
         self.table(b, &targets);
+        // What the number was computed of can be used in all of them.
+        cases.iter_mut().chain([&mut after]).for_each(|case| case.values = self.pool.len());
         for at in 0..cases.len() {
             self.case(b, &cases, at, &after);
         }
@@ -180,13 +183,11 @@ impl Body<'_, '_> {
     pub(super) fn graph(&mut self, b: &mut Builder<'_>) {
         let count = 2 + self.choices.below(self.plan.config.graphs);
         let targets: Vec<Target> = (0..=count).map(|_| self.target(b)).collect();
-        let values = self.pool.len();
         // Through any two of them.
         let [x, y] = [0; 2].map(|_: usize| self.choices.below(count));
         self.branch(b, &targets[x], &targets[y]);
         self.depth += 1;
         for at in 0..count {
-            self.pool.truncate(values);
             self.begin(b, &targets[at]);
             self.mark(b, "block of any graph");
             let statements = self.choices.below(3);
@@ -195,7 +196,6 @@ impl Body<'_, '_> {
             }
         }
         self.depth -= 1;
-        self.pool.truncate(values);
         self.begin(b, &targets[count]);
     }
 

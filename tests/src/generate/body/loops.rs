@@ -41,10 +41,9 @@ impl Body<'_, '_> {
         }
         let counter = b.declare_var(word);
         b.def_var(counter, count);
-        let [body, next, out] = [(); 3].map(|()| Self::plain_target(b));
-        let values = self.pool.len();
+        let [body, next, out] = [(); 3].map(|()| self.plain_target(b));
         let header = if tested_first {
-            let header = Self::plain_target(b);
+            let header = self.plain_target(b);
             self.jump(b, &header);
             b.switch_to_block(header.block);
             let left = b.use_var(counter);
@@ -58,7 +57,6 @@ impl Body<'_, '_> {
         let (agreed, own) = ("loop with a uniform count", "loop with a count of each lane's own");
         self.mark(b, if uniform { agreed } else { own });
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
-        self.pool.truncate(values);
         b.switch_to_block(next.block);
         let (left, one) = (b.use_var(counter), b.ins().iconst(word, 1));
         let left = b.ins().isub(left, one);
@@ -102,16 +100,15 @@ impl Body<'_, '_> {
 
     /// Goes round while a condition holds and there is fuel. Each `continue` is a back edge.
     pub(super) fn while_loop(&mut self, b: &mut Builder<'_>) {
-        let [header, body, out] = [(); 3].map(|()| self.target(b));
+        let [header, mut body, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &header);
-        let values = self.pool.len();
         self.begin(b, &header);
+        body.values = self.pool.len();
         self.need_fuel(b, &out);
         self.choose(b, &body, &out);
         self.begin(b, &body);
         self.mark(b, "loop tested at the top");
         self.round(b, Loop { next: header.clone(), out: out.clone() }, &header);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
@@ -119,15 +116,12 @@ impl Body<'_, '_> {
     pub(super) fn do_loop(&mut self, b: &mut Builder<'_>) {
         let [body, next, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &body);
-        let values = self.pool.len();
         self.begin(b, &body);
         self.mark(b, "loop tested at the bottom");
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
-        self.pool.truncate(values);
         self.begin(b, &next);
         self.need_fuel(b, &out);
         self.choose(b, &body, &out);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
@@ -135,10 +129,9 @@ impl Body<'_, '_> {
     pub(super) fn endless_loop(&mut self, b: &mut Builder<'_>) {
         let [header, out] = [(); 2].map(|()| self.target(b));
         self.jump(b, &header);
-        let values = self.pool.len();
         if self.choices.once_in(4) {
             // Without fuel the function ends.
-            let dry = Self::plain_target(b);
+            let dry = self.plain_target(b);
             self.begin(b, &header);
             self.need_fuel(b, &dry);
             let go_on = b.current_block().expect("there always is one");
@@ -157,15 +150,13 @@ impl Body<'_, '_> {
         self.escape_if(b);
         self.loops.pop();
         self.round(b, around, &header);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
     /// Leaves a loop, or begins its next round, on a condition; if there is none, the function.
     pub(super) fn escape_if(&mut self, b: &mut Builder<'_>) {
-        let [inside, after] = [(); 2].map(|()| Self::plain_target(b));
+        let [inside, after] = [(); 2].map(|()| self.plain_target(b));
         self.choose(b, &inside, &after);
-        let values = self.pool.len();
         self.begin(b, &inside);
         if self.choices.once_in(3) {
             // Statements of which only lanes that leave have any notice.
@@ -186,7 +177,6 @@ impl Body<'_, '_> {
             }
             _ => self.end(b),
         }
-        self.pool.truncate(values);
         self.begin(b, &after);
     }
 }
