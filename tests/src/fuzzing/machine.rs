@@ -15,8 +15,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use arbitrary::Unstructured;
 use harp_emu::{
     Collect, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence, Retire,
-    SavedState, Schedule, Simd, StackEntry, Stats, Translation, Trap, TrapKind, WarpStats,
-    WarpStatus,
+    Schedule, Simd, Stats, Translation, Trap, TrapKind,
 };
 use harp_isa::{Gpr, Op, Operand, Pred};
 
@@ -124,21 +123,8 @@ struct Outcome {
     warps: Vec<Warp>,
 }
 
-/// Everything that there is to see of a warp, as far as the machine has it.
-#[derive(Debug, PartialEq)]
-struct Warp {
-    pc: u64,
-    active: u64,
-    active_count: u8,
-    is_supervisor: bool,
-    interrupts_enabled: bool,
-    saved: Option<SavedState>,
-    status: WarpStatus,
-    stack: Vec<StackEntry>,
-    stats: WarpStats,
-    gprs: Vec<u64>,
-    preds: Vec<u64>,
-}
+/// Everything that there is to see of a warp, as far as the machine has it: its state, and what registers hold.
+type Warp = (String, Vec<u64>);
 
 impl Outcome {
     fn of(machine: &Machine<'_>, memory: &Memory, trap: Option<Trap>) -> Outcome {
@@ -147,21 +133,19 @@ impl Outcome {
         let mut bytes = vec![0; usize::try_from(memory.size()).expect("a small memory")];
         memory.read(0, &mut bytes).expect("all of it");
         let lanes = u64::MAX >> (64 - u32::from(arch.lanes()));
-        let warps = machine.warps().map(|(_, _, warp)| Warp {
-            pc: warp.pc(),
-            active: warp.active(),
-            active_count: warp.active_count(),
-            is_supervisor: warp.is_supervisor(),
-            interrupts_enabled: warp.interrupts_enabled(),
-            saved: warp.saved(),
-            status: warp.status(),
-            stack: warp.stack().collect(),
-            stats: warp.stats(),
-            gprs: (0..arch.gprs())
-                .flat_map(|reg| (0..arch.lanes()).map(move |lane| (Gpr::new(reg), lane)))
-                .map(|(reg, lane)| warp.gpr(reg, lane).expect("the machine has it"))
-                .collect(),
-            preds: (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes).collect(),
+        let warps = machine.warps().map(|(_, _, warp)| {
+            let state = format!(
+                "{:x?}, {:?}, stack {:x?}, {:?}",
+                (warp.pc(), warp.active(), warp.active_count(), warp.saved()),
+                (warp.is_supervisor(), warp.interrupts_enabled(), warp.status()),
+                warp.stack().collect::<Vec<_>>(),
+                warp.stats(),
+            );
+            let gprs =
+                (0..arch.gprs()).flat_map(|reg| (0..arch.lanes()).map(move |lane| (reg, lane)));
+            let gprs = gprs.map(|(reg, lane)| warp.gpr(Gpr::new(reg), lane).expect("it has it"));
+            let preds = (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes);
+            (state, gprs.chain(preds).collect())
         });
         Outcome {
             trap,

@@ -82,19 +82,14 @@ impl fmt::Display for Outcome {
         writeln!(f, "{} kernels, {} of them not proved", self.kernels, self.unproved.len())?;
         writeln!(
             f,
-            "{:28} {:>8} {:>9} {:>8} {:>7} {:>18}",
-            "mutation", "mutants", "changing", "caught", "share", "caught, the same"
+            "mutation, mutants, changing, caught, share, caught although they do the same:"
         )?;
-        for (kind, tally) in &self.kinds {
-            let share = 100.0 * tally.caught as f64 / tally.changing.max(1) as f64;
+        for (kind, Tally { mutants, changing, caught, refused, .. }) in &self.kinds {
+            let (kind, share) =
+                (kind.to_string(), 100.0 * *caught as f64 / *changing.max(&1) as f64);
             writeln!(
                 f,
-                "{:28} {:>8} {:>9} {:>8} {share:>6.1}% {:>18}",
-                kind.to_string(),
-                tally.mutants,
-                tally.changing,
-                tally.caught,
-                tally.refused
+                "{kind:28} {mutants:>8} {changing:>9} {caught:>8} {share:>6.1}% {refused:>9}"
             )?;
         }
         for (kind, tally) in &self.kinds {

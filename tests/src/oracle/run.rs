@@ -2,7 +2,7 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function, TrapCode};
-use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Trap, TrapKind};
+use harp_emu::{Machine, MachineConfig, Memory, MemoryError, Trap, TrapKind};
 use harp_isa::ArchId;
 use harp_jit::{
     CompileError, CompileOptions, CompileStats, CompiledModule, DataDescription, DataId, Execution,
@@ -95,15 +95,9 @@ pub struct Observed {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaseError {
-    /// The module does not link.
+    /// The module does not link, or there is no machine for a call.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// There is no memory for a call.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    /// There is no machine for a call.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
     /// There is no device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -228,9 +222,9 @@ impl Case {
     }
 
     /// Calls the first function on a machine of its own. Fails if it could not start.
-    pub fn call(&self, module: &CompiledModule) -> Result<Observed, CaseError> {
+    pub fn call(&self, module: &CompiledModule) -> Result<Observed, ProgramError> {
         let Start::Call(args) = &self.start else {
-            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
+            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) });
         };
         let entry = &self.functions[0];
         let program = Program::new(module, &name(entry), &entry.signature)?;

@@ -76,12 +76,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_shapes_share_a_name() {
-        let names: HashSet<&str> = catalogue().iter().map(|named| named.name).collect();
-        assert_eq!(names.len(), catalogue().len());
-    }
-
-    #[test]
     fn all_there_is_gets_its_turn() {
         let (mut one, mut all) = (HashSet::new(), HashSet::new());
         for round in 0..WAYS.len() {

@@ -80,7 +80,7 @@ impl Machines {
         config: impl FnOnce(LaunchConfig) -> LaunchConfig,
     ) -> Result<Observed, CaseError> {
         match &compiled.code {
-            Code::Module(module) => case.call(module),
+            Code::Module(module) => Ok(case.call(module)?),
             Code::Kernel(kernel) => case.launch(kernel, self.device(arch, cores)?, config),
         }
     }

@@ -175,19 +175,16 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         let mut read = |offset: u32| b.ins().load(word, flags, args, offset.cast_signed());
         let sizes = [0, 1].map(|dim| read(ArgumentBlock::grid_extent(dim, family.word)));
         let [own, table] = [0, 1].map(|index| read(ArgumentBlock::argument(index, family.word)));
-        let uniforms: Vec<Value> = (0..SCALARS)
-            .map(|index| read(ArgumentBlock::argument(2 + index, family.word)))
-            .collect();
+        let scalars = (2..2 + SCALARS).map(|index| ArgumentBlock::argument(index, family.word));
+        let uniforms: Vec<Value> = scalars.map(read).collect();
         let ids = clif::ids(b, word);
         let item = clif::item(b, ids, sizes[0], sizes[1]);
         let own = element(b, own, item, OWN_WORDS * word.bytes());
-        let data: Vec<Value> = (0..1 + choices.below(4) as u32)
-            .map(|at| {
-                let offset = ((DATA + at) * word.bytes()).cast_signed();
-                b.ins().load(word, MemFlagsData::trusted(), own, offset)
-            })
-            .collect();
-        let varied: Vec<Value> = [item].into_iter().chain(data).collect();
+        let mut varied = vec![item];
+        for at in 0..1 + choices.below(4) as u32 {
+            let offset = ((DATA + at) * word.bytes()).cast_signed();
+            varied.push(b.ins().load(word, MemFlagsData::trusted(), own, offset));
+        }
         let roots = varied.iter().chain(&uniforms).map(|&value| (value, word)).collect();
         let mut types = vec![word, word, I32, I8];
         types.extend(family.ints());
@@ -322,28 +319,24 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
 
     /// What holds of the kernel as a whole.
     fn features(&self) -> Vec<&'static str> {
-        let has = |ty: Type| self.made.iter().flatten().any(|(_, have)| *have == ty);
-        let narrow = has(I8) || has(I16);
-        let word = self.family.word_int();
-        let wide = self.made.iter().flatten().any(|(_, ty)| ty.bits() > word.bits());
-        let floats = self.made.iter().flatten().any(|(_, ty)| ty.is_float());
-        let guarded =
-            |node: &usize| self.reached >> node & 1 == 1 && self.distances[*node].is_none();
-        let doomed: Vec<usize> = (0..self.shape.len()).filter(guarded).collect();
-        let traps = doomed.iter().any(|&node| self.shape.nodes[node].trap);
-        let loops = doomed.iter().any(|&node| !self.shape.nodes[node].trap);
-        let ends =
-            self.shape.nodes.iter().enumerate().filter(|(at, node)| {
-                node.next.is_empty() && !node.trap && self.reached >> at & 1 == 1
-            });
+        let has = |of: fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
+        let reached = self.shape.nodes.iter().enumerate();
+        let reached = reached.filter(|(at, _)| self.reached >> at & 1 == 1);
+        let doomed = |trap| {
+            reached.clone().any(|(at, node)| self.distances[at].is_none() && node.trap == trap)
+        };
+        let ends = reached.clone().filter(|(_, node)| node.next.is_empty() && !node.trap);
         let features = [
             (ends.count() > 1, "several ends"),
             (self.any_order, "blocks in any order"),
-            (narrow, "narrow values"),
-            (wide, "values of two words"),
-            (floats, "floats"),
-            (traps, "trap that is never taken"),
-            (loops, "loop without an end that is never entered"),
+            (has(|ty| ty == I8 || ty == I16), "narrow values"),
+            (
+                self.made.iter().flatten().any(|(_, ty)| !self.family.in_register(*ty)),
+                "values of two words",
+            ),
+            (has(Type::is_float), "floats"),
+            (doomed(true), "trap that is never taken"),
+            (doomed(false), "loop without an end that is never entered"),
             (self.cells.are_in_memory(), "count in memory"),
             (self.cells.are_in_params(), "count in a parameter of all blocks"),
             (self.trace.is_none(), "values alone"),
