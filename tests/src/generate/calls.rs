@@ -7,7 +7,9 @@
 //! ones, and has one loop at the most, so that everything ends.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{FuncRef, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::ir::{
+    FuncRef, Function, InstBuilder, MemFlagsData, Opcode, Signature, Type, Value,
+};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
@@ -167,12 +169,9 @@ impl Body<'_, '_> {
 
     fn operation(&mut self, b: &mut Builder<'_>) -> Value {
         let (x, y) = (self.one(), self.one());
-        match self.choices.below(5) {
-            0 => b.ins().iadd(x, y),
-            1 => b.ins().bxor(x, y),
-            2 => b.ins().band(x, y),
-            3 => b.ins().imul(x, y),
-            _ => {
+        match [Opcode::Iadd, Opcode::Bxor, Opcode::Band, Opcode::Imul].get(self.choices.below(5)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 let number = b.ins().iconst(self.word(), self.choices.below(40) as i64);
                 b.ins().isub(x, number)
             }

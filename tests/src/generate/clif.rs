@@ -3,7 +3,8 @@
 use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function,
-    GlobalValue, GlobalValueData, InstBuilder, JumpTableData, Signature, Type, UserFuncName, Value,
+    GlobalValue, GlobalValueData, InstBuilder, JumpTableData, Opcode, Signature, Type,
+    UserFuncName, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
@@ -88,6 +89,13 @@ pub(crate) fn symbol(b: &mut Builder<'_>, name: &str, offset: i64, colocated: bo
 pub(crate) fn element(b: &mut Builder<'_>, array: Value, index: Value, bytes: u32) -> Value {
     let offset = b.ins().imul_imm_s(index, i64::from(bytes));
     b.ins().iadd(array, offset)
+}
+
+/// An operation on two values of one type, which gives another one.
+pub(crate) fn binary(b: &mut Builder<'_>, opcode: Opcode, x: Value, y: Value) -> Value {
+    let ty = b.func.dfg.value_type(x);
+    let (inst, dfg) = b.ins().Binary(opcode, ty, x, y);
+    dfg.first_result(inst)
 }
 
 /// The number of this type with these bits.

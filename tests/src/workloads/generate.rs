@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Block, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types,
+    Block, FuncRef, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -126,15 +126,14 @@ impl Writer<'_, '_> {
     fn arithmetic(&mut self) {
         let (x, y) = (self.read(), self.operand());
         let amount = i64::from(self.below(63) + 1);
-        let result = match self.below(10) {
-            0..3 => self.b.ins().iadd(x, y),
-            3 => self.b.ins().isub(x, y),
-            4 => self.b.ins().imul(x, y),
-            5 => self.b.ins().band(x, y),
-            6 => self.b.ins().bor(x, y),
-            7 => self.b.ins().bxor(x, y),
+        let operations = {
+            use Opcode::*;
+            [Iadd, Iadd, Iadd, Isub, Imul, Band, Bor, Bxor]
+        };
+        let result = match self.below(10) as usize {
             8 => self.b.ins().ishl_imm_u(x, amount),
-            _ => self.b.ins().ushr_imm_u(x, amount),
+            9 => self.b.ins().ushr_imm_u(x, amount),
+            at => clif::binary(self.b, operations[at], x, y),
         };
         self.write(result);
     }

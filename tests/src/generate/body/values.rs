@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8};
-use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use cranelift_codegen::ir::{InstBuilder, Opcode, Type, Value};
 use cranelift_frontend::{FunctionBuilder as Builder, Variable};
 use harp_isa::WordSize;
 use smallvec::SmallVec;
@@ -10,6 +10,12 @@ use smallvec::SmallVec;
 use super::super::clif::{self, intrinsic};
 use super::Body;
 use super::rows::{Care, INTS, rows};
+
+/// Where there are few operations, these and selections.
+const OPERATIONS: [Opcode; 11] = {
+    use Opcode::*;
+    [Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Ushr, Sshr, Smax]
+};
 
 impl Body<'_, '_> {
     /// A value of type `ty`, made by as many as `depth` operations in a row.
@@ -88,11 +94,8 @@ impl Body<'_, '_> {
             5 => self.leaf(b, I8),
             6 => {
                 let (x, y) = (self.compare(b), self.leaf(b, I8));
-                match self.choices.below(3) {
-                    0 => b.ins().band(x, y),
-                    1 => b.ins().bor(x, y),
-                    _ => b.ins().bxor(x, y),
-                }
+                let opcode = self.choices.one(&[Opcode::Band, Opcode::Bor, Opcode::Bxor]);
+                clif::binary(b, opcode, x, y)
             }
             7 => self.compare_floats(b),
             8 => {
@@ -106,18 +109,9 @@ impl Body<'_, '_> {
 
     fn operation(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(12) {
-            0 | 1 => b.ins().iadd(x, y),
-            2 => b.ins().isub(x, y),
-            3 => b.ins().imul(x, y),
-            4 => b.ins().band(x, y),
-            5 => b.ins().bor(x, y),
-            6 => b.ins().bxor(x, y),
-            7 => b.ins().ishl(x, y),
-            8 => b.ins().ushr(x, y),
-            9 => b.ins().sshr(x, y),
-            10 => b.ins().smax(x, y),
-            _ => {
+        match OPERATIONS.get(self.choices.below(12)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 let condition = self.condition(b);
                 b.ins().select(condition, x, y)
             }
@@ -145,10 +139,7 @@ impl Body<'_, '_> {
         } else {
             b.ins().bor_imm_s(y, 1)
         };
-        match self.choices.below(2) {
-            0 => b.ins().udiv(x, divisor),
-            _ => b.ins().urem(x, divisor),
-        }
+        clif::binary(b, self.choices.one(&[Opcode::Udiv, Opcode::Urem]), x, divisor)
     }
 
     /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.

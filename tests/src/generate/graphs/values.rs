@@ -2,11 +2,17 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Opcode, Type, Value};
 use cranelift_frontend::FunctionBuilder as Builder;
 
-use super::super::clif::element;
+use super::super::clif::{self, element};
 use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
+
+/// Operations on integers, besides remainders.
+const OPERATIONS: [Opcode; 11] = {
+    use Opcode::*;
+    [Iadd, Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Sshr, Smin]
+};
 
 impl Filling<'_, '_, '_> {
     /// What the current block may use: its own values and those of the blocks that dominate it. A dead
@@ -79,23 +85,12 @@ impl Filling<'_, '_, '_> {
             return b.ins().select(condition, x, y);
         }
         if ty.is_float() {
-            return match self.choices.below(3) {
-                0 => b.ins().fadd(x, y),
-                1 => b.ins().fsub(x, y),
-                _ => b.ins().fmul(x, y),
-            };
+            let opcode = self.choices.one(&[Opcode::Fadd, Opcode::Fsub, Opcode::Fmul]);
+            return clif::binary(b, opcode, x, y);
         }
-        match self.choices.below(12) {
-            0..=2 => b.ins().iadd(x, y),
-            3 => b.ins().isub(x, y),
-            4 => b.ins().imul(x, y),
-            5 => b.ins().band(x, y),
-            6 => b.ins().bor(x, y),
-            7 => b.ins().bxor(x, y),
-            8 => b.ins().ishl(x, y),
-            9 => b.ins().sshr(x, y),
-            10 => b.ins().smin(x, y),
-            _ => {
+        match OPERATIONS.get(self.choices.below(12)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 // A lane that does not execute it may have nothing to divide by.
                 let divisor = b.ins().bor_imm_s(y, 1);
                 b.ins().urem(x, divisor)
@@ -175,11 +170,8 @@ impl Filling<'_, '_, '_> {
             }
             8 => {
                 let (x, y) = (self.compare(b), self.compare(b));
-                match self.choices.below(3) {
-                    0 => b.ins().band(x, y),
-                    1 => b.ins().bor(x, y),
-                    _ => b.ins().bxor(x, y),
-                }
+                let opcode = self.choices.one(&[Opcode::Band, Opcode::Bor, Opcode::Bxor]);
+                clif::binary(b, opcode, x, y)
             }
             9 => {
                 // One bit of what was computed.
