@@ -13,7 +13,7 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
-use crate::oracle::{Case, CaseError, Code, Compiled, Effect, Ending, options};
+use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
 use crate::random::machines::{ALL, parsed};
 use crate::random::{Machines, bytes_of};
 
@@ -176,7 +176,7 @@ fn break_kernel(
     machines: &mut Machines,
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
-    let Code::Kernel(original) = &original.code else { return Ok(Outcome::default()) };
+    let Some(original) = original.kernel() else { return Ok(Outcome::default()) };
     let device = machines.device(original.arch(), 1).map_err(Box::new)?;
     if let Err(error) = original.check() {
         let unproved = vec![format!("{name}: {error}")];

@@ -24,7 +24,7 @@ mod reduce;
 mod shrink;
 
 pub use catalogue::check_catalogue;
-pub use check::{Failure, check, check_generated, fuzz, profiles_differ};
+pub use check::{Failure, check_generated, fuzz};
 pub use constructs::{Needed, needed};
 pub use coverage::{Counts, Reached, Unproved, merge};
 pub use machines::Machines;
@@ -42,21 +42,19 @@ pub struct Way {
     pub profile: bool,
 }
 
-impl Way {
-    const fn new(name: &'static str, strategy: DivergenceStrategy) -> Way {
-        Way { name, strategy, profile: false }
-    }
-}
-
 /// All strategies, one of them with a profile and without.
 pub const WAYS: [Way; 6] = [
-    Way::new("split-join", DivergenceStrategy::SplitJoin),
-    Way::new("predicate", DivergenceStrategy::Predicate),
-    Way::new("static", DivergenceStrategy::Static),
-    Way { name: "profile", strategy: PROFILE, profile: true },
-    Way::new("adaptive", DivergenceStrategy::Adaptive),
-    Way { name: "adaptive-profile", strategy: DivergenceStrategy::Adaptive, profile: true },
+    way("split-join", DivergenceStrategy::SplitJoin, false),
+    way("predicate", DivergenceStrategy::Predicate, false),
+    way("static", DivergenceStrategy::Static, false),
+    way("profile", PROFILE, true),
+    way("adaptive", DivergenceStrategy::Adaptive, false),
+    way("adaptive-profile", DivergenceStrategy::Adaptive, true),
 ];
+
+const fn way(name: &'static str, strategy: DivergenceStrategy, profile: bool) -> Way {
+    Way { name, strategy, profile }
+}
 
 /// The parameters of [`ProfileParams::default`].
 const PROFILE: DivergenceStrategy =

@@ -1,36 +1,17 @@
 //! What is generated, and how much of it.
 
-use Statement::*;
+use cranelift_frontend::FunctionBuilder as Builder;
 
-/// A statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statement {
-    Assign,
-    Store,
-    Value,
-    Call,
-    Atomic,
-    /// A merge, unless traps are wanted.
-    TrapOrMerge,
-    Merge,
-    Note,
-    IfElse,
-    LeaveIf,
-    Guarded,
-    /// A loop with a count of its own, equal in all lanes.
-    UniformLoop,
-    /// The same where each lane has a count of its own.
-    CountedLoop,
-    /// One that counts a parameter of a block, of any type.
-    CarriedLoop,
-    WhileLoop,
-    DoLoop,
-    EndlessLoop,
-    EscapeIf,
-    Switch,
-    SharedBlock,
-    Irreducible,
-    Graph,
+use super::Body;
+
+/// What makes a statement.
+pub(super) type Statement = fn(&mut Body<'_, '_>, &mut Builder<'_>);
+
+/// Lists of statements, each behind how many times as often as others they come.
+macro_rules! statements {
+    ($($weight:literal: $($name:ident)*;)*) => {
+        &[$(($weight, &[$(|body, b| body.$name(b)),*])),*]
+    };
 }
 
 /// What is generated, and how much of it.
@@ -84,15 +65,14 @@ impl Config {
 pub(in super::super) const FUNCTIONS: Config = Config {
     lanes: false,
     rich: true,
-    statements: &[
-        (1, &[Assign]),
-        (2, &[Store]),
-        (1, &[Value]),
-        (2, &[Call, Atomic, TrapOrMerge, Merge, IfElse]),
-        (1, &[LeaveIf, CarriedLoop, WhileLoop, DoLoop, EndlessLoop, EscapeIf]),
-        (1, &[Switch, SharedBlock, Irreducible]),
-        (2, &[Graph]),
-    ],
+    statements: statements! {
+        1: assign;
+        2: store_statement;
+        1: value_statement;
+        2: call atomic trap_or_merge merge if_else;
+        1: leave_if carried_loop while_loop do_loop endless_loop escape_if switch shared_block irreducible;
+        2: graph;
+    },
     flat: 12,
     depth: 3,
     nested: (1, 3),
@@ -106,16 +86,16 @@ pub(in super::super) const FUNCTIONS: Config = Config {
 /// Kernels with the same operations.
 pub(in super::super) const LOWERINGS: Config = Config {
     lanes: true,
-    statements: &[
-        (1, &[Assign]),
-        (3, &[Store]),
-        (2, &[Value, Atomic, TrapOrMerge]),
-        (1, &[Merge]),
-        (3, &[IfElse]),
-        (1, &[LeaveIf, Guarded]),
-        (2, &[UniformLoop]),
-        (1, &[CarriedLoop, WhileLoop, EndlessLoop, EscapeIf, Switch]),
-    ],
+    statements: statements! {
+        1: assign;
+        3: store_statement;
+        2: value_statement atomic trap_or_merge;
+        1: merge;
+        3: if_else;
+        1: leave_if guarded;
+        2: uniform_loop;
+        1: carried_loop while_loop endless_loop escape_if switch;
+    },
     flat: 11,
     traps: 6,
     ..FUNCTIONS
@@ -125,14 +105,14 @@ pub(in super::super) const LOWERINGS: Config = Config {
 pub(in super::super) const KERNELS: Config = Config {
     lanes: true,
     rich: false,
-    statements: &[
-        (2, &[Assign, Store]),
-        (1, &[Call, TrapOrMerge, Note]),
-        (3, &[IfElse]),
-        (1, &[LeaveIf, Guarded, UniformLoop, CountedLoop, WhileLoop, DoLoop, EndlessLoop]),
-        (2, &[EscapeIf, Switch]),
-        (1, &[SharedBlock, Irreducible, Graph]),
-    ],
+    statements: statements! {
+        2: assign store_statement;
+        1: call trap_or_merge note_place;
+        3: if_else;
+        1: leave_if guarded uniform_loop own_loop while_loop do_loop endless_loop;
+        2: escape_if switch;
+        1: shared_block irreducible graph;
+    },
     flat: 7,
     depth: 4,
     nested: (0, 4),

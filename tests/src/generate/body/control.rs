@@ -6,7 +6,6 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
-use super::config::Statement;
 use super::flow::Target;
 
 impl Body<'_, '_> {
@@ -19,37 +18,18 @@ impl Body<'_, '_> {
         if kind >= config.flat {
             self.controls -= 1;
         }
-        match config.statement(kind) {
-            Statement::Assign => self.assign(b),
-            Statement::Store => self.store_statement(b),
-            Statement::Value => {
-                let ty = self.any_type();
-                self.value(b, ty, 4);
-            }
-            Statement::Call => self.call(b),
-            Statement::Atomic => self.atomic(b),
-            Statement::TrapOrMerge if self.plan.may_trap => self.trap_statement(b),
-            Statement::TrapOrMerge | Statement::Merge => {
-                let ty = self.any_type();
-                self.merge(b, ty);
-            }
-            Statement::Note => self.note_place(b),
-            Statement::IfElse => return self.if_else(b),
-            Statement::LeaveIf => self.leave_if(b),
-            Statement::Guarded => self.guarded(b),
-            Statement::UniformLoop => self.counted_loop(b, true),
-            Statement::CountedLoop => self.counted_loop(b, false),
-            Statement::CarriedLoop => self.carried_loop(b),
-            Statement::WhileLoop => self.while_loop(b),
-            Statement::DoLoop => self.do_loop(b),
-            Statement::EndlessLoop => self.endless_loop(b),
-            Statement::EscapeIf => self.escape_if(b),
-            Statement::Switch => self.switch(b),
-            Statement::SharedBlock => self.shared_block(b),
-            Statement::Irreducible => self.irreducible(b),
-            Statement::Graph => self.graph(b),
-        }
-        false
+        config.statement(kind)(self, b);
+        std::mem::take(&mut self.ended)
+    }
+
+    pub(super) fn value_statement(&mut self, b: &mut Builder<'_>) {
+        let ty = self.any_type();
+        self.value(b, ty, 4);
+    }
+
+    /// Unless traps are wanted, a merge.
+    pub(super) fn trap_or_merge(&mut self, b: &mut Builder<'_>) {
+        if self.plan.may_trap { self.trap_statement(b) } else { self.merge(b) }
     }
 
     /// Ends the function before its end, by a trap perhaps.
@@ -99,7 +79,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn assign(&mut self, b: &mut Builder<'_>) {
+    pub(super) fn assign(&mut self, b: &mut Builder<'_>) {
         if self.variables.is_empty() {
             return self.note_place(b);
         }
@@ -137,7 +117,7 @@ impl Body<'_, '_> {
     }
 
     /// Leaves the function on a condition.
-    fn leave_if(&mut self, b: &mut Builder<'_>) {
+    pub(super) fn leave_if(&mut self, b: &mut Builder<'_>) {
         let [out, after] = [(); 2].map(|()| self.plain_target(b));
         if self.choices.below(2) == 0 {
             self.choose(b, &out, &after);

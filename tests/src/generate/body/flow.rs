@@ -124,7 +124,7 @@ impl Body<'_, '_> {
         ended
     }
 
-    pub(super) fn if_else(&mut self, b: &mut Builder<'_>) -> bool {
+    pub(super) fn if_else(&mut self, b: &mut Builder<'_>) {
         let [on_true, on_false, after] = [(); 3].map(|()| self.target(b));
         let one_sided = self.choices.below(2) == 0;
         self.choose(b, &on_true, if one_sided { &after } else { &on_false });
@@ -137,14 +137,15 @@ impl Body<'_, '_> {
             // Nothing leads to the block after it, which is one nevertheless.
             b.switch_to_block(after.block);
             b.ins().trap(TrapCode::unwrap_user(99));
-            return true;
+            self.ended = true;
+        } else {
+            self.begin(b, &after);
         }
-        self.begin(b, &after);
-        false
     }
 
     /// A branch with both ways to one block, which takes other arguments on each.
-    pub(super) fn merge(&mut self, b: &mut Builder<'_>, ty: Type) {
+    pub(super) fn merge(&mut self, b: &mut Builder<'_>) {
+        let ty = self.any_type();
         let condition = self.condition(b);
         let (x, y) = (self.value(b, ty, 2), self.value(b, ty, 2));
         let after = b.create_block();

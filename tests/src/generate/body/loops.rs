@@ -30,10 +30,20 @@ impl Body<'_, '_> {
         self.loops.pop();
     }
 
-    /// Counts down from a small number: one that all lanes agree on, or not.
-    pub(super) fn counted_loop(&mut self, b: &mut Builder<'_>, uniform: bool) {
+    /// Counts down from a small number that all lanes agree on.
+    pub(super) fn uniform_loop(&mut self, b: &mut Builder<'_>) {
+        let count = self.uniform(b);
+        self.counted_loop(b, count, "loop with a uniform count");
+    }
+
+    /// The same with a number of each lane's own.
+    pub(super) fn own_loop(&mut self, b: &mut Builder<'_>) {
+        let count = self.varied(b);
+        self.counted_loop(b, count, "loop with a count of each lane's own");
+    }
+
+    fn counted_loop(&mut self, b: &mut Builder<'_>, count: Value, construct: &'static str) {
         let word = self.plan.word();
-        let count = if uniform { self.uniform(b) } else { self.varied(b) };
         let mut count = b.ins().band_imm_s(count, 3);
         let tested_first = self.choices.below(2) == 0;
         if !tested_first {
@@ -54,8 +64,7 @@ impl Body<'_, '_> {
             body.clone()
         };
         self.begin(b, &body);
-        let (agreed, own) = ("loop with a uniform count", "loop with a count of each lane's own");
-        self.mark(b, if uniform { agreed } else { own });
+        self.mark(b, construct);
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
         b.switch_to_block(next.block);
         let (left, one) = (b.use_var(counter), b.ins().iconst(word, 1));

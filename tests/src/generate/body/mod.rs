@@ -97,6 +97,8 @@ struct Body<'p, 'u> {
     /// Statements with control flow that may still be made.
     controls: usize,
     depth: usize,
+    /// Whether the statement that was made ends the function.
+    ended: bool,
 }
 
 impl<'p, 'u> Body<'p, 'u> {
@@ -131,6 +133,7 @@ impl<'p, 'u> Body<'p, 'u> {
             budget,
             controls,
             depth: 0,
+            ended: false,
         };
         for (&param, value) in plan.functions[index].params.iter().zip(params) {
             match param {

@@ -32,9 +32,10 @@ pub(super) struct Cells {
     /// The address of those in memory.
     own: Value,
     slot: Option<StackSlot>,
-    in_memory: u32,
+    /// How many are there.
+    pub(super) in_memory: u32,
     /// Those in parameters, where the current block has them.
-    params: Vec<(Value, Type)>,
+    pub(super) params: Vec<(Value, Type)>,
 }
 
 impl Cells {
@@ -46,10 +47,8 @@ impl Cells {
         choices: &mut Choices<'_>,
     ) -> Cells {
         let bytes = super::fill::CELLS * word.bytes();
-        let slot = choices.once_in(3).then(|| {
-            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
-            b.create_sized_stack_slot(data)
-        });
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+        let slot = choices.once_in(3).then(|| b.create_sized_stack_slot(data));
         Cells { word, own, slot, in_memory: 0, params: Vec::new() }
     }
 
@@ -94,8 +93,9 @@ impl Cells {
         self.params.iter_mut().zip(params).for_each(|(cell, value)| cell.0 = *value);
     }
 
-    fn address(&self, b: &mut Builder<'_>) -> Value {
-        self.slot.map_or(self.own, |slot| b.ins().stack_addr(self.word, slot, 0))
+    fn address(&self, b: &mut Builder<'_>, index: u32) -> (Value, i32) {
+        let base = self.slot.map_or(self.own, |slot| b.ins().stack_addr(self.word, slot, 0));
+        (base, (index * self.word.bytes()).cast_signed())
     }
 
     pub(super) fn get(&self, b: &mut Builder<'_>, cell: Cell) -> Value {
@@ -103,8 +103,7 @@ impl Cells {
             Place::Variable(variable) => b.use_var(variable),
             Place::Param(index) => self.params[index].0,
             Place::Memory(index) => {
-                let offset = (index * self.word.bytes()).cast_signed();
-                let base = self.address(b);
+                let (base, offset) = self.address(b, index);
                 b.ins().load(self.word, MemFlagsData::trusted(), base, offset)
             }
         }
@@ -115,21 +114,10 @@ impl Cells {
             Place::Variable(variable) => b.def_var(variable, value),
             Place::Param(index) => self.params[index].0 = value,
             Place::Memory(index) => {
-                let offset = (index * self.word.bytes()).cast_signed();
-                let base = self.address(b);
+                let (base, offset) = self.address(b, index);
                 b.ins().store(MemFlagsData::trusted(), value, base, offset);
             }
         }
-    }
-
-    /// Whether any of them is in memory, and in parameters of all blocks.
-    pub(super) fn are_in_memory(&self) -> bool {
-        self.in_memory > 0
-    }
-
-    /// See `are_in_memory`.
-    pub(super) fn are_in_params(&self) -> bool {
-        !self.params.is_empty()
     }
 }
 

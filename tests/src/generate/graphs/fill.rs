@@ -222,7 +222,11 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     fn make(&mut self, b: &mut Builder<'_>) {
-        self.prepare_trace(b);
+        if self.choices.below(2) == 0 {
+            // Blocks note that they were visited.
+            let start = b.ins().iconst(self.family.word_int(), 1);
+            self.trace = Some(self.cells.anywhere(b, self.choices, start));
+        }
         self.prepare_counts(b);
         self.lay_out(b);
         let most = self.choices.below(6);
@@ -237,14 +241,6 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         b.ins().jump(self.blocks[0], &args);
         for node in self.shape.order() {
             self.block(b, node);
-        }
-    }
-
-    /// Whether and where blocks note that they were visited.
-    fn prepare_trace(&mut self, b: &mut Builder<'_>) {
-        if self.choices.below(2) == 0 {
-            let start = b.ins().iconst(self.family.word_int(), 1);
-            self.trace = Some(self.cells.anywhere(b, self.choices, start));
         }
     }
 
@@ -337,8 +333,8 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (has(Type::is_float), "floats"),
             (doomed(true), "trap that is never taken"),
             (doomed(false), "loop without an end that is never entered"),
-            (self.cells.are_in_memory(), "count in memory"),
-            (self.cells.are_in_params(), "count in a parameter of all blocks"),
+            (self.cells.in_memory > 0, "count in memory"),
+            (!self.cells.params.is_empty(), "count in a parameter of all blocks"),
             (self.trace.is_none(), "values alone"),
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
