@@ -12,7 +12,7 @@ pub(super) struct Node {
     pub(super) trap: bool,
 }
 
-/// A directed graph whose node 0 is the entry. There are at most [`MAX_NODES`] nodes, and at least one.
+/// A directed graph of at least one and at most 64 nodes, of which the first is the entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(super) nodes: Vec<Node>,
