@@ -4,7 +4,7 @@
 //! it, with all checks on. Names in CLIF are the linker's.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, TrapCode, Type, types};
+use cranelift_codegen::ir::{Function, Signature, TrapCode, Type, types};
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
@@ -34,22 +34,14 @@ pub fn single_lane() -> CompileOptions {
     CompileOptions { execution: Execution::SingleLane, verify: true, ..CompileOptions::default() }
 }
 
-/// The functions of a text in which `word` stands for the machine's integer.
-///
-/// # Panics
-///
-/// If it is no CLIF.
+/// The functions of a text in which `word` stands for the machine's integer. Panics if it is no CLIF.
 pub fn parse(word: WordSize, text: &str) -> Vec<Function> {
     let text = text.replace("word", &word_type(word).to_string());
     cranelift_reader::parse_functions(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// A module of these functions, all exported, in which the names after `%` are declared and defined
-/// in order.
-///
-/// # Errors
-///
-/// If one of them does not compile.
+/// in order. Fails if one of them does not compile.
 pub fn module(
     functions: &[Function],
     arch: ArchId,
@@ -66,11 +58,7 @@ pub fn module(
     Ok(module)
 }
 
-/// The [`module`] of these functions, finished.
-///
-/// # Panics
-///
-/// If one of them does not compile.
+/// The [`module`] of these functions, finished. Panics if one of them does not compile.
 pub fn compiled(functions: &[Function], arch: ArchId, options: &CompileOptions) -> CompiledModule {
     let finished = module(functions, arch, options).and_then(Module::finish);
     finished.unwrap_or_else(|error| panic!("{arch}: {error}"))
@@ -82,10 +70,7 @@ pub fn name(func: &Function) -> String {
 }
 
 /// What cranelift-interpreter says about a call of the function named `entry`.
-///
-/// # Panics
-///
-/// If the interpreter cannot run it.
+/// Panics if the interpreter cannot run it.
 pub fn expected(functions: &[Function], entry: &str, args: &[DataValue]) -> Result {
     let mut store = FunctionStore::default();
     for func in functions {
@@ -102,10 +87,7 @@ pub fn expected(functions: &[Function], entry: &str, args: &[DataValue]) -> Resu
 }
 
 /// What the machine does in a call of the function named `entry`.
-///
-/// # Errors
-///
-/// If the program does not link, or stops otherwise than by a `trap` with a code.
+/// Fails if the program does not link, or stops otherwise than by a `trap` with a code.
 pub fn observed(
     module: &CompiledModule,
     functions: &[Function],
@@ -119,14 +101,7 @@ pub fn observed(
     let program = Program::new(module, entry, &func.signature)?;
     match program.call(&words, Some(FUEL)) {
         Ok(outcome) => {
-            let mut rest = outcome.results.as_slice();
-            let values = func.signature.returns.iter().map(|result| {
-                let count = result.value_type.bits().div_ceil(word.bits().into()) as usize;
-                let (words, after) = rest.split_at(count);
-                rest = after;
-                value_of(words, result.value_type, word)
-            });
-            Ok(Result::Values(values.collect()))
+            Ok(Result::Values(values_of(outcome.results.into_iter(), &func.signature, word)))
         }
         Err(ProgramError::Trap(trap)) => match trap.trap_code.as_deref().map(str::parse) {
             Some(Ok(code)) => Ok(Result::Trap(code)),
@@ -151,10 +126,18 @@ pub(crate) fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
         .collect()
 }
 
-/// The value of type `ty` in these words.
-pub(crate) fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
-    let bits = words.iter().rev().fold(0_u128, |bits, &low| bits << word.bits() | u128::from(low));
-    DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
+/// Results of a function in words.
+pub(crate) fn values_of(
+    mut words: impl Iterator<Item = u64>,
+    signature: &Signature,
+    word: WordSize,
+) -> Vec<DataValue> {
+    let mut value_of = |ty: Type| {
+        let parts = (0..ty.bits()).step_by(word.bits().into()).zip(&mut words);
+        let bits = parts.fold(0, |bits, (at, part)| bits | u128::from(part) << at);
+        DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
+    };
+    signature.returns.iter().map(|result| value_of(result.value_type)).collect()
 }
 
 /// The integer type of a machine's word.

@@ -18,11 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of so many things, which are called `what` together.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `what` is part of no template of a bar.
+    /// Of so many things, which are called `what` together. Panics if `what` is part of no template of a bar.
     pub fn new(count: u64, what: &'static str) -> Progress {
         let template =
             format!("{{elapsed_precise}} {{wide_bar}} {{pos}}/{{len}} {what}, {{eta}} left");

@@ -4,10 +4,7 @@ use std::env;
 use std::ops::Range;
 
 /// The seeds that the environment's `HARP_SEED` asks for: one, `7`, or a range, `0..10000`. None without it.
-///
-/// # Panics
-///
-/// If it is something else.
+/// Panics if it is something else.
 pub fn from_environment() -> Option<Range<u64>> {
     let text = env::var("HARP_SEED").ok()?;
     Some(parse(&text).unwrap_or_else(|| panic!("HARP_SEED is a number or a range, not `{text}`")))

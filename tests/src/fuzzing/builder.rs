@@ -4,8 +4,6 @@
 //! A sequence is bytes: a machine, how often an operand is any number instead of one that fits, and the calls.
 //! With none of the former many sequences are kernels; with some the first such operand is an error.
 
-use std::ops::AddAssign;
-
 use arbitrary::{Arbitrary, Result, Unstructured};
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::{FloatCC, IntCC};
@@ -21,102 +19,72 @@ use harp_jit::{
     ParamType,
 };
 
+use super::Reached;
 use crate::random::machines::FEW;
 
 /// The most calls of a sequence.
 const CALLS: usize = 48;
 
-/// What sequences came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// Calls of all sequences.
-    pub calls: usize,
-    /// Sequences that the builder refused.
-    pub misused: usize,
-    /// Kernels that were refused when they were compiled.
-    pub refused: usize,
-    /// Kernels that were compiled.
-    pub compiled: usize,
-}
-
-impl AddAssign for Reached {
-    fn add_assign(&mut self, other: Reached) {
-        self.calls += other.calls;
-        self.misused += other.misused;
-        self.refused += other.refused;
-        self.compiled += other.compiled;
-    }
-}
-
 /// Makes the calls that `bytes` stand for, and compiles what comes of them.
-///
-/// # Panics
-///
-/// If the compiler finds a defect of its own.
+/// Panics if the compiler finds a defect of its own.
 pub fn check(bytes: &[u8]) -> Reached {
-    let mut reached = Reached::default();
     let mut u = Unstructured::new(bytes);
     let choice = u.choose_index(FEW.len()).unwrap_or_default();
     let arch: ArchId = FEW[choice].parse().expect("the list holds ids");
     let mut source = KernelSource::new("calls", arch);
-    let built = build(&mut u, &mut source, &mut reached.calls);
+    let (built, calls) = build(&mut u, &mut source);
+    let came_to = |what| Reached::of([("calls", calls), (what, 1)]);
     if !built {
         assert!(source.compile(&CompileOptions::default()).is_err());
         // What was built is not compiled, but it can be looked at.
         assert!(!source.to_string().is_empty());
-        reached.misused += 1;
-        return reached;
+        return came_to("misused");
     }
     let options = CompileOptions {
         opt_level: if bytes.len().is_multiple_of(2) { OptLevel::Speed } else { OptLevel::None },
-        execution: if bytes.len().is_multiple_of(3) {
-            Execution::SingleLane
-        } else {
-            Execution::Simt
+        execution: match bytes.len().is_multiple_of(3) {
+            true => Execution::SingleLane,
+            false => Execution::Simt,
         },
         check_alignment: bytes.len().is_multiple_of(5),
         ..CompileOptions::default()
     };
     match source.compile(&options) {
-        Ok(_) => reached.compiled += 1,
+        Ok(_) => came_to("compiled"),
         Err(error @ CompileError::Internal { .. }) => panic!("{error}\n{source}"),
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            reached.refused += 1;
+            came_to("refused")
         }
     }
-    reached
 }
 
-/// Whether the builder took it.
-fn build(u: &mut Unstructured<'_>, source: &mut KernelSource, calls: &mut usize) -> bool {
+/// Whether the builder took it, and how many calls there were.
+fn build(u: &mut Unstructured<'_>, source: &mut KernelSource) -> (bool, usize) {
     let builder = KernelBuilder::new(source);
     let hostility = u.int_in_range(-3..=3_i8).unwrap_or_default().max(0).unsigned_abs() * 8;
     let mut caller = Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new() };
-    for _ in 0..CALLS {
-        *calls += 1;
-        // Whatever the bytes are used up by, the sequence ends there.
-        if caller.u.is_empty() || caller.call().is_err() {
-            break;
-        }
-    }
+    // Whatever the bytes are used up by, the sequence ends there.
+    let ends = |_: &usize| caller.u.is_empty() || caller.call().is_err();
+    let calls = (1..=CALLS).find(ends).unwrap_or(CALLS);
     caller.b.return_();
     let blocks = std::mem::take(&mut caller.blocks);
     for block in blocks.into_iter().filter(|_| caller.hostility == 0) {
         caller.b.switch_to_block(block);
         caller.b.return_();
     }
-    caller.b.finalize().is_ok()
+    (caller.b.finalize().is_ok(), calls)
 }
 
-/// Calls one of the instruction builder's methods, which take the same arguments, and returns its result.
+/// Calls one of the instruction builder's methods, which take the same arguments: its result.
 macro_rules! one_of {
     ($caller:ident, $args:tt, [$($method:ident)*]) => {{
         let method = *$caller.u.choose(&[$(stringify!($method)),*])?;
         $(if method == stringify!($method) {
-            return Ok(one_of!(@call $caller.b.ins(), $method $args));
-        })*
-        unreachable!("it is one of the list")
+            one_of!(@call $caller.b.ins(), $method $args)
+        } else)* {
+            unreachable!("it is one of the list")
+        }
     }};
     (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
 }
@@ -230,47 +198,43 @@ impl Caller<'_, '_, '_> {
 
     fn call(&mut self) -> Result<()> {
         match self.u.int_in_range(0..=31)? {
-            0..=7 => {
-                let ty = self.int()?;
-                let (x, y) = (self.value(ty)?, self.value(ty)?);
-                let value = self.integers(x, y)?;
-                self.values.push((value, ty));
-            }
-            8 | 9 => {
-                let ty = self.float()?;
-                let (x, y) = (self.value(ty)?, self.value(ty)?);
-                let value = self.floats(x, y)?;
-                self.values.push((value, ty));
-            }
-            10 | 11 => {
-                let ty = self.int()?;
-                let (x, imm) = (self.value(ty)?, i64::arbitrary(self.u)?);
-                let value = self.immediates(x, imm)?;
-                self.values.push((value, ty));
-            }
-            12 => {
-                let ty = self.int()?;
+            kind @ 0..=14 => {
+                let ty = if matches!(kind, 8 | 9 | 13) { self.float()? } else { self.int()? };
                 let x = self.value(ty)?;
-                let value = self.integer(x)?;
+                let value = match kind {
+                    0..=7 => {
+                        let y = self.value(ty)?;
+                        one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
+                            band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
+                    }
+                    8 | 9 => {
+                        let y = self.value(ty)?;
+                        one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign])
+                    }
+                    10 | 11 => {
+                        let imm = i64::arbitrary(self.u)?;
+                        one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s
+                            urem_imm_u srem_imm_s band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u
+                            ishl_imm_u ushr_imm_u sshr_imm_u])
+                    }
+                    12 => one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt]),
+                    13 => one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest]),
+                    _ => {
+                        let y = self.value(ty)?;
+                        one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow
+                            smul_overflow]);
+                        return Ok(());
+                    }
+                };
                 self.values.push((value, ty));
-            }
-            13 => {
-                let ty = self.float()?;
-                let x = self.value(ty)?;
-                let value = self.of_float(x)?;
-                self.values.push((value, ty));
-            }
-            14 => {
-                let ty = self.int()?;
-                let (x, y) = (self.value(ty)?, self.value(ty)?);
-                self.pairs(x, y)?;
             }
             15 => {
                 let (from, to) = (self.ty()?, self.ty()?);
                 let x = self.value(from)?;
-                let hostile = self.hostile()?;
-                if hostile || from.is_int() && to.is_int() && from.bits() < to.bits() {
-                    let value = self.conversion(to, x)?;
+                if self.hostile()? || from.is_int() && to.is_int() && from.bits() < to.bits() {
+                    let value = one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote
+                        fcvt_to_sint_sat fcvt_to_uint fcvt_from_uint fcvt_from_sint splat scalar_to_vector
+                        bmask]);
                     self.values.push((value, to));
                 }
             }
@@ -322,72 +286,38 @@ impl Caller<'_, '_, '_> {
         Ok(())
     }
 
-    fn integers(&mut self, x: Value, y: Value) -> Result<Value> {
-        one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor band_not
-            bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
-    }
-
-    fn floats(&mut self, x: Value, y: Value) -> Result<Value> {
-        one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign])
-    }
-
-    fn immediates(&mut self, x: Value, imm: i64) -> Result<Value> {
-        one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s urem_imm_u srem_imm_s
-            band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u ishl_imm_u ushr_imm_u sshr_imm_u])
-    }
-
-    fn integer(&mut self, x: Value) -> Result<Value> {
-        one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt])
-    }
-
-    fn of_float(&mut self, x: Value) -> Result<Value> {
-        one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest])
-    }
-
-    fn conversion(&mut self, ty: Type, x: Value) -> Result<Value> {
-        one_of!(self, (ty, x), [uextend sextend ireduce fpromote fdemote fcvt_to_sint_sat fcvt_to_uint
-            fcvt_from_uint fcvt_from_sint splat scalar_to_vector bmask])
-    }
-
-    fn pairs(&mut self, x: Value, y: Value) -> Result<(Value, Value)> {
-        one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow smul_overflow])
-    }
-
     fn memory(&mut self) -> Result<()> {
         let (ty, word) = (self.ty()?, self.b.word_int());
         let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
         let flags = self.flags()?;
         let offset: i32 = self.u.arbitrary()?;
-        match self.u.int_in_range(0..=7)? {
-            0 => {
-                let value = self.b.ins().load(ty, flags, address, offset);
-                self.values.push((value, ty));
+        let known = match self.u.int_in_range(0..=7)? {
+            0 => (self.b.ins().load(ty, flags, address, offset), ty),
+            1 => {
+                self.b.ins().store(flags, value, address, offset);
+                return Ok(());
             }
-            1 => drop(self.b.ins().store(flags, value, address, offset)),
-            2 => {
-                let value = self.b.load_elem(ty, address, index);
-                self.values.push((value, ty));
+            2 => (self.b.load_elem(ty, address, index), ty),
+            3 => {
+                self.b.store_elem(value, address, index);
+                return Ok(());
             }
-            3 => self.b.store_elem(value, address, index),
-            4 => {
-                let old = self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value);
-                self.values.push((old, ty));
+            4 => (self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value), ty),
+            5 => {
+                self.b.ins().atomic_store(flags, value, address);
+                return Ok(());
             }
-            5 => drop(self.b.ins().atomic_store(flags, value, address)),
             6 => {
                 let size = self.u.int_in_range(0..=64)?;
                 let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
                 let slot = self.b.inner().create_sized_stack_slot(slot);
                 let value = self.b.ins().stack_load(word, ty, slot, offset % 16);
                 self.values.push((value, ty));
-                let address = self.b.ins().stack_addr(word, slot, 0);
-                self.values.push((address, word));
+                (self.b.ins().stack_addr(word, slot, 0), word)
             }
-            _ => {
-                let value = self.b.ins().uload8(I32, flags, address, offset);
-                self.values.push((value, I32));
-            }
-        }
+            _ => (self.b.ins().uload8(I32, flags, address, offset), I32),
+        };
+        self.values.push(known);
         Ok(())
     }
 
@@ -399,12 +329,8 @@ impl Caller<'_, '_, '_> {
             let ty = self.ty()?;
             signature.params.push(AbiParam::new(ty));
             signature.returns.push(AbiParam::new(ty));
-            let name = *self.u.choose(&[
-                "f",
-                "harp_of_some_lane",
-                "harp_assume_uniform",
-                "harp_ballot",
-            ])?;
+            let names = ["f", "harp_of_some_lane", "harp_assume_uniform", "harp_ballot"];
+            let name = *self.u.choose(&names)?;
             let argument = self.value(ty)?;
             let func = &mut self.b.inner().func;
             let signature = func.import_signature(signature);
@@ -527,27 +453,4 @@ impl Caller<'_, '_, '_> {
 
 fn is_value(arg: &BlockArg) -> bool {
     arg.as_value().is_some_and(|value| value.as_u32() < 1 << 30)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::random_bytes;
-
-    /// `HARP_SEQUENCES` is how many.
-    #[test]
-    fn smoke() {
-        let mut reached = Reached::default();
-        let count =
-            std::env::var("HARP_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-        for seed in 0..count {
-            // Whose output is captured, and shown if the check fails.
-            println!("seed {seed}");
-            reached += check(&random_bytes(seed, 200 + seed as usize % 800));
-        }
-        let Reached { misused, refused, compiled, .. } = reached;
-        println!("{reached:?}");
-        let least = count as usize / 20;
-        assert!(misused > least && refused > least && compiled > least, "{reached:?}");
-    }
 }

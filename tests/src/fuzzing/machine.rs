@@ -11,66 +11,19 @@ mod writer;
 
 use std::collections::HashSet;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::ops::AddAssign;
 
 use arbitrary::Unstructured;
 use harp_emu::{
     Collect, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence, Retire,
-    SavedState, Schedule, Simd, StackEntry, Stats, Translation, Trap, TrapKind, WarpStats,
-    WarpStatus,
+    Schedule, Simd, Stats, Translation, Trap, TrapKind,
 };
-use harp_isa::{Gpr, Op, Opcode, Operand, Pred};
+use harp_isa::{Gpr, Op, Operand, Pred};
 
-pub use program::{Kind, Program};
+use super::Reached;
 
-/// How much of a case was more than noise.
-#[derive(Clone, Debug, Default)]
-pub struct Reached {
-    /// Programs that ran.
-    pub programs: usize,
-    /// Those that ended without a trap.
-    pub ended: usize,
-    /// Those that different schedules and host threads were compared on.
-    pub schedules: usize,
-    /// Runs of many rounds at once that were compared with one round after the other.
-    pub rounds: usize,
-    /// Those that made a NaN, whose bits are not specified, so that nothing was compared.
-    pub nans: usize,
-    /// Warp instructions.
-    pub instructions: u64,
-    /// Splits on which lanes disagreed.
-    pub divergent: u64,
-    /// Entries into handlers of interrupts.
-    pub interrupts: u64,
-    /// Programs that stored into code that ran.
-    pub changed_code: usize,
-    /// Opcodes that some lane executed.
-    pub opcodes: HashSet<Opcode>,
-    /// Kinds of traps in which programs ended.
-    pub traps: HashSet<std::mem::Discriminant<TrapKind>>,
-}
+use program::{Kind, Program};
 
-impl AddAssign for Reached {
-    fn add_assign(&mut self, other: Reached) {
-        self.programs += other.programs;
-        self.ended += other.ended;
-        self.schedules += other.schedules;
-        self.rounds += other.rounds;
-        self.nans += other.nans;
-        self.instructions += other.instructions;
-        self.divergent += other.divergent;
-        self.interrupts += other.interrupts;
-        self.changed_code += other.changed_code;
-        self.opcodes.extend(other.opcodes);
-        self.traps.extend(other.traps);
-    }
-}
-
-/// Runs the program that `bytes` stand for in all ways that must agree.
-///
-/// # Panics
-///
-/// If they do not.
+/// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
 pub fn check(bytes: &[u8]) -> Reached {
     match Program::new(&mut Unstructured::new(bytes)) {
         Ok(program) => check_program(&program),
@@ -83,12 +36,11 @@ fn check_program(program: &Program) -> Reached {
     let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
     let (seen, reference) = watched(program);
     let mut reached = seen.reached;
-    reached.programs = 1;
-    reached.ended = usize::from(reference.trap.is_none());
-    reached.traps = reference.trap.iter().map(|trap| std::mem::discriminant(&trap.kind)).collect();
-    reached.instructions = reference.stats.issued();
+    reached.add("programs", 1);
+    reached.add("instructions", reference.stats.issued());
+    reached.add(reference.trap.as_ref().map_or("ended".to_owned(), trap_name), 1);
     if seen.made_nan {
-        reached.nans = 1;
+        reached.add("nans", 1);
         return reached;
     }
     let ways =
@@ -98,7 +50,7 @@ fn check_program(program: &Program) -> Reached {
         let outcome = run(program, config.clone());
         outcome.assert_same(&reference, program, &config);
     }
-    reached.rounds = check_rounds(program);
+    reached.add("rounds", check_rounds(program));
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
     let ends = match &reference.trap {
         None => true,
@@ -107,7 +59,7 @@ fn check_program(program: &Program) -> Reached {
     if program.kind != Kind::RaceFree || !ends {
         return reached;
     }
-    reached.schedules = 1;
+    reached.add("schedules", 1);
     let reference = reference.without_order();
     let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
     for schedule in [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)] {
@@ -126,7 +78,7 @@ fn check_program(program: &Program) -> Reached {
 
 /// Runs a program in the original's order, many rounds at once and round by round, to its end and until the
 /// fuel ends anywhere: how many runs were compared.
-fn check_rounds(program: &Program) -> usize {
+fn check_rounds(program: &Program) -> u64 {
     let config = &program.config;
     if config.cores > 1 {
         // After a trap the others stand where their turns have ended.
@@ -151,7 +103,13 @@ fn check_rounds(program: &Program) -> usize {
             run(program, config.clone()).assert_same(&expected, program, &config);
         }
     }
-    configs.len()
+    configs.len() as u64
+}
+
+/// The kind of a trap.
+fn trap_name(trap: &Trap) -> String {
+    let kind = format!("{:?}", trap.kind);
+    format!("trap {}", kind.split([' ', '(']).next().unwrap_or_default())
 }
 
 /// Everything that there is to see of a machine.
@@ -165,21 +123,8 @@ struct Outcome {
     warps: Vec<Warp>,
 }
 
-/// Everything that there is to see of a warp, as far as the machine has it.
-#[derive(Debug, PartialEq)]
-struct Warp {
-    pc: u64,
-    active: u64,
-    active_count: u8,
-    is_supervisor: bool,
-    interrupts_enabled: bool,
-    saved: Option<SavedState>,
-    status: WarpStatus,
-    stack: Vec<StackEntry>,
-    stats: WarpStats,
-    gprs: Vec<u64>,
-    preds: Vec<u64>,
-}
+/// Everything that there is to see of a warp, as far as the machine has it: its state, and what registers hold.
+type Warp = (String, Vec<u64>);
 
 impl Outcome {
     fn of(machine: &Machine<'_>, memory: &Memory, trap: Option<Trap>) -> Outcome {
@@ -188,21 +133,19 @@ impl Outcome {
         let mut bytes = vec![0; usize::try_from(memory.size()).expect("a small memory")];
         memory.read(0, &mut bytes).expect("all of it");
         let lanes = u64::MAX >> (64 - u32::from(arch.lanes()));
-        let warps = machine.warps().map(|(_, _, warp)| Warp {
-            pc: warp.pc(),
-            active: warp.active(),
-            active_count: warp.active_count(),
-            is_supervisor: warp.is_supervisor(),
-            interrupts_enabled: warp.interrupts_enabled(),
-            saved: warp.saved(),
-            status: warp.status(),
-            stack: warp.stack().collect(),
-            stats: warp.stats(),
-            gprs: (0..arch.gprs())
-                .flat_map(|reg| (0..arch.lanes()).map(move |lane| (Gpr::new(reg), lane)))
-                .map(|(reg, lane)| warp.gpr(reg, lane).expect("the machine has it"))
-                .collect(),
-            preds: (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes).collect(),
+        let warps = machine.warps().map(|(_, _, warp)| {
+            let state = format!(
+                "{:x?}, {:?}, stack {:x?}, {:?}",
+                (warp.pc(), warp.active(), warp.active_count(), warp.saved()),
+                (warp.is_supervisor(), warp.interrupts_enabled(), warp.status()),
+                warp.stack().collect::<Vec<_>>(),
+                warp.stats(),
+            );
+            let gprs =
+                (0..arch.gprs()).flat_map(|reg| (0..arch.lanes()).map(move |lane| (reg, lane)));
+            let gprs = gprs.map(|(reg, lane)| warp.gpr(Gpr::new(reg), lane).expect("it has it"));
+            let preds = (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes);
+            (state, gprs.chain(preds).collect())
         });
         Outcome {
             trap,
@@ -249,44 +192,42 @@ impl Outcome {
     }
 }
 
-fn memory_of(program: &Program) -> Memory {
-    let memory = Memory::new(program.config.arch.word(), program::MEMORY).expect("a small memory");
+/// Runs a program on a machine of its own, by `ended`.
+fn run_by(
+    program: &Program,
+    config: MachineConfig,
+    ended: impl FnOnce(&mut Machine<'_>) -> Result<(), Box<Trap>>,
+) -> Outcome {
+    let memory = Memory::new(config.arch.word(), program::MEMORY).expect("a small memory");
     memory.write(0, &program.image).expect("the image is smaller");
-    memory
+    let mut machine = Machine::new(config, &memory).expect("a small machine");
+    let trap = ended(&mut machine).err().map(|trap| *trap);
+    Outcome::of(&machine, &memory, trap)
 }
 
 fn run(program: &Program, config: MachineConfig) -> Outcome {
-    let memory = memory_of(program);
-    let mut machine = Machine::new(config, &memory).expect("a small machine");
-    let trap = machine.run().err().map(|trap| *trap);
-    Outcome::of(&machine, &memory, trap)
+    run_by(program, config, |machine| machine.run().map(drop))
 }
 
 /// Runs a program one round after the other.
 fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
-    let memory = memory_of(program);
-    let mut machine = Machine::new(config, &memory).expect("a small machine");
-    let trap = loop {
-        match machine.step() {
-            Ok(true) => {}
-            Ok(false) => break None,
-            Err(trap) => break Some(*trap),
-        }
-    };
-    Outcome::of(&machine, &memory, trap)
+    run_by(program, config, |machine| {
+        while machine.step()? {}
+        Ok(())
+    })
 }
 
 /// Runs a program as its configuration says, watched.
 fn watched(program: &Program) -> (Watcher, Outcome) {
-    let memory = memory_of(program);
-    let mut machine = Machine::new(program.config.clone(), &memory).expect("a small machine");
     let mut watcher = Watcher::default();
-    let trap = machine.run_observed(&mut watcher).err().map(|trap| *trap);
-    let outcome = Outcome::of(&machine, &memory, trap);
-    watcher.reached.changed_code = usize::from(watcher.issued.iter().any(|&pc| {
+    let outcome = run_by(program, program.config.clone(), |machine| {
+        machine.run_observed(&mut watcher).map(drop)
+    });
+    let changed = watcher.issued.iter().any(|&pc| {
         let at = usize::try_from(pc).expect("a small memory");
         (at..at + 4).any(|at| outcome.memory.get(at) != program.image.get(at).or(Some(&0)))
-    }));
+    });
+    watcher.reached.add("changed code", changed.into());
     (watcher, outcome)
 }
 
@@ -306,16 +247,17 @@ impl Observer for Watcher {
         self.issued.insert(issue.pc);
         let who = (issue.core, issue.warp);
         if issue.state.saved().is_some() && !issue.state.interrupts_enabled() {
-            self.reached.interrupts += u64::from(self.had_interrupts.remove(&who));
+            self.reached.add("interrupts", self.had_interrupts.remove(&who).into());
         } else {
             self.had_interrupts.insert(who);
         }
         if issue.executing != 0 {
-            self.reached.opcodes.insert(issue.instruction.op.opcode());
+            let name = issue.instruction.op.opcode().mnemonic();
+            self.reached.add(format!("opcode {name}"), 1);
         }
         if issue.instruction.op == (Op::Split {}) {
             let diverges = issue.executing != 0 && issue.executing != issue.state.active();
-            self.reached.divergent += u64::from(diverges);
+            self.reached.add("divergent", diverges.into());
         }
     }
 
@@ -336,34 +278,5 @@ impl Observer for Watcher {
         };
         let mut lanes = (0..64).filter(|lane| retire.executing >> lane & 1 != 0);
         self.made_nan |= lanes.any(is_nan);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fuzzing::replay;
-    use crate::random::random_bytes;
-
-    #[test]
-    fn smoke() {
-        let mut reached = Reached::default();
-        for seed in 0..250 {
-            reached += check(&random_bytes(seed, 1500));
-        }
-        let counts = format!("{reached:?}");
-        assert!(reached.programs > 150 && reached.nans * 4 < reached.programs, "{counts}");
-        assert!(reached.ended > 60 && reached.schedules > 40 && reached.rounds > 800, "{counts}");
-        assert!(reached.instructions > 30_000 && reached.divergent > 300, "{counts}");
-        assert!(reached.interrupts > 20 && reached.changed_code > 5, "{counts}");
-        assert!(reached.opcodes.len() * 10 > Opcode::ALL.len() * 8, "{counts}");
-        assert!(reached.traps.len() > 10, "{counts}");
-    }
-
-    #[test]
-    fn regressions() {
-        let mut reached = Reached::default();
-        let count = replay("machine", |bytes| reached += check(bytes));
-        assert!(count == 0 || reached.programs > 0);
     }
 }

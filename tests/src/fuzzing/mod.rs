@@ -1,5 +1,9 @@
-//! Generators and oracles of machine code, assembly text, object files and builder calls, which the fuzz targets call,
-//! each with a short seeded run in `cargo test`. Those of CLIF are in [`random`](crate::random).
+//! Generators and oracles of machine code, assembly text, object files and builder calls, which the fuzz targets call.
+//! Those of CLIF are in [`random`](crate::random).
+
+use std::ops::{AddAssign, Index};
+
+use crate::random::{Counts, merge};
 
 pub mod asm;
 pub mod builder;
@@ -7,22 +11,36 @@ pub mod hof;
 pub mod isa;
 pub mod machine;
 
-/// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed. How
-/// many there are.
-#[cfg(test)]
-pub(crate) fn replay(target: &str, mut check: impl FnMut(&[u8])) -> usize {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions");
-    let Ok(files) = std::fs::read_dir(format!("{folder}/{target}")) else {
-        return 0;
-    };
-    let mut paths: Vec<_> =
-        files.map(|file| file.expect("the folder can be read").path()).collect();
-    paths.sort();
-    for path in &paths {
-        let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        // Whose output is captured, and shown if the check fails.
-        println!("{}", path.display());
-        check(&bytes);
+/// How often cases came to something, by name: how much of them was more than noise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached(Counts);
+
+impl Reached {
+    /// These counts.
+    pub fn of<const N: usize>(counts: [(&str, usize); N]) -> Reached {
+        Reached(counts.map(|(what, count)| (what.to_owned(), count as u64)).into())
     }
-    paths.len()
+
+    /// All that there are counts of.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    fn add(&mut self, what: impl Into<String>, count: u64) {
+        *self.0.entry(what.into()).or_default() += count;
+    }
+}
+
+impl Index<&str> for Reached {
+    type Output = u64;
+
+    fn index(&self, what: &str) -> &u64 {
+        self.0.get(what).unwrap_or(&0)
+    }
+}
+
+impl AddAssign for Reached {
+    fn add_assign(&mut self, other: Reached) {
+        merge(&mut self.0, other.0);
+    }
 }

@@ -8,17 +8,15 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder,
-    MemFlagsData, Signature, Type, Value,
+    FuncRef, Function, InstBuilder, MemFlagsData, Opcode, Signature, Type, Value,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use harp_isa::WordSize;
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
-use harp_jit::{DataAccess, ParamType};
+use harp_jit::DataAccess;
 
-use super::body::{self, intrinsic};
 use super::choices::Choices;
+use super::clif::{self, element, import, intrinsic, signature, symbol};
 use super::{Family, Generated};
 use crate::oracle::{Argument, Case, Datum, Elements, Start};
 
@@ -56,29 +54,25 @@ pub(super) fn kernel(bytes: &[u8], family: Family) -> Generated {
         access: DataAccess::ReadOnly,
         addresses: Vec::new(),
     };
-    let ty = if family.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
-    args.extend((0..NUMBERS).map(|_| Argument::Scalar(ty, choices.int(bits))));
+    args.extend((0..NUMBERS).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
     let start = Start::Launch { extents, args };
     Case { word: family.word, functions, data: vec![shared], start }.into()
 }
 
 /// The kernel's, and those of one to four functions.
 fn signatures(choices: &mut Choices<'_>, word: Type) -> Vec<Signature> {
-    let mut kernel = Signature::new(CallConv::Fast);
-    kernel.params.push(AbiParam::new(word));
-    let mut all = vec![kernel];
+    let mut all = vec![signature(CallConv::Fast, [word], [])];
     for _ in 0..1 + choices.below(4) {
-        if all.len() > 1 && choices.once_in(3) {
-            let again = 1 + choices.below(all.len() - 1);
-            all.push(all[again].clone());
-            continue;
-        }
-        let mut signature = Signature::new(choices.one(&[CallConv::Tail, CallConv::Fast]));
-        // Some are passed on the stack where registers are few.
-        signature.params = vec![AbiParam::new(word); 1 + choices.below(5)];
-        signature.returns = vec![AbiParam::new(word); 1 + choices.below(3)];
-        all.push(signature);
+        let again = all.len() > 1 && choices.once_in(3);
+        all.push(if again {
+            all[1 + choices.below(all.len() - 1)].clone()
+        } else {
+            let conv = choices.one(&[CallConv::Tail, CallConv::Fast]);
+            // Some are passed on the stack where registers are few.
+            let mut words = |count| vec![word; 1 + choices.below(count)];
+            signature(conv, words(5), words(3))
+        });
     }
     all
 }
@@ -94,9 +88,7 @@ fn function(
     choices: &mut Choices<'_>,
     context: &mut FunctionBuilderContext,
 ) -> Function {
-    body::function(&name(index), &signatures[index], family.word, context, |b| {
-        let entry = b.current_block().expect("the entry");
-        let values = b.block_params(entry).to_vec();
+    clif::function(&name(index), &signatures[index], family.word, context, |b, values| {
         let sum = b.declare_var(family.word_int());
         let (own, loops, depth) = (None, 1, 0);
         Body { signatures, index, family, choices, values, sum, own, loops, depth }.make(b);
@@ -125,7 +117,7 @@ impl Body<'_, '_> {
         self.family.word_int()
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make(&mut self, b: &mut Builder<'_>) {
         if self.index == 0 {
             self.enter_kernel(b);
         }
@@ -138,7 +130,7 @@ impl Body<'_, '_> {
     }
 
     /// Finds the work-item's memory: what it holds and who reads it differ, the numbers do not.
-    fn enter_kernel(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn enter_kernel(&mut self, b: &mut Builder<'_>) {
         let (word, size) = (self.word(), self.family.word);
         let block = self.values[0];
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
@@ -149,9 +141,7 @@ impl Body<'_, '_> {
             })
             .collect();
         let item = intrinsic(b, "harp_global_id_x", &[], word);
-        let bytes = b.ins().iconst(word, OWN_WORDS as i64 * i64::from(size.bytes()));
-        let offset = b.ins().imul(item, bytes);
-        let own = b.ins().iadd(args[0], offset);
+        let own = element(b, args[0], item, OWN_WORDS as u32 * word.bytes());
         let read = b.ins().load(word, MemFlagsData::trusted(), own, i32::from(size.bytes()));
         self.values = [&args[1..], &[item, read]].concat();
         self.own = Some(own);
@@ -161,7 +151,7 @@ impl Body<'_, '_> {
         self.choices.one(&self.values)
     }
 
-    fn statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn statement(&mut self, b: &mut Builder<'_>) {
         let kinds = if self.depth < MAX_DEPTH { 11 } else { 7 };
         match self.choices.below(kinds) {
             0 | 1 => {
@@ -177,14 +167,11 @@ impl Body<'_, '_> {
         }
     }
 
-    fn operation(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn operation(&mut self, b: &mut Builder<'_>) -> Value {
         let (x, y) = (self.one(), self.one());
-        match self.choices.below(5) {
-            0 => b.ins().iadd(x, y),
-            1 => b.ins().bxor(x, y),
-            2 => b.ins().band(x, y),
-            3 => b.ins().imul(x, y),
-            _ => {
+        match [Opcode::Iadd, Opcode::Bxor, Opcode::Band, Opcode::Imul].get(self.choices.below(5)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 let number = b.ins().iconst(self.word(), self.choices.below(40) as i64);
                 b.ins().isub(x, number)
             }
@@ -192,38 +179,29 @@ impl Body<'_, '_> {
     }
 
     /// Adds a value, or a number of this place's own, to what is computed.
-    fn add(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn add(&mut self, b: &mut Builder<'_>) {
         let value = match self.choices.below(2) {
             0 => self.one(),
             _ => b.ins().iconst(self.word(), 1 + self.choices.below(200) as i64),
         };
-        let (old, five) = (b.use_var(self.sum), b.ins().iconst(self.word(), 5));
-        let turned = b.ins().rotl(old, five);
+        let old = b.use_var(self.sum);
+        let turned = b.ins().rotl_imm_s(old, 5);
         let new = b.ins().bxor(turned, value);
         b.def_var(self.sum, new);
     }
 
-    fn load_shared(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn load_shared(&mut self, b: &mut Builder<'_>) {
         let word = self.word();
-        let global = b.create_global_value(GlobalValueData::Symbol {
-            name: ExternalName::testcase(SHARED),
-            offset: 0.into(),
-            colocated: true,
-            tls: false,
-        });
+        let global = symbol(b, SHARED, 0, true);
         let base = b.ins().symbol_value(word, global);
-        let mask = b.ins().iconst(word, SHARED_WORDS as i64 - 1);
-        let index = self.one();
-        let index = b.ins().band(index, mask);
-        let bytes = b.ins().iconst(word, i64::from(self.family.word.bytes()));
-        let offset = b.ins().imul(index, bytes);
-        let place = b.ins().iadd(base, offset);
+        let index = b.ins().band_imm_s(self.one(), SHARED_WORDS as i64 - 1);
+        let place = element(b, base, index, word.bytes());
         let loaded = b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0);
         self.values.push(loaded);
     }
 
     /// Calls a later function, if there is one.
-    fn call(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn call(&mut self, b: &mut Builder<'_>) {
         let later = self.signatures.len() - self.index - 1;
         if later == 0 {
             return self.add(b);
@@ -236,23 +214,17 @@ impl Body<'_, '_> {
     }
 
     /// What is called, with arguments.
-    fn passed(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
+    fn passed(&mut self, b: &mut Builder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();
-        let signature = b.import_signature(signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        let name = ExternalName::testcase(name(callee));
-        (b.import_function(ExtFuncData { name, signature, colocated, patchable: false }), args)
+        (import(b, &name(callee), signature.clone(), self.choices.below(2) == 0), args)
     }
 
     /// Something to branch on.
-    fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        let (x, word) = (self.one(), self.word());
+    fn condition(&mut self, b: &mut Builder<'_>) -> Value {
+        let x = self.one();
         match self.choices.below(3) {
-            0 => {
-                let bit = b.ins().iconst(word, 1 << self.choices.below(3));
-                b.ins().band(x, bit)
-            }
+            0 => b.ins().band_imm_s(x, 1 << self.choices.below(3)),
             1 => {
                 let y = self.one();
                 b.ins().icmp(IntCC::UnsignedLessThan, x, y)
@@ -262,7 +234,7 @@ impl Body<'_, '_> {
     }
 
     /// A few statements, after which the values made in them are out of reach.
-    fn nested(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn nested(&mut self, b: &mut Builder<'_>) {
         let values = self.values.len();
         self.depth += 1;
         for _ in 0..1 + self.choices.below(3) {
@@ -272,7 +244,7 @@ impl Body<'_, '_> {
         self.values.truncate(values);
     }
 
-    fn if_else(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn if_else(&mut self, b: &mut Builder<'_>) {
         let [on_true, on_false, after] = [(); 3].map(|()| b.create_block());
         let merged = b.append_block_param(after, self.word());
         let condition = self.condition(b);
@@ -288,7 +260,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function on a condition.
-    fn end_if(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end_if(&mut self, b: &mut Builder<'_>) {
         let [out, after] = [(); 2].map(|()| b.create_block());
         let condition = self.condition(b);
         b.ins().brif(condition, out, &[], after, &[]);
@@ -298,7 +270,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes round as often as a value says, three times at the most.
-    fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn counted_loop(&mut self, b: &mut Builder<'_>) {
         if self.loops == 0 {
             return self.add(b);
         }
@@ -306,8 +278,7 @@ impl Body<'_, '_> {
         let word = self.word();
         let [header, inside, after] = [(); 3].map(|()| b.create_block());
         let left = b.append_block_param(header, word);
-        let (count, mask) = (self.one(), b.ins().iconst(word, 3));
-        let count = b.ins().band(count, mask);
+        let count = b.ins().band_imm_s(self.one(), 3);
         b.ins().jump(header, &[count.into()]);
         b.switch_to_block(header);
         b.ins().brif(left, inside, &[], after, &[]);
@@ -320,7 +291,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function: the kernel with what it computed in memory, others with values or a call.
-    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end(&mut self, b: &mut Builder<'_>) {
         let sum = b.use_var(self.sum);
         if let Some(own) = self.own {
             b.ins().store(MemFlagsData::trusted(), sum, own, 0);

@@ -1,6 +1,7 @@
 //! Decisions from bytes. No bytes left means the first possibility, everywhere and for ever.
 
 use arbitrary::Unstructured;
+use cranelift_codegen::ir::condcodes::IntCC;
 
 /// Decisions from bytes.
 pub(super) struct Choices<'u>(Unstructured<'u>);
@@ -23,6 +24,11 @@ impl<'u> Choices<'u> {
     /// True once in `n`.
     pub(super) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == n - 1
+    }
+
+    /// One of these conditions, by their names in CLIF.
+    pub(super) fn condition(&mut self, all: &[&str]) -> IntCC {
+        self.one(all).parse().expect("all have the names of conditions")
     }
 
     pub(super) fn bits(&mut self) -> u64 {
@@ -48,7 +54,7 @@ impl<'u> Choices<'u> {
         match self.below(4) {
             0 => (self.below(33) as f32 * 0.25 - 4.0).to_bits(),
             1 => f32::from(self.bits() as i16).to_bits(),
-            2 => self.one(&F32_EDGES),
+            2 => self.one(F32_EDGES),
             _ => self.bits() as u32,
         }
     }
@@ -58,7 +64,7 @@ impl<'u> Choices<'u> {
         match self.below(4) {
             0 => (self.below(33) as f64 * 0.25 - 4.0).to_bits(),
             1 => f64::from(self.bits() as i32).to_bits(),
-            2 => self.one(&F64_EDGES),
+            2 => self.one(F64_EDGES),
             _ => self.bits(),
         }
     }
@@ -66,57 +72,21 @@ impl<'u> Choices<'u> {
 
 /// Bits of `f32` where something ends: zeros, subnormals, the largest, infinities, NaN, and the
 /// numbers around the ends of the integer types.
-pub const F32_EDGES: [u32; 24] = [
-    0,
-    0x8000_0000,
-    1,
-    0x8000_0001,
-    0x007f_ffff,
-    0x0080_0000,
-    0x8080_0000,
-    0x3f80_0000,
-    0xbf80_0000,
-    0x3f7f_ffff,
-    0xbf00_0000,
-    0x42fe_0000,
-    0x4300_0000,
-    0xc301_0000,
-    0x437f_8000,
-    0x4780_0000,
-    0x4eff_ffff,
-    0x4f00_0000,
-    0xcf00_0000,
-    0x4f80_0000,
-    0x7f7f_ffff,
-    0x7f80_0000,
-    0xff80_0000,
-    0x7fc0_0000,
-];
+pub const F32_EDGES: &[u32] = [
+    [0, 0x8000_0000, 1, 0x8000_0001, 0x007f_ffff, 0x0080_0000],
+    [0x8080_0000, 0x3f80_0000, 0xbf80_0000, 0x3f7f_ffff, 0xbf00_0000, 0x42fe_0000],
+    [0x4300_0000, 0xc301_0000, 0x437f_8000, 0x4780_0000, 0x4eff_ffff, 0x4f00_0000],
+    [0xcf00_0000, 0x4f80_0000, 0x7f7f_ffff, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000],
+]
+.as_flattened();
 
 /// The same for `f64`.
-pub const F64_EDGES: [u64; 24] = [
-    0,
-    0x8000_0000_0000_0000,
-    1,
-    0x8000_0000_0000_0001,
-    0x000f_ffff_ffff_ffff,
-    0x0010_0000_0000_0000,
-    0x8010_0000_0000_0000,
-    0x3ff0_0000_0000_0000,
-    0xbff0_0000_0000_0000,
-    0x3fef_ffff_ffff_ffff,
-    0xbfe0_0000_0000_0000,
-    0x405f_c000_0000_0000,
-    0x40e0_0000_0000_0000,
-    0xc060_2000_0000_0000,
-    0x41df_ffff_ffc0_0000,
-    0x41e0_0000_0000_0000,
-    0xc1e0_0000_0000_0000,
-    0x43df_ffff_ffff_ffff,
-    0x43e0_0000_0000_0000,
-    0xc3e0_0000_0000_0000,
-    0x43f0_0000_0000_0000,
-    0x7fef_ffff_ffff_ffff,
-    0x7ff0_0000_0000_0000,
-    0x7ff8_0000_0000_0000,
-];
+pub const F64_EDGES: &[u64] = [
+    [0, 0x8000_0000_0000_0000, 1, 0x8000_0000_0000_0001],
+    [0x000f_ffff_ffff_ffff, 0x0010_0000_0000_0000, 0x8010_0000_0000_0000, 0x3ff0_0000_0000_0000],
+    [0xbff0_0000_0000_0000, 0x3fef_ffff_ffff_ffff, 0xbfe0_0000_0000_0000, 0x405f_c000_0000_0000],
+    [0x40e0_0000_0000_0000, 0xc060_2000_0000_0000, 0x41df_ffff_ffc0_0000, 0x41e0_0000_0000_0000],
+    [0xc1e0_0000_0000_0000, 0x43df_ffff_ffff_ffff, 0x43e0_0000_0000_0000, 0xc3e0_0000_0000_0000],
+    [0x43f0_0000_0000_0000, 0x7fef_ffff_ffff_ffff, 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000],
+]
+.as_flattened();

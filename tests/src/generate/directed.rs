@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
 use harp_isa::abi::ArgumentBlock;
 
+use super::body::between;
 use super::body::rows::{Care, Row, TYPES, rows};
-use super::body::{self, between, intrinsic};
+use super::clif::{self, element, intrinsic, signature};
 use super::{F32_EDGES, F64_EDGES, Family};
 use crate::oracle::{Argument, Case, Elements};
 
@@ -52,26 +53,21 @@ pub fn directed(family: Family) -> Vec<Case> {
                 if long { edges[..edges.len().min(8)].to_vec() } else { edges }
             };
             let edges = [edges(0), edges(1), edges(2)];
-            let plain = |row| Applied { row, constant: None, careful: true };
-            let plain: Vec<Applied> = rows.iter().map(|row| plain(*row)).collect();
-            let constant =
-                |row, at, bits| Applied { row, constant: Some((at, bits)), careful: true };
-            let with_constants = rows.iter().filter(|_| !long).flat_map(|row| {
-                let same = operands.len() > 1 && operands.iter().all(|ty| *ty == operands[0]);
-                let sides = if same { 0..2 } else { 0..0 };
-                let of_side =
-                    |at: usize| constants(row, at).into_iter().map(move |bits| (at, bits));
-                sides
-                    .flat_map(of_side)
-                    .map(|(at, bits)| constant(*row, at, bits))
-                    .collect::<Vec<_>>()
-            });
-            for some in plain.chunks(RESULTS) {
-                cases.push(case(family, ty, some, &pairs(&edges)));
+            let applied = |row, constant| Applied { row, constant, careful: true };
+            let plain: Vec<Applied> = rows.iter().map(|row| applied(*row, None)).collect();
+            let mut with_constants = Vec::new();
+            if !long && operands.len() > 1 && operands.iter().all(|ty| *ty == operands[0]) {
+                for (row, at) in rows.iter().flat_map(|row| [(*row, 0), (*row, 1)]) {
+                    let constants = constants(row, at).into_iter();
+                    with_constants.extend(constants.map(|bits| applied(row, Some((at, bits)))));
+                }
             }
-            for some in with_constants.collect::<Vec<_>>().chunks(RESULTS) {
-                cases.push(case(family, ty, some, &singles(&edges)));
-            }
+            let cases_of = |applied: Vec<Applied>, operands: Vec<Operands>| {
+                let kernels = applied.chunks(RESULTS);
+                kernels.map(|some| case(family, ty, some, &operands)).collect::<Vec<_>>()
+            };
+            cases.extend(cases_of(plain, pairs(&edges)));
+            cases.extend(cases_of(with_constants, singles(&edges)));
         }
     }
     cases
@@ -122,8 +118,8 @@ fn mask(ty: Type) -> u64 {
 /// Where something ends in type `ty`.
 fn edges(ty: Type) -> Vec<u64> {
     match ty {
-        types::F32 => F32_EDGES.map(u64::from).into(),
-        types::F64 => F64_EDGES.into(),
+        types::F32 => F32_EDGES.iter().copied().map(u64::from).collect(),
+        types::F64 => F64_EDGES.to_vec(),
         _ => {
             let (width, mask) = (u64::from(ty.bits()), mask(ty));
             let top = 1 << (width - 1);
@@ -169,20 +165,15 @@ fn case(family: Family, to: Type, applied: &[Applied], operands: &[Operands]) ->
     let types = &applied[0].row.operands;
     let flags = MemFlagsData::trusted();
     let cell = |at: usize| (at as u32 * CELL).cast_signed();
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params.push(AbiParam::new(word));
+    let signature = signature(CallConv::Fast, [word], []);
     let mut context = FunctionBuilderContext::new();
-    let func = body::function("directed", &signature, family.word, &mut context, |b| {
-        let entry = b.current_block().expect("the entry");
-        let block = b.block_params(entry)[0];
+    let func = clif::function("directed", &signature, family.word, &mut context, |b, params| {
         let item = intrinsic(b, "harp_global_id_x", &[], word);
         let [inputs, results, others] = [3, applied.len(), applied.len()].map(|cells| cells as u32);
         let mut slice = |index: u32, cells: u32| {
             let offset = ArgumentBlock::argument(index, family.word).cast_signed();
-            let base = b.ins().load(word, flags, block, offset);
-            let bytes = b.ins().iconst(word, i64::from(cells * CELL));
-            let offset = b.ins().imul(item, bytes);
-            b.ins().iadd(base, offset)
+            let base = b.ins().load(word, flags, params[0], offset);
+            element(b, base, item, cells * CELL)
         };
         let [from, into, beside] = [slice(0, inputs), slice(1, results), slice(2, others)];
         let values =
@@ -218,24 +209,17 @@ fn case(family: Family, to: Type, applied: &[Applied], operands: &[Operands]) ->
     Case::kernel(func, family.word, [operands.len() as u64, 1, 1], args)
 }
 
-fn apply(b: &mut FunctionBuilder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> {
+fn apply(b: &mut Builder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> {
     let Applied { row, constant, careful } = applied;
     let mut args = values.to_vec();
     if let Some((at, bits)) = constant {
-        args[at] = match row.operands[at] {
-            types::F32 => b.ins().f32const(f32::from_bits(bits as u32)),
-            types::F64 => b.ins().f64const(f64::from_bits(bits)),
-            ty => b.ins().iconst(ty, bits.cast_signed()),
-        };
+        args[at] = clif::constant(b, row.operands[at], bits);
     }
     match row.care {
         _ if !careful => {}
         // A constant that divides is one that does not trap.
-        Care::Divisor if constant.is_none_or(|(at, _)| at == 0) => {
-            args[1] = replaced(b, args[1], false);
-        }
-        Care::SignedDivisor if constant.is_none_or(|(at, _)| at == 0) => {
-            args[1] = replaced(b, args[1], true);
+        Care::Divisor | Care::SignedDivisor if constant.is_none_or(|(at, _)| at == 0) => {
+            args[1] = replaced(b, args[1], row.care == Care::SignedDivisor);
         }
         Care::Sum => {
             let one = b.ins().iconst(row.operands[0], 1);
@@ -248,7 +232,7 @@ fn apply(b: &mut FunctionBuilder<'_>, applied: Applied, values: &[Value]) -> Vec
 }
 
 /// The divisor, or 3 where it is 0, or, if it is signed, -1.
-fn replaced(b: &mut FunctionBuilder<'_>, divisor: Value, signed: bool) -> Value {
+fn replaced(b: &mut Builder<'_>, divisor: Value, signed: bool) -> Value {
     let ty = b.func.dfg.value_type(divisor);
     let (zero, three) = (b.ins().iconst(ty, 0), b.ins().iconst(ty, 3));
     let mut bad = b.ins().icmp(IntCC::Equal, divisor, zero);
@@ -261,7 +245,7 @@ fn replaced(b: &mut FunctionBuilder<'_>, divisor: Value, signed: bool) -> Value 
 }
 
 /// A result as memory holds it. A float that is stored as an integer has one pattern for all NaNs.
-fn stored(b: &mut FunctionBuilder<'_>, family: Family, value: Value) -> Value {
+fn stored(b: &mut Builder<'_>, family: Family, value: Value) -> Value {
     let (ty, word) = (b.func.dfg.value_type(value), family.word_int());
     if ty.is_int() && ty.bits() < word.bits() {
         return b.ins().uextend(word, value);

@@ -4,6 +4,7 @@
 
 use cranelift_codegen::ir::{Block, Type, types};
 use harp_isa::{ArchId, WordSize};
+use harp_jit::ParamType;
 
 use crate::oracle::Case;
 use crate::random::machines;
@@ -11,6 +12,7 @@ use crate::random::machines;
 mod body;
 mod calls;
 mod choices;
+pub(crate) mod clif;
 mod directed;
 pub mod graphs;
 
@@ -57,8 +59,8 @@ impl Kind {
     /// The machines that cases run on: a list, and another one.
     pub fn machines(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
-            Kind::Functions | Kind::Lowerings => (&machines::ALL, &machines::ODD),
-            Kind::Kernels | Kind::Calls | Kind::Graphs => (&machines::ALL, &[]),
+            Kind::Functions | Kind::Lowerings => (machines::ALL, &machines::ODD),
+            Kind::Kernels | Kind::Calls | Kind::Graphs => (machines::ALL, &[]),
         }
     }
 
@@ -141,5 +143,10 @@ impl Family {
     /// The integer type of the word.
     pub fn word_int(self) -> Type {
         self.ints()[0]
+    }
+
+    /// The parameter of a kernel that is one.
+    fn word_param(self) -> ParamType {
+        if self.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 }
     }
 }

@@ -13,14 +13,15 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
-use crate::oracle::{Case, CaseError, Code, Compiled, Effect, Ending, options};
+use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
 use crate::random::machines::{ALL, parsed};
 use crate::random::{Machines, bytes_of};
 
 mod handwritten;
 mod mutants;
 
-pub use mutants::{Kind, Mutant, mutants};
+pub use mutants::Kind;
+use mutants::mutants;
 
 /// How many times as many instructions as the original a mutant may take before it counts as endless.
 const PATIENCE: u64 = 8;
@@ -81,19 +82,14 @@ impl fmt::Display for Outcome {
         writeln!(f, "{} kernels, {} of them not proved", self.kernels, self.unproved.len())?;
         writeln!(
             f,
-            "{:28} {:>8} {:>9} {:>8} {:>7} {:>18}",
-            "mutation", "mutants", "changing", "caught", "share", "caught, the same"
+            "mutation, mutants, changing, caught, share, caught although they do the same:"
         )?;
-        for (kind, tally) in &self.kinds {
-            let share = 100.0 * tally.caught as f64 / tally.changing.max(1) as f64;
+        for (kind, Tally { mutants, changing, caught, refused, .. }) in &self.kinds {
+            let (kind, share) =
+                (kind.to_string(), 100.0 * *caught as f64 / *changing.max(&1) as f64);
             writeln!(
                 f,
-                "{:28} {:>8} {:>9} {:>8} {share:>6.1}% {:>18}",
-                kind.to_string(),
-                tally.mutants,
-                tally.changing,
-                tally.caught,
-                tally.refused
+                "{kind:28} {mutants:>8} {changing:>9} {caught:>8} {share:>6.1}% {refused:>9}"
             )?;
         }
         for (kind, tally) in &self.kinds {
@@ -127,10 +123,7 @@ const STRATEGIES: [DivergenceStrategy; 4] = [
 
 /// Breaks the random kernel of a seed, for a machine and a level that the seed chooses too; at most so many
 /// mutants of a kind. Nothing comes of kernels that are not supported, or trap.
-///
-/// # Errors
-///
-/// If the kernel cannot be compiled or run.
+/// Fails if the kernel cannot be compiled or run.
 pub fn random(
     cases: Cases,
     seed: u64,
@@ -138,7 +131,7 @@ pub fn random(
     machines: &mut Machines,
 ) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
-    let arch = parsed(&ALL).nth(turn % ALL.len()).expect("it is one of them");
+    let arch = parsed(ALL).nth(turn % ALL.len()).expect("it is one of them");
     let case = cases.generate(&bytes_of(cases, seed), Family::of(arch)).case;
     let is_plain = (turn / ALL.len()).is_multiple_of(4);
     // The checker is asked later, and then needs what verification notes down.
@@ -158,10 +151,7 @@ pub fn random(
 }
 
 /// Breaks the handwritten kernels on all their machines; at most so many mutants of a kind and kernel.
-///
-/// # Errors
-///
-/// If one cannot be compiled or run.
+/// Fails if one cannot be compiled or run.
 pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
     for arch in handwritten::archs() {
@@ -178,10 +168,7 @@ pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, Muta
 }
 
 /// Breaks a compiled kernel and its functions, each of them at most `each` times a kind, chosen by the seed.
-///
-/// # Errors
-///
-/// If the kernel cannot be run.
+/// Fails if the kernel cannot be run.
 fn break_kernel(
     name: &str,
     case: &Case,
@@ -189,7 +176,7 @@ fn break_kernel(
     machines: &mut Machines,
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
-    let Code::Kernel(original) = &original.code else { return Ok(Outcome::default()) };
+    let Some(original) = original.kernel() else { return Ok(Outcome::default()) };
     let device = machines.device(original.arch(), 1).map_err(Box::new)?;
     if let Err(error) = original.check() {
         let unproved = vec![format!("{name}: {error}")];

@@ -27,51 +27,43 @@ pub enum Kind {
     UniformClaim,
 }
 
+/// All of them, with their names.
+const KINDS: [(Kind, &str); 8] = [
+    (Kind::DroppedJoin, "dropped join"),
+    (Kind::DroppedSplit, "dropped split"),
+    (Kind::MissingGuard, "missing guard"),
+    (Kind::WrongGuard, "wrong guard"),
+    (Kind::SwappedTargets, "swapped targets"),
+    (Kind::EditInSplit, "edit in split"),
+    (Kind::WrongMask, "wrong mask predicate"),
+    (Kind::UniformClaim, "divergent taken as uniform"),
+];
+
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
-        Kind::DroppedJoin,
-        Kind::DroppedSplit,
-        Kind::MissingGuard,
-        Kind::WrongGuard,
-        Kind::SwappedTargets,
-        Kind::EditInSplit,
-        Kind::WrongMask,
-        Kind::UniformClaim,
-    ];
+    pub fn all() -> impl Iterator<Item = Kind> {
+        KINDS.into_iter().map(|(kind, _)| kind)
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::DroppedJoin => "dropped join",
-            Kind::DroppedSplit => "dropped split",
-            Kind::MissingGuard => "missing guard",
-            Kind::WrongGuard => "wrong guard",
-            Kind::SwappedTargets => "swapped targets",
-            Kind::EditInSplit => "edit in split",
-            Kind::WrongMask => "wrong mask predicate",
-            Kind::UniformClaim => "divergent taken as uniform",
-        })
+        f.write_str(KINDS[*self as usize].1)
     }
 }
 
-/// Broken code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mutant {
-    /// How it is broken.
-    pub kind: Kind,
-    /// All of it.
-    pub code: Vec<u8>,
-    /// What was done, and where.
-    pub what: String,
+/// Broken code, all of it, with what was done, and where.
+pub(super) struct Mutant {
+    pub(super) kind: Kind,
+    pub(super) code: Vec<u8>,
+    pub(super) what: String,
 }
 
 /// Mutants of `code`, at most `each` of a kind; which, the seed decides.
-pub fn mutants(code: &[u8], arch: ArchId, seed: u64, each: usize) -> Vec<Mutant> {
+pub(super) fn mutants(code: &[u8], arch: ArchId, seed: u64, each: usize) -> Vec<Mutant> {
     let original = Original::decode(code, arch);
     let mut chosen = Vec::new();
-    for (number, kind) in Kind::ALL.into_iter().enumerate() {
+    for (number, kind) in Kind::all().enumerate() {
         let mut found = original.mutants(kind);
         let random = random_bytes(seed ^ (number as u64) << 56, each * 4);
         for four in random.as_chunks::<4>().0 {
@@ -130,7 +122,7 @@ impl<'a> Original<'a> {
     fn edits(&self, kind: Kind, at: usize) -> Vec<Vec<Edit>> {
         let inst = self.insts[at].1;
         let nop = Instruction::new(Op::Nop {});
-        let is_split = matches!(inst.op, Op::Split {});
+        let is_split = self.is_split(at);
         let flags = inst.op.opcode().flags();
         let plain = !flags.intersects(OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP);
         match kind {
@@ -139,24 +131,22 @@ impl<'a> Original<'a> {
             Kind::MissingGuard if plain && inst.guard.is_some() => {
                 vec![vec![(at, Instruction::new(inst.op))]]
             }
-            Kind::WrongGuard => {
-                let after_split = at > 0 && matches!(self.insts[at - 1].1.op, Op::Split {});
-                let Some(guard) = inst.guard.filter(|_| !is_split && !after_split) else {
-                    return Vec::new();
-                };
-                let other = |other| vec![(at, inst.guarded_by(other))];
-                self.others(guard).into_iter().map(other).collect()
+            Kind::WrongGuard if !is_split && (at == 0 || !self.is_split(at - 1)) => {
+                let others = inst.guard.into_iter().flat_map(|guard| self.others(guard));
+                others.map(|other| vec![(at, inst.guarded_by(other))]).collect()
             }
             Kind::SwappedTargets => self.swapped(at).into_iter().collect(),
             Kind::EditInSplit if is_split => self.edits_in_split(at),
             Kind::WrongMask => self.wrong_masks(at),
             Kind::UniformClaim if is_split => {
-                let joins = self.join_of(at);
-                let edits = [at].into_iter().chain(joins).map(|at| (at, nop)).collect();
-                vec![edits]
+                vec![[at].into_iter().chain(self.join_of(at)).map(|at| (at, nop)).collect()]
             }
             _ => Vec::new(),
         }
+    }
+
+    fn is_split(&self, at: usize) -> bool {
+        matches!(self.insts[at].1.op, Op::Split {})
     }
 
     /// Two other predicates.
@@ -216,26 +206,25 @@ impl<'a> Original<'a> {
 
     fn wrong_masks(&self, at: usize) -> Vec<Vec<Edit>> {
         let inst = self.insts[at].1;
-        let vote = |src| match inst.op {
-            Op::Anyp { dst, .. } => Some(Op::Anyp { dst, src }),
-            Op::Allp { dst, .. } => Some(Op::Allp { dst, src }),
-            Op::Ballot { dst, index, .. } => Some(Op::Ballot { dst, src, index }),
-            _ => None,
-        };
+        let guarded = |index: usize, pred| (index, self.insts[index].1.guarded_by(pred));
+        let voted = |op| vec![(at, Instruction { op, ..inst })];
+        let others = |pred| self.others(pred).into_iter();
         match (inst.op, inst.guard) {
             (Op::Split {}, Some(guard)) if at + 1 < self.insts.len() => {
-                let branch = self.insts[at + 1].1;
-                let other = |p| vec![(at, inst.guarded_by(p)), (at + 1, branch.guarded_by(p))];
-                self.others(guard).into_iter().map(other).collect()
+                others(guard).map(|p| vec![guarded(at, p), guarded(at + 1, p)]).collect()
             }
-            (Op::Anyp { src, .. } | Op::Allp { src, .. } | Op::Ballot { src, .. }, guard) => {
-                let others = self.others(src).into_iter().filter_map(vote);
-                others.map(|op| vec![(at, Instruction { guard, op })]).collect()
+            (Op::Anyp { dst, src }, _) => {
+                others(src).map(|src| voted(Op::Anyp { dst, src })).collect()
+            }
+            (Op::Allp { dst, src }, _) => {
+                others(src).map(|src| voted(Op::Allp { dst, src })).collect()
+            }
+            (Op::Ballot { dst, src, index }, _) => {
+                others(src).map(|src| voted(Op::Ballot { dst, src, index })).collect()
             }
             // A vote by way of memory stores the address itself.
             (Op::St { value, base, .. }, Some(guard)) if value == base => {
-                let other = |p| vec![(at, inst.guarded_by(p))];
-                self.others(guard).into_iter().map(other).collect()
+                others(guard).map(|p| vec![guarded(at, p)]).collect()
             }
             _ => Vec::new(),
         }

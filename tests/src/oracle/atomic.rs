@@ -3,7 +3,7 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AtomicRmwOp, Inst, InstructionData, Opcode, Type};
 
-use super::{Done, FlatMemory, Item, Stop, int, signed};
+use super::{Ended, FlatMemory, Item, int, signed};
 
 impl Item<'_> {
     /// Executes an atomic access with these operands; none if it is something else.
@@ -13,35 +13,28 @@ impl Item<'_> {
         ty: Type,
         values: &[DataValue],
         memory: &mut FlatMemory,
-    ) -> Option<Done> {
-        let data = self.func.dfg.insts[inst];
-        let ordered = |value: DataValue| self.ordered(inst, value);
-        match data {
-            InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. } => {
-                return Some(memory.load(self.address(&values[0], 0), ty).map(ordered).into());
-            }
+    ) -> Option<Ended> {
+        let at = match self.func.dfg.insts[inst] {
             InstructionData::StoreNoOffset { opcode: Opcode::AtomicStore, .. } => {
                 let address = self.address(&values[1], 0);
                 return Some(self.store(memory, inst, Opcode::Store, &values[0], address));
             }
-            InstructionData::AtomicRmw { .. } | InstructionData::AtomicCas { .. } => {}
+            InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. }
+            | InstructionData::AtomicRmw { .. }
+            | InstructionData::AtomicCas { .. } => self.address(&values[0], 0),
             // Of the same format as an atomic load is `bitcast`.
             _ => return None,
-        }
-        let address = self.address(&values[0], 0);
-        let Some(old) = memory.load(address, ty).map(ordered) else {
-            return Some(Done::Stop(Stop::BadAddress));
         };
-        let new = match data {
-            InstructionData::AtomicRmw { op, .. } => updated(op, ty, &old, &values[1]),
-            InstructionData::AtomicCas { .. } if old == values[1] => values[2].clone(),
-            InstructionData::AtomicCas { .. } => old.clone(),
-            _ => return None,
-        };
-        Some(match memory.store(address, &ordered(new)) {
-            Some(()) => Done::Results(vec![old]),
-            None => Done::Stop(Stop::BadAddress),
-        })
+        Some(memory.load(at, ty).and_then(|old| {
+            let old = self.ordered(inst, old);
+            let new = match self.func.dfg.insts[inst] {
+                InstructionData::AtomicRmw { op, .. } => updated(op, ty, &old, &values[1]),
+                InstructionData::AtomicCas { .. } if old == values[1] => values[2].clone(),
+                _ => return Ok(vec![old]),
+            };
+            memory.store(at, &self.ordered(inst, new))?;
+            Ok(vec![old])
+        }))
     }
 }
 

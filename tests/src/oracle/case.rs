@@ -38,18 +38,13 @@ impl Elements {
 
     /// The bytes with all NaNs made equal.
     pub(super) fn canonical(self, mut bytes: Vec<u8>) -> Vec<u8> {
-        match self {
-            Elements::Ints => {}
-            Elements::F32 => {
-                let (words, _) = bytes.as_chunks_mut::<4>();
-                let nans = words.iter_mut().filter(|word| f32::from_le_bytes(**word).is_nan());
-                nans.for_each(|word| *word = f32::NAN.to_le_bytes());
-            }
-            Elements::F64 => {
-                let (words, _) = bytes.as_chunks_mut::<8>();
-                let nans = words.iter_mut().filter(|word| f64::from_le_bytes(**word).is_nan());
-                nans.for_each(|word| *word = f64::NAN.to_le_bytes());
-            }
+        let ty = match self {
+            Elements::Ints => return bytes,
+            Elements::F32 => types::F32,
+            Elements::F64 => types::F64,
+        };
+        for bytes in bytes.chunks_exact_mut(ty.bytes() as usize) {
+            canonical(DataValue::read_from_slice_le(bytes, ty)).write_to_slice_le(bytes);
         }
         bytes
     }

@@ -20,8 +20,8 @@ use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 use super::case::canonical;
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
-    Address, Argument, Case, Done, Effect, Ending, FUEL, FlatMemory, Item, ItemTrap, OracleError,
-    Start, Stop, signed,
+    Address, Argument, Case, Effect, Ended, Ending, FUEL, FlatMemory, Item, ItemTrap, OracleError,
+    Start, signed,
 };
 use crate::functions::{name, word_type};
 
@@ -48,11 +48,7 @@ enum Order {
 
 impl Case {
     /// What the interpreter says, and what was executed, where warps have so many lanes: each takes as many
-    /// work-items in a row.
-    ///
-    /// # Errors
-    ///
-    /// If the case holds something that the oracle does not know, or does not end.
+    /// work-items in a row. Fails if the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
         self.interpret(lanes, 0xd5, Order::Forward)
     }
@@ -151,9 +147,6 @@ impl Case {
         Ok((Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() }, trace))
     }
 }
-
-/// How a function ends: with results, or before its end.
-type Ended = Result<Vec<DataValue>, Stop>;
 
 /// What follows an instruction.
 enum Next {
@@ -301,14 +294,12 @@ impl<'a> Run<'a> {
 
     fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
         let item = Item { func, id: self.id, lane: self.lane, word: self.case.word };
-        if let Some(next) = self.execute_here(&item, inst)? {
+        let values = self.frames.collect_values(func.dfg.inst_args(inst)).to_vec();
+        if let Some(next) = self.execute_here(&item, inst, &values)? {
             return Ok(next);
         }
-        if let Some(executed) = item.execute(inst, &self.frames, &mut self.memory)? {
-            return Ok(match executed {
-                Done::Results(values) => Next::Results(values),
-                Done::Stop(stop) => Next::End(Err(stop)),
-            });
+        if let Some(ended) = item.execute(inst, &values, &mut self.memory)? {
+            return Ok(ended.map_or_else(|stop| Next::End(Err(stop)), Next::Results));
         }
         let context = DfgInstructionContext::new(inst, &func.dfg);
         let flow = step(&mut self.frames, context).map_err(|error| item.failed(inst, &error))?;
@@ -344,10 +335,14 @@ impl<'a> Run<'a> {
     }
 
     /// Executes what has to do with addresses.
-    fn execute_here(&mut self, item: &Item<'a>, inst: Inst) -> Result<Option<Next>, OracleError> {
+    fn execute_here(
+        &mut self,
+        item: &Item<'a>,
+        inst: Inst,
+        args: &[DataValue],
+    ) -> Result<Option<Next>, OracleError> {
         let func = item.func;
         let data = func.dfg.insts[inst];
-        let args = self.frames.collect_values(func.dfg.inst_args(inst)).to_vec();
         Ok(Some(match data {
             InstructionData::Call { opcode, func_ref, .. } => {
                 match self.named(item, inst, &func.dfg.ext_funcs[func_ref].name) {
@@ -363,7 +358,7 @@ impl<'a> Run<'a> {
                 let callee = Address::Function(index as usize);
                 let caller = self.calls.last().expect("it runs").index;
                 self.callees.entry((caller, inst)).or_default().insert(index as usize);
-                self.call(item, inst, opcode, callee, args[1..].to_vec())?
+                self.call(item, inst, opcode, callee, &args[1..])?
             }
             InstructionData::FuncAddr { func_ref, .. } => {
                 let named = self.named(item, inst, &func.dfg.ext_funcs[func_ref].name)?;
@@ -388,7 +383,7 @@ impl<'a> Run<'a> {
         inst: Inst,
         opcode: Opcode,
         callee: Address,
-        args: Vec<DataValue>,
+        args: &[DataValue],
     ) -> Result<Next, OracleError> {
         let Address::Function(index) = callee else { return Err(item.unknown(inst)) };
         let callee = self.case.functions.get(index).ok_or_else(|| item.unknown(inst))?;
@@ -399,7 +394,7 @@ impl<'a> Run<'a> {
         if opcode.is_return() {
             self.leave();
         }
-        self.enter(index, args)?;
+        self.enter(index, args.to_vec())?;
         Ok(Next::Elsewhere)
     }
 
@@ -427,7 +422,7 @@ impl<'a> Run<'a> {
                 let base = self.global(item, inst, *base)?;
                 let address = base.wrapping_add_signed(i64::from(*offset)) & self.case.word.mask();
                 let loaded = self.memory.load(address, *global_type);
-                signed(&loaded.ok_or_else(|| item.unknown(inst))?) as u64
+                signed(&loaded.map_err(|_| item.unknown(inst))?) as u64
             }
             _ => return Err(item.unknown(inst)),
         };
@@ -436,5 +431,5 @@ impl<'a> Run<'a> {
 }
 
 fn end_missing(func: &Function) -> OracleError {
-    OracleError::Unknown { inst: format!("a block of {} without an end", func.name) }
+    OracleError::Unknown(format!("a block of {} without an end", func.name))
 }

@@ -3,6 +3,8 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Type;
 
+use super::Stop;
+
 /// Nothing answers below this address, so null pointers trap.
 const FIRST_ADDRESS: u64 = 0x10_0000;
 
@@ -52,29 +54,31 @@ impl FlatMemory {
         }
     }
 
-    /// A value of type `ty`; none if it does not lie inside an allocation.
-    pub(super) fn load(&self, address: u64, ty: Type) -> Option<DataValue> {
+    /// A value of type `ty`.
+    pub(super) fn load(&self, address: u64, ty: Type) -> Result<DataValue, Stop> {
         let (allocation, offset) = self.locate(address, ty.bytes())?;
         let bytes = &self.allocations[allocation].1[offset..];
-        Some(DataValue::read_from_slice_le(bytes, ty))
+        Ok(DataValue::read_from_slice_le(bytes, ty))
     }
 
-    /// Writes a value; none, and no change, if its place does not lie inside an allocation.
-    pub(super) fn store(&mut self, address: u64, value: &DataValue) -> Option<()> {
+    /// Writes a value, or changes nothing.
+    pub(super) fn store(&mut self, address: u64, value: &DataValue) -> Result<(), Stop> {
         let size = value.ty().bytes();
         let (allocation, offset) = self.locate(address, size)?;
         let bytes = &mut self.allocations[allocation].1[offset..offset + size as usize];
         value.write_to_slice_le(bytes);
-        Some(())
+        Ok(())
     }
 
-    fn locate(&self, address: u64, size: u32) -> Option<(usize, usize)> {
+    /// In which allocation, and where in it, all of a value lies.
+    fn locate(&self, address: u64, size: u32) -> Result<(usize, usize), Stop> {
         let holds = |(start, bytes): &(u64, Vec<u8>)| {
             let offset = address.checked_sub(*start)?;
             let end = offset.checked_add(size.into())?;
             (end <= bytes.len() as u64).then_some(offset as usize)
         };
-        let found = self.allocations.iter().enumerate();
-        found.into_iter().find_map(|(index, allocation)| Some((index, holds(allocation)?)))
+        let mut found = self.allocations.iter().enumerate();
+        let found = found.find_map(|(index, allocation)| Some((index, holds(allocation)?)));
+        found.ok_or(Stop::BadAddress)
     }
 }

@@ -19,11 +19,8 @@ use cranelift_codegen::ir::{
     Endianness, ExternalName, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode,
     Type, types,
 };
-use cranelift_interpreter::interpreter::InterpreterState;
-use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::StepError;
 use harp_isa::WordSize;
-use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::functions::word_type;
@@ -33,8 +30,6 @@ mod case;
 mod interpret;
 mod memory;
 mod run;
-#[cfg(test)]
-mod tests;
 
 pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
 pub use interpret::Trace;
@@ -88,36 +83,22 @@ pub struct ItemTrap {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// The interpreter gave up.
-    #[error("the interpreter failed at `{inst}`: {message}")]
-    Interpreter {
-        /// The instruction.
-        inst: String,
-        /// What it says.
-        message: String,
-    },
-    /// Something that has no meaning without a machine.
-    #[error("the oracle does not know `{inst}`")]
-    Unknown {
-        /// The instruction.
-        inst: String,
-    },
+    /// The interpreter gave up at an instruction, and says this.
+    #[error("the interpreter failed at `{0}`: {1}")]
+    Interpreter(String, String),
+    /// An instruction that has no meaning without a machine.
+    #[error("the oracle does not know `{0}`")]
+    Unknown(String),
     /// An access that is said to be aligned and is not, which may do anything.
-    #[error("`{inst}` is not aligned")]
-    Misaligned {
-        /// The instruction.
-        inst: String,
-    },
+    #[error("`{0}` is not aligned")]
+    Misaligned(String),
     /// A call or a work-item does not end.
     #[error("it took more than {FUEL} steps, or more stack than there is")]
     OutOfFuel,
 }
 
-/// What an instruction that the oracle executes itself came to.
-enum Done {
-    Results(Vec<DataValue>),
-    Stop(Stop),
-}
+/// How an instruction or a function ends: with results, or before its end.
+type Ended = Result<Vec<DataValue>, Stop>;
 
 struct Item<'a> {
     func: &'a Function,
@@ -132,20 +113,18 @@ impl Item<'_> {
     fn execute(
         &self,
         inst: Inst,
-        state: &InterpreterState<'_>,
+        values: &[DataValue],
         memory: &mut FlatMemory,
-    ) -> Result<Option<Done>, OracleError> {
-        let values = || state.collect_values(self.func.dfg.inst_args(inst));
+    ) -> Result<Option<Ended>, OracleError> {
         let ty = self.func.dfg.ctrl_typevar(inst);
         Ok(Some(match self.func.dfg.insts[inst] {
-            InstructionData::Call { .. } => self.intrinsic(inst, values())?,
+            InstructionData::Call { .. } => Ok(vec![self.intrinsic(inst, values)?]),
             InstructionData::Load { opcode, offset, .. } => {
-                let address = self.address(&values()[0], offset.into());
+                let address = self.address(&values[0], offset.into());
                 self.check_alignment(inst, address)?;
                 self.load(memory, inst, opcode, address)
             }
             InstructionData::Store { opcode, offset, .. } => {
-                let values = values();
                 let address = self.address(&values[1], offset.into());
                 self.check_alignment(inst, address)?;
                 self.store(memory, inst, opcode, &values[0], address)
@@ -154,66 +133,58 @@ impl Item<'_> {
             | InstructionData::StoreNoOffset { .. }
             | InstructionData::AtomicRmw { .. }
             | InstructionData::AtomicCas { .. } => {
-                return Ok(self.atomic(inst, ty, &values(), memory));
+                return Ok(self.atomic(inst, ty, values, memory));
             }
-            InstructionData::NullAry { opcode: Opcode::Fence } => Done::Results(Vec::new()),
-            InstructionData::Binary { opcode: Opcode::Srem, .. } => {
-                let values = values();
-                match (&values[0], &values[1]) {
-                    (_, divisor) if signed(divisor) == -1 => Done::Results(vec![int(0, ty)]),
-                    _ => return Ok(None),
-                }
+            InstructionData::NullAry { opcode: Opcode::Fence | Opcode::SequencePoint } => {
+                Ok(Vec::new())
+            }
+            InstructionData::Binary { opcode: Opcode::Srem, .. } if signed(&values[1]) == -1 => {
+                Ok(vec![int(0, ty)])
             }
             InstructionData::Ternary {
                 opcode: opcode @ (Opcode::SaddOverflowCin | Opcode::SsubOverflowBin),
                 ..
             } => {
-                let values = values();
                 let [x, y, carry] = [0, 1, 2].map(|index| signed(&values[index]));
                 let carry = i128::from(carry != 0);
                 let exact =
                     if opcode == Opcode::SaddOverflowCin { x + y + carry } else { x - y - carry };
                 let result = int(exact, ty);
                 let overflow = signed(&result) != exact;
-                Done::Results(vec![result, DataValue::I8(overflow.into())])
+                Ok(vec![result, DataValue::I8(overflow.into())])
             }
             InstructionData::Ternary { opcode: Opcode::Blendv, .. } if ty.is_int() => {
-                let values = values();
-                let chosen = if signed(&values[0]) < 0 { &values[1] } else { &values[2] };
-                Done::Results(vec![chosen.clone()])
+                Ok(vec![values[if signed(&values[0]) < 0 { 1 } else { 2 }].clone()])
             }
-            InstructionData::NullAry { opcode: Opcode::SequencePoint } => Done::Results(Vec::new()),
             InstructionData::Unary { opcode: Opcode::Isplit, .. } if ty.bits() <= 64 => {
-                let bits = signed(&values()[0]);
+                let bits = signed(&values[0]);
                 let half = ty.half_width().ok_or_else(|| self.unknown(inst))?;
-                Done::Results(vec![int(bits, half), int(bits >> half.bits(), half)])
+                Ok(vec![int(bits, half), int(bits >> half.bits(), half)])
             }
             InstructionData::Binary { opcode: Opcode::Iconcat, .. } if ty.bits() <= 32 => {
-                let values = values();
                 let low = signed(&values[0]) & ((1 << ty.bits()) - 1);
                 let full = ty.double_width().ok_or_else(|| self.unknown(inst))?;
-                Done::Results(vec![int(signed(&values[1]) << ty.bits() | low, full)])
+                Ok(vec![int(signed(&values[1]) << ty.bits() | low, full)])
             }
             _ => return Ok(None),
         }))
     }
 
-    fn intrinsic(&self, inst: Inst, args: SmallVec<[DataValue; 1]>) -> Result<Done, OracleError> {
+    fn intrinsic(&self, inst: Inst, args: &[DataValue]) -> Result<DataValue, OracleError> {
         let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else {
             return Err(self.unknown(inst));
         };
         let ExternalName::TestCase(name) = &self.func.dfg.ext_funcs[func_ref].name else {
             return Err(self.unknown(inst));
         };
-        let value = match name.raw() {
+        Ok(match name.raw() {
             b"harp_global_id_x" => self.word_value(self.id[0]),
             b"harp_global_id_y" => self.word_value(self.id[1]),
             b"harp_global_id_z" => self.word_value(self.id[2]),
             b"harp_lane_id" => self.word_value(self.lane.ok_or_else(|| self.unknown(inst))?),
             b"harp_assume_uniform" => args[0].clone(),
             _ => return Err(self.unknown(inst)),
-        };
-        Ok(Done::Results(vec![value]))
+        })
     }
 
     /// The value in the order of bytes that an access asks for.
@@ -223,14 +194,11 @@ impl Item<'_> {
         if big { value.to_be() } else { value }
     }
 
-    fn load(&self, memory: &FlatMemory, inst: Inst, opcode: Opcode, address: u64) -> Done {
+    fn load(&self, memory: &FlatMemory, inst: Inst, opcode: Opcode, address: u64) -> Ended {
         let ty = self.func.dfg.value_type(self.func.dfg.first_result(inst));
         let part = part(opcode).unwrap_or(ty);
-        let Some(loaded) = memory.load(address, part) else {
-            return Done::Stop(Stop::BadAddress);
-        };
-        let loaded = self.ordered(inst, loaded);
-        Done::Results(vec![match opcode {
+        let loaded = self.ordered(inst, memory.load(address, part)?);
+        Ok(vec![match opcode {
             Opcode::Load => loaded,
             Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => int(signed(&loaded), ty),
             _ => int(signed(&loaded) & ((1 << part.bits()) - 1), ty),
@@ -244,12 +212,10 @@ impl Item<'_> {
         opcode: Opcode,
         value: &DataValue,
         address: u64,
-    ) -> Done {
+    ) -> Ended {
         let stored = part(opcode).map_or_else(|| value.clone(), |part| int(signed(value), part));
-        match memory.store(address, &self.ordered(inst, stored)) {
-            Some(()) => Done::Results(Vec::new()),
-            None => Done::Stop(Stop::BadAddress),
-        }
+        memory.store(address, &self.ordered(inst, stored))?;
+        Ok(Vec::new())
     }
 
     /// An access that is said to be aligned is that to its size; a large one to the word.
@@ -259,7 +225,7 @@ impl Item<'_> {
         let size = part(data.opcode()).unwrap_or(self.func.dfg.ctrl_typevar(inst)).bytes();
         let natural = u64::from(size.min(self.word.bytes().into()));
         if aligned && !address.is_multiple_of(natural) {
-            return Err(OracleError::Misaligned { inst: self.text(inst) });
+            return Err(OracleError::Misaligned(self.text(inst)));
         }
         Ok(())
     }
@@ -277,17 +243,11 @@ impl Item<'_> {
     }
 
     fn unknown(&self, inst: Inst) -> OracleError {
-        OracleError::Unknown { inst: self.text(inst) }
+        OracleError::Unknown(self.text(inst))
     }
 
     fn failed(&self, inst: Inst, error: &StepError) -> OracleError {
-        OracleError::Interpreter { inst: self.text(inst), message: error.to_string() }
-    }
-}
-
-impl From<Option<DataValue>> for Done {
-    fn from(loaded: Option<DataValue>) -> Done {
-        loaded.map_or(Done::Stop(Stop::BadAddress), |value| Done::Results(vec![value]))
+        OracleError::Interpreter(self.text(inst), error.to_string())
     }
 }
 

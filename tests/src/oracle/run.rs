@@ -1,8 +1,8 @@
 //! A case on a machine: compiled, called or launched, and compared with what the oracle says.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, TrapCode};
-use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Trap, TrapKind};
+use cranelift_codegen::ir::{AbiParam, Function, TrapCode};
+use harp_emu::{Machine, MachineConfig, Memory, MemoryError, Trap, TrapKind};
 use harp_isa::ArchId;
 use harp_jit::{
     CompileError, CompileOptions, CompileStats, CompiledModule, DataDescription, DataId, Execution,
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::case::{are_same, canonical, list};
 use super::{Address, Argument, Case, Effect, Ending, ItemTrap, Start, Stop};
-use crate::functions::{name, value_of, words_of};
+use crate::functions::{name, values_of, words_of};
 
 /// Instructions that a launch may take, and a call: far more than any case here needs.
 const LAUNCH_FUEL: u64 = 20_000_000;
@@ -95,15 +95,9 @@ pub struct Observed {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaseError {
-    /// The module does not link.
+    /// The module does not link, or there is no machine for a call.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// There is no memory for a call.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    /// There is no machine for a call.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
     /// There is no device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -123,11 +117,7 @@ pub fn options(opt_level: OptLevel) -> CompileOptions {
 impl Case {
     /// Compiles all functions: for work-items that are launched, or for one lane that is called. A profile is the
     /// kernel's alone: with one, functions are compiled without, for the same strategy, or `Static` instead of
-    /// `Profile`.
-    ///
-    /// # Errors
-    ///
-    /// If they do not compile.
+    /// `Profile`. Fails if they do not compile.
     pub fn compile(&self, arch: ArchId, options: CompileOptions) -> Result<Compiled, ModuleError> {
         let Start::Launch { args, .. } = &self.start else {
             let execution = Execution::SingleLane;
@@ -231,14 +221,10 @@ impl Case {
         Ok(())
     }
 
-    /// Calls the first function on a machine of its own.
-    ///
-    /// # Errors
-    ///
-    /// If it could not start.
-    pub fn call(&self, module: &CompiledModule) -> Result<Observed, CaseError> {
+    /// Calls the first function on a machine of its own. Fails if it could not start.
+    pub fn call(&self, module: &CompiledModule) -> Result<Observed, ProgramError> {
         let Start::Call(args) = &self.start else {
-            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
+            return Err(ProgramError::NoFunction { name: name(&self.functions[0]) });
         };
         let entry = &self.functions[0];
         let program = Program::new(module, &name(entry), &entry.signature)?;
@@ -270,26 +256,18 @@ impl Case {
     }
 
     fn results(&self, from: u64, memory: &Memory) -> Result<Vec<DataValue>, MemoryError> {
-        let word = usize::from(self.word.bytes());
-        let mut at = from;
-        let results = self.functions[0].signature.returns.iter().map(|result| {
-            let mut words = Vec::new();
-            for _ in 0..result.value_type.bits().div_ceil(self.word.bits().into()) {
-                let mut bytes = [0; 8];
-                memory.read(at, &mut bytes[..word])?;
-                words.push(u64::from_le_bytes(bytes));
-                at += word as u64;
-            }
-            Ok(canonical(value_of(&words, result.value_type, self.word)))
-        });
-        results.collect()
+        let signature = &self.functions[0].signature;
+        let (size, bits) = (usize::from(self.word.bytes()), u32::from(self.word.bits()));
+        let count = |result: &AbiParam| result.value_type.bits().div_ceil(bits) as usize;
+        let mut bytes = vec![0; signature.returns.iter().map(count).sum::<usize>() * size];
+        memory.read(from, &mut bytes)?;
+        let words = bytes
+            .chunks(size)
+            .map(|word| word.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)));
+        Ok(values_of(words, signature, self.word).into_iter().map(canonical).collect())
     }
 
-    /// Launches the kernel with new buffers, and with what `config` adds.
-    ///
-    /// # Errors
-    ///
-    /// If it could not start.
+    /// Launches the kernel with new buffers, and with what `config` adds. Fails if it could not start.
     pub fn launch(
         &self,
         kernel: &Kernel,

@@ -35,34 +35,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Compiles the case of `bytes` for all `targets`, which are of one family, runs it, and compares with the oracle.
-///
-/// # Errors
-///
-/// The first target that differs or fails. What is not supported is counted, as refused.
-///
-/// # Panics
-///
-/// If there are no targets.
-pub fn check(
-    kind: Kind,
-    bytes: &[u8],
-    targets: &[Target],
-    machines: &mut Machines,
-) -> Result<Reached, Box<Failure>> {
-    let generated = kind.generate(bytes, Family::of(targets[0].arch));
-    check_generated(&generated, targets, machines)
-}
-
-/// The same for a case that was generated already.
-///
-/// # Errors
-///
-/// See [`check`].
-///
-/// # Panics
-///
-/// If there are no targets.
+/// Compiles a case for all `targets`, which are of its family, runs it, and compares with the oracle. Fails with the first
+/// target that differs or fails. What is not supported is counted, as refused. Panics if there are no targets.
 pub fn check_generated(
     generated: &Generated,
     targets: &[Target],
@@ -85,23 +59,24 @@ pub fn check_generated(
             lanes = target.arch.lanes();
         }
         let run = Run { case, expected: &known, target };
-        let more = run.check(machines);
-        reached += more.map_err(|(message, code)| fail(target, message, code))?;
+        match run.compared(machines) {
+            Ok(more) => reached += more,
+            Err(Left::Counted(more)) => reached += *more,
+            Err(Left::Wrong(message, code)) => return Err(fail(target, message, code)),
+        }
     }
     Ok(reached)
 }
 
 /// Checks and proves the case that bytes behind the first one stand for; the first one says on what it runs.
-///
-/// # Panics
-///
-/// If it fails, is refused, or is not proved although the proof is not too long.
+/// Panics if it fails, is refused, or is not proved although the proof is not too long.
 pub fn fuzz(kind: Kind, bytes: &[u8]) {
     let Some((&turn, rest)) = bytes.split_first() else { return };
     let prove = if kind == Kind::Functions { Proof::No } else { Proof::Counted };
     let selection = Selection { kind, prove, ..Selection::default() };
     let targets = targets_of(turn.into(), selection);
-    match Machines::of_thread(|machines| check(kind, rest, &targets, machines)) {
+    let generated = kind.generate(rest, Family::of(targets[0].arch));
+    match Machines::of_thread(|machines| check_generated(&generated, &targets, machines)) {
         Ok(reached) => {
             assert!(reached.refused.is_empty(), "{:?}", reached.refused);
             let mut unproved = reached.unproved.iter();
@@ -143,14 +118,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn check(&self, machines: &mut Machines) -> Result<Reached, (String, Option<String>)> {
-        match self.compared(machines) {
-            Ok(reached) => Ok(reached),
-            Err(Left::Counted(reached)) => Ok(*reached),
-            Err(Left::Wrong(message, code)) => Err((message, code)),
-        }
-    }
-
     fn compared(&self, machines: &mut Machines) -> Result<Reached, Left> {
         let Target { opt_level, way, verify, prove, counts, .. } = self.target;
         let mut options = CompileOptions { verify, ..oracle::options(opt_level) };
@@ -236,7 +203,7 @@ impl Run<'_> {
 }
 
 /// Whether what was seen of branches is not what the kernel counted of them. Not all branches can be seen.
-pub fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<String> {
+fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<String> {
     let same = (seen.fingerprint == counted.fingerprint).then_some(());
     let difference = |seen: &BranchCounts| {
         let mut seen = seen.clone();
@@ -247,18 +214,5 @@ pub fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<
     match same {
         Some(()) => seen.branches.iter().find_map(difference),
         None => Some("the branches are others if they are counted".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fuzzing::replay;
-
-    #[test]
-    fn regressions() {
-        for kind in Kind::ALL {
-            replay(kind.name(), |bytes| fuzz(kind, bytes));
-        }
     }
 }

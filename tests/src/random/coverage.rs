@@ -17,6 +17,11 @@ use crate::oracle::{Compiled, Effect, Ending, Observed, Trace};
 /// How often something was reached, by name.
 pub type Counts = BTreeMap<String, u64>;
 
+/// Adds counts to others.
+pub fn merge(counts: &mut Counts, more: Counts) {
+    more.into_iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
+}
+
 /// Entries of the divergence stack that a split takes at most. The runtime library has one, around the
 /// kernel, so that only more of them show that the kernel split.
 const SPLIT_ENTRIES: usize = 2;
@@ -109,21 +114,14 @@ impl AddAssign for Reached {
         self.unprofiled += other.unprofiled;
         self.proved += other.proved;
         self.unproved.extend(other.unproved);
-        let all = [
-            (&mut self.operations, other.operations),
-            (&mut self.compiled_operations, other.compiled_operations),
-            (&mut self.constructs, other.constructs),
-            (&mut self.machines, other.machines),
-            (&mut self.strategies, other.strategies),
-            (&mut self.predicated_branches, other.predicated_branches),
-            (&mut self.endings, other.endings),
-            (&mut self.refused, other.refused),
-        ];
-        for (counts, more) in all {
-            for (name, count) in more {
-                *counts.entry(name).or_default() += count;
-            }
-        }
+        merge(&mut self.operations, other.operations);
+        merge(&mut self.compiled_operations, other.compiled_operations);
+        merge(&mut self.constructs, other.constructs);
+        merge(&mut self.machines, other.machines);
+        merge(&mut self.strategies, other.strategies);
+        merge(&mut self.predicated_branches, other.predicated_branches);
+        merge(&mut self.endings, other.endings);
+        merge(&mut self.refused, other.refused);
     }
 }
 

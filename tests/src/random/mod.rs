@@ -24,9 +24,9 @@ mod reduce;
 mod shrink;
 
 pub use catalogue::check_catalogue;
-pub use check::{Failure, check, check_generated, fuzz, profiles_differ};
+pub use check::{Failure, check_generated, fuzz};
 pub use constructs::{Needed, needed};
-pub use coverage::{Counts, Reached, Unproved};
+pub use coverage::{Counts, Reached, Unproved, merge};
 pub use machines::Machines;
 pub use shrink::shrink;
 
@@ -42,21 +42,19 @@ pub struct Way {
     pub profile: bool,
 }
 
-impl Way {
-    const fn new(name: &'static str, strategy: DivergenceStrategy) -> Way {
-        Way { name, strategy, profile: false }
-    }
-}
-
 /// All strategies, one of them with a profile and without.
 pub const WAYS: [Way; 6] = [
-    Way::new("split-join", DivergenceStrategy::SplitJoin),
-    Way::new("predicate", DivergenceStrategy::Predicate),
-    Way::new("static", DivergenceStrategy::Static),
-    Way { name: "profile", strategy: PROFILE, profile: true },
-    Way::new("adaptive", DivergenceStrategy::Adaptive),
-    Way { name: "adaptive-profile", strategy: DivergenceStrategy::Adaptive, profile: true },
+    way("split-join", DivergenceStrategy::SplitJoin, false),
+    way("predicate", DivergenceStrategy::Predicate, false),
+    way("static", DivergenceStrategy::Static, false),
+    way("profile", PROFILE, true),
+    way("adaptive", DivergenceStrategy::Adaptive, false),
+    way("adaptive-profile", DivergenceStrategy::Adaptive, true),
 ];
+
+const fn way(name: &'static str, strategy: DivergenceStrategy, profile: bool) -> Way {
+    Way { name, strategy, profile }
+}
 
 /// The parameters of [`ProfileParams::default`].
 const PROFILE: DivergenceStrategy =
@@ -194,11 +192,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
 }
 
 /// Runs seeds in all threads. `progress` hears of each that is done. What is reached does not depend on how many threads
-/// there are.
-///
-/// # Errors
-///
-/// The failing seed that is smallest, and its failure, not made smaller.
+/// there are. Fails with the failing seed that is smallest, and its failure, not made smaller.
 pub fn run(
     seeds: Range<u64>,
     selection: Selection,
@@ -215,10 +209,7 @@ pub fn run(
 }
 
 /// What `check` comes to for all numbers together. Threads take one after the other, so that none waits for another.
-///
-/// # Errors
-///
-/// The smallest number for which it fails, and how: those above it are left out then.
+/// Fails with the smallest number for which it fails, and how: those above it are left out then.
 pub fn together<R: AddAssign + Default + Send, E: Send>(
     numbers: Range<u64>,
     progress: &(dyn Fn() + Sync),

@@ -5,11 +5,7 @@ use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Execution, Linkage, Module, ModuleError, OptLevel};
 
 /// Compiles a function for one lane, optimized and without checks, up to the bytes of the object that
-/// linkers take; how many bytes of code there are.
-///
-/// # Errors
-///
-/// If it does not compile.
+/// linkers take; how many bytes of code there are. Fails if it does not compile.
 pub fn code_bytes(func: &Function, arch: ArchId) -> Result<usize, ModuleError> {
     let options = CompileOptions {
         opt_level: OptLevel::Speed,

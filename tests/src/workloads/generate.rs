@@ -2,15 +2,14 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
-    Signature, Type, UserFuncName, Value, types,
+    Block, FuncRef, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types,
 };
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use harp_isa::WordSize;
-use target_lexicon::PointerWidth;
 
 use crate::functions::word_type;
+use crate::generate::clif::{self, import, signature};
 use crate::kernels::Generator;
 
 /// Bytes of memory that a generated function is given.
@@ -30,60 +29,34 @@ const DEPTH: u32 = 3;
 /// memory at computed addresses, compare and select, compute with `i32`, divide, call `%helper`, and hold
 /// statements of their own: conditions and loops of a few rounds.
 pub fn generated(insts: usize, word: WordSize) -> Function {
-    let address = word_type(word);
-    let number = AbiParam::new(types::I64);
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params = vec![AbiParam::new(address), number, number];
-    signature.returns = vec![number];
-    let mut func = Function::with_name_signature(UserFuncName::testcase("generated"), signature);
-    let mut context = FunctionBuilderContext::new();
-    let mut b = FunctionBuilder::new(&mut func, &mut context);
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    b.seal_block(entry);
-    let mut helper = Signature::new(CallConv::Fast);
-    helper.params = vec![number, number];
-    helper.returns = vec![number];
-    let signature = b.import_signature(helper);
-    let name = ExternalName::testcase("helper");
-    let helper =
-        b.import_function(ExtFuncData { name, signature, colocated: true, patchable: false });
-    let (memory, x, y) = match *b.block_params(entry) {
-        [memory, x, y] => (memory, x, y),
-        _ => unreachable!("the signature has three parameters"),
-    };
-    let vars: Vec<Variable> = (0..VARIABLES).map(|_| b.declare_var(types::I64)).collect();
-    for (index, &var) in vars.iter().enumerate() {
-        b.def_var(var, if index % 2 == 0 { x } else { y });
-    }
-    let last = vars[0];
-    let mut writer = Writer { b, memory, address, helper, vars, last, numbers: Generator::new() };
-    while writer.written() < insts.saturating_sub(2) {
-        writer.statement(if insts < SMALL { 0 } else { DEPTH });
-    }
-    let last = writer.last;
-    let mut result = writer.b.use_var(last);
-    if insts >= SMALL {
-        for var in writer.vars.clone() {
-            let value = writer.b.use_var(var);
-            result = writer.b.ins().bxor(result, value);
+    let (address, number) = (word_type(word), types::I64);
+    let own = signature(CallConv::Fast, [address, number, number], [number]);
+    clif::function("generated", &own, word, &mut FunctionBuilderContext::new(), |b, params| {
+        b.seal_block(b.current_block().expect("the entry"));
+        let helper = import(b, "helper", signature(CallConv::Fast, [number; 2], [number]), true);
+        let vars: Vec<Variable> = (0..VARIABLES).map(|_| b.declare_var(number)).collect();
+        for (index, &var) in vars.iter().enumerate() {
+            b.def_var(var, params[1 + index % 2]);
         }
-    }
-    writer.b.ins().return_(&[result]);
-    writer.b.finalize(TargetFrontendConfig {
-        default_call_conv: CallConv::Fast,
-        pointer_width: match word {
-            WordSize::Four => PointerWidth::U32,
-            WordSize::Eight => PointerWidth::U64,
-        },
-        page_size_align_log2: 12,
-    });
-    func
+        let (memory, last) = (params[0], vars[0]);
+        let mut writer =
+            Writer { b, memory, address, helper, vars, last, numbers: Generator::new() };
+        while writer.written() < insts.saturating_sub(2) {
+            writer.statement(if insts < SMALL { 0 } else { DEPTH });
+        }
+        let mut result = writer.b.use_var(writer.last);
+        if insts >= SMALL {
+            for &var in &writer.vars {
+                let value = writer.b.use_var(var);
+                result = writer.b.ins().bxor(result, value);
+            }
+        }
+        writer.b.ins().return_(&[result]);
+    })
 }
 
-struct Writer<'a> {
-    b: FunctionBuilder<'a>,
+struct Writer<'a, 'f> {
+    b: &'a mut FunctionBuilder<'f>,
     memory: Value,
     address: Type,
     helper: FuncRef,
@@ -93,7 +66,7 @@ struct Writer<'a> {
     numbers: Generator,
 }
 
-impl Writer<'_> {
+impl Writer<'_, '_> {
     fn written(&self) -> usize {
         self.b.func.dfg.num_insts()
     }
@@ -153,15 +126,14 @@ impl Writer<'_> {
     fn arithmetic(&mut self) {
         let (x, y) = (self.read(), self.operand());
         let amount = i64::from(self.below(63) + 1);
-        let result = match self.below(10) {
-            0..3 => self.b.ins().iadd(x, y),
-            3 => self.b.ins().isub(x, y),
-            4 => self.b.ins().imul(x, y),
-            5 => self.b.ins().band(x, y),
-            6 => self.b.ins().bor(x, y),
-            7 => self.b.ins().bxor(x, y),
+        let operations = {
+            use Opcode::*;
+            [Iadd, Iadd, Iadd, Isub, Imul, Band, Bor, Bxor]
+        };
+        let result = match self.below(10) as usize {
             8 => self.b.ins().ishl_imm_u(x, amount),
-            _ => self.b.ins().ushr_imm_u(x, amount),
+            9 => self.b.ins().ushr_imm_u(x, amount),
+            at => clif::binary(self.b, operations[at], x, y),
         };
         self.write(result);
     }
@@ -175,10 +147,7 @@ impl Writer<'_> {
             let number = self.read();
             let index = self.b.ins().band_imm_u(number, 63);
             let bytes = self.b.ins().ishl_imm_u(index, 3);
-            let bytes = match self.address {
-                types::I64 => bytes,
-                narrow => self.b.ins().ireduce(narrow, bytes),
-            };
+            let bytes = clif::resized(self.b, bytes, self.address);
             self.b.ins().iadd(self.memory, bytes)
         };
         (base, offset.cast_signed())
@@ -187,9 +156,9 @@ impl Writer<'_> {
     fn load(&mut self) {
         let (address, offset) = self.place();
         let value = if self.below(4) == 0 {
-            self.b.ins().uload8(types::I64, flags(), address, offset)
+            self.b.ins().uload8(types::I64, MemFlagsData::trusted(), address, offset)
         } else {
-            self.b.ins().load(types::I64, flags(), address, offset)
+            self.b.ins().load(types::I64, MemFlagsData::trusted(), address, offset)
         };
         self.write(value);
     }
@@ -197,19 +166,13 @@ impl Writer<'_> {
     fn store(&mut self) {
         let value = self.read();
         let (address, offset) = self.place();
-        self.b.ins().store(flags(), value, address, offset);
+        self.b.ins().store(MemFlagsData::trusted(), value, address, offset);
     }
 
     fn compare(&mut self) -> Value {
         let (x, y) = (self.read(), self.operand());
-        let cc = [
-            IntCC::Equal,
-            IntCC::NotEqual,
-            IntCC::SignedLessThan,
-            IntCC::SignedGreaterThanOrEqual,
-            IntCC::UnsignedLessThan,
-            IntCC::UnsignedGreaterThan,
-        ][self.below(6) as usize];
+        let conditions = ["eq", "ne", "slt", "sge", "ult", "ugt"];
+        let cc: IntCC = conditions[self.below(6) as usize].parse().expect("a condition's name");
         self.b.ins().icmp(cc, x, y)
     }
 
@@ -288,11 +251,6 @@ impl Writer<'_> {
         self.b.seal_block(header);
         self.enter(end);
     }
-}
-
-/// Of memory that is known to be there.
-fn flags() -> MemFlagsData {
-    MemFlagsData::trusted()
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! Every block reads a word of memory of its own, adds it to a sum that all edges pass on, and goes on by it, so
 //! lanes disagree at every branch.
 
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData,
-    Signature, Type, UserFuncName, Value, types,
+    Block, BlockArg, Function, InstBuilder, MemFlagsData, Value, types::I32,
 };
 use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::WordSize;
 
 use crate::functions::word_type;
+use crate::generate::clif;
 
 /// A family of control-flow graphs, of which there is one of each size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,96 +60,75 @@ impl Shape {
 
     /// Where each block leads. The first is the entry; whoever leads nowhere returns.
     fn successors(self, size: usize) -> Vec<Vec<usize>> {
-        match self {
+        let mut all: Vec<Vec<usize>> = match self {
             Shape::Table => {
                 let targets = (1..=size + 1).collect();
-                let exit = size + 1;
-                std::iter::once(targets)
-                    .chain((0..size).map(|_| vec![exit]))
-                    .chain([Vec::new()])
-                    .collect()
+                [targets].into_iter().chain((0..size).map(|_| vec![size + 1])).collect()
             }
             Shape::TwoTargets => {
                 let targets = (0..size).map(|index| 1 + index % 2).chain([3]).collect();
-                vec![targets, vec![3], vec![3], Vec::new()]
+                vec![targets, vec![3], vec![3]]
             }
-            Shape::OneExit => (0..size).map(|at| vec![at + 1, size]).chain([Vec::new()]).collect(),
-            Shape::Loops => (0..size)
-                .map(|at| if at == 0 { vec![1] } else { vec![at, at + 1] })
-                .chain([Vec::new()])
-                .collect(),
+            Shape::OneExit => (0..size).map(|at| vec![at + 1, size]).collect(),
+            Shape::Loops => {
+                (0..size).map(|at| if at == 0 { vec![1] } else { vec![at, at + 1] }).collect()
+            }
             Shape::Nest => {
                 // Heads down to the innermost, and ends back out.
                 let heads = (0..size).map(|at| vec![at + 1, 2 * size - at]);
-                let ends = (size..2 * size).map(|at| vec![at + 1]);
-                heads.chain(ends).chain([Vec::new()]).collect()
+                heads.chain((size..2 * size).map(|at| vec![at + 1])).collect()
             }
             Shape::SideEntrances => {
-                let exit = 2 * size;
-                (0..size)
-                    .flat_map(|at| {
-                        let beyond = |block: usize| block.min(exit);
-                        [vec![beyond(2 * at + 2), 2 * at + 1], vec![beyond(2 * at + 3)]]
-                    })
-                    .chain([Vec::new()])
-                    .collect()
+                let beyond = |block: usize| block.min(2 * size);
+                let blocks = |at: usize| [vec![beyond(at + 2), at + 1], vec![beyond(at + 3)]];
+                (0..size).flat_map(|at| blocks(2 * at)).collect()
             }
-            Shape::Complete => (0..size)
-                .map(|at| (1..size).filter(|&to| to != at).chain([size]).collect())
-                .chain([Vec::new()])
-                .collect(),
-        }
+            Shape::Complete => {
+                let others = |at| (1..size).filter(move |&to| to != at);
+                (0..size).map(|at| others(at).chain([size]).collect()).collect()
+            }
+        };
+        all.push(Vec::new());
+        all
     }
 
     /// `%graph(address) -> word`: the function of this shape and size.
     pub fn function(self, size: usize, word: WordSize) -> Function {
-        function(&self.successors(size), word_type(word))
+        function(&self.successors(size), word)
     }
 }
 
-fn function(successors: &[Vec<usize>], word: Type) -> Function {
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params = vec![AbiParam::new(word)];
-    signature.returns = vec![AbiParam::new(word)];
-    let mut func = Function::with_name_signature(UserFuncName::testcase("graph"), signature);
-    let entry = func.dfg.make_block();
-    let address = func.dfg.append_block_param(entry, word);
-    let blocks: Vec<Block> = successors.iter().map(|_| func.dfg.make_block()).collect();
-    let sums: Vec<Value> =
-        blocks.iter().map(|&block| func.dfg.append_block_param(block, word)).collect();
-    let mut at = FuncCursor::new(&mut func);
-    at.insert_block(entry);
-    let zero = at.ins().iconst(word, 0);
-    at.ins().jump(blocks[0], &[zero.into()]);
-    for (index, successors) in successors.iter().enumerate() {
-        at.insert_block(blocks[index]);
-        let offset = i32::try_from(index * 8).expect("functions are not as large");
-        let number = at.ins().load(word, MemFlagsData::trusted(), address, offset);
-        let sum = at.ins().iadd(sums[index], number);
-        let args: [BlockArg; 1] = [sum.into()];
-        match successors[..] {
-            [] => {
-                at.ins().return_(&[sum]);
-            }
-            [to] => {
-                at.ins().jump(blocks[to], &args);
-            }
-            [on_true, on_false] => {
-                at.ins().brif(number, blocks[on_true], &args, blocks[on_false], &args);
-            }
-            [ref targets @ .., default] => {
-                let pool = &mut at.func.dfg.value_lists;
-                let call = |&to: &usize| BlockCall::new(blocks[to], args, pool);
-                let mut calls: Vec<BlockCall> = [default].iter().chain(targets).map(call).collect();
-                let default = calls.remove(0);
-                let table = at.func.create_jump_table(JumpTableData::new(default, &calls));
-                let index =
-                    if word == types::I32 { number } else { at.ins().ireduce(types::I32, number) };
-                at.ins().br_table(index, table);
+fn function(successors: &[Vec<usize>], word: WordSize) -> Function {
+    let ty = word_type(word);
+    let signature = clif::signature(CallConv::Fast, [ty], [ty]);
+    clif::function("graph", &signature, word, &mut FunctionBuilderContext::new(), |b, params| {
+        let blocks: Vec<Block> = successors.iter().map(|_| b.create_block()).collect();
+        let sums: Vec<Value> = blocks.iter().map(|&it| b.append_block_param(it, ty)).collect();
+        let zero = b.ins().iconst(ty, 0);
+        b.ins().jump(blocks[0], &[zero.into()]);
+        for (index, successors) in successors.iter().enumerate() {
+            b.switch_to_block(blocks[index]);
+            let offset = i32::try_from(index * 8).expect("functions are not as large");
+            let number = b.ins().load(ty, MemFlagsData::trusted(), params[0], offset);
+            let sum = b.ins().iadd(sums[index], number);
+            let args: [BlockArg; 1] = [sum.into()];
+            match successors[..] {
+                [] => {
+                    b.ins().return_(&[sum]);
+                }
+                [to] => {
+                    b.ins().jump(blocks[to], &args);
+                }
+                [on_true, on_false] => {
+                    b.ins().brif(number, blocks[on_true], &args, blocks[on_false], &args);
+                }
+                _ => {
+                    let index = clif::resized(b, number, I32);
+                    clif::table(b, index, successors.iter().map(|&to| (blocks[to], args.to_vec())));
+                }
             }
         }
-    }
-    func
+    })
 }
 
 #[cfg(test)]

@@ -32,10 +32,6 @@ pub const DRIVER: &str = include_str!("driver.clif");
 const HANDWRITTEN: &str = include_str!("handwritten.clif");
 
 /// Greatest common divisor, a hash of bytes, insertion sort, matrix product, an interpreter's loop.
-///
-/// # Panics
-///
-/// Never: the functions are given.
 pub fn handwritten(word: WordSize) -> Vec<Function> {
     parse(word, HANDWRITTEN)
 }

@@ -44,11 +44,7 @@ impl Native {
     }
 
     /// Compiles a function up to its bytes, as cranelift-jit does before it copies them; how many there
-    /// are.
-    ///
-    /// # Errors
-    ///
-    /// If it does not compile.
+    /// are. Fails if it does not compile.
     pub fn code_bytes(&self, func: &Function) -> Result<usize, String> {
         let mut context = self.context.borrow_mut();
         context.clear();

@@ -11,7 +11,7 @@ use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Execution, KernelSource, Linkage, Module};
 use harp_tests::functions::name;
 use harp_tests::kernels::{WORKLOADS, saxpy};
-use harp_tests::quality::Counts;
+use harp_tests::quality::{Counts, KINDS};
 use harp_tests::workloads::handwritten;
 
 /// Few and many registers, both words, both encodings, with and without the extension.
@@ -56,10 +56,9 @@ fn rows(arch: ArchId) -> Vec<(String, Counts)> {
 
 fn table() -> String {
     let mut table = "| | machine | all |".to_owned();
-    let columns = Counts::default().columns();
-    columns.iter().for_each(|(name, _)| write!(table, " {name} |").unwrap());
+    KINDS.iter().for_each(|name| write!(table, " {name} |").unwrap());
     table.push_str("\n| --- | --- |");
-    (0..=columns.len()).for_each(|_| table.push_str(" --: |"));
+    (0..=KINDS.len()).for_each(|_| table.push_str(" --: |"));
     table.push('\n');
     let archs = ARCHS.map(|id| (id, rows(id.parse().unwrap())));
     for row in 0..archs[0].1.len() {

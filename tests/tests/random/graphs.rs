@@ -135,7 +135,7 @@ fn a_latch_of_two_loops_keeps_what_the_outer_one_began_with() {
     let right: Vec<u8> = items.flat_map(|item| (900 + 6 * item).to_le_bytes()).collect();
     assert_eq!(case.expected(1).expect("it ends").0.memory[0], right);
     let mut targets = Vec::new();
-    for arch in parsed(&ALL).filter(|arch| arch.word() == WordSize::Four) {
+    for arch in parsed(ALL).filter(|arch| arch.word() == WordSize::Four) {
         for level in [OptLevel::None, OptLevel::Speed] {
             targets.extend(WAYS.map(|way| Target::new(arch, level, way)));
         }

@@ -26,13 +26,13 @@ fn random_kernels_with_all_operations_do_what_the_oracle_says() {
 
 /// Runs the cases of each family on some of its machines, at both levels.
 fn check_cases(make: fn(Family) -> Vec<Case>) -> Reached {
-    let mut families: Vec<Family> = parsed(&FEW).map(Family::of).collect();
+    let mut families: Vec<Family> = parsed(FEW).map(Family::of).collect();
     families.sort();
     families.dedup();
     let mut reached = Reached::default();
     for family in families {
         let cases: Vec<Generated> = make(family).into_iter().map(Generated::from).collect();
-        let archs = parsed(&FEW).filter(|&arch| Family::of(arch) == family);
+        let archs = parsed(FEW).filter(|&arch| Family::of(arch) == family);
         let levels = [OptLevel::None, OptLevel::Speed];
         let targets = archs.flat_map(|arch| levels.map(|level| Target::new(arch, level, WAYS[4])));
         let targets: Vec<Target> = targets.collect();

@@ -13,10 +13,13 @@ use harp_tests::random::{
 use harp_tests::seeds;
 
 mod functions;
+mod fuzzing;
 mod graphs;
 mod kernels;
 mod lowerings;
 mod mutations;
+mod oracle;
+mod shrink;
 mod strategies;
 
 /// How many smaller cases are tried when one fails.

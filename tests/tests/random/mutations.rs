@@ -34,7 +34,7 @@ fn mutants_that_change_results_are_caught() {
     let (changing, caught) = outcome.totals();
     assert!(caught * 100 >= changing * 99, "{outcome}");
     if ordinary {
-        for kind in Kind::ALL {
+        for kind in Kind::all() {
             let tally = outcome.kinds.get(&kind);
             let changing = tally.map_or(0, |tally| tally.changing);
             assert!(changing >= 20, "only {changing} mutants with {kind} changed anything");

@@ -5,7 +5,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use arbitrary::{Result, Unstructured};
 use harp_emu::{DivergentBarriers, Interrupts, MachineConfig, Schedule, SpawnPolicy};
-use harp_isa::{ArchId, Encoding, Opcode, WordSize, disassemble};
+use harp_isa::{
+    ArchId, Encoding, Opcode, OpcodeFlags, OperandDesc, OperandKind, WordSize, disassemble,
+};
 
 use super::super::isa;
 use super::writer::{CONSTANTS, MAX_WARPS, Writer};
@@ -17,33 +19,25 @@ const MAX_CORES: u16 = 2;
 
 /// What a program promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Warps do not race, and nothing shows the order of atomic operations.
     RaceFree,
     /// Anything may happen.
     Wild,
 }
 
-/// A program and its machine.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The machine.
-    pub config: MachineConfig,
-    /// What it promises.
-    pub kind: Kind,
-    /// The bytes from address 0 on.
-    pub image: Vec<u8>,
+/// A program, from address 0 on, and its machine.
+pub(super) struct Program {
+    pub(super) config: MachineConfig,
+    pub(super) kind: Kind,
+    pub(super) image: Vec<u8>,
     /// Bytes of code in the image.
     code_bytes: usize,
 }
 
 impl Program {
-    /// The program that choices lead to.
-    ///
-    /// # Errors
-    ///
-    /// If they ask for a machine whose instructions do not fit a word.
-    pub fn new(u: &mut Unstructured<'_>) -> Result<Program> {
+    /// The program that choices lead to. Fails if they ask for a machine whose instructions do not fit a word.
+    pub(super) fn new(u: &mut Unstructured<'_>) -> Result<Program> {
         if u.ratio(1, 8)? {
             return Program::noise(u);
         }
@@ -73,11 +67,7 @@ impl Program {
         let arch = arch.with_warps(2).map_err(|_| arbitrary::Error::IncorrectFormat)?;
         let config = MachineConfig { arch, cores: 1, ..config(u)? };
         let mut image = u.bytes(u.len())?.to_vec();
-        if arch.encoding() == Encoding::Byte {
-            // A guard is 0xff or a small number: noise seldom is.
-            image.iter_mut().step_by(3).for_each(|byte| *byte |= 0xfc);
-            image.iter_mut().skip(1).step_by(3).for_each(|byte| *byte &= 0x7f);
-        }
+        isa::guard_noise(arch, &mut image);
         let code_bytes = image.len();
         Ok(Program { config, kind: Kind::Wild, image, code_bytes })
     }
@@ -99,26 +89,13 @@ impl fmt::Display for Program {
 
 /// Whether the result may be a NaN, whose bits are not specified.
 pub(super) fn may_make_nan(opcode: Opcode) -> bool {
-    use Opcode::*;
-    matches!(
-        opcode,
-        Fadd | Fsub
-            | Fmul
-            | Fdiv
-            | Fmin
-            | Fmax
-            | Fsqrt
-            | Ftrunc
-            | Ffma
-            | Fcvtsd
-            | Fcvtds
-            | Fadds
-            | Fsubs
-            | Fmuls
-            | Fdivs
-            | Fsqrts
-            | Ffmas
-    )
+    use Opcode::{Fabs, Fneg, Ftoi, Ftou, Itof, Utof};
+    let has_result =
+        matches!(opcode.operands()[..], [OperandDesc { kind: OperandKind::Gpr(_), .. }, ..]);
+    let flags = opcode.flags();
+    has_result
+        && flags.contains(OpcodeFlags::FLOAT)
+        && ![Itof, Utof, Ftoi, Ftou, Fneg, Fabs].contains(&opcode)
 }
 
 fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {

@@ -2,14 +2,14 @@
 
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SigRef, Value};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 use super::memory::Use;
 use super::plan::{Param, TABLE, table_name};
 
 impl Body<'_, '_> {
-    pub(super) fn call(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn call(&mut self, b: &mut Builder<'_>) {
         // Nobody calls a kernel.
         let first = usize::from(self.plan.config.lanes);
         let callees = self.plan.functions.len() - first;
@@ -37,7 +37,7 @@ impl Body<'_, '_> {
     }
 
     /// Ends the function: the kernel with its results in memory, others with values or a call.
-    pub(super) fn leave(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn leave(&mut self, b: &mut Builder<'_>) {
         if self.plan.config.lanes && self.index == 0 {
             self.store_results(b);
             b.ins().return_(&[]);
@@ -80,7 +80,7 @@ impl Body<'_, '_> {
         (0..self.plan.functions.len()).filter(fits).collect()
     }
 
-    fn args(&mut self, b: &mut FunctionBuilder<'_>, callee: usize, how: Use) -> Vec<Value> {
+    fn args(&mut self, b: &mut Builder<'_>, callee: usize, how: Use) -> Vec<Value> {
         let plan = self.plan;
         let params = plan.functions[callee].params.iter();
         let args = params.map(|param| match *param {
@@ -92,7 +92,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a function like this one.
-    fn address(&mut self, b: &mut FunctionBuilder<'_>, callee: usize) -> (SigRef, Value) {
+    fn address(&mut self, b: &mut Builder<'_>, callee: usize) -> (SigRef, Value) {
         let word = self.plan.word();
         let planned = &self.plan.functions[callee];
         let signature = b.import_signature(planned.signature.clone());

@@ -1,36 +1,17 @@
 //! What is generated, and how much of it.
 
-use Statement::*;
+use cranelift_frontend::FunctionBuilder as Builder;
 
-/// A statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statement {
-    Assign,
-    Store,
-    Value,
-    Call,
-    Atomic,
-    /// A merge, unless traps are wanted.
-    TrapOrMerge,
-    Merge,
-    Note,
-    IfElse,
-    LeaveIf,
-    Guarded,
-    /// A loop with a count of its own: equal in all lanes, or not.
-    CountedLoop {
-        uniform: bool,
-    },
-    /// One that counts a parameter of a block, of any type.
-    CarriedLoop,
-    WhileLoop,
-    DoLoop,
-    EndlessLoop,
-    EscapeIf,
-    Switch,
-    SharedBlock,
-    Irreducible,
-    Graph,
+use super::Body;
+
+/// What makes a statement.
+pub(super) type Statement = fn(&mut Body<'_, '_>, &mut Builder<'_>);
+
+/// Lists of statements, each behind how many times as often as others they come.
+macro_rules! statements {
+    ($($weight:literal: $($name:ident)*;)*) => {
+        &[$(($weight, &[$(|body, b| body.$name(b)),*])),*]
+    };
 }
 
 /// What is generated, and how much of it.
@@ -42,7 +23,7 @@ pub(in super::super) struct Config {
     /// do harm in lanes that should not execute them (divisions, accesses, calls, traps), and some others.
     pub(super) rich: bool,
     /// Statements, each so many times as often as the others.
-    pub(super) statements: &'static [(usize, Statement)],
+    pub(super) statements: &'static [(usize, &'static [Statement])],
     /// So many of them, from the first on, hold no others.
     pub(super) flat: usize,
     /// How deep they are nested.
@@ -62,16 +43,21 @@ pub(in super::super) struct Config {
 }
 
 impl Config {
+    fn all(&self) -> impl Iterator<Item = Statement> {
+        let weighed = |&(weight, it): &(usize, &'static [Statement])| {
+            it.iter().flat_map(move |&it| std::iter::repeat_n(it, weight))
+        };
+        self.statements.iter().flat_map(weighed)
+    }
+
     /// How many times as often as others all statements come together.
     pub(super) fn weight(&self) -> usize {
-        self.statements.iter().map(|(weight, _)| weight).sum()
+        self.all().count()
     }
 
     /// The statement with this number, where each has as many as its weight.
     pub(super) fn statement(&self, number: usize) -> Statement {
-        let mut all =
-            self.statements.iter().flat_map(|&(weight, it)| std::iter::repeat_n(it, weight));
-        all.nth(number).expect("the number is below the weight of all")
+        self.all().nth(number).expect("the number is below the weight of all")
     }
 }
 
@@ -79,26 +65,14 @@ impl Config {
 pub(in super::super) const FUNCTIONS: Config = Config {
     lanes: false,
     rich: true,
-    statements: &[
-        (1, Assign),
-        (2, Store),
-        (1, Value),
-        (2, Call),
-        (2, Atomic),
-        (2, TrapOrMerge),
-        (2, Merge),
-        (2, IfElse),
-        (1, LeaveIf),
-        (1, CarriedLoop),
-        (1, WhileLoop),
-        (1, DoLoop),
-        (1, EndlessLoop),
-        (1, EscapeIf),
-        (1, Switch),
-        (1, SharedBlock),
-        (1, Irreducible),
-        (2, Graph),
-    ],
+    statements: statements! {
+        1: assign;
+        2: store_statement;
+        1: value_statement;
+        2: call atomic trap_or_merge merge if_else;
+        1: leave_if carried_loop while_loop do_loop endless_loop escape_if switch shared_block irreducible;
+        2: graph;
+    },
     flat: 12,
     depth: 3,
     nested: (1, 3),
@@ -112,23 +86,16 @@ pub(in super::super) const FUNCTIONS: Config = Config {
 /// Kernels with the same operations.
 pub(in super::super) const LOWERINGS: Config = Config {
     lanes: true,
-    statements: &[
-        (1, Assign),
-        (3, Store),
-        (2, Value),
-        (2, Atomic),
-        (2, TrapOrMerge),
-        (1, Merge),
-        (3, IfElse),
-        (1, LeaveIf),
-        (1, Guarded),
-        (2, CountedLoop { uniform: true }),
-        (1, CarriedLoop),
-        (1, WhileLoop),
-        (1, EndlessLoop),
-        (1, EscapeIf),
-        (1, Switch),
-    ],
+    statements: statements! {
+        1: assign;
+        3: store_statement;
+        2: value_statement atomic trap_or_merge;
+        1: merge;
+        3: if_else;
+        1: leave_if guarded;
+        2: uniform_loop;
+        1: carried_loop while_loop endless_loop escape_if switch;
+    },
     flat: 11,
     traps: 6,
     ..FUNCTIONS
@@ -138,26 +105,14 @@ pub(in super::super) const LOWERINGS: Config = Config {
 pub(in super::super) const KERNELS: Config = Config {
     lanes: true,
     rich: false,
-    statements: &[
-        (2, Assign),
-        (2, Store),
-        (1, Call),
-        (1, TrapOrMerge),
-        (1, Note),
-        (3, IfElse),
-        (1, LeaveIf),
-        (1, Guarded),
-        (1, CountedLoop { uniform: true }),
-        (1, CountedLoop { uniform: false }),
-        (1, WhileLoop),
-        (1, DoLoop),
-        (1, EndlessLoop),
-        (2, EscapeIf),
-        (2, Switch),
-        (1, SharedBlock),
-        (1, Irreducible),
-        (1, Graph),
-    ],
+    statements: statements! {
+        2: assign store_statement;
+        1: call trap_or_merge note_place;
+        3: if_else;
+        1: leave_if guarded uniform_loop own_loop while_loop do_loop endless_loop;
+        2: escape_if switch;
+        1: shared_block irreducible graph;
+    },
     flat: 7,
     depth: 4,
     nested: (0, 4),

@@ -3,15 +3,14 @@
 
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
-use super::config::Statement;
 use super::flow::Target;
 
 impl Body<'_, '_> {
     /// Makes a statement. Whether the function ends there.
-    pub(super) fn statement(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn statement(&mut self, b: &mut Builder<'_>) -> bool {
         let config = self.plan.config;
         let structured = self.depth < config.depth && self.controls > 0;
         let kinds = if structured { config.weight() } else { config.flat };
@@ -19,40 +18,22 @@ impl Body<'_, '_> {
         if kind >= config.flat {
             self.controls -= 1;
         }
-        match config.statement(kind) {
-            Statement::Assign => self.assign(b),
-            Statement::Store => self.store_statement(b),
-            Statement::Value => {
-                let ty = self.any_type();
-                self.value(b, ty, 4);
-            }
-            Statement::Call => self.call(b),
-            Statement::Atomic => self.atomic(b),
-            Statement::TrapOrMerge if self.plan.may_trap => self.trap_statement(b),
-            Statement::TrapOrMerge | Statement::Merge => {
-                let ty = self.any_type();
-                self.merge(b, ty);
-            }
-            Statement::Note => self.note_place(b),
-            Statement::IfElse => return self.if_else(b),
-            Statement::LeaveIf => self.leave_if(b),
-            Statement::Guarded => self.guarded(b),
-            Statement::CountedLoop { uniform } => self.counted_loop(b, uniform),
-            Statement::CarriedLoop => self.carried_loop(b),
-            Statement::WhileLoop => self.while_loop(b),
-            Statement::DoLoop => self.do_loop(b),
-            Statement::EndlessLoop => self.endless_loop(b),
-            Statement::EscapeIf => self.escape_if(b),
-            Statement::Switch => self.switch(b),
-            Statement::SharedBlock => self.shared_block(b),
-            Statement::Irreducible => self.irreducible(b),
-            Statement::Graph => self.graph(b),
-        }
-        false
+        config.statement(kind)(self, b);
+        std::mem::take(&mut self.ended)
+    }
+
+    pub(super) fn value_statement(&mut self, b: &mut Builder<'_>) {
+        let ty = self.any_type();
+        self.value(b, ty, 4);
+    }
+
+    /// Unless traps are wanted, a merge.
+    pub(super) fn trap_or_merge(&mut self, b: &mut Builder<'_>) {
+        if self.plan.may_trap { self.trap_statement(b) } else { self.merge(b) }
     }
 
     /// Ends the function before its end, by a trap perhaps.
-    pub(super) fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn end(&mut self, b: &mut Builder<'_>) {
         if self.plan.may_trap && self.choices.once_in(4) {
             self.mark(b, "trap");
             let code = self.trap_code();
@@ -64,7 +45,7 @@ impl Body<'_, '_> {
     }
 
     /// The number of a case, too large perhaps.
-    pub(super) fn case_number(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn case_number(&mut self, b: &mut Builder<'_>) -> Value {
         if self.plan.config.rich && (!self.plan.config.lanes || self.choices.below(2) == 0) {
             return self.value(b, I32, 2);
         }
@@ -73,27 +54,19 @@ impl Body<'_, '_> {
     }
 
     /// A branch on a condition of several parts, mostly, each of which is looked at only if it matters.
-    pub(super) fn choose(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        on_true: &Target,
-        on_false: &Target,
-    ) {
-        let values = self.pool.len();
+    pub(super) fn choose(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let depth = self.choices.below(3);
         self.choose_by(b, depth, on_true, on_false);
-        self.pool.truncate(values);
     }
 
     /// Cases go on behind the switch or in the next one.
     pub(super) fn case(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         cases: &[Target],
         at: usize,
         after: &Target,
     ) {
-        let values = self.pool.len();
         self.begin(b, &cases[at]);
         if !self.nested(b) {
             match cases.get(at + 1) {
@@ -104,10 +77,9 @@ impl Body<'_, '_> {
                 _ => self.jump(b, after),
             }
         }
-        self.pool.truncate(values);
     }
 
-    fn assign(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn assign(&mut self, b: &mut Builder<'_>) {
         if self.variables.is_empty() {
             return self.note_place(b);
         }
@@ -118,7 +90,7 @@ impl Body<'_, '_> {
 
     fn choose_by(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         depth: usize,
         on_true: &Target,
         on_false: &Target,
@@ -130,13 +102,11 @@ impl Body<'_, '_> {
         if kind == 3 {
             return self.choose_by(b, depth - 1, on_false, on_true);
         }
-        let second = Self::plain_target(b);
-        let values = self.pool.len();
+        let second = self.plain_target(b);
         match kind {
             1 => self.choose_by(b, depth - 1, &second, on_false),
             _ => self.choose_by(b, depth - 1, on_true, &second),
         }
-        self.pool.truncate(values);
         self.begin(b, &second);
         self.mark(b, if kind == 1 { "short-circuit and" } else { "short-circuit or" });
         if self.choices.once_in(3) {
@@ -147,17 +117,15 @@ impl Body<'_, '_> {
     }
 
     /// Leaves the function on a condition.
-    fn leave_if(&mut self, b: &mut FunctionBuilder<'_>) {
-        let [out, after] = [(); 2].map(|()| Self::plain_target(b));
+    pub(super) fn leave_if(&mut self, b: &mut Builder<'_>) {
+        let [out, after] = [(); 2].map(|()| self.plain_target(b));
         if self.choices.below(2) == 0 {
             self.choose(b, &out, &after);
         } else {
             self.choose(b, &after, &out);
         }
-        let values = self.pool.len();
         self.begin(b, &out);
         self.end(b);
-        self.pool.truncate(values);
         self.begin(b, &after);
     }
 }

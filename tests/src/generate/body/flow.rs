@@ -2,32 +2,31 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, InstBuilder, JumpTableData,
-    TrapCode, Type,
-};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, TrapCode, Type};
+use cranelift_frontend::FunctionBuilder as Builder;
 
-use super::super::Mark;
+use super::super::{Mark, clif};
 use super::Body;
 
-/// A block that is branched to, and its parameters.
+/// A block that is branched to, its parameters, and how many values there were when it was made: what is made later is
+/// out of reach in it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) block: Block,
     pub(super) params: Vec<Type>,
+    pub(super) values: usize,
 }
 
 impl Body<'_, '_> {
     /// Counts the current block as something.
-    pub(super) fn mark(&mut self, b: &FunctionBuilder<'_>, construct: &'static str) {
+    pub(super) fn mark(&mut self, b: &Builder<'_>, construct: &'static str) {
         let block = b.current_block().expect("there always is one");
         self.marks.push(Mark { function: self.index, block, construct });
     }
 
     /// A few statements, after which the values made in them are out of reach. Whether the function
     /// ends there.
-    pub(super) fn nested(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn nested(&mut self, b: &mut Builder<'_>) -> bool {
         let values = self.pool.len();
         self.depth += 1;
         let config = self.plan.config;
@@ -50,23 +49,24 @@ impl Body<'_, '_> {
     }
 
     /// A target without parameters.
-    pub(super) fn plain_target(b: &mut FunctionBuilder<'_>) -> Target {
-        Target { block: b.create_block(), params: Vec::new() }
+    pub(super) fn plain_target(&self, b: &mut Builder<'_>) -> Target {
+        Target { block: b.create_block(), params: Vec::new(), values: self.pool.len() }
     }
 
     /// A new block with some parameters.
-    pub(super) fn target(&mut self, b: &mut FunctionBuilder<'_>) -> Target {
+    pub(super) fn target(&mut self, b: &mut Builder<'_>) -> Target {
         let block = b.create_block();
         let params = self.param_types();
         for &ty in &params {
             b.append_block_param(block, ty);
         }
-        Target { block, params }
+        Target { block, params, values: self.pool.len() }
     }
 
     /// Goes on in the block, with its parameters at hand.
-    pub(super) fn begin(&mut self, b: &mut FunctionBuilder<'_>, target: &Target) {
+    pub(super) fn begin(&mut self, b: &mut Builder<'_>, target: &Target) {
         b.switch_to_block(target.block);
+        self.pool.truncate(target.values);
         let params = b.block_params(target.block)[..target.params.len()].to_vec();
         self.pool.extend(params.into_iter().zip(target.params.iter().copied()));
         if !self.plan.config.rich {
@@ -75,54 +75,38 @@ impl Body<'_, '_> {
     }
 
     /// Arguments for a branch.
-    pub(super) fn args_of(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        target: &Target,
-    ) -> Vec<BlockArg> {
+    pub(super) fn args_of(&mut self, b: &mut Builder<'_>, target: &Target) -> Vec<BlockArg> {
         target.params.iter().map(|&ty| self.leaf(b, ty).into()).collect()
     }
 
-    pub(super) fn jump(&mut self, b: &mut FunctionBuilder<'_>, target: &Target) {
+    pub(super) fn jump(&mut self, b: &mut Builder<'_>, target: &Target) {
         let args = self.args_of(b, target);
         b.ins().jump(target.block, &args);
     }
 
-    pub(super) fn branch(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        on_true: &Target,
-        on_false: &Target,
-    ) {
+    pub(super) fn branch(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let condition = self.condition(b);
         let (x, y) = (self.args_of(b, on_true), self.args_of(b, on_false));
         b.ins().brif(condition, on_true.block, &x, on_false.block, &y);
     }
 
     /// A branch on a number, with the last target for all that are too large.
-    pub(super) fn table(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target]) {
+    pub(super) fn table(&mut self, b: &mut Builder<'_>, targets: &[Target]) {
         let mut index = self.case_number(b);
         if self.choices.below(4) > 0 {
-            let mask = b.ins().iconst(I32, 7);
-            index = b.ins().band(index, mask);
+            index = b.ins().band_imm_s(index, 7);
         }
-        let mut calls = Vec::new();
-        for target in targets {
-            let args = self.args_of(b, target);
-            calls.push(BlockCall::new(target.block, args, &mut b.func.dfg.value_lists));
-        }
-        let Some(default) = calls.pop() else { return };
-        let table = b.create_jump_table(JumpTableData::new(default, &calls));
-        b.ins().br_table(index, table);
+        let targets: Vec<_> =
+            targets.iter().map(|target| (target.block, self.args_of(b, target))).collect();
+        clif::table(b, index, targets);
     }
 
     /// Goes to `out` if there is no fuel.
-    pub(super) fn need_fuel(&mut self, b: &mut FunctionBuilder<'_>, out: &Target) {
+    pub(super) fn need_fuel(&mut self, b: &mut Builder<'_>, out: &Target) {
         let (fuel, one) = (b.use_var(self.fuel), b.ins().iconst(I32, 1));
         let left = b.ins().isub(fuel, one);
         b.def_var(self.fuel, left);
-        let zero = b.ins().iconst(I32, 0);
-        let enough = b.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+        let enough = b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
         let go_on = b.create_block();
         let args = self.args_of(b, out);
         b.ins().brif(enough, go_on, &[], out.block, &args);
@@ -130,24 +114,17 @@ impl Body<'_, '_> {
     }
 
     /// Statements that go on after them. Whether the function ends in them.
-    pub(super) fn side(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        start: &Target,
-        after: &Target,
-    ) -> bool {
-        let values = self.pool.len();
+    pub(super) fn side(&mut self, b: &mut Builder<'_>, start: &Target, after: &Target) -> bool {
         self.begin(b, start);
         self.mark(b, "if");
         let ended = self.nested(b);
         if !ended {
             self.jump(b, after);
         }
-        self.pool.truncate(values);
         ended
     }
 
-    pub(super) fn if_else(&mut self, b: &mut FunctionBuilder<'_>) -> bool {
+    pub(super) fn if_else(&mut self, b: &mut Builder<'_>) {
         let [on_true, on_false, after] = [(); 3].map(|()| self.target(b));
         let one_sided = self.choices.below(2) == 0;
         self.choose(b, &on_true, if one_sided { &after } else { &on_false });
@@ -160,14 +137,15 @@ impl Body<'_, '_> {
             // Nothing leads to the block after it, which is one nevertheless.
             b.switch_to_block(after.block);
             b.ins().trap(TrapCode::unwrap_user(99));
-            return true;
+            self.ended = true;
+        } else {
+            self.begin(b, &after);
         }
-        self.begin(b, &after);
-        false
     }
 
     /// A branch with both ways to one block, which takes other arguments on each.
-    pub(super) fn merge(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) {
+    pub(super) fn merge(&mut self, b: &mut Builder<'_>) {
+        let ty = self.any_type();
         let condition = self.condition(b);
         let (x, y) = (self.value(b, ty, 2), self.value(b, ty, 2));
         let after = b.create_block();
@@ -178,12 +156,12 @@ impl Body<'_, '_> {
     }
 
     /// A `br_table` with a block for each case, or some shared.
-    pub(super) fn switch(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn switch(&mut self, b: &mut Builder<'_>) {
         let mut cases = Vec::new();
         for _ in 0..1 + self.choices.below(4) {
             cases.push(self.target(b));
         }
-        let after = self.target(b);
+        let mut after = self.target(b);
         let mut targets = cases.clone();
         for _ in 0..self.choices.below(3) {
             let again = self.choices.below(cases.len());
@@ -194,6 +172,8 @@ impl Body<'_, '_> {
         }
         self.mark(b, "switch");
         self.table(b, &targets);
+        // What the number was computed of can be used in all of them.
+        cases.iter_mut().chain([&mut after]).for_each(|case| case.values = self.pool.len());
         for at in 0..cases.len() {
             self.case(b, &cases, at, &after);
         }
@@ -201,16 +181,14 @@ impl Body<'_, '_> {
     }
 
     /// Blocks that branch to any of them, also into loops, until there is no fuel left.
-    pub(super) fn graph(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn graph(&mut self, b: &mut Builder<'_>) {
         let count = 2 + self.choices.below(self.plan.config.graphs);
         let targets: Vec<Target> = (0..=count).map(|_| self.target(b)).collect();
-        let values = self.pool.len();
         // Through any two of them.
         let [x, y] = [0; 2].map(|_: usize| self.choices.below(count));
         self.branch(b, &targets[x], &targets[y]);
         self.depth += 1;
         for at in 0..count {
-            self.pool.truncate(values);
             self.begin(b, &targets[at]);
             self.mark(b, "block of any graph");
             let statements = self.choices.below(3);
@@ -219,12 +197,11 @@ impl Body<'_, '_> {
             }
         }
         self.depth -= 1;
-        self.pool.truncate(values);
         self.begin(b, &targets[count]);
     }
 
     /// Ends block `at` of a graph.
-    pub(super) fn anywhere(&mut self, b: &mut FunctionBuilder<'_>, targets: &[Target], at: usize) {
+    pub(super) fn anywhere(&mut self, b: &mut Builder<'_>, targets: &[Target], at: usize) {
         let ways = match self.choices.below(16) {
             0..=3 => 1,
             kind if kind < 4 + self.plan.config.branches => 2,
@@ -256,11 +233,8 @@ impl Body<'_, '_> {
     }
 
     /// A reference to a function of the module.
-    pub(super) fn import(&mut self, b: &mut FunctionBuilder<'_>, index: usize) -> FuncRef {
+    pub(super) fn import(&mut self, b: &mut Builder<'_>, index: usize) -> FuncRef {
         let planned = &self.plan.functions[index];
-        let name = ExternalName::testcase(&planned.name);
-        let signature = b.import_signature(planned.signature.clone());
-        let colocated = self.choices.below(2) == 0;
-        b.import_function(ExtFuncData { name, signature, colocated, patchable: false })
+        clif::import(b, &planned.name, planned.signature.clone(), self.choices.below(2) == 0)
     }
 }

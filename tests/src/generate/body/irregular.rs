@@ -1,21 +1,21 @@
 //! Control flow that no structured statements make.
 
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 
 impl Body<'_, '_> {
     /// Both sides of a branch, one of them on a condition, go through a block that does not come behind
     /// both of them.
-    pub(super) fn shared_block(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn shared_block(&mut self, b: &mut Builder<'_>) {
         let [left, right, shared, after] = [(); 4].map(|()| self.target(b));
-        let rest = Self::plain_target(b);
-        let values = self.pool.len();
+        let mut rest = self.plain_target(b);
         self.choose(b, &left, &right);
         self.side(b, &left, &shared);
         self.begin(b, &right);
         if !self.nested(b) {
+            rest.values = self.pool.len();
             self.choose(b, &shared, &rest);
             self.begin(b, &rest);
             if !self.nested(b) {
@@ -26,20 +26,17 @@ impl Body<'_, '_> {
             let code = self.trap_code();
             b.ins().trap(code);
         }
-        self.pool.truncate(values);
         self.begin(b, &shared);
         self.mark(b, "shared block");
         if !self.nested(b) {
             self.jump(b, &after);
         }
-        self.pool.truncate(values);
         self.begin(b, &after);
     }
 
     /// A loop of two blocks that is entered at either, until there is no fuel or a condition fails.
-    pub(super) fn irreducible(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn irreducible(&mut self, b: &mut Builder<'_>) {
         let [first, second, out] = [(); 3].map(|()| self.target(b));
-        let values = self.pool.len();
         self.choose(b, &first, &second);
         for (here, there) in [(&first, &second), (&second, &first)] {
             self.begin(b, here);
@@ -51,7 +48,6 @@ impl Body<'_, '_> {
                     _ => self.choose(b, there, &out),
                 }
             }
-            self.pool.truncate(values);
         }
         self.begin(b, &out);
     }

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 use super::flow::Target;
@@ -19,7 +19,7 @@ pub(super) struct Loop {
 
 impl Body<'_, '_> {
     /// Statements inside of a loop, up to what comes when they are through.
-    fn round(&mut self, b: &mut FunctionBuilder<'_>, around: Loop, after: &Target) {
+    fn round(&mut self, b: &mut Builder<'_>, around: Loop, after: &Target) {
         if !self.loops.is_empty() {
             self.mark(b, "nested loop");
         }
@@ -30,23 +30,30 @@ impl Body<'_, '_> {
         self.loops.pop();
     }
 
-    /// Counts down from a small number: one that all lanes agree on, or not.
-    pub(super) fn counted_loop(&mut self, b: &mut FunctionBuilder<'_>, uniform: bool) {
+    /// Counts down from a small number that all lanes agree on.
+    pub(super) fn uniform_loop(&mut self, b: &mut Builder<'_>) {
+        let count = self.uniform(b);
+        self.counted_loop(b, count, "loop with a uniform count");
+    }
+
+    /// The same with a number of each lane's own.
+    pub(super) fn own_loop(&mut self, b: &mut Builder<'_>) {
+        let count = self.varied(b);
+        self.counted_loop(b, count, "loop with a count of each lane's own");
+    }
+
+    fn counted_loop(&mut self, b: &mut Builder<'_>, count: Value, construct: &'static str) {
         let word = self.plan.word();
-        let count = if uniform { self.uniform(b) } else { self.varied(b) };
-        let mask = b.ins().iconst(word, 3);
-        let mut count = b.ins().band(count, mask);
+        let mut count = b.ins().band_imm_s(count, 3);
         let tested_first = self.choices.below(2) == 0;
         if !tested_first {
-            let one = b.ins().iconst(word, 1);
-            count = b.ins().bor(count, one);
+            count = b.ins().bor_imm_s(count, 1);
         }
         let counter = b.declare_var(word);
         b.def_var(counter, count);
-        let [body, next, out] = [(); 3].map(|()| Self::plain_target(b));
-        let values = self.pool.len();
+        let [body, next, out] = [(); 3].map(|()| self.plain_target(b));
         let header = if tested_first {
-            let header = Self::plain_target(b);
+            let header = self.plain_target(b);
             self.jump(b, &header);
             b.switch_to_block(header.block);
             let left = b.use_var(counter);
@@ -57,15 +64,8 @@ impl Body<'_, '_> {
             body.clone()
         };
         self.begin(b, &body);
-        self.mark(
-            b,
-            match uniform {
-                true => "loop with a uniform count",
-                false => "loop with a count of each lane's own",
-            },
-        );
+        self.mark(b, construct);
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
-        self.pool.truncate(values);
         b.switch_to_block(next.block);
         let (left, one) = (b.use_var(counter), b.ins().iconst(word, 1));
         let left = b.ins().isub(left, one);
@@ -79,7 +79,7 @@ impl Body<'_, '_> {
     }
 
     /// Counts a block's parameter of any type down to 0, or up to a limit, with other parameters beside it.
-    pub(super) fn carried_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn carried_loop(&mut self, b: &mut Builder<'_>) {
         let ty = self.choices.one(&INTS);
         let [header, after] = [(); 2].map(|()| b.create_block());
         let counter = b.append_block_param(header, ty);
@@ -108,44 +108,39 @@ impl Body<'_, '_> {
     }
 
     /// Goes round while a condition holds and there is fuel. Each `continue` is a back edge.
-    pub(super) fn while_loop(&mut self, b: &mut FunctionBuilder<'_>) {
-        let [header, body, out] = [(); 3].map(|()| self.target(b));
+    pub(super) fn while_loop(&mut self, b: &mut Builder<'_>) {
+        let [header, mut body, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &header);
-        let values = self.pool.len();
         self.begin(b, &header);
+        body.values = self.pool.len();
         self.need_fuel(b, &out);
         self.choose(b, &body, &out);
         self.begin(b, &body);
         self.mark(b, "loop tested at the top");
         self.round(b, Loop { next: header.clone(), out: out.clone() }, &header);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
     /// Goes round as long as a condition holds afterwards and there is fuel.
-    pub(super) fn do_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn do_loop(&mut self, b: &mut Builder<'_>) {
         let [body, next, out] = [(); 3].map(|()| self.target(b));
         self.jump(b, &body);
-        let values = self.pool.len();
         self.begin(b, &body);
         self.mark(b, "loop tested at the bottom");
         self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
-        self.pool.truncate(values);
         self.begin(b, &next);
         self.need_fuel(b, &out);
         self.choose(b, &body, &out);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
     /// Goes round until something inside leaves it, or there is no fuel.
-    pub(super) fn endless_loop(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn endless_loop(&mut self, b: &mut Builder<'_>) {
         let [header, out] = [(); 2].map(|()| self.target(b));
         self.jump(b, &header);
-        let values = self.pool.len();
         if self.choices.once_in(4) {
             // Without fuel the function ends.
-            let dry = Self::plain_target(b);
+            let dry = self.plain_target(b);
             self.begin(b, &header);
             self.need_fuel(b, &dry);
             let go_on = b.current_block().expect("there always is one");
@@ -164,15 +159,13 @@ impl Body<'_, '_> {
         self.escape_if(b);
         self.loops.pop();
         self.round(b, around, &header);
-        self.pool.truncate(values);
         self.begin(b, &out);
     }
 
     /// Leaves a loop, or begins its next round, on a condition; if there is none, the function.
-    pub(super) fn escape_if(&mut self, b: &mut FunctionBuilder<'_>) {
-        let [inside, after] = [(); 2].map(|()| Self::plain_target(b));
+    pub(super) fn escape_if(&mut self, b: &mut Builder<'_>) {
+        let [inside, after] = [(); 2].map(|()| self.plain_target(b));
         self.choose(b, &inside, &after);
-        let values = self.pool.len();
         self.begin(b, &inside);
         if self.choices.once_in(3) {
             // Statements of which only lanes that leave have any notice.
@@ -193,7 +186,6 @@ impl Body<'_, '_> {
             }
             _ => self.end(b),
         }
-        self.pool.truncate(values);
         self.begin(b, &after);
     }
 }

@@ -4,11 +4,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AtomicRmwOp, Endianness, ExternalName, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData,
-    TrapCode, Type, Value,
+    AtomicRmwOp, Endianness, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData, TrapCode,
+    Type, Value,
 };
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 
+use super::super::clif;
 use super::Body;
 use super::plan::{
     BLOCK, CONSTANTS, FAR, FAR_START, NUMBERS, POINTER, RESULTS, RICH_RESULTS, SCRATCH,
@@ -26,19 +27,10 @@ const ACCESS: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 /// The largest index that is added to an address.
 const MAX_INDEX: u32 = 15;
 
-const ATOMIC_OPS: [AtomicRmwOp; 11] = [
-    AtomicRmwOp::Nand,
-    AtomicRmwOp::Add,
-    AtomicRmwOp::Sub,
-    AtomicRmwOp::And,
-    AtomicRmwOp::Or,
-    AtomicRmwOp::Xor,
-    AtomicRmwOp::Xchg,
-    AtomicRmwOp::Umin,
-    AtomicRmwOp::Umax,
-    AtomicRmwOp::Smin,
-    AtomicRmwOp::Smax,
-];
+const ATOMIC_OPS: [AtomicRmwOp; 11] = {
+    use AtomicRmwOp::*;
+    [Nand, Add, Sub, And, Or, Xor, Xchg, Umin, Umax, Smin, Smax]
+};
 
 /// Whether a block is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,24 +52,13 @@ struct Place {
 
 impl Body<'_, '_> {
     /// The address of a datum.
-    pub(super) fn symbol(&mut self, b: &mut FunctionBuilder<'_>, name: &str) -> Value {
+    pub(super) fn symbol(&mut self, b: &mut Builder<'_>, name: &str) -> Value {
         let global = self.symbol_global(b, name, 0);
         b.ins().symbol_value(self.plan.word(), global)
     }
 
-    fn symbol_global(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        name: &str,
-        offset: i64,
-    ) -> GlobalValue {
-        let colocated = self.choices.below(2) == 0;
-        b.create_global_value(GlobalValueData::Symbol {
-            name: ExternalName::testcase(name),
-            offset: offset.into(),
-            colocated,
-            tls: false,
-        })
+    fn symbol_global(&mut self, b: &mut Builder<'_>, name: &str, at: i64) -> GlobalValue {
+        clif::symbol(b, name, at, self.choices.below(2) == 0)
     }
 
     /// An aligned access, which may be said not to trap.
@@ -87,11 +68,7 @@ impl Body<'_, '_> {
     }
 
     /// A word of what all work-items read, the one with this number.
-    pub(super) fn load_shared(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        index: Option<Value>,
-    ) -> Value {
+    pub(super) fn load_shared(&mut self, b: &mut Builder<'_>, index: Option<Value>) -> Value {
         let word = self.plan.word();
         let (name, words) = match self.plan.config.rich {
             true => (CONSTANTS, BLOCK / 8),
@@ -114,16 +91,14 @@ impl Body<'_, '_> {
     /// The address of the word with the number `index`, modulo their count, from `base` on.
     pub(super) fn indexed(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         base: Value,
         index: Value,
         count: usize,
     ) -> Value {
         let word = self.plan.word();
-        let mask = b.ins().iconst(word, count as i64 - 1);
-        let index = b.ins().band(index, mask);
-        let shift = b.ins().iconst(word, i64::from(word.bytes().ilog2()));
-        let offset = b.ins().ishl(index, shift);
+        let index = b.ins().band_imm_s(index, count as i64 - 1);
+        let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
         b.ins().iadd(base, offset)
     }
 
@@ -134,7 +109,7 @@ impl Body<'_, '_> {
     }
 
     /// A place among the words that a work-item reads and writes, and an offset from it.
-    fn word_place(&mut self, b: &mut FunctionBuilder<'_>) -> (Value, u32) {
+    fn word_place(&mut self, b: &mut Builder<'_>) -> (Value, u32) {
         let word = self.plan.word();
         let own = self.own.expect("work-items have memory where numbers are words");
         let (base, start) = match self.slots.first() {
@@ -156,7 +131,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a block, and whether it may be written.
-    pub(super) fn block(&mut self, b: &mut FunctionBuilder<'_>, how: Use) -> (Value, bool) {
+    pub(super) fn block(&mut self, b: &mut Builder<'_>, how: Use) -> (Value, bool) {
         let word = self.plan.word();
         let written = how != Use::Read;
         let slots = if how == Use::Outlives { 0 } else { self.slots.len() };
@@ -172,8 +147,7 @@ impl Body<'_, '_> {
             (1, _) if !self.blocks.is_empty() => (self.choices.one(&self.blocks), true),
             // Work-items write nothing but their own.
             (_, Some(own)) if written || kind == 1 => {
-                let start = b.ins().iconst(word, self.choices.below(2) as i64 * BLOCK as i64);
-                (b.ins().iadd(own, start), true)
+                (b.ins().iadd_imm_s(own, self.choices.below(2) as i64 * BLOCK as i64), true)
             }
             (2, _) => {
                 let global = self.symbol_global(b, FAR, FAR_START as i64);
@@ -181,8 +155,7 @@ impl Body<'_, '_> {
             }
             (3, _) => {
                 let start = self.symbol(b, FAR);
-                let offset = b.ins().iconst(word, FAR_START as i64);
-                (b.ins().iadd(start, offset), !is_item)
+                (b.ins().iadd_imm_s(start, FAR_START as i64), !is_item)
             }
             (4, _) => (self.block_behind_pointer(b), !is_item),
             (5, _) => {
@@ -194,7 +167,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a block that stands in a datum, perhaps after a detour.
-    fn block_behind_pointer(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn block_behind_pointer(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         let base = self.symbol_global(b, POINTER, 0);
         let flags = MemFlagsData::trusted().with_readonly();
@@ -218,7 +191,7 @@ impl Body<'_, '_> {
     }
 
     /// A place for `bytes` bytes in a block.
-    fn place(&mut self, b: &mut FunctionBuilder<'_>, bytes: u32, how: Use) -> Place {
+    fn place(&mut self, b: &mut Builder<'_>, bytes: u32, how: Use) -> Place {
         let word = self.plan.word();
         let (mut base, writable) = self.block(b, how);
         let aligned = self.choices.below(2) == 0 || how == Use::Write && self.is_base_item();
@@ -228,21 +201,14 @@ impl Body<'_, '_> {
             room -= MAX_INDEX;
             let ty = self.choices.one(&INTS);
             let index = self.value(b, ty, 1);
-            let mask = b.ins().iconst(ty, i64::from(MAX_INDEX & !(unit - 1)));
-            let index = b.ins().band(index, mask);
-            let index = match ty.bits().cmp(&word.bits()) {
-                std::cmp::Ordering::Less => b.ins().uextend(word, index),
-                std::cmp::Ordering::Equal => index,
-                std::cmp::Ordering::Greater => b.ins().ireduce(word, index),
-            };
+            let index = b.ins().band_imm_s(index, i64::from(MAX_INDEX & !(unit - 1)));
+            let index = clif::resized(b, index, word);
             base = b.ins().iadd(base, index);
         }
         let mut offset = (self.choices.below((room / unit) as usize + 1) as u32 * unit) as i32;
         if self.choices.once_in(4) {
             let detour = self.choices.one(&[8, -8, 64, -160, 4096, -70_000]);
-            let mask = self.plan.family.word.mask().cast_signed();
-            let by = b.ins().iconst(word, i64::from(detour) & mask);
-            base = b.ins().iadd(base, by);
+            base = b.ins().iadd_imm_s(base, i64::from(detour));
             offset -= detour;
         }
         let mut flags = match self.choices.below(3) {
@@ -266,7 +232,7 @@ impl Body<'_, '_> {
     }
 
     /// A number from memory.
-    pub(super) fn load(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn load(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let word = self.plan.word();
         if !self.plan.config.rich {
             if ty == word && self.choices.once_in(4) {
@@ -296,7 +262,7 @@ impl Body<'_, '_> {
     }
 
     /// Computes and writes a number.
-    pub(super) fn store_statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store_statement(&mut self, b: &mut Builder<'_>) {
         let ty = self.any_type();
         let rich = self.plan.config.rich;
         let value = self.value(b, ty, if rich { 3 } else { 2 });
@@ -315,7 +281,7 @@ impl Body<'_, '_> {
     }
 
     /// Stores a number, whose bits are not those of a NaN that an operation made.
-    pub(super) fn store(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
+    pub(super) fn store(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.cell(b, value);
         let ty = b.func.dfg.value_type(value);
         let narrower = narrower(ty);
@@ -334,7 +300,7 @@ impl Body<'_, '_> {
     }
 
     /// A value as memory holds it: no NaN, and at least a word where work-items store no less.
-    fn cell(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn cell(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         let value = if ty.is_float() { number(b, value) } else { value };
         match self.is_base_item() && ty.bits() < word.bits() {
@@ -348,7 +314,7 @@ impl Body<'_, '_> {
     }
 
     /// Writes down what the kernel computed.
-    pub(super) fn store_results(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store_results(&mut self, b: &mut Builder<'_>) {
         let own = self.own.expect("a kernel's work-items have memory");
         let rich = self.plan.config.rich;
         let bytes = self.plan.word().bytes();
@@ -365,7 +331,7 @@ impl Body<'_, '_> {
 
     /// An atomic access to at most a word. Work-items have them with the extension alone, and none that take a loop,
     /// which lanes would leave at different times.
-    pub(super) fn atomic(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn atomic(&mut self, b: &mut Builder<'_>) {
         if self.is_base_item() {
             return self.store_statement(b);
         }
@@ -375,13 +341,12 @@ impl Body<'_, '_> {
         let size = ty.bytes();
         let (base, _) = self.block(b, Use::Write);
         let offset = self.choices.below(BLOCK / size as usize) as i64 * i64::from(size);
-        let offset = b.ins().iconst(word, offset);
-        let address = b.ins().iadd(base, offset);
+        let address = b.ins().iadd_imm_s(base, offset);
         let flags = MemFlagsData::new().with_aligned();
         let big = !is_item && self.choices.below(4) == 0;
         let flags = if big { flags.with_endianness(Endianness::Big) } else { flags };
         let ops: &[AtomicRmwOp] = match (is_item, ty) {
-            (true, I8 | I16) => &[AtomicRmwOp::Or, AtomicRmwOp::Xor],
+            (true, I8 | I16) => &ATOMIC_OPS[4..6],
             (true, _) => &ATOMIC_OPS[1..],
             (false, _) => &ATOMIC_OPS,
         };
@@ -415,12 +380,11 @@ impl Body<'_, '_> {
     }
 
     /// A division or an access that would trap in the lanes that a branch keeps from it.
-    pub(super) fn guarded(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn guarded(&mut self, b: &mut Builder<'_>) {
         let word = self.plan.word();
         let own = self.own.expect("only work-items do it");
         let y = self.varied(b);
-        let mask = b.ins().iconst(word, 3);
-        let small = b.ins().band(y, mask);
+        let small = b.ins().band_imm_s(y, 3);
         let [inside, after] = [b.create_block(), b.create_block()];
         let merged = b.append_block_param(after, word);
         let other = self.leaf(b, word);
@@ -453,7 +417,7 @@ impl Body<'_, '_> {
     }
 
     /// Something that may trap, seldom.
-    pub(super) fn trap_statement(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn trap_statement(&mut self, b: &mut Builder<'_>) {
         let code = self.trap_code();
         let word = self.plan.word();
         let (x, number) = (self.varied(b), self.choices.below(40) as i64);
@@ -489,13 +453,13 @@ impl Body<'_, '_> {
     }
 
     /// A condition, or any number.
-    fn any_truth(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn any_truth(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = self.choices.one(&INTS);
         if self.choices.below(2) == 0 { self.condition(b) } else { self.leaf(b, ty) }
     }
 
     /// An access to where nothing is, if `wrong` is not 0.
-    fn access_nowhere(&mut self, b: &mut FunctionBuilder<'_>, wrong: Value) {
+    fn access_nowhere(&mut self, b: &mut Builder<'_>, wrong: Value) {
         self.mark(b, "access that may trap");
         let word = self.plan.word();
         let nowhere = b.ins().iconst(word, NOWHERE);

@@ -14,16 +14,13 @@ use std::collections::BTreeSet;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature,
-    StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value,
+    Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
-use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
-use harp_isa::{ArchId, WordSize};
-use harp_jit::frontend_config;
 
 use super::choices::Choices;
+use super::clif::{self, element, intrinsic};
 use super::{Family, Generated, Mark};
 use crate::oracle::{Argument, Case, Start};
 
@@ -52,8 +49,8 @@ pub(super) fn case(config: &'static Config, bytes: &[u8], family: Family) -> Gen
     let mut context = FunctionBuilderContext::new();
     for (index, planned) in plan.functions.iter().enumerate() {
         let (name, signature) = (&planned.name, &planned.signature);
-        functions.push(function(name, signature, family.word, &mut context, |b| {
-            let mut body = Body::new(&plan, index, &mut choices, b);
+        functions.push(clif::function(name, signature, family.word, &mut context, |b, params| {
+            let mut body = Body::new(&plan, index, &mut choices, b, params);
             body.make(b);
             // Nothing runs in a block that nothing leads to.
             let blocks: BTreeSet<Block> = b.func.layout.blocks().collect();
@@ -62,51 +59,6 @@ pub(super) fn case(config: &'static Config, bytes: &[u8], family: Family) -> Gen
     }
     let case = Case { word: family.word, functions, data: plan.data, start: plan.start };
     Generated { case, marks, asks_for_lane: plan.asks_for_lane }
-}
-
-/// The function of this name and signature to whose entry block `make` adds the rest.
-pub(super) fn function(
-    name: &str,
-    signature: &Signature,
-    word: WordSize,
-    context: &mut FunctionBuilderContext,
-    make: impl FnOnce(&mut FunctionBuilder<'_>),
-) -> Function {
-    let name = UserFuncName::testcase(name);
-    let mut func = Function::with_name_signature(name, signature.clone());
-    let mut b = FunctionBuilder::new(&mut func, context);
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    make(&mut b);
-    b.seal_all_blocks();
-    let machine = match word {
-        WordSize::Four => ArchId::HARP32,
-        WordSize::Eight => ArchId::HARP64,
-    };
-    b.finalize(frontend_config(&machine.into()).expect("its triple names a machine"));
-    func
-}
-
-/// Calls an intrinsic with words.
-pub(super) fn intrinsic(
-    b: &mut FunctionBuilder<'_>,
-    name: &str,
-    args: &[Value],
-    word: Type,
-) -> Value {
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params = vec![AbiParam::new(word); args.len()];
-    signature.returns.push(AbiParam::new(word));
-    let signature = b.import_signature(signature);
-    let callee = b.import_function(ExtFuncData {
-        name: ExternalName::testcase(name),
-        signature,
-        colocated: true,
-        patchable: false,
-    });
-    let call = b.ins().call(callee, args);
-    b.inst_results(call)[0]
 }
 
 /// A stack slot with a block in it.
@@ -145,6 +97,8 @@ struct Body<'p, 'u> {
     /// Statements with control flow that may still be made.
     controls: usize,
     depth: usize,
+    /// Whether the statement that was made ends the function.
+    ended: bool,
 }
 
 impl<'p, 'u> Body<'p, 'u> {
@@ -152,7 +106,8 @@ impl<'p, 'u> Body<'p, 'u> {
         plan: &'p Plan,
         index: usize,
         choices: &'p mut Choices<'u>,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
+        params: Vec<Value>,
     ) -> Body<'p, 'u> {
         let is_kernel = plan.config.lanes && index == 0;
         let (budget, controls) = match (plan.config.rich, is_kernel) {
@@ -178,9 +133,8 @@ impl<'p, 'u> Body<'p, 'u> {
             budget,
             controls,
             depth: 0,
+            ended: false,
         };
-        let entry = b.current_block().expect("the entry");
-        let params = b.block_params(entry).to_vec();
         for (&param, value) in plan.functions[index].params.iter().zip(params) {
             match param {
                 Param::Own if is_kernel => body.enter_kernel(b, value),
@@ -193,10 +147,10 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Reads arguments and ids, and finds the work-item's memory.
-    fn enter_kernel(&mut self, b: &mut FunctionBuilder<'_>, block: Value) {
+    fn enter_kernel(&mut self, b: &mut Builder<'_>, block: Value) {
         let (word, size) = (self.plan.word(), self.plan.family.word);
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let load = |b: &mut FunctionBuilder<'_>, ty: Type, offset: u32| {
+        let load = |b: &mut Builder<'_>, ty: Type, offset: u32| {
             b.ins().load(ty, flags, block, offset.cast_signed())
         };
         let sizes = [0, 1, 2].map(|dim| load(b, word, ArgumentBlock::grid_extent(dim, size)));
@@ -214,23 +168,17 @@ impl<'p, 'u> Body<'p, 'u> {
                 _ => words.push(load(b, word, offset)),
             }
         }
-        let ids =
-            ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word));
+        let ids = clif::ids(b, word);
         let lane = self.plan.asks_for_lane.then(|| intrinsic(b, "harp_lane_id", &[], word));
-        let rows = b.ins().imul(ids[2], sizes[1]);
-        let row = b.ins().iadd(rows, ids[1]);
-        let items = b.ins().imul(row, sizes[0]);
-        let item = b.ins().iadd(items, ids[0]);
-        let bytes = b.ins().iconst(word, i64::from(OWN_BYTES));
-        let offset = b.ins().imul(item, bytes);
-        self.own = Some(b.ins().iadd(words[0], offset));
+        let item = clif::item(b, ids, sizes[0], sizes[1]);
+        self.own = Some(element(b, words[0], item, OWN_BYTES));
         self.uniforms = sizes.into_iter().chain(words[1..].iter().copied()).collect();
         let all = self.uniforms.iter().copied().chain(ids).chain(lane).chain([item, item]);
         let typed = std::mem::take(&mut self.pool);
         self.pool = all.map(|value| (value, word)).chain(typed).collect();
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make(&mut self, b: &mut Builder<'_>) {
         let word = self.plan.word();
         let start = b.ins().iconst(word, 1);
         b.def_var(self.trace, start);
@@ -264,16 +212,15 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Returns at once if all calls of the work-item, or of the one lane, together have used up their fuel.
-    fn burn_fuel(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn burn_fuel(&mut self, b: &mut Builder<'_>) {
         let (address, ty) = match self.own {
             Some(own) => (own, self.plan.word()),
             None => (self.symbol(b, FUEL), I32),
         };
         let flags = MemFlagsData::trusted();
         let left = b.ins().load(ty, flags, address, 0);
-        let [empty, go_on] = [b.create_block(), b.create_block()];
-        let zero = b.ins().iconst(ty, 0);
-        let is_empty = b.ins().icmp(IntCC::SignedLessThanOrEqual, left, zero);
+        let [empty, go_on] = [(); 2].map(|()| b.create_block());
+        let is_empty = b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, left, 0);
         b.ins().brif(is_empty, empty, &[], go_on, &[]);
         b.switch_to_block(empty);
         let types: Vec<Type> = self.returns();
@@ -292,7 +239,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     /// Many values that are wanted in the end, of numbers or of truth values, so that registers of one
     /// kind are scarce all the way.
-    fn early_values(&mut self, b: &mut FunctionBuilder<'_>) -> Vec<(Value, Type)> {
+    fn early_values(&mut self, b: &mut Builder<'_>) -> Vec<(Value, Type)> {
         let count = match self.choices.below(6) {
             4 => 4 + self.choices.below(10),
             5 => 8 + self.choices.below(50),
@@ -320,23 +267,21 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Puts all of the values to use: into the trace, or those of a type into one that is stored.
-    fn keep(&mut self, b: &mut FunctionBuilder<'_>, values: &[(Value, Type)]) {
+    fn keep(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         if self.plan.config.rich {
             return self.keep_each_type(b, values);
         }
-        for &(value, ty) in values {
+        for &(mut value, ty) in values {
             if ty == I8 {
                 // As a condition, not as a number.
                 let (x, y) = (b.ins().iconst(ty, 3), b.ins().iconst(ty, 5));
-                let value = b.ins().select(value, x, y);
-                self.note(b, value);
-            } else {
-                self.note(b, value);
+                value = b.ins().select(value, x, y);
             }
+            self.note(b, value);
         }
     }
 
-    fn keep_each_type(&mut self, b: &mut FunctionBuilder<'_>, values: &[(Value, Type)]) {
+    fn keep_each_type(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         for &ty in self.plan.types() {
             let all = values.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value);
             let folded = all.reduce(|x, y| match ty {
@@ -346,8 +291,7 @@ impl<'p, 'u> Body<'p, 'u> {
                 }
                 _ => {
                     let sum = b.ins().bxor(x, y);
-                    let one = b.ins().iconst(ty, 1);
-                    b.ins().rotl(sum, one)
+                    b.ins().rotl_imm_s(sum, 1)
                 }
             });
             if let Some(folded) = folded {
@@ -358,32 +302,28 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Puts a value into the trace.
-    fn note(&mut self, b: &mut FunctionBuilder<'_>, value: Value) {
+    fn note(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.word_of(b, value);
         let old = b.use_var(self.trace);
-        let five = b.ins().iconst(self.plan.word(), 5);
-        let turned = b.ins().rotl(old, five);
+        let turned = b.ins().rotl_imm_s(old, 5);
         let new = b.ins().bxor(turned, value);
         b.def_var(self.trace, new);
     }
 
     /// A word that differs if the integer does, up to what a word can hold.
-    fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
-        match ty.bits().cmp(&word.bits()) {
-            std::cmp::Ordering::Less => b.ins().uextend(word, value),
-            std::cmp::Ordering::Equal => value,
-            std::cmp::Ordering::Greater => {
-                let shift = b.ins().iconst(I64, 32);
-                let (low, high) = (b.ins().ireduce(word, value), b.ins().ushr(value, shift));
-                let high = b.ins().ireduce(word, high);
-                b.ins().bxor(low, high)
-            }
+        if ty.bits() <= word.bits() {
+            return if ty == word { value } else { b.ins().uextend(word, value) };
         }
+        let shift = b.ins().iconst(I64, 32);
+        let (low, high) = (b.ins().ireduce(word, value), b.ins().ushr(value, shift));
+        let high = b.ins().ireduce(word, high);
+        b.ins().bxor(low, high)
     }
 
     /// Puts a number of this place's own into the trace, mostly.
-    fn note_place(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn note_place(&mut self, b: &mut Builder<'_>) {
         if self.choices.below(4) > 0 {
             let number = 1 + self.choices.below(200);
             let number = b.ins().iconst(self.plan.word(), number as i64);
@@ -392,7 +332,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Makes stack slots, and fills their blocks, which hold anything before.
-    fn make_slots(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn make_slots(&mut self, b: &mut Builder<'_>) {
         let (rich, word) = (self.plan.config.rich, self.plan.word());
         let count = if rich { self.choices.below(4) } else { self.choices.below(2) };
         for _ in 0..count {

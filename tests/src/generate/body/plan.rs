@@ -10,6 +10,7 @@ use harp_jit::{DataAccess, ParamType};
 
 use super::super::Family;
 use super::super::choices::Choices;
+use super::super::clif::signature;
 use super::config::Config;
 use super::rows::TYPES;
 use crate::oracle::{Address, Argument, Datum, Elements, Start};
@@ -149,10 +150,7 @@ fn launch(config: &Config, choices: &mut Choices<'_>, family: Family) -> Start {
         }
     }
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
-    let word = if family.word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
-    for _ in 0..3 {
-        args.push(Argument::Scalar(word, choices.int(bits)));
-    }
+    args.extend((0..3).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
     if config.rich {
         let table: Vec<u8> = (0..BLOCK / 8).flat_map(|_| choices.bits().to_le_bytes()).collect();
         args.push(Argument::Buffer(Elements::Ints, table));
@@ -168,10 +166,8 @@ fn launch(config: &Config, choices: &mut Choices<'_>, family: Family) -> Start {
 
 /// The kernel, and perhaps functions of one or two kinds. Each gets the address of the work-item's memory first.
 fn kernel_functions(choices: &mut Choices<'_>, family: Family, others: bool) -> Vec<Planned> {
-    let mut kernel = Signature::new(CallConv::Fast);
-    kernel.params.push(AbiParam::new(family.word_int()));
-    let name = "kernel".to_owned();
-    let params = vec![Param::Own];
+    let kernel = signature(CallConv::Fast, [family.word_int()], []);
+    let (name, params) = ("kernel".to_owned(), vec![Param::Own]);
     let mut functions = vec![Planned { name, params, signature: kernel, table: usize::MAX }];
     let count = if !others || choices.below(2) == 0 { 0 } else { 1 + choices.below(4) };
     let mut kinds: Vec<Signature> = Vec::new();
@@ -191,15 +187,11 @@ fn kernel_functions(choices: &mut Choices<'_>, family: Family, others: bool) -> 
 fn few_types(choices: &mut Choices<'_>, family: Family) -> Signature {
     let other = if family.word == WordSize::Four { I64 } else { I32 };
     let types = [family.word_int(), other, I8];
-    let mut signature = Signature::new(choices.one(&[CallConv::Fast, CallConv::Tail]));
-    signature.params.push(AbiParam::new(types[0]));
-    for _ in 0..choices.below(5) {
-        signature.params.push(AbiParam::new(choices.one(&types)));
-    }
-    for _ in 0..choices.below(4) {
-        signature.returns.push(AbiParam::new(choices.one(&types)));
-    }
-    signature
+    let conv = choices.one(&[CallConv::Fast, CallConv::Tail]);
+    let mut some =
+        |count| -> Vec<Type> { (0..choices.below(count)).map(|_| choices.one(&types)).collect() };
+    let (params, returns) = (some(5), some(4));
+    signature(conv, [types[0]].into_iter().chain(params), returns)
 }
 
 /// One function or several, of which the first one is called.
@@ -236,15 +228,14 @@ fn all_types(
     let mut params = Vec::new();
     for _ in 0..choices.below(most) {
         // The first function is called from outside, where there are no blocks.
-        let (param, ty) = match index > 0 && choices.once_in(6) {
-            true => (Param::Block, word),
-            false => {
-                let ty = choices.one(&TYPES);
-                (Param::Value(ty), ty)
-            }
+        let (param, ty) = if index > 0 && choices.once_in(6) {
+            (Param::Block, word)
+        } else {
+            let ty = choices.one(&TYPES);
+            (Param::Value(ty), ty)
         };
-        let abi = AbiParam::new(ty);
         params.push(param);
+        let abi = AbiParam::new(ty);
         signature.params.push(if index > 0 { extended(choices, abi) } else { abi });
     }
     let most = if choices.once_in(6) { 9 } else { 4 };
@@ -277,10 +268,7 @@ fn call_args(choices: &mut Choices<'_>, function: &Planned) -> Vec<DataValue> {
     let args = function.signature.params.iter().map(|param| match param.value_type {
         F32 => DataValue::F32(Ieee32::with_bits(choices.f32())),
         F64 => DataValue::F64(Ieee64::with_bits(choices.f64())),
-        ty => {
-            let bits = choices.int(ty.bits());
-            DataValue::from_integer(bits.into(), ty).expect("it is an integer type")
-        }
+        ty => DataValue::read_from_slice_le(&choices.int(ty.bits()).to_le_bytes(), ty),
     });
     args.collect()
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::FunctionBuilder as Builder;
 use smallvec::{SmallVec, smallvec};
 
 /// The integer types.
@@ -19,7 +19,7 @@ pub(in super::super) const TYPES: [Type; 6] = [I8, I16, I32, I64, F32, F64];
 /// Results of an operation, the wanted one first.
 pub(in super::super) type Results = SmallVec<[Value; 2]>;
 
-type Build = dyn Fn(&mut FunctionBuilder<'_>, &[Value]) -> Results + Send + Sync;
+type Build = dyn Fn(&mut Builder<'_>, &[Value]) -> Results + Send + Sync;
 
 /// What an operation asks of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,62 +57,42 @@ pub(in super::super) fn rows(ty: Type) -> &'static [Row] {
     &ROWS[&ty]
 }
 
-fn row(
-    operands: &[Type],
-    care: Care,
-    build: impl Fn(&mut FunctionBuilder<'_>, &[Value]) -> Value + Send + Sync + 'static,
-) -> Row {
-    Row {
-        operands: operands.into(),
-        care,
-        build: Box::new(move |b, args| smallvec![build(b, args)]),
-        arithmetic: false,
+/// What building an operation gives: a value, or two.
+trait Made {
+    fn results(self) -> Results;
+}
+
+impl Made for Value {
+    fn results(self) -> Results {
+        smallvec![self]
     }
 }
 
-fn pair(
+impl Made for (Value, Value) {
+    fn results(self) -> Results {
+        smallvec![self.0, self.1]
+    }
+}
+
+fn row<R: Made>(
     operands: &[Type],
-    build: impl Fn(&mut FunctionBuilder<'_>, &[Value]) -> (Value, Value) + Send + Sync + 'static,
+    care: Care,
+    build: impl Fn(&mut Builder<'_>, &[Value]) -> R + Send + Sync + 'static,
 ) -> Row {
-    let build = move |b: &mut FunctionBuilder<'_>, args: &[Value]| -> Results {
-        let (first, second) = build(b, args);
-        smallvec![first, second]
-    };
-    Row { operands: operands.into(), care: Care::None, build: Box::new(build), arithmetic: false }
+    let build = Box::new(move |b: &mut Builder<'_>, args: &[Value]| build(b, args).results());
+    Row { operands: operands.into(), care, build, arithmetic: false }
 }
 
-/// Operations with two operands of one type.
-macro_rules! binary {
-    ($ty:expr, $care:expr; $($name:ident)*) => {
-        [$(row(&[$ty, $ty], $care, |b, args| b.ins().$name(args[0], args[1]))),*]
+/// Rows of operations on these types, which take the operands with these numbers, some behind the type they make.
+macro_rules! ops {
+    ($types:expr, $care:expr, $args:tt; $($name:ident)*) => {
+        [$(ops!(@ $types, $care, $args, $name)),*]
     };
-}
-
-/// Operations with one operand.
-macro_rules! unary {
-    ($ty:expr; $($name:ident)*) => {
-        [$(row(&[$ty], Care::None, |b, args| b.ins().$name(args[0]))),*]
+    (@ $types:expr, $care:expr, ($($at:literal)*), $name:ident) => {
+        row(&$types, $care, |b, args| b.ins().$name($(args[$at]),*))
     };
-}
-
-/// Operations from one type to another.
-macro_rules! convert {
-    ($from:expr, $to:expr, $care:expr; $($name:ident)*) => {
-        [$({ let to = $to; row(&[$from], $care, move |b, args| b.ins().$name(to, args[0])) }),*]
-    };
-}
-
-/// Operations that give a number and a flag.
-macro_rules! flagged {
-    ($ty:expr; $($name:ident)*) => {
-        [$(pair(&[$ty, $ty], |b, args| b.ins().$name(args[0], args[1]))),*]
-    };
-}
-
-/// The same with a carry.
-macro_rules! carrying {
-    ($ty:expr; $($name:ident)*) => {
-        [$(pair(&[$ty, $ty, I8], |b, args| b.ins().$name(args[0], args[1], args[2]))),*]
+    (@ $types:expr, $care:expr, ($to:ident $($at:literal)*), $name:ident) => {
+        row(&$types, $care, move |b, args| b.ins().$name($to, $(args[$at]),*))
     };
 }
 
@@ -121,44 +101,43 @@ fn rows_of(ty: Type) -> Vec<Row> {
     if ty == I8 {
         all.extend(comparisons());
     }
-    all.extend(INTS.into_iter().flat_map(|from| chosen(from, ty)));
+    for from in INTS {
+        // One of two values, by a truth value of any type.
+        all.extend(ops!([from, ty, ty], Care::None, (0 1 2); select select_spectre_guard));
+    }
     all
 }
 
 fn ints(ty: Type) -> Vec<Row> {
     let mut all = Vec::new();
-    all.extend(binary!(ty, Care::None; iadd isub imul band bor bxor smin smax umin umax umulhi
-        smulhi));
+    all.extend(ops!([ty; 2], Care::None, (0 1); iadd isub imul band bor bxor smin smax umin umax
+        umulhi smulhi));
     for amount in INTS {
-        let amounts = [ty, amount];
-        all.push(row(&amounts, Care::None, |b, args| b.ins().ishl(args[0], args[1])));
-        all.push(row(&amounts, Care::None, |b, args| b.ins().ushr(args[0], args[1])));
-        all.push(row(&amounts, Care::None, |b, args| b.ins().sshr(args[0], args[1])));
-        all.push(row(&amounts, Care::None, |b, args| b.ins().rotl(args[0], args[1])));
-        all.push(row(&amounts, Care::None, |b, args| b.ins().rotr(args[0], args[1])));
+        all.extend(ops!([ty, amount], Care::None, (0 1); ishl ushr sshr rotl rotr));
     }
-    all.extend(unary!(ty; bnot ineg iabs popcnt clz ctz cls bitrev));
-    all.extend(binary!(ty, Care::Divisor; udiv urem srem));
-    all.extend(binary!(ty, Care::SignedDivisor; sdiv));
-    all.extend(flagged!(ty; uadd_overflow sadd_overflow usub_overflow ssub_overflow umul_overflow
-        smul_overflow));
-    all.extend(carrying!(ty; uadd_overflow_cin sadd_overflow_cin usub_overflow_bin
-        ssub_overflow_bin));
-    all.push(row(&[ty; 3], Care::None, |b, args| b.ins().bitselect(args[0], args[1], args[2])));
-    all.push(row(&[ty; 3], Care::None, |b, args| b.ins().blendv(args[0], args[1], args[2])));
+    all.extend(ops!([ty], Care::None, (0); bnot ineg iabs popcnt clz ctz cls bitrev));
+    all.extend(ops!([ty; 2], Care::Divisor, (0 1); udiv urem srem));
+    all.extend(ops!([ty; 2], Care::SignedDivisor, (0 1); sdiv));
+    all.extend(
+        ops!([ty; 2], Care::None, (0 1); uadd_overflow sadd_overflow usub_overflow ssub_overflow
+        umul_overflow smul_overflow),
+    );
+    all.extend(ops!([ty, ty, I8], Care::None, (0 1 2); uadd_overflow_cin sadd_overflow_cin
+        usub_overflow_bin ssub_overflow_bin));
+    all.extend(ops!([ty; 3], Care::None, (0 1 2); bitselect blendv));
     // What rules take together.
-    all.extend(binary!(ty, Care::None; band_not));
+    all.extend(ops!([ty; 2], Care::None, (0 1); band_not));
     all.push(row(&[ty; 3], Care::None, |b, args| {
         let less = b.ins().icmp(IntCC::SignedLessThan, args[0], args[1]);
         b.ins().select(less, args[2], args[0])
     }));
     if ty != I8 {
-        all.extend(unary!(ty; bswap));
+        all.extend(ops!([ty], Care::None, (0); bswap));
         let half = ty.half_width().expect("it is not the smallest");
-        all.push(row(&[half; 2], Care::None, |b, args| b.ins().iconcat(args[0], args[1])));
+        all.extend(ops!([half; 2], Care::None, (0 1); iconcat));
     }
     if let Some(double) = ty.double_width().filter(|double| INTS.contains(double)) {
-        all.push(pair(&[double], |b, args| b.ins().isplit(args[0])));
+        all.extend(ops!([double], Care::None, (0); isplit));
     }
     if [I32, I64].contains(&ty) {
         all.push(row(&[ty; 2], Care::Sum, |b, args| {
@@ -166,24 +145,27 @@ fn ints(ty: Type) -> Vec<Row> {
         }));
     }
     for from in INTS {
-        all.extend(convert!(from, ty, Care::None; bmask));
+        all.extend(ops!([from], Care::None, (ty 0); bmask));
         if from.bits() < ty.bits() {
-            all.extend(convert!(from, ty, Care::None; uextend sextend));
+            all.extend(ops!([from], Care::None, (ty 0); uextend sextend));
         } else if from.bits() > ty.bits() {
-            all.extend(convert!(from, ty, Care::None; ireduce));
+            all.extend(ops!([from], Care::None, (ty 0); ireduce));
         }
     }
     for from in FLOATS {
-        all.extend(convert!(from, ty, Care::None; fcvt_to_sint_sat fcvt_to_uint_sat));
-        all.extend(convert!(from, ty, Care::Fits { to: ty, signed: true }; fcvt_to_sint));
-        all.extend(convert!(from, ty, Care::Fits { to: ty, signed: false }; fcvt_to_uint));
-        if from.bits() == ty.bits() {
-            all.push(row(&[from], Care::Bits, move |b, args| {
-                b.ins().bitcast(ty, MemFlagsData::new(), args[0])
-            }));
-        }
+        all.extend(ops!([from], Care::None, (ty 0); fcvt_to_sint_sat fcvt_to_uint_sat));
+        all.extend(ops!([from], Care::Fits { to: ty, signed: true }, (ty 0); fcvt_to_sint));
+        all.extend(ops!([from], Care::Fits { to: ty, signed: false }, (ty 0); fcvt_to_uint));
+        all.extend(bitcast(from, ty, Care::Bits));
     }
     all
+}
+
+/// If they are of one size.
+fn bitcast(from: Type, ty: Type, care: Care) -> Option<Row> {
+    let flags = MemFlagsData::new();
+    let row = || row(&[from], care, move |b, args| b.ins().bitcast(ty, flags, args[0]));
+    (from.bits() == ty.bits()).then(row)
 }
 
 fn comparisons() -> Vec<Row> {
@@ -201,44 +183,29 @@ fn comparisons() -> Vec<Row> {
     all
 }
 
-/// One of two values, by a truth value of type `from`.
-fn chosen(from: Type, ty: Type) -> Vec<Row> {
-    let operands = [from, ty, ty];
-    vec![
-        row(&operands, Care::None, |b, args| b.ins().select(args[0], args[1], args[2])),
-        row(&operands, Care::None, |b, args| {
-            b.ins().select_spectre_guard(args[0], args[1], args[2])
-        }),
-    ]
-}
-
 fn floats(ty: Type) -> Vec<Row> {
     let mut all = Vec::new();
-    all.extend(binary!(ty, Care::None; fadd fsub fmul fdiv));
-    all.extend(unary!(ty; sqrt));
-    all.push(row(&[ty; 3], Care::None, |b, args| b.ins().fma(args[0], args[1], args[2])));
+    all.extend(ops!([ty; 2], Care::None, (0 1); fadd fsub fmul fdiv));
+    all.extend(ops!([ty], Care::None, (0); sqrt));
+    all.extend(ops!([ty; 3], Care::None, (0 1 2); fma));
     for row in &mut all {
         row.arithmetic = true;
     }
-    all.extend(binary!(ty, Care::None; fmin fmax));
-    all.extend(unary!(ty; fneg fabs ceil floor trunc nearest));
-    all.extend(binary!(ty, Care::Bits; fcopysign));
-    all.push(row(&[ty; 3], Care::Bits, |b, args| b.ins().bitselect(args[0], args[1], args[2])));
+    all.extend(ops!([ty; 2], Care::None, (0 1); fmin fmax));
+    all.extend(ops!([ty], Care::None, (0); fneg fabs ceil floor trunc nearest));
+    all.extend(ops!([ty; 2], Care::Bits, (0 1); fcopysign));
+    all.extend(ops!([ty; 3], Care::Bits, (0 1 2); bitselect));
     all.push(row(&[ty; 3], Care::None, |b, args| {
         let less = b.ins().fcmp(FloatCC::LessThan, args[0], args[1]);
         b.ins().select(less, args[2], args[0])
     }));
     for from in INTS {
-        all.extend(convert!(from, ty, Care::None; fcvt_from_sint fcvt_from_uint));
-        if from.bits() == ty.bits() {
-            all.push(row(&[from], Care::None, move |b, args| {
-                b.ins().bitcast(ty, MemFlagsData::new(), args[0])
-            }));
-        }
+        all.extend(ops!([from], Care::None, (ty 0); fcvt_from_sint fcvt_from_uint));
+        all.extend(bitcast(from, ty, Care::None));
     }
     match ty {
-        F32 => all.extend(convert!(F64, ty, Care::None; fdemote)),
-        _ => all.extend(convert!(F32, ty, Care::None; fpromote)),
+        F32 => all.extend(ops!([F64], Care::None, (ty 0); fdemote)),
+        _ => all.extend(ops!([F32], Care::None, (ty 0); fpromote)),
     }
     all
 }

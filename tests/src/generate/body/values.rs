@@ -1,18 +1,25 @@
 //! Numbers and conditions.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8, I32};
-use cranelift_codegen::ir::{InstBuilder, Type, Value};
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_codegen::ir::types::{F32, F64, I8};
+use cranelift_codegen::ir::{InstBuilder, Opcode, Type, Value};
+use cranelift_frontend::{FunctionBuilder as Builder, Variable};
 use harp_isa::WordSize;
 use smallvec::SmallVec;
 
+use super::super::clif::{self, intrinsic};
+use super::Body;
 use super::rows::{Care, INTS, rows};
-use super::{Body, intrinsic};
+
+/// Where there are few operations, these and selections.
+const OPERATIONS: [Opcode; 11] = {
+    use Opcode::*;
+    [Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Ushr, Sshr, Smax]
+};
 
 impl Body<'_, '_> {
     /// A value of type `ty`, made by as many as `depth` operations in a row.
-    pub(super) fn value(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    pub(super) fn value(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let rich = self.plan.config.rich;
         if depth == 0 || self.budget == 0 || self.choices.below(if rich { 4 } else { 3 }) == 0 {
             return self.leaf(b, ty);
@@ -31,7 +38,7 @@ impl Body<'_, '_> {
     }
 
     /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let here: Vec<Value> =
             self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
         let variables: Vec<Variable> =
@@ -52,25 +59,17 @@ impl Body<'_, '_> {
         }
     }
 
-    fn constant(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
-        match ty {
-            F32 => {
-                let bits = self.choices.f32();
-                b.ins().f32const(f32::from_bits(bits))
-            }
-            F64 => {
-                let bits = self.choices.f64();
-                b.ins().f64const(f64::from_bits(bits))
-            }
-            _ => {
-                let bits = self.choices.int(ty.bits());
-                b.ins().iconst(ty, bits.cast_signed())
-            }
-        }
+    fn constant(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
+        let bits = match ty {
+            F32 => self.choices.f32().into(),
+            F64 => self.choices.f64(),
+            _ => self.choices.int(ty.bits()),
+        };
+        clif::constant(b, ty, bits)
     }
 
     /// Something to branch on: 0 or not 0.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn condition(&mut self, b: &mut Builder<'_>) -> Value {
         let config = self.plan.config;
         if config.rich && (!config.lanes || self.choices.below(2) == 0) {
             let ty = if self.choices.below(4) == 3 { self.choices.one(&INTS) } else { I8 };
@@ -79,17 +78,13 @@ impl Body<'_, '_> {
         match self.choices.below(11) {
             0..=2 => {
                 // One bit of it.
-                let word = self.plan.word();
                 let value = self.varied(b);
-                let shift = self.choices.below(5);
-                let bit = b.ins().iconst(word, 1 << shift);
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(5))
             }
             3 => {
                 let (x, limit) = (self.varied(b), self.choices.below(16) as i64);
-                let limit = b.ins().iconst(self.plan.word(), limit);
                 let condition = self.choices.one(&[IntCC::Equal, IntCC::UnsignedLessThan]);
-                b.ins().icmp(condition, x, limit)
+                b.ins().icmp_imm_s(condition, x, limit)
             }
             4 => {
                 let (x, y) = (self.uniform(b), self.uniform(b));
@@ -99,37 +94,24 @@ impl Body<'_, '_> {
             5 => self.leaf(b, I8),
             6 => {
                 let (x, y) = (self.compare(b), self.leaf(b, I8));
-                match self.choices.below(3) {
-                    0 => b.ins().band(x, y),
-                    1 => b.ins().bor(x, y),
-                    _ => b.ins().bxor(x, y),
-                }
+                let opcode = self.choices.one(&[Opcode::Band, Opcode::Bor, Opcode::Bxor]);
+                clif::binary(b, opcode, x, y)
             }
             7 => self.compare_floats(b),
             8 => {
                 // As long as they go round together lanes agree on it, afterwards not.
                 let fuel = b.use_var(self.fuel);
-                let one = b.ins().iconst(I32, 1);
-                b.ins().band(fuel, one)
+                b.ins().band_imm_s(fuel, 1)
             }
             _ => self.compare(b),
         }
     }
 
-    fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn operation(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.value(b, ty, depth - 1));
-        match self.choices.below(12) {
-            0 | 1 => b.ins().iadd(x, y),
-            2 => b.ins().isub(x, y),
-            3 => b.ins().imul(x, y),
-            4 => b.ins().band(x, y),
-            5 => b.ins().bor(x, y),
-            6 => b.ins().bxor(x, y),
-            7 => b.ins().ishl(x, y),
-            8 => b.ins().ushr(x, y),
-            9 => b.ins().sshr(x, y),
-            10 => b.ins().smax(x, y),
-            _ => {
+        match OPERATIONS.get(self.choices.below(12)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 let condition = self.condition(b);
                 b.ins().select(condition, x, y)
             }
@@ -137,7 +119,7 @@ impl Body<'_, '_> {
     }
 
     /// A number from one of another type.
-    fn converted(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn converted(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let from = self.any_type();
         let value = self.value(b, from, depth - 1);
         match from.bits().cmp(&ty.bits()) {
@@ -149,23 +131,19 @@ impl Body<'_, '_> {
     }
 
     /// A division, of which no lane may have any notice whose divisor is 0 unless it executes it.
-    fn quotient(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn quotient(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
         let divisor = if self.plan.may_trap && self.choices.once_in(3) {
             self.mark(b, "division");
             y
         } else {
-            let one = b.ins().iconst(ty, 1);
-            b.ins().bor(y, one)
+            b.ins().bor_imm_s(y, 1)
         };
-        match self.choices.below(2) {
-            0 => b.ins().udiv(x, divisor),
-            _ => b.ins().urem(x, divisor),
-        }
+        clif::binary(b, self.choices.one(&[Opcode::Udiv, Opcode::Urem]), x, divisor)
     }
 
     /// A word that is equal in all lanes that execute this, unless it comes from a divergent place.
-    pub(super) fn uniform(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn uniform(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         match self.choices.below(5) {
             0..=1 if !self.uniforms.is_empty() => self.choices.one(&self.uniforms),
@@ -182,7 +160,7 @@ impl Body<'_, '_> {
     }
 
     /// A word in which lanes are likely to differ.
-    pub(super) fn varied(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn varied(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
         match self.choices.below(3) {
             0 => self.load(b, word),
@@ -198,14 +176,14 @@ impl Body<'_, '_> {
     }
 
     /// A comparison.
-    pub(super) fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn compare(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = if self.plan.config.rich { self.choices.one(&INTS) } else { self.any_type() };
         let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
         let condition = self.int_condition();
         b.ins().icmp(condition, x, y)
     }
 
-    fn compare_floats(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn compare_floats(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = if self.plan.family.word == WordSize::Four { F32 } else { F64 };
         let (x, y) = (self.varied(b), self.leaf(b, self.plan.word()));
         let (x, y) = (b.ins().fcvt_from_sint(ty, x), b.ins().fcvt_from_sint(ty, y));
@@ -215,18 +193,11 @@ impl Body<'_, '_> {
     }
 
     fn int_condition(&mut self) -> IntCC {
-        self.choices.one(&[
-            IntCC::SignedLessThan,
-            IntCC::Equal,
-            IntCC::NotEqual,
-            IntCC::UnsignedGreaterThan,
-            IntCC::SignedGreaterThanOrEqual,
-            IntCC::UnsignedLessThanOrEqual,
-        ])
+        self.choices.condition(&["slt", "eq", "ne", "ugt", "sge", "ule"])
     }
 
     /// One of all operations.
-    fn row(&mut self, b: &mut FunctionBuilder<'_>, ty: Type, depth: usize) -> Value {
+    fn row(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let all = rows(ty);
         let row = &all[self.choices.below(all.len())];
         let emulated = ty.bits() > self.plan.word().bits();
@@ -247,25 +218,15 @@ impl Body<'_, '_> {
     }
 
     /// Changes operands to such as the operation asks for.
-    fn careful(&mut self, b: &mut FunctionBuilder<'_>, care: Care, args: &mut [Value]) {
+    fn careful(&mut self, b: &mut Builder<'_>, care: Care, args: &mut [Value]) {
         if care != Care::Bits && self.plan.may_trap && self.choices.once_in(3) {
             return;
         }
         match care {
             Care::None => {}
-            Care::Divisor => {
-                let ty = b.func.dfg.value_type(args[1]);
-                let one = b.ins().iconst(ty, 1);
-                args[1] = b.ins().bor(args[1], one);
-            }
+            Care::Divisor => args[1] = b.ins().bor_imm_s(args[1], 1),
             Care::SignedDivisor => args[1] = self.signed_divisor(b, args[1]),
-            Care::Sum => {
-                for arg in args {
-                    let ty = b.func.dfg.value_type(*arg);
-                    let one = b.ins().iconst(ty, 1);
-                    *arg = b.ins().ushr(*arg, one);
-                }
-            }
+            Care::Sum => args.iter_mut().for_each(|arg| *arg = b.ins().ushr_imm_s(*arg, 1)),
             Care::Fits { to, signed } => args[0] = between(b, args[0], to, signed),
             Care::Bits => {
                 for arg in args {
@@ -278,7 +239,7 @@ impl Body<'_, '_> {
     }
 
     /// A constant, or what is made of `y`, which is neither 0 nor -1.
-    fn signed_divisor(&mut self, b: &mut FunctionBuilder<'_>, y: Value) -> Value {
+    fn signed_divisor(&mut self, b: &mut Builder<'_>, y: Value) -> Value {
         let ty = b.func.dfg.value_type(y);
         let mask = u64::MAX >> (64 - ty.bits());
         let most = mask >> 1;
@@ -299,18 +260,11 @@ impl Body<'_, '_> {
 }
 
 /// `x`, or 1 where it is none of the numbers that fit an integer type, which may be signed.
-pub(in super::super) fn between(
-    b: &mut FunctionBuilder<'_>,
-    x: Value,
-    to: Type,
-    signed: bool,
-) -> Value {
+pub(in super::super) fn between(b: &mut Builder<'_>, x: Value, to: Type, signed: bool) -> Value {
     let limit = f64::from(to.bits() - u32::from(signed)).exp2();
     let least = if signed { -limit } else { -1.0 };
-    let [low, high, one] = [least, limit, 1.0].map(|bound| match b.func.dfg.value_type(x) {
-        F32 => b.ins().f32const(bound as f32),
-        _ => b.ins().f64const(bound),
-    });
+    let ty = b.func.dfg.value_type(x);
+    let [low, high, one] = [least, limit, 1.0].map(|bound| clif::float(b, ty, bound));
     let above = b.ins().fcmp(FloatCC::GreaterThan, x, low);
     let below = b.ins().fcmp(FloatCC::LessThan, x, high);
     let fits = b.ins().band(above, below);
@@ -318,11 +272,8 @@ pub(in super::super) fn between(
 }
 
 /// `x`, or some number where it is a NaN.
-pub(super) fn number(b: &mut FunctionBuilder<'_>, x: Value) -> Value {
-    let other = match b.func.dfg.value_type(x) {
-        F32 => b.ins().f32const(-1.5),
-        _ => b.ins().f64const(-1.5),
-    };
+pub(super) fn number(b: &mut Builder<'_>, x: Value) -> Value {
+    let other = clif::float(b, b.func.dfg.value_type(x), -1.5);
     let ordered = b.ins().fcmp(FloatCC::Ordered, x, x);
     b.ins().select(ordered, x, other)
 }

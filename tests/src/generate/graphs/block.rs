@@ -2,16 +2,15 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
-use cranelift_codegen::ir::{
-    BlockArg, BlockCall, InstBuilder, JumpTableData, MemFlagsData, TrapCode, Value,
-};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, TrapCode, Value};
+use cranelift_frontend::FunctionBuilder as Builder;
 
+use super::super::clif;
 use super::fill::{Count, Filling, NEVER, OWN_WORDS, RESULTS};
 
 impl Filling<'_, '_, '_> {
     /// Fills the block of a node.
-    pub(super) fn block(&mut self, b: &mut FunctionBuilder<'_>, node: usize) {
+    pub(super) fn block(&mut self, b: &mut Builder<'_>, node: usize) {
         self.at = node;
         let block = self.blocks[node];
         b.switch_to_block(block);
@@ -55,7 +54,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Traps where lanes would be that went another way at the end of the only block that leads here.
-    fn doubt(&self, b: &mut FunctionBuilder<'_>) {
+    fn doubt(&self, b: &mut Builder<'_>) {
         let mut before = self.shape.edges().filter(|&(_, to)| to == self.at);
         let (Some((from, _)), None) = (before.next(), before.next()) else { return };
         let Some(condition) = self.conditions[from] else { return };
@@ -68,11 +67,11 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Notes the visit for those that look at it, and lets those count anew that do from here on.
-    fn count_rounds(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn count_rounds(&mut self, b: &mut Builder<'_>) {
         for &(head, cell, anew) in &self.rounds {
             if head == self.at {
-                let (old, one) = (self.cells.get(b, cell), b.ins().iconst(cell.ty, 1));
-                let new = b.ins().iadd(old, one);
+                let old = self.cells.get(b, cell);
+                let new = b.ins().iadd_imm_s(old, 1);
                 self.cells.set(b, cell, new);
             } else if anew == Some(self.at) {
                 let zero = b.ins().iconst(cell.ty, 0);
@@ -82,12 +81,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Arguments for a branch to a node, at the start from the block before all.
-    pub(super) fn args(
-        &mut self,
-        b: &mut FunctionBuilder<'_>,
-        to: usize,
-        at_start: bool,
-    ) -> Vec<BlockArg> {
+    pub(super) fn args(&mut self, b: &mut Builder<'_>, to: usize, at_start: bool) -> Vec<BlockArg> {
         let mut args: Vec<BlockArg> = self.cells.args().into_iter().map(BlockArg::from).collect();
         let goes_back = !at_start && self.dominators[self.at] >> to & 1 == 1;
         for (index, ty) in self.params[to].clone().into_iter().enumerate() {
@@ -104,7 +98,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Notes the visit and some value.
-    fn note(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn note(&mut self, b: &mut Builder<'_>) {
         let Some(cell) = self.trace else { return };
         let word = self.family.word_int();
         let value = match self.choices.below(2) {
@@ -120,15 +114,13 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A number that differs if one of two does, mostly.
-    fn mixed(b: &mut FunctionBuilder<'_>, sum: Value, value: Value) -> Value {
-        let ty = b.func.dfg.value_type(sum);
-        let factor = b.ins().iconst(ty, 33);
-        let sum = b.ins().imul(sum, factor);
+    fn mixed(b: &mut Builder<'_>, sum: Value, value: Value) -> Value {
+        let sum = b.ins().imul_imm_s(sum, 33);
         b.ins().bxor(sum, value)
     }
 
     /// Traps, or returns after writing what was computed.
-    fn end(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn end(&mut self, b: &mut Builder<'_>) {
         if self.shape.nodes[self.at].trap {
             let code = TrapCode::unwrap_user(1 + self.choices.below(5) as u8);
             b.ins().trap(code);
@@ -157,7 +149,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Counts the visit of this block, if it must. Whether the count is used up.
-    fn counted(&mut self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
+    fn counted(&mut self, b: &mut Builder<'_>) -> Option<Value> {
         let count = self.counts[self.at]?;
         let cell = count.cell();
         let old = self.cells.get(b, cell);
@@ -169,8 +161,7 @@ impl Filling<'_, '_, '_> {
         };
         self.cells.set(b, cell, new);
         self.made[self.at].push((new, cell.ty));
-        let limit = b.ins().iconst(cell.ty, limit);
-        Some(b.ins().icmp(condition, new, limit))
+        Some(b.ins().icmp_imm_s(condition, new, limit))
     }
 
     /// Whether a way may be taken: all may where nobody is.
@@ -180,18 +171,13 @@ impl Filling<'_, '_, '_> {
     }
 
     /// What is 0 in all work-items, which nobody can tell.
-    fn never(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
-        let word = self.family.word_int();
+    fn never(&mut self, b: &mut Builder<'_>) -> Value {
         match self.choices.below(2) {
             0 => {
                 let last = self.uniforms[self.uniforms.len() - 1];
-                let number = b.ins().iconst(word, NEVER);
-                b.ins().icmp(IntCC::Equal, last, number)
+                b.ins().icmp_imm_s(IntCC::Equal, last, NEVER)
             }
-            _ => {
-                let number = b.ins().iconst(word, NEVER);
-                b.ins().icmp(IntCC::UnsignedGreaterThan, self.varied[0], number)
-            }
+            _ => b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, self.varied[0], NEVER),
         }
     }
 
@@ -201,7 +187,7 @@ impl Filling<'_, '_, '_> {
         (0..next.len()).min_by_key(far).unwrap_or(0)
     }
 
-    fn branch(&mut self, b: &mut FunctionBuilder<'_>, on_true: usize, on_false: usize) {
+    fn branch(&mut self, b: &mut Builder<'_>, on_true: usize, on_false: usize) {
         let used_up = self.counted(b);
         let mut condition = self.condition(b);
         match (self.is_open(on_true), self.is_open(on_false)) {
@@ -238,7 +224,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A branch on a number: first those ways that may be taken, then the others.
-    fn table(&mut self, b: &mut FunctionBuilder<'_>, next: &[usize]) {
+    fn table(&mut self, b: &mut Builder<'_>, next: &[usize]) {
         let used_up = self.counted(b);
         let (mut open, closed): (Vec<usize>, Vec<usize>) =
             next.iter().partition(|&&to| self.is_open(to));
@@ -253,8 +239,7 @@ impl Filling<'_, '_, '_> {
         };
         index = self.cast(b, index, I32);
         if !closed.is_empty() || self.choices.below(4) > 0 {
-            let mask = b.ins().iconst(I32, open.len() as i64 - 1);
-            index = b.ins().band(index, mask);
+            index = b.ins().band_imm_s(index, open.len() as i64 - 1);
         }
         if let Some(used_up) = used_up {
             let way = b.ins().iconst(I32, shortest as i64);
@@ -265,13 +250,9 @@ impl Filling<'_, '_, '_> {
             index = b.ins().select(never, way, index);
         }
         let default = open[self.choices.below(open.len())];
-        let mut calls = Vec::new();
-        for to in open.into_iter().chain(closed).chain([default]) {
-            let args = self.args(b, to, false);
-            calls.push(BlockCall::new(self.blocks[to], args, &mut b.func.dfg.value_lists));
-        }
-        let Some(default) = calls.pop() else { return };
-        let table = b.create_jump_table(JumpTableData::new(default, &calls));
-        b.ins().br_table(index, table);
+        let targets = open.into_iter().chain(closed).chain([default]);
+        let targets: Vec<_> =
+            targets.map(|to| (self.blocks[to], self.args(b, to, false))).collect();
+        clif::table(b, index, targets);
     }
 }

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::types::{I16, I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_frontend::{FunctionBuilder as Builder, Variable};
 
 use super::super::choices::Choices;
 
@@ -32,31 +32,30 @@ pub(super) struct Cells {
     /// The address of those in memory.
     own: Value,
     slot: Option<StackSlot>,
-    in_memory: u32,
+    /// How many are there.
+    pub(super) in_memory: u32,
     /// Those in parameters, where the current block has them.
-    params: Vec<(Value, Type)>,
+    pub(super) params: Vec<(Value, Type)>,
 }
 
 impl Cells {
     /// So many cells of a word are in memory, from `own` on or on the stack.
     pub(super) fn new(
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         own: Value,
         word: Type,
         choices: &mut Choices<'_>,
     ) -> Cells {
         let bytes = super::fill::CELLS * word.bytes();
-        let slot = choices.once_in(3).then(|| {
-            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
-            b.create_sized_stack_slot(data)
-        });
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+        let slot = choices.once_in(3).then(|| b.create_sized_stack_slot(data));
         Cells { word, own, slot, in_memory: 0, params: Vec::new() }
     }
 
     /// A new one, anywhere.
     pub(super) fn anywhere(
         &mut self,
-        b: &mut FunctionBuilder<'_>,
+        b: &mut Builder<'_>,
         choices: &mut Choices<'_>,
         start: Value,
     ) -> Cell {
@@ -89,47 +88,36 @@ impl Cells {
     }
 
     /// Goes on in a block, with its parameters.
-    pub(super) fn enter(&mut self, b: &FunctionBuilder<'_>, block: Block) {
+    pub(super) fn enter(&mut self, b: &Builder<'_>, block: Block) {
         let params = b.block_params(block);
         self.params.iter_mut().zip(params).for_each(|(cell, value)| cell.0 = *value);
     }
 
-    fn address(&self, b: &mut FunctionBuilder<'_>) -> Value {
-        self.slot.map_or(self.own, |slot| b.ins().stack_addr(self.word, slot, 0))
+    fn address(&self, b: &mut Builder<'_>, index: u32) -> (Value, i32) {
+        let base = self.slot.map_or(self.own, |slot| b.ins().stack_addr(self.word, slot, 0));
+        (base, (index * self.word.bytes()).cast_signed())
     }
 
-    pub(super) fn get(&self, b: &mut FunctionBuilder<'_>, cell: Cell) -> Value {
+    pub(super) fn get(&self, b: &mut Builder<'_>, cell: Cell) -> Value {
         match cell.place {
             Place::Variable(variable) => b.use_var(variable),
             Place::Param(index) => self.params[index].0,
             Place::Memory(index) => {
-                let offset = (index * self.word.bytes()).cast_signed();
-                let base = self.address(b);
+                let (base, offset) = self.address(b, index);
                 b.ins().load(self.word, MemFlagsData::trusted(), base, offset)
             }
         }
     }
 
-    pub(super) fn set(&mut self, b: &mut FunctionBuilder<'_>, cell: Cell, value: Value) {
+    pub(super) fn set(&mut self, b: &mut Builder<'_>, cell: Cell, value: Value) {
         match cell.place {
             Place::Variable(variable) => b.def_var(variable, value),
             Place::Param(index) => self.params[index].0 = value,
             Place::Memory(index) => {
-                let offset = (index * self.word.bytes()).cast_signed();
-                let base = self.address(b);
+                let (base, offset) = self.address(b, index);
                 b.ins().store(MemFlagsData::trusted(), value, base, offset);
             }
         }
-    }
-
-    /// Whether any of them is in memory, and in parameters of all blocks.
-    pub(super) fn are_in_memory(&self) -> bool {
-        self.in_memory > 0
-    }
-
-    /// See `are_in_memory`.
-    pub(super) fn are_in_params(&self) -> bool {
-        !self.params.is_empty()
     }
 }
 

@@ -1,15 +1,13 @@
 //! A kernel with the blocks of a graph.
 
 use cranelift_codegen::ir::types::{I8, I16, I32};
-use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use harp_isa::WordSize;
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
 use harp_isa::abi::ArgumentBlock;
-use harp_jit::ParamType;
 
-use super::super::body::{self, intrinsic};
 use super::super::choices::Choices;
+use super::super::clif::{self, element, signature};
 use super::super::{Family, Generated};
 use super::cells::{Cell, Cells, count_type};
 use super::counts::{Counted, Counting, Ways};
@@ -109,14 +107,13 @@ pub(super) fn kernel(
             [1 + choices.below(9) as u64, 1 + choices.below(5) as u64, 1 + choices.below(2) as u64]
         }
     };
-    let args = arguments(choices, family.word, extents.iter().product::<u64>() as usize);
-    let mut signature = Signature::new(CallConv::Fast);
-    signature.params.push(AbiParam::new(family.word_int()));
+    let args = arguments(choices, family, extents.iter().product::<u64>() as usize);
+    let signature = signature(CallConv::Fast, [family.word_int()], []);
     let mut marks = Vec::new();
     let mut context = FunctionBuilderContext::new();
-    let func = body::function("kernel", &signature, family.word, &mut context, |b| {
+    let func = clif::function("kernel", &signature, family.word, &mut context, |b, params| {
         let start = b.current_block().expect("the entry");
-        let mut filling = Filling::new(&shape, choices, family, may_trap, b);
+        let mut filling = Filling::new(&shape, choices, family, may_trap, (b, params[0]));
         filling.make(b);
         let mut features = filling.features();
         features.push(origin);
@@ -144,8 +141,8 @@ fn end_somewhere(shape: &mut Shape, traps: bool, choices: &mut Choices<'_>) {
 }
 
 /// The memory of the work-items, what all of them read, and a few numbers.
-fn arguments(choices: &mut Choices<'_>, word: WordSize, items: usize) -> Vec<Argument> {
-    let (size, bits) = (usize::from(word.bytes()), u32::from(word.bits()));
+fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Argument> {
+    let (size, bits) = (usize::from(family.word.bytes()), u32::from(family.word.bits()));
     let pattern: Vec<u64> = (0..13).map(|_| choices.int(bits)).collect();
     let numbers = (0..items * OWN_WORDS as usize).map(|at| {
         let (item, at) = (at / OWN_WORDS as usize, at % OWN_WORDS as usize);
@@ -156,7 +153,7 @@ fn arguments(choices: &mut Choices<'_>, word: WordSize, items: usize) -> Vec<Arg
     let own = numbers.flat_map(bytes).collect();
     let table: Vec<u64> = (0..TABLE_WORDS).map(|_| choices.int(bits)).collect();
     let table = table.into_iter().flat_map(bytes).collect();
-    let ty = if word == WordSize::Four { ParamType::I32 } else { ParamType::I64 };
+    let ty = family.word_param();
     let mut args =
         vec![Argument::Buffer(Elements::Ints, own), Argument::Buffer(Elements::Ints, table)];
     args.extend((1..SCALARS).map(|_| Argument::Scalar(ty, choices.int(bits))));
@@ -171,34 +168,23 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         choices: &'c mut Choices<'u>,
         family: Family,
         may_trap: bool,
-        b: &mut FunctionBuilder<'_>,
+        (b, args): (&mut Builder<'_>, Value),
     ) -> Filling<'s, 'c, 'u> {
         let word = family.word_int();
-        let entry = b.current_block().expect("the entry");
-        let args = b.block_params(entry)[0];
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let mut read = |offset: u32| b.ins().load(word, flags, args, offset.cast_signed());
         let sizes = [0, 1].map(|dim| read(ArgumentBlock::grid_extent(dim, family.word)));
         let [own, table] = [0, 1].map(|index| read(ArgumentBlock::argument(index, family.word)));
-        let uniforms: Vec<Value> = (0..SCALARS)
-            .map(|index| read(ArgumentBlock::argument(2 + index, family.word)))
-            .collect();
-        let ids =
-            ["x", "y", "z"].map(|dim| intrinsic(b, &format!("harp_global_id_{dim}"), &[], word));
-        let rows = b.ins().imul(ids[2], sizes[1]);
-        let row = b.ins().iadd(rows, ids[1]);
-        let items = b.ins().imul(row, sizes[0]);
-        let item = b.ins().iadd(items, ids[0]);
-        let bytes = b.ins().iconst(word, i64::from(OWN_WORDS * word.bytes()));
-        let offset = b.ins().imul(item, bytes);
-        let own = b.ins().iadd(own, offset);
-        let data: Vec<Value> = (0..1 + choices.below(4) as u32)
-            .map(|at| {
-                let offset = ((DATA + at) * word.bytes()).cast_signed();
-                b.ins().load(word, MemFlagsData::trusted(), own, offset)
-            })
-            .collect();
-        let varied: Vec<Value> = [item].into_iter().chain(data).collect();
+        let scalars = (2..2 + SCALARS).map(|index| ArgumentBlock::argument(index, family.word));
+        let uniforms: Vec<Value> = scalars.map(read).collect();
+        let ids = clif::ids(b, word);
+        let item = clif::item(b, ids, sizes[0], sizes[1]);
+        let own = element(b, own, item, OWN_WORDS * word.bytes());
+        let mut varied = vec![item];
+        for at in 0..1 + choices.below(4) as u32 {
+            let offset = ((DATA + at) * word.bytes()).cast_signed();
+            varied.push(b.ins().load(word, MemFlagsData::trusted(), own, offset));
+        }
         let roots = varied.iter().chain(&uniforms).map(|&value| (value, word)).collect();
         let mut types = vec![word, word, I32, I8];
         types.extend(family.ints());
@@ -235,8 +221,12 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    fn make(&mut self, b: &mut FunctionBuilder<'_>) {
-        self.prepare_trace(b);
+    fn make(&mut self, b: &mut Builder<'_>) {
+        if self.choices.below(2) == 0 {
+            // Blocks note that they were visited.
+            let start = b.ins().iconst(self.family.word_int(), 1);
+            self.trace = Some(self.cells.anywhere(b, self.choices, start));
+        }
         self.prepare_counts(b);
         self.lay_out(b);
         let most = self.choices.below(6);
@@ -254,16 +244,8 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    /// Whether and where blocks note that they were visited.
-    fn prepare_trace(&mut self, b: &mut FunctionBuilder<'_>) {
-        if self.choices.below(2) == 0 {
-            let start = b.ins().iconst(self.family.word_int(), 1);
-            self.trace = Some(self.cells.anywhere(b, self.choices, start));
-        }
-    }
-
     /// Gives blocks that must count their counts.
-    fn prepare_counts(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn prepare_counts(&mut self, b: &mut Builder<'_>) {
         let shared = if self.choices.once_in(3) { None } else { Some(self.shared_count(b)) };
         let most = (60 / self.shape.len()).clamp(1, 6);
         let ways = Ways::new(self.shape, &self.distances);
@@ -292,14 +274,14 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// A count from 0 on.
-    fn own_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+    fn own_count(&mut self, b: &mut Builder<'_>) -> Cell {
         let ty = count_type(self.choices, self.family.word_int());
         let start = b.ins().iconst(ty, 0);
         self.cells.anywhere(b, self.choices, start)
     }
 
     /// A count of all visits together, equal in all work-items at the start or not.
-    fn shared_count(&mut self, b: &mut FunctionBuilder<'_>) -> Cell {
+    fn shared_count(&mut self, b: &mut Builder<'_>) -> Cell {
         let word = self.family.word_int();
         let ty = count_type(self.choices, word);
         let number = b.ins().iconst(ty, 1 + self.choices.below(16) as i64);
@@ -308,8 +290,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             kind => {
                 let list = if kind == 2 { &self.varied } else { &self.uniforms };
                 let value = self.choices.one(list);
-                let seven = b.ins().iconst(word, 7);
-                let small = b.ins().band(value, seven);
+                let small = b.ins().band_imm_s(value, 7);
                 let small = self.cast(b, small, ty);
                 b.ins().iadd(number, small)
             }
@@ -318,7 +299,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
     }
 
     /// In the order of the graph, or in any.
-    fn lay_out(&mut self, b: &mut FunctionBuilder<'_>) {
+    fn lay_out(&mut self, b: &mut Builder<'_>) {
         let mut order: Vec<Block> = self.blocks.clone();
         if self.choices.below(4) > 0 {
             self.any_order = true;
@@ -334,30 +315,26 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
 
     /// What holds of the kernel as a whole.
     fn features(&self) -> Vec<&'static str> {
-        let has = |ty: Type| self.made.iter().flatten().any(|(_, have)| *have == ty);
-        let narrow = has(I8) || has(I16);
-        let word = self.family.word_int();
-        let wide = self.made.iter().flatten().any(|(_, ty)| ty.bits() > word.bits());
-        let floats = self.made.iter().flatten().any(|(_, ty)| ty.is_float());
-        let guarded =
-            |node: &usize| self.reached >> node & 1 == 1 && self.distances[*node].is_none();
-        let doomed: Vec<usize> = (0..self.shape.len()).filter(guarded).collect();
-        let traps = doomed.iter().any(|&node| self.shape.nodes[node].trap);
-        let loops = doomed.iter().any(|&node| !self.shape.nodes[node].trap);
-        let ends =
-            self.shape.nodes.iter().enumerate().filter(|(at, node)| {
-                node.next.is_empty() && !node.trap && self.reached >> at & 1 == 1
-            });
+        let has = |of: fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
+        let reached = self.shape.nodes.iter().enumerate();
+        let reached = reached.filter(|(at, _)| self.reached >> at & 1 == 1);
+        let doomed = |trap| {
+            reached.clone().any(|(at, node)| self.distances[at].is_none() && node.trap == trap)
+        };
+        let ends = reached.clone().filter(|(_, node)| node.next.is_empty() && !node.trap);
         let features = [
             (ends.count() > 1, "several ends"),
             (self.any_order, "blocks in any order"),
-            (narrow, "narrow values"),
-            (wide, "values of two words"),
-            (floats, "floats"),
-            (traps, "trap that is never taken"),
-            (loops, "loop without an end that is never entered"),
-            (self.cells.are_in_memory(), "count in memory"),
-            (self.cells.are_in_params(), "count in a parameter of all blocks"),
+            (has(|ty| ty == I8 || ty == I16), "narrow values"),
+            (
+                self.made.iter().flatten().any(|(_, ty)| !self.family.in_register(*ty)),
+                "values of two words",
+            ),
+            (has(Type::is_float), "floats"),
+            (doomed(true), "trap that is never taken"),
+            (doomed(false), "loop without an end that is never entered"),
+            (self.cells.in_memory > 0, "count in memory"),
+            (!self.cells.params.is_empty(), "count in a parameter of all blocks"),
             (self.trace.is_none(), "values alone"),
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),

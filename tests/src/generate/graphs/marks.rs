@@ -14,25 +14,30 @@ pub(super) fn marks(
 ) -> Vec<Mark> {
     let mark = |block, construct| Mark { function: 0, block, construct };
     let mut marks: Vec<Mark> = features.iter().map(|feature| mark(start, *feature)).collect();
+    let mut add = |block, there: &[(bool, &'static str)]| {
+        let there = there.iter().filter(|(there, _)| *there);
+        marks.extend(there.map(|(_, construct)| mark(block, *construct)));
+    };
     let loops = loops(shape);
     for (node, block) in blocks.iter().enumerate() {
-        let add = |there: bool, name| there.then(|| mark(*block, name));
         let next = &shape.nodes[node].next;
         let several = next.len() > 1;
-        let all_same = next.iter().all(|to| *to == next[0]);
-        let heads = loops.iter().filter(|one| one.latches.contains(&node)).count();
-        marks.extend(add(next.len() == 2, "branch"));
-        marks.extend(add(next.len() > 2, "switch"));
-        marks.extend(add(next.contains(&node), "loop of one block"));
-        marks.extend(add(several && all_same, "both ways to one block"));
-        marks.extend(add(next.is_empty() && shape.reached(0) >> node & 1 == 1, "end"));
-        marks.extend(add(heads > 1, "latch of two loops"));
-        let critical = several
-            && next.iter().any(|to| shape.edges().filter(|(_, other)| to == other).count() > 1);
-        marks.extend(add(critical, "critical edge"));
+        let joins = |to: &usize| shape.edges().filter(|(_, other)| to == other).count() > 1;
+        let there = [
+            (next.len() == 2, "branch"),
+            (next.len() > 2, "switch"),
+            (next.contains(&node), "loop of one block"),
+            (several && next.iter().all(|to| *to == next[0]), "both ways to one block"),
+            (next.is_empty() && shape.reached(0) >> node & 1 == 1, "end"),
+            (
+                loops.iter().filter(|it| it.latches.contains(&node)).count() > 1,
+                "latch of two loops",
+            ),
+            (several && next.iter().any(joins), "critical edge"),
+        ];
+        add(*block, &there);
     }
     for one in &loops {
-        let block = blocks[one.header];
         let leaves = shape
             .edges()
             .filter(|(from, to)| one.nodes >> from & 1 == 1 && one.nodes >> to & 1 == 0);
@@ -45,9 +50,7 @@ pub(super) fn marks(
             (one.latches.len() > 1, "loop with several latches"),
             (nested, "loop in a loop"),
         ];
-        marks.extend(
-            there.into_iter().filter(|(there, _)| *there).map(|(_, name)| mark(block, name)),
-        );
+        add(blocks[one.header], &there);
     }
     marks
 }

@@ -27,7 +27,7 @@ mod shape;
 mod values;
 
 pub use catalogue::{Named, catalogue};
-pub use shape::{MAX_NODES, Node, Shape};
+pub use shape::Shape;
 
 /// The kernel that `bytes` stand for on machines of this family.
 pub fn kernel(bytes: &[u8], family: Family) -> Generated {

@@ -1,29 +1,28 @@
 //! Control flow as a graph, without what blocks compute.
 
 /// Nodes that a shape has at most: sets of nodes are the bits of a number.
-pub const MAX_NODES: usize = 64;
+pub(super) const MAX_NODES: usize = 64;
 
 /// A block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub(super) struct Node {
     /// Where it may go on, in order, some perhaps several times; nowhere if it ends the function.
-    pub next: Vec<usize>,
+    pub(super) next: Vec<usize>,
     /// Whether it ends in a trap.
-    pub trap: bool,
+    pub(super) trap: bool,
 }
 
-/// A directed graph whose node 0 is the entry. There are at most [`MAX_NODES`] nodes, and at least one.
+/// A directed graph of at least one and at most 64 nodes, of which the first is the entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The nodes.
-    pub nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
 }
 
 impl Shape {
     /// The graph that a text like `a: b c; b: a; c: !d` describes: blocks with where they go on. A block that
     /// goes on nowhere returns, or traps if `!` stands before its name. None if a name stands before two
     /// colons, if a trap goes on, or if there are too many blocks.
-    pub fn parse(text: &str) -> Option<Shape> {
+    pub(super) fn parse(text: &str) -> Option<Shape> {
         let mut names: Vec<&str> = Vec::new();
         let mut nodes: Vec<Node> = Vec::new();
         let mut number = |name, nodes: &mut Vec<Node>| {
@@ -49,28 +48,23 @@ impl Shape {
     }
 
     /// The number of nodes.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes, which is never so.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// All edges, as often as they are there.
-    pub fn edges(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn edges(&self) -> impl Iterator<Item = (usize, usize)> {
         let nodes = self.nodes.iter().enumerate();
         nodes.flat_map(|(from, node)| node.next.iter().map(move |&to| (from, to)))
     }
 
     /// The nodes that lie on ways from `from`, itself included.
-    pub fn reached(&self, from: usize) -> u64 {
+    pub(super) fn reached(&self, from: usize) -> u64 {
         reached(1 << from, |node| self.nodes[node].next.iter().fold(0, |set, to| set | 1 << to))
     }
 
     /// The nodes that lie on cycles.
-    pub fn on_cycles(&self) -> u64 {
+    pub(super) fn on_cycles(&self) -> u64 {
         let again = |&node: &usize| {
             self.nodes[node].next.iter().any(|&next| self.reached(next) >> node & 1 == 1)
         };
@@ -79,7 +73,7 @@ impl Shape {
 
     /// For each node those that all ways from the entry to it go through, itself included. All, for a node
     /// that no way leads to.
-    pub fn dominators(&self) -> Vec<u64> {
+    pub(super) fn dominators(&self) -> Vec<u64> {
         let mut sets = vec![u64::MAX; self.len()];
         sets[0] = 1;
         let reached = self.reached(0);
@@ -99,7 +93,7 @@ impl Shape {
 
     /// For each node the length of the shortest way to an end, a trap only if `traps` are ends. None
     /// where no way leads to one.
-    pub fn distances(&self, traps: bool) -> Vec<Option<usize>> {
+    pub(super) fn distances(&self, traps: bool) -> Vec<Option<usize>> {
         let ends = |node: &Node| node.next.is_empty() && (traps || !node.trap);
         let mut found: Vec<_> = self.nodes.iter().map(|node| ends(node).then_some(0)).collect();
         loop {
@@ -119,7 +113,7 @@ impl Shape {
 
     /// All nodes: first those that ways lead to, each behind its dominators (in reverse post-order), then
     /// the dead ones.
-    pub fn order(&self) -> Vec<usize> {
+    pub(super) fn order(&self) -> Vec<usize> {
         let mut seen = 1_u64;
         let mut open = vec![(0, 0)];
         let mut order = Vec::new();

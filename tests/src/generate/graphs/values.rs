@@ -1,11 +1,18 @@
 //! Numbers and conditions.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{I8, I32};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Opcode, Type, Value};
+use cranelift_frontend::FunctionBuilder as Builder;
 
+use super::super::clif::{self, element};
 use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
+
+/// Operations on integers, besides remainders.
+const OPERATIONS: [Opcode; 11] = {
+    use Opcode::*;
+    [Iadd, Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Sshr, Smin]
+};
 
 impl Filling<'_, '_, '_> {
     /// What the current block may use: its own values and those of the blocks that dominate it. A dead
@@ -25,7 +32,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A value that is there already, or a constant.
-    pub(super) fn leaf(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let kind = self.choices.below(8);
         let fitting = if kind < 6 { self.usable(Some(ty)) } else { Vec::new() };
         match kind {
@@ -47,7 +54,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// The value as one of another type.
-    pub(super) fn cast(&mut self, b: &mut FunctionBuilder<'_>, value: Value, ty: Type) -> Value {
+    pub(super) fn cast(&mut self, b: &mut Builder<'_>, value: Value, ty: Type) -> Value {
         let from = b.func.dfg.value_type(value);
         match (from.is_float(), ty.is_float()) {
             _ if from == ty => value,
@@ -68,7 +75,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A new value.
-    pub(super) fn operation(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    pub(super) fn operation(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         if self.choices.once_in(6) && ty.is_int() {
             return self.load(b, ty);
         }
@@ -78,33 +85,21 @@ impl Filling<'_, '_, '_> {
             return b.ins().select(condition, x, y);
         }
         if ty.is_float() {
-            return match self.choices.below(3) {
-                0 => b.ins().fadd(x, y),
-                1 => b.ins().fsub(x, y),
-                _ => b.ins().fmul(x, y),
-            };
+            let opcode = self.choices.one(&[Opcode::Fadd, Opcode::Fsub, Opcode::Fmul]);
+            return clif::binary(b, opcode, x, y);
         }
-        match self.choices.below(12) {
-            0..=2 => b.ins().iadd(x, y),
-            3 => b.ins().isub(x, y),
-            4 => b.ins().imul(x, y),
-            5 => b.ins().band(x, y),
-            6 => b.ins().bor(x, y),
-            7 => b.ins().bxor(x, y),
-            8 => b.ins().ishl(x, y),
-            9 => b.ins().sshr(x, y),
-            10 => b.ins().smin(x, y),
-            _ => {
+        match OPERATIONS.get(self.choices.below(12)) {
+            Some(&opcode) => clif::binary(b, opcode, x, y),
+            None => {
                 // A lane that does not execute it may have nothing to divide by.
-                let one = b.ins().iconst(ty, 1);
-                let divisor = b.ins().bor(y, one);
+                let divisor = b.ins().bor_imm_s(y, 1);
                 b.ins().urem(x, divisor)
             }
         }
     }
 
     /// A number from the work-item's memory, or one of those that all read.
-    fn load(&mut self, b: &mut FunctionBuilder<'_>, ty: Type) -> Value {
+    fn load(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let word = self.family.word_int();
         let flags = MemFlagsData::new().with_aligned();
         if ty != word || self.choices.below(2) == 0 {
@@ -115,11 +110,8 @@ impl Filling<'_, '_, '_> {
             0 => self.choices.one(&self.uniforms),
             _ => self.leaf(b, word),
         };
-        let mask = b.ins().iconst(word, i64::from(TABLE_WORDS) - 1);
-        let index = b.ins().band(index, mask);
-        let size = b.ins().iconst(word, i64::from(word.bytes()));
-        let offset = b.ins().imul(index, size);
-        let place = b.ins().iadd(self.table, offset);
+        let index = b.ins().band_imm_s(index, i64::from(TABLE_WORDS) - 1);
+        let place = element(b, self.table, index, word.bytes());
         b.ins().load(word, flags.with_readonly(), place, 0)
     }
 
@@ -129,7 +121,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Writes a number to the work-item's memory. Only machines with the extension write parts of words.
-    pub(super) fn store(&mut self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn store(&mut self, b: &mut Builder<'_>) {
         let word = self.family.word_int();
         let ty = self.choices.one(self.family.ints());
         let ty = if self.family.extension || ty.bits() > word.bits() { ty } else { word };
@@ -139,7 +131,7 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A word that depends on a value.
-    pub(super) fn word_of(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
+    pub(super) fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.family.word_int());
         if ty.is_int() && ty.bits() > word.bits() {
             let shift = b.ins().iconst(I32, i64::from(word.bits()));
@@ -151,47 +143,40 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Something to branch on: 0 or not 0, of any integer type.
-    pub(super) fn condition(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn condition(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.family.word_int();
         let kind = if self.choices.below(8) < self.uniform { 3 } else { self.choices.below(14) };
         match kind {
             0 | 1 => {
                 // One bit of what differs.
                 let value = self.choices.one(&self.varied);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(5));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(5))
             }
             2 => {
                 let value = self.choices.one(&self.varied);
-                let limit = b.ins().iconst(word, self.choices.below(20) as i64);
-                b.ins().icmp(IntCC::UnsignedLessThan, value, limit)
+                let limit = self.choices.below(20) as i64;
+                b.ins().icmp_imm_s(IntCC::UnsignedLessThan, value, limit)
             }
             3 | 4 => {
                 let value = self.choices.one(&self.uniforms);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(4))
             }
             5 | 6 => self.of_count(b),
             7 => {
                 // Equal in some of the lanes, by their data.
                 let (x, y) = (self.choices.one(&self.varied), self.choices.one(&self.uniforms));
                 let mixed = b.ins().bxor(x, y);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(mixed, bit)
+                b.ins().band_imm_s(mixed, 1 << self.choices.below(4))
             }
             8 => {
                 let (x, y) = (self.compare(b), self.compare(b));
-                match self.choices.below(3) {
-                    0 => b.ins().band(x, y),
-                    1 => b.ins().bor(x, y),
-                    _ => b.ins().bxor(x, y),
-                }
+                let opcode = self.choices.one(&[Opcode::Band, Opcode::Bor, Opcode::Bxor]);
+                clif::binary(b, opcode, x, y)
             }
             9 => {
                 // One bit of what was computed.
                 let value = self.leaf(b, word);
-                let bit = b.ins().iconst(word, 1 << self.choices.below(4));
-                b.ins().band(value, bit)
+                b.ins().band_imm_s(value, 1 << self.choices.below(4))
             }
             10 => {
                 let ty = self.choices.one(self.family.ints());
@@ -202,48 +187,39 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A comparison of what was computed.
-    fn compare(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn compare(&mut self, b: &mut Builder<'_>) -> Value {
         let ty = self.choices.one(&self.types);
         let (x, y) = (self.leaf(b, ty), self.leaf(b, ty));
         if ty.is_float() {
             let condition = self.choices.one(&[FloatCC::LessThan, FloatCC::NotEqual]);
             return b.ins().fcmp(condition, x, y);
         }
-        let condition = self.choices.one(&[
-            IntCC::SignedLessThan,
-            IntCC::NotEqual,
-            IntCC::Equal,
-            IntCC::UnsignedGreaterThanOrEqual,
-            IntCC::SignedGreaterThan,
-        ]);
+        let condition = self.choices.condition(&["slt", "ne", "eq", "uge", "sgt"]);
         b.ins().icmp(condition, x, y)
     }
 
     /// Something about how often blocks were visited.
-    fn of_count(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+    fn of_count(&mut self, b: &mut Builder<'_>) -> Value {
         let counts: Vec<Count> = self.counts.iter().flatten().copied().collect();
         if counts.is_empty() {
             return self.compare(b);
         }
         let cell = self.choices.one(&counts).cell();
         let value = self.cells.get(b, cell);
-        let number = b.ins().iconst(cell.ty, 1 + self.choices.below(6) as i64);
+        let number = 1 + self.choices.below(6) as i64;
         match self.choices.below(2) {
-            0 => b.ins().band(value, number),
-            _ => b.ins().icmp(IntCC::SignedGreaterThan, value, number),
+            0 => b.ins().band_imm_s(value, number),
+            _ => b.ins().icmp_imm_s(IntCC::SignedGreaterThan, value, number),
         }
     }
 
     /// The condition as 0 or 1.
-    pub(super) fn truth(&mut self, b: &mut FunctionBuilder<'_>, value: Value) -> Value {
-        let ty = b.func.dfg.value_type(value);
-        let zero = b.ins().iconst(ty, 0);
-        b.ins().icmp(IntCC::NotEqual, value, zero)
+    pub(super) fn truth(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
+        b.ins().icmp_imm_s(IntCC::NotEqual, value, 0)
     }
 
     /// The other one of 0 and 1.
-    pub(super) fn not(b: &mut FunctionBuilder<'_>, truth: Value) -> Value {
-        let one = b.ins().iconst(I8, 1);
-        b.ins().bxor(truth, one)
+    pub(super) fn not(b: &mut Builder<'_>, truth: Value) -> Value {
+        b.ins().bxor_imm_s(truth, 1)
     }
 }

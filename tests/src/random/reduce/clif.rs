@@ -1,8 +1,10 @@
 //! Functions without what does not matter: instructions left out or constants, branches that are jumps.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::types::{F32, F64};
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode};
+use cranelift_codegen::ir::{BlockCall, Function, Inst, InstBuilder, InstructionData, Opcode};
 
 use crate::oracle::{Address, Case};
 
@@ -110,33 +112,32 @@ fn names(func: &Function, name: &str) -> bool {
 
 /// The last stack slots as far as nothing uses them.
 fn drop_unused_slots(func: &mut Function) -> bool {
-    let used = insts(func).into_iter().filter_map(|inst| func.dfg.insts[inst].stack_slot());
-    let used: Vec<_> = used.collect();
-    let kept: Vec<_> =
-        func.sized_stack_slots.iter().map(|(slot, data)| (slot, data.clone())).collect();
-    let count = kept.iter().rposition(|(slot, _)| used.contains(slot)).map_or(0, |last| last + 1);
-    if count == kept.len() {
-        return false;
+    let used: Vec<_> =
+        insts(func).into_iter().filter_map(|inst| func.dfg.insts[inst].stack_slot()).collect();
+    let slots = &mut func.sized_stack_slots;
+    let last = slots.keys().rfind(|slot| used.contains(slot));
+    let count = last.map_or(0, |slot| slot.as_u32() as usize + 1);
+    let changed = count < slots.len();
+    let kept: Vec<_> = slots.values().take(count).cloned().collect();
+    slots.clear();
+    for data in kept {
+        slots.push(data);
     }
-    func.sized_stack_slots.clear();
-    for (_, data) in kept.into_iter().take(count) {
-        func.sized_stack_slots.push(data);
-    }
-    true
+    changed
 }
 
 /// Puts a block at the end of the one that jumps to it, if no other does.
 fn join_blocks(func: &mut Function) -> bool {
     let all: Vec<_> = func.layout.blocks().collect();
-    let leading = |func: &Function, to| -> usize {
-        let successors = all.iter().flat_map(|&block| func.block_successors(block));
-        successors.filter(|&successor| successor == to).count()
-    };
+    let cfg = ControlFlowGraph::with_function(func);
     for &block in &all {
         let Some(last) = func.layout.last_inst(block) else { continue };
         let InstructionData::Jump { destination, .. } = func.dfg.insts[last] else { continue };
         let next = destination.block(&func.dfg.value_lists);
-        if next == block || Some(next) == func.layout.entry_block() || leading(func, next) != 1 {
+        if next == block
+            || Some(next) == func.layout.entry_block()
+            || cfg.pred_iter(next).count() != 1
+        {
             continue;
         }
         let args: Vec<_> =
@@ -161,32 +162,19 @@ fn join_blocks(func: &mut Function) -> bool {
 /// Makes something simpler of an instruction. Whether that was possible.
 fn simpler(func: &mut Function, inst: Inst, way: usize) -> bool {
     let data = func.dfg.insts[inst];
-    match data {
-        InstructionData::Brif { blocks, .. } => {
-            let pool = &func.dfg.value_lists;
-            let (block, args) =
-                (blocks[way].block(pool), blocks[way].args(pool).collect::<Vec<_>>());
-            func.replace(inst).jump(block, &args);
-            return true;
-        }
-        InstructionData::BranchTable { table, .. } => {
-            let branches = func.dfg.jump_tables[table].all_branches();
-            let Some(&call) = branches.get(way) else { return false };
-            let pool = &func.dfg.value_lists;
-            let (block, args) = (call.block(pool), call.args(pool).collect::<Vec<_>>());
-            func.replace(inst).jump(block, &args);
-            return true;
-        }
-        _ => {}
+    let ways: &[BlockCall] = match &data {
+        InstructionData::Brif { blocks, .. } => blocks,
+        InstructionData::BranchTable { table, .. } => func.dfg.jump_tables[*table].all_branches(),
+        _ => &[],
+    };
+    if let Some(&call) = ways.get(way) {
+        let pool = &func.dfg.value_lists;
+        let (block, args) = (call.block(pool), call.args(pool).collect::<Vec<_>>());
+        func.replace(inst).jump(block, &args);
+        return true;
     }
-    let constant = matches!(
-        data.opcode(),
-        Opcode::Iconst
-            | Opcode::F32const
-            | Opcode::F64const
-            | Opcode::StackAddr
-            | Opcode::SymbolValue
-    );
+    use Opcode::{F32const, F64const, Iconst, StackAddr, SymbolValue};
+    let constant = [Iconst, F32const, F64const, StackAddr, SymbolValue].contains(&data.opcode());
     let used = func.dfg.inst_results(inst).to_vec();
     let is_used = insts(func).iter().any(|&user| {
         func.dfg.inst_values(user).any(|value| used.contains(&func.dfg.resolve_aliases(value)))
@@ -217,24 +205,13 @@ fn simpler(func: &mut Function, inst: Inst, way: usize) -> bool {
 }
 
 fn drop_unreachable(func: &mut Function) {
-    let Some(entry) = func.layout.entry_block() else { return };
-    let mut reached = vec![entry];
-    let mut at = 0;
-    while at < reached.len() {
-        for successor in func.block_successors(reached[at]).collect::<Vec<_>>() {
-            if !reached.contains(&successor) {
-                reached.push(successor);
-            }
-        }
-        at += 1;
-    }
+    let dominators = DominatorTree::with_function(func, &ControlFlowGraph::with_function(func));
     for block in func.layout.blocks().collect::<Vec<_>>() {
-        if reached.contains(&block) {
-            continue;
+        if !dominators.is_reachable(block) {
+            while let Some(inst) = func.layout.first_inst(block) {
+                func.layout.remove_inst(inst);
+            }
+            func.layout.remove_block(block);
         }
-        while let Some(inst) = func.layout.first_inst(block) {
-            func.layout.remove_inst(inst);
-        }
-        func.layout.remove_block(block);
     }
 }

@@ -1,34 +1,32 @@
 //! The oracle against results that follow from CLIF's documentation.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, TrapCode};
+use cranelift_codegen::ir::TrapCode;
 use harp_isa::WordSize;
 use harp_jit::DataAccess;
+use harp_tests::functions::parse;
+use harp_tests::oracle::{
+    Address, Argument, Case, Datum, Elements, Ending, ItemTrap, OracleError, Start, Stop,
+};
 
-use super::{Address, Argument, Case, Datum, Elements, Ending, ItemTrap, OracleError, Start, Stop};
-
-/// A kernel that gets the address of 64 bytes as its only argument.
-fn kernel(word: &str, declarations: &str, body: &str) -> Function {
-    let offset = if word == "i32" { 36 } else { 72 };
+/// A launch of a kernel that gets the address of 64 bytes as its only argument, and has it in `v1`.
+fn kernel(word: WordSize, declarations: &str, body: &str, extents: [u64; 3]) -> Case {
+    let offset = 9 * word.bytes();
     let text = format!(
-        "function %kernel({word}) fast {{
+        "function %kernel(word) fast {{
             {declarations}
-        block0(v0: {word}):
-            v1 = load.{word} notrap aligned v0+{offset}
+        block0(v0: word):
+            v1 = load.word notrap aligned v0+{offset}
             {body}
         }}"
     );
-    cranelift_reader::parse_functions(&text).unwrap().remove(0)
+    let buffer = Argument::Buffer(Elements::Ints, (0..64).collect());
+    Case::kernel(parse(word, &text).remove(0), word, extents, vec![buffer])
 }
 
-/// Runs `func` over `extents` and gives the traps or the 64 bytes.
-fn launch(
-    func: &Function,
-    word: WordSize,
-    extents: [u64; 3],
-) -> Result<Result<Vec<u8>, Vec<ItemTrap>>, OracleError> {
-    let buffer = Argument::Buffer(Elements::Ints, (0..64).collect());
-    let case = Case::kernel(func.clone(), word, extents, vec![buffer]);
+/// The traps of a launch, or the 64 bytes.
+fn launched(case: &Case) -> Result<Result<Vec<u8>, Vec<ItemTrap>>, OracleError> {
     let (mut effect, _) = case.expected(4)?;
     Ok(match effect.ending {
         Ending::Traps(traps) => Err(traps),
@@ -55,44 +53,37 @@ fn every_item_gets_its_ids_and_the_grid() {
             v13 = iadd v12, v10
             istore8 v13, v11
             return";
-    let func = kernel("i64", ids, body);
-    let bytes = launch(&func, WordSize::Eight, [3, 2, 4]).unwrap().unwrap();
+    let case = kernel(WordSize::Eight, ids, body, [3, 2, 4]);
+    let bytes = launched(&case).unwrap().unwrap();
     assert!(bytes[..24].iter().copied().eq(100..124));
     assert!(bytes[24..].iter().copied().eq(24..64));
 }
 
 #[test]
 fn addresses_wrap_and_offsets_are_signed() {
-    for (word, size) in [("i32", WordSize::Four), ("i64", WordSize::Eight)] {
-        let body = format!(
-            "v2 = iconst.{word} 0x7fff_fff0
+    let body = "v2 = iconst.word 0x7fff_fff0
             v3 = iadd v1, v2
             v4 = iadd v3, v2
             v5 = iadd v4, v2
             v6 = iadd v5, v2
-            v7 = uload8.{word} v6+64
-            v8 = iconst.{word} 16
+            v7 = uload8.word v6+64
+            v8 = iconst.word 16
             v9 = iadd v1, v8
-            v10 = uload8.{word} v9-9
+            v10 = uload8.word v9-9
             istore8 v7, v1+40
             istore8 v10, v1+41
-            return"
-        );
-        let func = kernel(word, "", &body);
-        let outcome = launch(&func, size, [1, 1, 1]).unwrap();
-        match size {
-            // Four times 0x7ffffff0 is -64 modulo 2^32.
-            WordSize::Four => assert_eq!(outcome.unwrap()[40..42], [0, 7]),
-            WordSize::Eight => assert_eq!(outcome.unwrap_err()[0].stop, Stop::BadAddress),
-        }
-    }
+            return";
+    // Four times 0x7ffffff0 is -64 modulo 2^32.
+    let outcome = launched(&kernel(WordSize::Four, "", body, [1, 1, 1])).unwrap();
+    assert_eq!(outcome.unwrap()[40..42], [0, 7]);
+    let outcome = launched(&kernel(WordSize::Eight, "", body, [1, 1, 1])).unwrap();
+    assert_eq!(outcome.unwrap_err()[0].stop, Stop::BadAddress);
 }
 
 #[test]
 fn remainders_by_minus_one_are_zero_and_quotients_overflow() {
-    let ids = "fn0 = %harp_global_id_x() -> i32";
-    let body = |divide: &str| {
-        format!(
+    let launched = |divide: &str, items| {
+        let body = format!(
             "v2 = call fn0()
             v3 = iconst.i32 0x8000_0000
             v4 = iconst.i32 1
@@ -104,31 +95,32 @@ fn remainders_by_minus_one_are_zero_and_quotients_overflow() {
             store v6, v9
             {divide}
             return"
-        )
+        );
+        let ids = "fn0 = %harp_global_id_x() -> i32";
+        launched(&kernel(WordSize::Four, ids, &body, [items, 1, 1])).unwrap()
     };
-    let func = kernel("i32", ids, &body("v10 = sdiv v3, v5"));
-    let traps = launch(&func, WordSize::Four, [3, 1, 1]).unwrap().unwrap_err();
+    let traps = launched("v10 = sdiv v3, v5", 3).unwrap_err();
     let overflow = ItemTrap { item: 0, stop: Stop::Code(TrapCode::INTEGER_OVERFLOW) };
     assert_eq!(traps, [overflow, ItemTrap { item: 1, stop: Stop::DivideByZero }]);
-    let func = kernel("i32", ids, &body(""));
-    let bytes = launch(&func, WordSize::Four, [1, 1, 1]).unwrap().unwrap();
+    let bytes = launched("", 1).unwrap();
     assert_eq!((&bytes[..4], &bytes[4..8]), (&[0; 4][..], &[4, 5, 6, 7][..]));
 }
 
 #[test]
 fn what_depends_on_the_machine_is_refused() {
-    let func = kernel("i32", "fn0 = %harp_warp_id() -> i32", "v2 = call fn0()\n return");
-    let error = launch(&func, WordSize::Four, [1, 1, 1]).unwrap_err();
-    assert!(matches!(error, OracleError::Unknown { .. }), "{error}");
-    let endless = kernel("i32", "", "jump block1\n block1:\n jump block1");
-    let error = launch(&endless, WordSize::Four, [1, 1, 1]).unwrap_err();
-    assert!(matches!(error, OracleError::OutOfFuel), "{error}");
+    let error = |declarations, body| {
+        launched(&kernel(WordSize::Four, declarations, body, [1, 1, 1])).unwrap_err()
+    };
+    let unknown = error("fn0 = %harp_warp_id() -> i32", "v2 = call fn0()\n return");
+    assert!(matches!(unknown, OracleError::Unknown { .. }), "{unknown}");
+    let endless = error("", "jump block1\n block1:\n jump block1");
+    assert!(matches!(endless, OracleError::OutOfFuel), "{endless}");
 }
 
 /// Calls the first function of a text with a writable datum `%d` of 16 bytes, 1 to 16, and a table of
 /// the functions, `%t`.
 fn case(text: &str, args: &[i64]) -> Case {
-    let functions = cranelift_reader::parse_functions(text).unwrap();
+    let functions = parse(WordSize::Eight, text);
     let table = (0..functions.len()).map(|index| (8 * index, Address::Function(index))).collect();
     let datum = |name: &str, bytes, access, addresses| Datum {
         name: name.to_owned(),
@@ -291,11 +283,27 @@ fn what_slots_hold_at_first_does_not_determine_anything() {
             return v1
         }";
     assert!(!case(text, &[]).is_determined(1));
-    assert!(
-        case(
-            &text.replace("return v1", "return v2").replace("v1 =", "v2 = iconst.i8 1\n v1 ="),
-            &[]
-        )
-        .is_determined(1)
-    );
+    let ignored = text.replace("return v1", "v2 = iconst.i8 1\n return v2");
+    assert!(case(&ignored, &[]).is_determined(1));
+}
+
+#[test]
+fn lanes_that_share_a_place_determine_nothing() {
+    let case = |step: u32| {
+        let body = format!(
+            "v2 = call fn0()
+            v3 = iconst.i32 {step}
+            v4 = imul v2, v3
+            v5 = iadd v1, v4
+            v6 = load.i32 v5
+            v7 = iconst.i32 1
+            v8 = iadd v6, v7
+            store v8, v5
+            return"
+        );
+        kernel(WordSize::Four, "fn0 = %harp_global_id_x() -> i32", &body, [4, 1, 1])
+    };
+    // Backwards, the sum is the same.
+    assert!(!case(0).is_determined(4));
+    assert!(case(4).is_determined(4));
 }

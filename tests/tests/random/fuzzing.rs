@@ -1,0 +1,113 @@
+//! Short seeded runs of all generators that the fuzz targets call, and inputs that once failed.
+
+use std::env;
+use std::fs::read_dir;
+
+use harp_isa::Opcode;
+use harp_tests::fuzzing::{Reached, asm, builder, hof, isa, machine};
+use harp_tests::generate::Kind;
+use harp_tests::random::{fuzz, random_bytes};
+
+/// Checks seeds, `length` bytes of each, which together must come to more than so many of these.
+#[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
+fn smoke(
+    seeds: u64,
+    length: fn(usize) -> usize,
+    check: fn(&[u8]) -> Reached,
+    least: &[(&str, u64)],
+) -> Reached {
+    let mut reached = Reached::default();
+    for seed in 0..seeds {
+        // Whose output is captured, and shown if the check fails.
+        println!("seed {seed}");
+        reached += check(&random_bytes(seed, length(seed as usize)));
+    }
+    println!("{reached:?}");
+    for (what, least) in least {
+        assert!(reached[what] > *least, "{} {what}: {reached:?}", reached[what]);
+    }
+    reached
+}
+
+#[test]
+fn decode() {
+    let least = [("instructions", 1000), ("extension", 100), ("guarded", 100), ("errors", 100)];
+    smoke(2000, |_| 256, isa::check_guarded, &least);
+}
+
+#[test]
+fn hof() {
+    let least =
+        [("objects", 300), ("chunks", 600), ("references", 600), ("linked", 30), ("errors", 300)];
+    smoke(3000, |_| 600, hof::check, &least);
+}
+
+#[test]
+fn asm() {
+    let least = [
+        ("assembled", 300),
+        ("bytes", 3000),
+        ("references", 100),
+        ("linked", 100),
+        ("refused", 300),
+        ("wrong", 600),
+    ];
+    // Short texts assemble, long ones have errors in the middle of much else.
+    smoke(3000, |seed| 20 + (seed * 7) % 300, asm::check, &least);
+}
+
+/// `HARP_SEQUENCES` is how many.
+#[test]
+fn builder() {
+    let count = env::var("HARP_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let least = ["misused", "refused", "compiled"].map(|what| (what, count / 20));
+    smoke(count, |seed| 200 + seed % 800, builder::check, &least);
+}
+
+#[test]
+fn machine() {
+    let least = [
+        ("programs", 150),
+        ("ended", 60),
+        ("schedules", 40),
+        ("rounds", 800),
+        ("instructions", 30_000),
+        ("divergent", 300),
+        ("interrupts", 20),
+        ("changed code", 5),
+    ];
+    let reached = smoke(250, |_| 1500, machine::check, &least);
+    assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");
+    let kinds = |of: &str| reached.names().filter(|name| name.starts_with(of)).count();
+    assert!(kinds("opcode ") * 10 > Opcode::ALL.len() * 8, "{reached:?}");
+    assert!(kinds("trap ") > 10, "{reached:?}");
+}
+
+/// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed.
+#[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
+fn replay(target: &str, check: impl Fn(&[u8]) -> Reached) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions");
+    let Ok(files) = read_dir(format!("{folder}/{target}")) else { return };
+    let mut reached = Reached::default();
+    for file in files {
+        let path = file.expect("the folder can be read").path();
+        println!("{}", path.display());
+        reached += check(&std::fs::read(&path).expect("the file can be read"));
+    }
+    assert_ne!(reached, Reached::default(), "the files of {target} come to nothing");
+}
+
+#[test]
+fn regressions() {
+    replay("decode", isa::check);
+    replay("hof", hof::check);
+    replay("asm", asm::check);
+    replay("builder", builder::check);
+    replay("machine", machine::check);
+    for kind in Kind::ALL {
+        replay(kind.name(), |bytes| {
+            fuzz(kind, bytes);
+            Reached::of([("cases", 1)])
+        });
+    }
+}
