@@ -1,18 +1,18 @@
-//! The console: where a core's output goes and its input comes from.
+//! The console, which takes a core's output and provides its input.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A console outside of the machine, which gets every byte when it is written.
+/// A console outside of the machine, which gets every byte as soon as it is written.
 ///
 /// Cores on several host threads share it: each byte is one call, and the bytes of different cores
 /// come in the order in which they are written.
 pub trait Console: Send {
-    /// Takes a byte that a core has written. Errors are for the console to keep.
+    /// Takes a byte that a core has written. The console itself must keep track of errors.
     fn write(&mut self, byte: u8);
 
-    /// The next byte of input, if there is one by now. Must not wait for one: the machine asks at
-    /// each load from the console and, where input may interrupt warp 0, before it lets it run.
+    /// The next byte of input, if there is one by now. Must not block: the machine calls this at each load
+    /// from the console and, where input may interrupt warp 0, each time before it runs that warp.
     fn poll(&mut self) -> Option<u8>;
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct CoreConsole {
 }
 
 impl CoreConsole {
-    /// With all of `input` still to be taken. Only core 0 takes input.
+    /// A console with all of `input` still to be taken. Only core 0 takes input.
     pub(crate) fn new(core: u16, input: &[u8], outside: Option<SharedConsole>) -> CoreConsole {
         let takes_input = core == 0;
         let input = if takes_input { input.iter().rev().copied().collect() } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! A core: its warps, in which order they run, and what they do to each other.
+//! A core: its warps, the order in which they run, and how they affect each other.
 
 mod ahead;
 mod faults;
@@ -31,25 +31,25 @@ use crate::trap::{Trap, TrapKind};
 use crate::warp::{GROUP, Status, Warp};
 use crate::word::Word;
 
-/// A core whatever its word and number of lanes.
+/// A core with any word and number of lanes.
 pub(crate) trait Core: Send {
-    /// Goes back to reset.
+    /// Resets the core.
     fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>);
 
-    /// Forgets what the host may have changed while the core stood still.
+    /// Forgets decoded code, which the host may have changed while the core was not running.
     fn resume(&mut self);
 
     /// Sends what it writes to `console`, and asks it for input.
     fn set_console(&mut self, console: &SharedConsole);
 
-    /// Runs for a while; whether the core has something left to do.
+    /// Runs for a while. Returns whether the core has something left to do.
     fn turn(&mut self, observer: Option<&mut dyn Observer>) -> bool;
 
-    /// One machine step: every warp that is ready issues one instruction. Whether the core has
-    /// something left to do.
+    /// Does one machine step, in which every warp that is ready issues one instruction. Returns whether the
+    /// core has something left to do.
     fn step(&mut self, observer: Option<&mut dyn Observer>) -> bool;
 
-    /// Warp number `warp` issues one instruction. Whether it was ready to.
+    /// Lets warp number `warp` issue one instruction. Returns whether it was ready to.
     fn step_warp(&mut self, warp: u8, observer: Option<&mut dyn Observer>) -> bool;
 
     /// Why the core stopped before its end, if it did.
@@ -74,17 +74,17 @@ pub(crate) trait Core: Send {
     fn warp(&self, warp: u8) -> Option<&dyn Inspect>;
 }
 
-/// A core as it is while it runs.
+/// A core with all the state that it needs to run.
 pub(crate) trait Whole: Core {
-    /// Gives up everything but what there is to see.
+    /// Gives up everything but what can be inspected.
     fn remains(&mut self) -> Remains;
 
     /// Becomes core number `core` at reset.
     fn reuse(&mut self, config: &MachineConfig, core: u16);
 }
 
-/// The most cores that are kept whole, whether they run or not: making one and taking it apart costs a few
-/// microseconds, which launches on few cores would notice.
+/// The most cores that are kept whole, whether they run or not. Making a core and reducing it to its remains
+/// costs a few microseconds, which would slow down launches on few cores.
 const KEPT_WHOLE: u16 = 64;
 
 /// All cores at reset. The memory has words of the machine's size. `None` if the host has no memory left.
@@ -156,17 +156,17 @@ struct Lanes<'m, W: Word, const C: usize> {
     level: Level,
     path: Path,
     code: Codes,
-    /// The warps that have been started, which are the lowest. The others take no room: many a run
-    /// has thousands of cores of which each uses one.
+    /// The warps that have been started, which are the lowest. The others take no memory: a run may have
+    /// thousands of cores that use one warp each.
     warps: Vec<Warp<W, C>>,
     system: System,
-    /// Draws from a seeded schedule.
+    /// The source of a seeded schedule.
     random: Option<Random>,
     /// What is collected, if anything is to be.
     profile: Option<Box<Profile>>,
     /// Rounds in which a warp has issued an instruction.
     rounds: u64,
-    /// The clocks of many rounds at once; here they keep their memory.
+    /// The clocks of many rounds at once, kept to reuse their memory.
     clocks: Vec<ahead::Clock>,
     /// Instructions issued.
     issued: u64,
@@ -232,8 +232,8 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         W::from_u64(u64::from(self.env.lanes) << (W::BITS / 2) | u64::from(self.env.core))
     }
 
-    /// Starts the lowest warp that was never started; there is one. `None` if the core may not take
-    /// the memory for it, or there is none.
+    /// Starts the lowest warp that was never started, which must exist. `None` if its memory exceeds the
+    /// core's share, or the host has none left.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
         self.warps.try_reserve_exact(1).ok()?;
@@ -242,7 +242,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         Some(self.warps.push_mut(warp))
     }
 
-    /// Lets every warp that is ready run, in the order of warps, for its quantum. Whether any ran.
+    /// Lets every warp that is ready run for its quantum, in the order of warps. Returns whether any ran.
     fn round(
         &mut self,
         quantum: u64,
@@ -273,7 +273,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         Ok(ran)
     }
 
-    /// Lets a warp that is drawn run for a number of instructions that is drawn. Whether any ran.
+    /// Lets a random ready warp run for a random number of instructions. Returns whether any ran.
     fn draw(&mut self, mut observer: Option<&mut dyn Observer>) -> Result<bool, Box<Trap>> {
         let is_ready = |&number: &usize| self.warps[number].status == Status::Ready;
         let ready: Vec<usize> = (0..self.warps.len()).filter(is_ready).collect();
@@ -309,7 +309,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         Ok(())
     }
 
-    /// Does what warp `number` has come back for.
+    /// Handles the reason why warp `number` returned from a run of instructions.
     fn handle_end(&mut self, number: usize, end: End<W>) -> Result<(), Box<Trap>> {
         match end {
             End::Budget => Ok(()),
@@ -351,14 +351,14 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         end
     }
 
-    /// Whether all warps go the precise way.
+    /// Whether all warps take the precise path.
     fn goes_precisely(&self, is_observed: bool) -> bool {
         let Env { reference_floats, pdom, .. } = self.env;
         let is_watched = is_observed || self.profile.is_some();
         is_watched || reference_floats || pdom || self.path == Path::Precise
     }
 
-    /// Whether the last instruction has changed what is decoded.
+    /// Whether the last instruction has changed decoded code.
     fn changes_code(&self) -> bool {
         self.system.changed.iter().any(|&(first, last)| self.code.has_any(first, last))
     }
@@ -384,12 +384,12 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         fast::run(self.level, host, &self.code, budget)
     }
 
-    /// Warp `number` at work in the precise way.
+    /// Warp `number`, ready to execute on the precise path.
     fn precisely(&mut self, number: usize) -> Exec<'_, W, C, Precise> {
         Exec::new(&mut self.warps[number], &self.env, &mut self.system, name(number))
     }
 
-    /// As [`issue`](Self::issue), the precise way.
+    /// As [`issue`](Self::issue), on the precise path.
     fn issue_precisely(
         &mut self,
         number: usize,
@@ -406,10 +406,10 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         }
     }
 
-    /// Does what an instruction of warp `number` asks for, and lets the warp go on at `next`.
+    /// Does what an instruction of warp `number` asks of the core, and lets the warp go on at `next`.
     fn handle(&mut self, number: usize, event: Event<W>, next: u64) -> Result<(), Box<Trap>> {
         if self.changes_code() {
-            // All of it: programs that change their code are rare.
+            // Everything is forgotten, since programs that change their code are rare.
             self.code.forget_all();
         }
         self.system.changed.clear();
@@ -454,7 +454,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 }
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
-    /// What a round or a part of it has come to: whether the core has something left to do.
+    /// Records the result of a round or a part of it. Returns whether the core has something left to do.
     fn goes_on(&mut self, ran: Result<bool, Box<Trap>>) -> bool {
         let ended = match ran {
             Ok(true) => return true,
@@ -511,7 +511,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         if self.trap.is_some() {
             return false;
         }
-        // The host may look and write between steps, at code too.
+        // Between steps the host may read and write everything, code included.
         let path = mem::replace(&mut self.path, Path::Precise);
         let ran = self.round(1, observer);
         self.path = path;
@@ -570,7 +570,7 @@ fn name(warp: usize) -> u8 {
     u8::try_from(warp).expect("at most 64 warps")
 }
 
-/// The sequence from which core number `core` draws its schedule, if it draws one.
+/// The pseudo-random sequence for the schedule of core number `core`, if the schedule is seeded.
 fn seeded(config: &MachineConfig, core: u16) -> Option<Random> {
     match config.schedule {
         Schedule::Seeded(seed) => Some(Random::new(seed, core.into())),
@@ -585,7 +585,7 @@ fn split_bytes(arch: ArchId) -> u64 {
     bytes.len() as u64
 }
 
-/// The same observer for a shorter while.
+/// The same observer with a shorter lifetime.
 fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut dyn Observer> {
     match observer {
         Some(observer) => Some(&mut **observer),

@@ -1,4 +1,4 @@
-//! Read access to the state of a machine that stands still.
+//! Read access to the state of a machine that is not running.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::stats::WarpStats;
 use crate::warp::{Entry, Status, Warp};
 use crate::word::Word;
 
-/// The state of a warp, whatever its word and number of lanes.
+/// The state of a warp with any word and number of lanes.
 pub(crate) trait Inspect {
     fn state(&self) -> WarpState;
     fn saved(&self) -> Option<SavedState>;
@@ -17,7 +17,7 @@ pub(crate) trait Inspect {
     fn stack(&self) -> &[Entry];
 }
 
-/// What there is once in each warp.
+/// The state that each warp has once, not per lane.
 #[derive(Clone, Copy)]
 pub(crate) struct WarpState {
     pc: u64,
@@ -84,7 +84,7 @@ pub enum WarpStatus {
     Waiting {
         /// The barrier's number.
         barrier: u64,
-        /// How many warps it wants there.
+        /// How many warps must wait there to release it.
         wanted: u64,
     },
     /// It has stopped and will not run again.
@@ -96,13 +96,13 @@ pub enum WarpStatus {
 pub struct StackEntry {
     /// The active lanes after the `join` that pops the entry.
     pub mask: u64,
-    /// Where that `join` continues; `None`: after itself.
+    /// Where control continues after that `join`; `None`: at the next instruction.
     pub resume: Option<u64>,
     /// The address of the instruction behind the `split` that pushed the entry.
     pub behind: u64,
 }
 
-/// What an interrupt has put aside for `reti`.
+/// The state that an interrupt has saved for `reti`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
     /// The general registers of lane 0, 64 of them; those that the machine lacks are 0.
@@ -117,11 +117,11 @@ pub struct SavedState {
     pub is_supervisor: bool,
     /// Whether interrupts were enabled.
     pub interrupts_enabled: bool,
-    /// Where the warp goes on.
+    /// The address at which the warp goes on.
     pub pc: u64,
 }
 
-/// A look at a warp that has been started.
+/// A read-only view of a warp that has been started.
 #[derive(Clone, Copy)]
 pub struct WarpView<'a> {
     state: WarpState,
@@ -158,7 +158,7 @@ impl<'a> WarpView<'a> {
         self.state.interrupts_enabled
     }
 
-    /// What the last interrupt has put aside; `None` if there was none.
+    /// The state that the last interrupt has saved; `None` if there was none.
     pub fn saved(&self) -> Option<SavedState> {
         self.warp.saved()
     }
@@ -168,8 +168,8 @@ impl<'a> WarpView<'a> {
         self.state.status
     }
 
-    /// A general register of a lane, zero-extended. Registers and lanes that the machine lacks hold
-    /// anything; `None` beyond all machines.
+    /// A general register of a lane, zero-extended. Registers and lanes that the machine lacks have an
+    /// undefined value, or are `None`.
     pub fn gpr(&self, reg: Gpr, lane: u8) -> Option<u64> {
         self.warp.gpr(reg.index().into(), lane.into())
     }
@@ -179,7 +179,7 @@ impl<'a> WarpView<'a> {
         self.warp.pred(pred.index().into())
     }
 
-    /// The divergence stack, the entry that the next `join` pops last.
+    /// The divergence stack. The last entry is the one that the next `join` pops.
     pub fn stack(&self) -> impl DoubleEndedIterator<Item = StackEntry> + ExactSizeIterator + '_ {
         let view = |&Entry { mask, resume, behind }: &Entry| StackEntry { mask, resume, behind };
         self.warp.stack().iter().map(view)

@@ -1,18 +1,18 @@
-//! Interrupts: which there are. What a warp keeps while it handles one is part of its state (see `warp`).
+//! The kinds of interrupts. The state that a warp saves while it handles one is in `warp`.
 
-/// What interrupts a guest.
+/// An event that can interrupt a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interrupt {
     /// The instruction `trap`.
     Trap,
-    /// A page that no mapping is for.
+    /// An access to a page without a mapping.
     PageMiss,
-    /// A page that does not permit the access.
+    /// An access that its page does not permit.
     PagePermission,
     /// An invalid instruction, or a privileged one in user mode.
     Invalid,
-    /// Lanes that disagree on the predicate of a change of control.
+    /// Lanes that disagree on the predicate of a jump or another change of control.
     DivergentBranch,
     /// A division by zero.
     DivideByZero,
@@ -21,7 +21,7 @@ pub enum Interrupt {
 }
 
 impl Interrupt {
-    /// What the handler finds in `%r0`.
+    /// The number that the handler finds in `%r0`.
     pub fn number(self) -> u8 {
         match self {
             Interrupt::Trap => 0,
@@ -34,8 +34,8 @@ impl Interrupt {
         }
     }
 
-    /// Whether the instruction that raises it is carried out anew after the handler. Such an
-    /// interrupt is a double fault while interrupts are off; the other instructions are skipped.
+    /// Whether the instruction that raises it is executed again after the handler. While interrupts are off,
+    /// such an interrupt is a double fault, whereas the instructions of other interrupts are skipped.
     pub(crate) fn repeats(self) -> bool {
         matches!(self, Interrupt::PageMiss | Interrupt::PagePermission | Interrupt::DivergentBranch)
     }

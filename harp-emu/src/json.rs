@@ -1,4 +1,4 @@
-//! How things are named in JSON, the same in traces, statistics, profiles and traps (feature `json`).
+//! The notation that traces, statistics, profiles and traps share in JSON (feature `json`).
 
 use harp_isa::{Opcode, Pred};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -7,7 +7,7 @@ use crate::notation::{LaneMask, Register, lanes_of};
 use crate::stats::{CoreStats, Stats};
 use crate::trap::Trap;
 
-/// An address or a value: a string, because numbers of 64 bits do not survive every reader.
+/// An address or a value, written as a string, because not every JSON reader preserves 64-bit numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hex(pub(crate) u64);
 
@@ -48,8 +48,8 @@ impl Serialize for LaneList {
     }
 }
 
-/// An object: `kind` (see [`TrapKind::name`](crate::trap::TrapKind::name)), `message`, `core`, `warp`, `pc`, and `lanes`, a list of
-/// lane numbers.
+/// An object: `kind` (see [`TrapKind::name`](crate::trap::TrapKind::name)), `message`, `core`, `warp`, `pc`, and
+/// `lanes`, a list of lane numbers.
 impl Serialize for Trap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Trap", 6)?;

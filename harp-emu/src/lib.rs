@@ -38,32 +38,33 @@
 //!
 //! # What it implements
 //!
-//! All instructions of the base set and of extension X. What a launch on a device needs is the default;
-//! what the original machine has besides is chosen in [`MachineConfig`]: guest handlers of
+//! All instructions of the base set and of extension X. The default configuration is that of a launch on a
+//! device; [`MachineConfig`] turns on what the original machine has besides: guest handlers of
 //! [interrupts](Interrupts), [address translation](Translation), the original's own
-//! [floats](Floats). A guest may be interrupted by what a [`TrapKind`] names; everything else that goes
-//! wrong stops the run.
+//! [floats](Floats). Some [`TrapKind`]s can interrupt a guest ([`TrapKind::interrupt`]); all others stop
+//! the run.
 //!
-//! An instruction that raises an interrupt has done nothing, in no lane, but it counts. Behind an invalid
-//! instruction the byte encoding goes on after guard and opcode. Interrupts by console input are exact for
-//! [input given in advance](MachineConfig::input); a [`Console`] is asked at least once a quantum, or once in
-//! 1024 machine steps. A sub-word access that crosses the border of a page is two; it needs both pages' permission.
+//! An instruction that raises an interrupt has had no effect in any lane, but it counts. In the byte encoding
+//! an invalid instruction is taken to consist of guard and opcode. Interrupts by console input are exact for
+//! [input given in advance](MachineConfig::input); a [`Console`] is asked at least once per quantum, or once in
+//! 1024 machine steps. A sub-word access that crosses a page boundary is two accesses and needs both pages'
+//! permission.
 //!
-//! Floats are the host's IEEE binary32 and binary64. Which NaN an operation yields is not
-//! specified, as in Rust. Stores to code are seen at once by the core that stores. Other cores, and a
-//! running machine after stores by the host, may see what they decoded before, but not after the next
-//! [`run`](Machine::run); on the precise path everybody sees everything at once.
+//! Floats are the host's IEEE binary32 and binary64. As in Rust, it is unspecified which NaN an operation
+//! yields. The core that stores to code sees the change at once. Other cores, and a running machine after
+//! stores by the host, may execute what they decoded before, until the next [`run`](Machine::run). On the
+//! precise path every change is seen at once.
 //!
 //! # What is here
 //!
 //! | to | types |
 //! |---|---|
-//! | say what machine it is | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
+//! | choose the machine | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
 //! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs |
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
-//! | look at a machine that stands still | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
-//! | see every instruction | [`Observer`], told [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] as [`TraceFormat`] says |
+//! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
+//! | observe every instruction | [`Observer`], which gets [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] as [`TraceFormat`] says |
 //! | count more than statistics | [`Profile`]: [`OpcodeCounts`], [`LaneCounts`], [`BranchCounts`] and [`BranchMasks`] (at most [`LISTED_BRANCH_MASKS`] a branch), [`RegisterCounts`] and [`RegisterCount`], [`MemoryCounts`], each with [`Histogram`]s |
 //!
 //! Feature `json`, off by default: statistics, profiles and traps are `serde::Serialize`, and traces can be
@@ -73,14 +74,14 @@
 //!
 //! From the ground up:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `word`, `config`, `stats`, `interrupt` | words of 4 or 8 bytes; what machine it is; what is always counted; what interrupts a guest |
+//! | `word`, `config`, `stats`, `interrupt` | words of 4 or 8 bytes; the machine's parameters; what is always counted; interrupts of a guest |
 //! | `notation`, `json` | how masks and registers are written, in text and in JSON |
-//! | `console`, `random`, `reference_float` | the console; drawn schedules; the original's floats |
-//! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the table of pages; why a run stopped |
-//! | `inspect`, `observe`, `profile` | looking at the state between instructions, at every instruction; what is counted on demand |
-//! | `exec` | one warp at work: what instructions do, by family; the fast ways' loop, compiled for the host's vector instructions; decoded instructions by address |
+//! | `console`, `random`, `reference_float` | the console; random schedules; the original's floats |
+//! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the page table; why a run stopped |
+//! | `inspect`, `observe`, `profile` | views of the state between instructions; observers of every instruction; what is counted on demand |
+//! | `exec` | execution of one warp: the effects of instructions, by family; the fast paths' loop, compiled for the host's vector instructions; decoded instructions by address |
 //! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
 //! | `machine` | host threads, each with its share of the cores, in turns |
 //!
@@ -88,11 +89,11 @@
 //! over the lanes rounded up to 8, 16, 32 or 64. A predicate is a bit mask over lanes, and so is
 //! the set of active lanes; an instruction executes in the lanes that are in both. Invariants:
 //!
-//! * a warp that runs has an active lane, and no lane beyond the machine's is ever active;
-//! * an instruction that traps has not changed memory, in no lane;
+//! * a running warp has an active lane, and no lane beyond the machine's is ever active;
+//! * an instruction that traps has not changed memory in any lane;
 //! * the counts in [`Stats`] and the trap reported depend neither on the host's vector instructions
-//!   nor, for race-free programs, on the number of host threads; but after a trap the counts of the
-//!   cores above the one that trapped tell how far they had come by then.
+//!   nor, for race-free programs, on the number of host threads; except that after a trap the counts of
+//!   the cores above the one that trapped depend on how far they had come.
 
 mod config;
 mod console;
@@ -115,7 +116,7 @@ mod trap;
 mod warp;
 mod word;
 
-// What machine it is.
+// The machine's parameters.
 pub use config::{
     Collect, DEFAULT_SEGMENT_BYTES, DivergentBarriers, Floats, Interrupts, MachineConfig, Path,
     Reconvergence, Schedule, Simd, SpawnPolicy, Translation,
@@ -128,7 +129,7 @@ pub use memory::{Memory, MemoryError};
 pub use interrupt::Interrupt;
 pub use stats::{CoreStats, Stats, WarpStats};
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
-// The state of a machine that stands still.
+// The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};
 pub use tlb::PageMapping;
 // Every instruction as it is issued.

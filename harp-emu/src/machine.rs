@@ -20,8 +20,8 @@ use crate::stats::Stats;
 use crate::tlb::PageMapping;
 use crate::trap::Trap;
 
-/// However many are asked for. Near the limits of hosts a new thread may abort the process instead
-/// of failing to start.
+/// The most host threads, however many are asked for. Near the host's limits a new thread may abort the
+/// process instead of failing to start.
 const MAX_HOST_THREADS: usize = 1024;
 
 /// Why a machine was not made.
@@ -41,7 +41,7 @@ pub enum MachineError {
         limit: u64,
     },
     /// The memory is made of words of another size.
-    #[error("the memory's words have {memory} bytes, the machine's {machine}")]
+    #[error("the memory has words of {memory} bytes, the machine of {machine} bytes")]
     WordSize {
         /// Bytes of the memory's words.
         memory: u8,
@@ -52,8 +52,7 @@ pub enum MachineError {
 
 /// A HARP machine over a guest memory.
 ///
-/// A machine is born at reset. It can run to its end, or step by step, and stands still in between
-/// for everybody to look at.
+/// A new machine is at reset. It can run to its end, or step by step. In between its state can be inspected.
 pub struct Machine<'m> {
     config: MachineConfig,
     cores: Vec<Box<dyn Core + 'm>>,
@@ -62,12 +61,12 @@ pub struct Machine<'m> {
 
 impl<'m> Machine<'m> {
     /// A machine that runs what `memory` holds, at reset: each core has started its warp 0 at address
-    /// 0, lane 0 active, in supervisor mode, `%r0` = (lanes << half a word) | core number.
+    /// 0, with lane 0 active, in supervisor mode, and `%r0` = (lanes << half a word) | core number.
     ///
     /// # Errors
     ///
-    /// If there is no core, the memory is for machines of the other word size, or registers would take
-    /// more of the host's memory than they may, or than there is.
+    /// If there is no core, the memory is for machines of the other word size, or the registers would take
+    /// more of the host's memory than [`MachineConfig::state_limit`] permits or the host has.
     pub fn new(config: MachineConfig, memory: &'m Memory) -> Result<Machine<'m>, MachineError> {
         if config.cores == 0 {
             return Err(MachineError::NoCores);
@@ -87,7 +86,7 @@ impl<'m> Machine<'m> {
         Ok(Machine { config, cores, console: None })
     }
 
-    /// Goes back to reset. The memory stays as it is, and so does the console.
+    /// Resets the machine. The memory stays as it is, and so does the console.
     pub fn reset(&mut self) {
         for core in &mut self.cores {
             core.reset(&self.config, self.console.as_ref());
@@ -105,21 +104,21 @@ impl<'m> Machine<'m> {
 
     /// Runs until no warp of any core is active.
     ///
-    /// Whatever the outcome, [`stats`](Self::stats) and [`console`](Self::console) tell about
-    /// everything since reset afterwards.
+    /// Whatever the outcome, [`stats`](Self::stats) and [`console`](Self::console) afterwards cover
+    /// everything since reset.
     ///
     /// # Errors
     ///
-    /// The trap of the lowest core that traps. A core that traps stops the cores above it soon;
-    /// those below go on, because one of them may trap too: so the trap reported does not depend
-    /// on the number of host threads. How far the cores above it have come does. A core that has
-    /// trapped stays where it is until [`reset`](Self::reset).
+    /// The trap of the lowest core that traps. A core that traps soon stops the cores above it; those below
+    /// go on, because one of them may trap too. So the trap reported does not depend on the number of host
+    /// threads, but the progress of the cores above it does. A core that has trapped does not run again until
+    /// [`reset`](Self::reset).
     pub fn run(&mut self) -> Result<Stats, Box<Trap>> {
         self.run_cores();
         self.outcome().map(|()| self.stats())
     }
 
-    /// Runs like [`run`](Self::run), on this host thread, and tells `observer` all about it.
+    /// As [`run`](Self::run), on this host thread, with `observer` called for every instruction.
     ///
     /// # Errors
     ///
@@ -132,8 +131,8 @@ impl<'m> Machine<'m> {
         self.outcome().map(|()| self.stats())
     }
 
-    /// One machine step: every warp that is ready, of every core, issues one instruction, whatever
-    /// the schedule. Whether anything is left to do.
+    /// Does one machine step: every warp that is ready, of every core, issues one instruction, whatever
+    /// the schedule. Returns whether anything is left to do.
     ///
     /// # Errors
     ///
@@ -142,7 +141,7 @@ impl<'m> Machine<'m> {
         self.step_all(None)
     }
 
-    /// As [`step`](Self::step), and tells `observer` all about it.
+    /// As [`step`](Self::step), with `observer` called for every instruction.
     ///
     /// # Errors
     ///
@@ -151,7 +150,7 @@ impl<'m> Machine<'m> {
         self.step_all(Some(observer))
     }
 
-    /// One warp issues one instruction. Whether the warp exists and was ready to.
+    /// Lets one warp issue one instruction. Returns whether the warp exists and was ready to.
     ///
     /// # Errors
     ///
@@ -160,7 +159,7 @@ impl<'m> Machine<'m> {
         self.step_one(core, warp, None)
     }
 
-    /// As [`step_warp`](Self::step_warp), and tells `observer` all about it.
+    /// As [`step_warp`](Self::step_warp), with `observer` called for the instruction.
     ///
     /// # Errors
     ///
@@ -174,8 +173,8 @@ impl<'m> Machine<'m> {
         self.step_one(core, warp, Some(observer))
     }
 
-    /// Steps until a warp is about to issue the instruction at `pc`: the core and the warp. `None`
-    /// if the machine comes to its end before. Where one stands there already it is not stepped.
+    /// Steps until a warp is about to issue the instruction at `pc`, and returns its core and the warp. `None`
+    /// if the machine ends before. If a warp is already there, no step is taken.
     ///
     /// # Errors
     ///
@@ -184,7 +183,7 @@ impl<'m> Machine<'m> {
         self.step_until(pc, None)
     }
 
-    /// As [`run_until`](Self::run_until), and tells `observer` all about it.
+    /// As [`run_until`](Self::run_until), with `observer` called for every instruction.
     ///
     /// # Errors
     ///
@@ -253,12 +252,12 @@ impl<'m> Machine<'m> {
         };
         let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
         let lowest_trap = AtomicU32::new(u32::MAX);
-        // Dealt out like cards, so that cores whose work is alike spread evenly.
+        // Dealt out in turn, so that neighbouring cores, whose work is often similar, spread evenly.
         let mut shares: Vec<Share<'_, 'm>> = (0..threads).map(|_| Share::new()).collect();
         for (id, core) in self.cores.iter_mut().enumerate() {
             shares[id % threads].push((index(id), core));
         }
-        // Who runs a share takes it out.
+        // The thread that runs a share takes it out.
         let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
         thread::scope(|scope| {
             let mut started = 1;
@@ -266,7 +265,7 @@ impl<'m> Machine<'m> {
                 let lowest_trap = &lowest_trap;
                 let run = move || run_share(&mut take(share), lowest_trap, None, None);
                 if thread::Builder::new().spawn_scoped(scope, run).is_err() {
-                    // The host gives no more threads.
+                    // The host cannot start more threads.
                     break;
                 }
                 started += 1;
@@ -279,7 +278,7 @@ impl<'m> Machine<'m> {
         });
     }
 
-    /// In which order cores take turns, if it is drawn.
+    /// The random order in which cores take turns, if the schedule is seeded.
     fn order(&self) -> Option<Random> {
         match self.config.schedule {
             Schedule::Seeded(seed) => Some(Random::new(seed, self.config.cores.into())),
@@ -287,7 +286,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// What has been spent since reset.
+    /// The counts since reset.
     pub fn stats(&self) -> Stats {
         Stats { cores: self.cores.iter().map(|core| core.stats()).collect() }
     }
@@ -302,18 +301,18 @@ impl<'m> Machine<'m> {
     }
 
     /// What has been written to the console since reset: the bytes of core 0, then those of core 1,
-    /// and so on. Not what has gone to a [`Console`] of its own.
+    /// and so on. Does not include what has gone to a [`Console`].
     pub fn console(&self) -> Vec<u8> {
         self.cores.iter().flat_map(|core| core.console()).copied().collect()
     }
 
-    /// Where a core's handlers of interrupts begin, once `skep` has said so; `None` if there is no
-    /// such core.
+    /// The address of a core's interrupt handler; `None` before `skep` has set it, or if there is no such
+    /// core.
     pub fn interrupt_entry(&self, core: u16) -> Option<u64> {
         self.cores.get(usize::from(core))?.interrupt_entry()
     }
 
-    /// A core's table of pages, by virtual address; empty if there is no such core. It counts with
+    /// A core's page table, by virtual address; empty if there is no such core. It is used with
     /// [`Translation::Tlb`](crate::Translation::Tlb) only.
     pub fn page_mappings(&self, core: u16) -> Vec<PageMapping> {
         self.cores.get(usize::from(core)).map_or_else(Vec::new, |core| core.page_mappings())
@@ -356,8 +355,8 @@ fn take<'a, 'm>(share: &Mutex<Share<'a, 'm>>) -> Share<'a, 'm> {
     mem::take(&mut *share.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs cores on this host thread, in turns, in the order given or drawn anew each time, until each has ended
-/// or a core below it has trapped.
+/// Runs cores on this host thread, in turns, until each has ended or a core below it has trapped. The order of
+/// turns is that of `share`, or random each time if there is an `order`.
 fn run_share(
     share: &mut Share<'_, '_>,
     lowest_trap: &AtomicU32,

@@ -2,8 +2,8 @@
 //!
 //! Memory is an array of atomic words of the machine's size. Every access is a relaxed atomic
 //! access to whole words, so a race between cores on different host threads, or with the host,
-//! yields unspecified values and nothing worse. Bytes of a word that an access does not mean are
-//! preserved by compare-and-exchange.
+//! yields unspecified values and nothing worse. Stores to a part of a word preserve its other bytes by
+//! compare-and-exchange.
 
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
@@ -16,7 +16,7 @@ use crate::word::{Cell, Word, Words};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// More than the machine can address; the upper half of the addresses belongs to devices.
+    /// More than the machine can address, whose upper half of the addresses is reserved for devices.
     #[error("{given} bytes of memory, the limit is {limit}")]
     TooLarge {
         /// Bytes asked for.
@@ -24,8 +24,8 @@ pub enum MemoryError {
         /// The most that there can be.
         limit: u64,
     },
-    /// A size that is no multiple of the word.
-    #[error("{given} bytes of memory are no multiple of the word of {word} bytes")]
+    /// A size that is not a multiple of the word.
+    #[error("{given} bytes of memory are not a multiple of the word of {word} bytes")]
     NotWords {
         /// Bytes asked for.
         given: u64,
@@ -33,7 +33,7 @@ pub enum MemoryError {
         word: u8,
     },
     /// The host has no memory left.
-    #[error("the host did not give {given} bytes of memory")]
+    #[error("the host cannot provide {given} bytes of memory")]
     OutOfHostMemory {
         /// Bytes asked for.
         given: u64,
@@ -50,12 +50,12 @@ pub enum MemoryError {
     },
 }
 
-/// Guest memory, zero at first. The host's pages are taken when they are first touched.
+/// Guest memory, zero at first. The host allocates its pages when they are first touched.
 pub struct Memory {
     words: Words,
 }
 
-/// Runs an expression over the words whatever their size.
+/// Evaluates an expression over the words, for either word size.
 macro_rules! each_size {
     ($memory:expr, $cells:ident => $result:expr) => {
         match &$memory.words {
@@ -70,8 +70,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// If `bytes` is no multiple of the word, more than half of what a word can address, or more
-    /// than the host gives.
+    /// If `bytes` is not a multiple of the word, more than half of what a word can address, or more
+    /// than the host can provide.
     pub fn new(word: WordSize, bytes: u64) -> Result<Memory, MemoryError> {
         let limit = 1 << (word.bits() - 1);
         if bytes > limit {
@@ -146,7 +146,7 @@ impl std::fmt::Debug for Memory {
 
 fn zeroed<C: Zeroable>(words: u64, bytes: u64) -> Result<Box<[C]>, MemoryError> {
     let failed = MemoryError::OutOfHostMemory { given: bytes };
-    // Beyond the host's largest object the allocator would not be asked at all.
+    // The host has no larger objects than `isize::MAX` bytes.
     if isize::try_from(bytes).is_err() {
         return Err(failed);
     }

@@ -1,5 +1,5 @@
-//! Floats as the original emulator computes them: read field by field, in binary64 in between, and
-//! written with truncation. What it makes of numbers at the edges is not IEEE 754.
+//! Floats as the original emulator computes them: operands are read field by field, computed with in
+//! binary64, and written with truncation. At the edges of the range the results differ from IEEE 754.
 
 use crate::word::Word;
 
@@ -19,7 +19,7 @@ impl Format {
     }
 }
 
-/// The number that a word holds. An exponent of all ones means infinity, NaNs too.
+/// The number that a word holds. An exponent of all ones means infinity, even for a NaN.
 pub(crate) fn read<W: Word>(word: W) -> f64 {
     let Format { mantissa, bias } = Format::of::<W>();
     let bits = word.to_u64();
@@ -33,8 +33,8 @@ pub(crate) fn read<W: Word>(word: W) -> f64 {
     if word.is_negative() { -magnitude } else { magnitude }
 }
 
-/// The word that is written for a number. What makes NaN is left open by the original's language; here it
-/// is 0.
+/// The word that is written for a number. For NaN the original's result is undefined behaviour of its language;
+/// here it is 0.
 pub(crate) fn write<W: Word>(x: f64) -> W {
     let Format { mantissa, bias } = Format::of::<W>();
     let magnitude = x.abs();
@@ -45,11 +45,11 @@ pub(crate) fn write<W: Word>(x: f64) -> W {
     } else {
         let exponent = floor_of_rounded_log2(magnitude);
         if exponent.abs() < bias {
-            // Below zero by a few units where the logarithm was rounded up, and so it is written.
+            // Where the logarithm was rounded up, the rest is negative by a few units, and is written like that.
             let rest = (scale(magnitude, -exponent) - 1.0) * scale(1.0, mantissa as i32);
             ((exponent + bias) as u64) << mantissa | (rest as i64).cast_unsigned()
         } else if exponent < 0 && exponent > -(bias + 1) - mantissa as i32 {
-            // A carry out of the mantissa makes the least normal number.
+            // A carry out of the mantissa gives the least normal number.
             scale(magnitude, bias - 1 + mantissa as i32).round() as u64
         } else {
             0
@@ -59,12 +59,12 @@ pub(crate) fn write<W: Word>(x: f64) -> W {
     if x < 0.0 { word | W::sign_bit() } else { word }
 }
 
-/// The number that an integer means; 4 bytes are unsigned.
+/// The number of an integer word; 4-byte words are unsigned.
 pub(crate) fn from_integer<W: Word>(word: W) -> f64 {
     if W::BYTES == 4 { word.to_u64() as f64 } else { word.to_i64() as f64 }
 }
 
-/// Truncated and wrapped around to the word; 0 for infinity.
+/// The number truncated to an integer and wrapped to the word; 0 for infinity.
 pub(crate) fn to_integer<W: Word>(x: f64) -> W {
     if !x.is_finite() {
         return W::ZERO;
@@ -76,8 +76,8 @@ pub(crate) fn to_integer<W: Word>(x: f64) -> W {
     if x < 0.0 { W::ZERO.sub(rest) } else { rest }
 }
 
-/// The floor of the binary64 number next to the logarithm of a finite number above zero: its exponent,
-/// or one more just below a power of two.
+/// The floor of the base-2 logarithm, rounded to binary64, of a finite number above zero: the number's
+/// exponent, or one more just below a power of two.
 fn floor_of_rounded_log2(x: f64) -> i32 {
     let bits = x.to_bits();
     let exponent = match (bits >> 52) as i32 {
@@ -86,7 +86,7 @@ fn floor_of_rounded_log2(x: f64) -> i32 {
         field => field - 1023,
     };
     let above = exponent + 1;
-    // log2(1 - d) is -d / ln 2 for small d; nothing else is rounded up.
+    // log2(1 - d) is about -d / ln 2 for small d, the only case in which the logarithm is rounded up.
     let below = (1.0 - scale(x, -above)) * std::f64::consts::LOG2_E;
     if f64::from(above) - below == f64::from(above) { above } else { exponent }
 }
@@ -94,7 +94,7 @@ fn floor_of_rounded_log2(x: f64) -> i32 {
 /// `x * 2^n`, exact if the result is a normal number or an integer multiple of the least one.
 fn scale(x: f64, n: i32) -> f64 {
     let power = |n: i32| f64::from_bits(((n + 1023) as u64) << 52);
-    // In steps, for a power of two beyond the range of normal numbers is none itself.
+    // In two steps, because a power of two outside the range of normal numbers cannot be a factor.
     let step = n.clamp(-1000, 1000);
     let x = x * power(step);
     let rest = n - step;

@@ -1,20 +1,20 @@
-//! What a run cost.
+//! Counts of what a run cost.
 
 use std::fmt;
 
-/// What a run cost. The counts of a race-free program depend on nothing but the program, the
-/// machine and (for [`CoreStats::steps`]) the schedule; except that after a trap those of the cores
-/// above the one that trapped, which are stopped where they are, depend on the host too.
+/// What a run cost. The counts of a race-free program depend only on the program, the machine and
+/// (for [`CoreStats::steps`]) the schedule. But after a trap the cores above the one that trapped are
+/// stopped wherever they are, so their counts depend on the host too.
 ///
-/// Its text form is that of the original emulator's statistics: totals, then a section a warp. With
+/// Its text form is that of the original emulator's statistics: totals, then a section per warp. With
 /// more than one core the sections name the core too.
 ///
 /// In JSON it is an object with the totals `steps issued insts loads stores divergence_high_water`,
-/// named like the methods here, and a list `cores`; a core's object has the same fields and a list
-/// `warps`, a warp's has them without `issued`, which its `steps` are.
+/// named like the methods here, and a list `cores`. A core's object has the same fields and a list
+/// `warps`. A warp's object has the same fields except `issued`, which would equal its `steps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// One entry a core.
+    /// One entry per core.
     pub cores: Vec<CoreStats>,
 }
 
@@ -22,10 +22,10 @@ pub struct Stats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreStats {
     /// Machine steps under [`Schedule::Step`](crate::Schedule::Step): rounds in which every
-    /// runnable warp issued an instruction, the one that a trap ends included. Under a quantum schedule, which has no such rounds,
-    /// the instructions issued.
+    /// runnable warp issued an instruction, the one that a trap ends included. Under the other schedules,
+    /// which have no such rounds, the instructions issued.
     pub steps: u64,
-    /// One entry a hardware warp, those that never ran included.
+    /// One entry per hardware warp, those that never ran included.
     pub warps: Vec<WarpStats>,
 }
 
@@ -35,12 +35,12 @@ pub struct CoreStats {
 pub struct WarpStats {
     /// Instructions issued, those that no lane executed included.
     pub steps: u64,
-    /// Instructions executed, one a lane that executes. `split` and `join` count one for each lane
+    /// Instructions executed, one for each lane that executes. `split` and `join` count one for each lane
     /// that the last `jalis`, `jalrs` or `jmprt` activated, `halt` counts one.
     pub insts: u64,
-    /// Loads, one a lane that executes; atomic operations count as load and store.
+    /// Loads, one for each lane that executes; atomic operations count as load and store.
     pub loads: u64,
-    /// Stores, one a lane that executes.
+    /// Stores, one for each lane that executes.
     pub stores: u64,
     /// The most entries that the divergence stack held.
     pub divergence_high_water: usize,

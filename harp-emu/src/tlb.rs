@@ -1,7 +1,7 @@
-//! Address translation: a core's table of pages.
+//! Address translation with a core's page table.
 //!
-//! Most pages are mapped to themselves: they are *in place*. What these permit is kept a second time, where
-//! the fast ways find it at once (see [`InPlace`]); everything else the precise way looks up.
+//! Most pages are mapped to themselves: they are *in place*. Their permissions are kept a second time, in an
+//! array for the fast paths (see [`InPlace`]). The precise path looks up all other pages.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -38,7 +38,7 @@ impl PageAccess {
     }
 }
 
-/// A page's place and what it permits.
+/// The mapping of a page and its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageMapping {
     /// The page's first virtual address.
@@ -51,18 +51,18 @@ pub struct PageMapping {
 
 /// The mappings of a core.
 pub(crate) struct Tlb {
-    /// By the number of the virtual page.
+    /// The mappings by the number of the virtual page.
     mappings: BTreeMap<u64, PageMapping>,
-    /// What page after page permits, from the first on, if it is in place; nothing if it is not. The
-    /// pages behind count as not in place.
+    /// The permissions of each page, from page 0 on, if it is in place, otherwise 0. Pages beyond the end
+    /// count as not in place.
     in_place: Vec<u8>,
     /// The number of the first page that always counts as not in place.
     in_place_below: u64,
 }
 
 impl Tlb {
-    /// Page 0 is where it is and permits everything. Unless the table `translates`, nobody asks what is in
-    /// place.
+    /// A table in which page 0 is in place and permits everything. Unless it `translates`, nothing reads which
+    /// pages are in place.
     pub(crate) fn at_reset(translates: bool) -> Tlb {
         let page = PageMapping { virt: 0, phys: 0, flags: ALL };
         Tlb {
@@ -72,7 +72,7 @@ impl Tlb {
         }
     }
 
-    /// Maps the page of the address `virt` to that of `phys`, instead of what was there. Whether some
+    /// Maps the page of the address `virt` to that of `phys`, replacing its old mapping. Returns whether some
     /// warp can no longer fetch from the page in place.
     #[inline]
     pub(crate) fn add(&mut self, virt: u64, phys: u64, flags: u64) -> Result<bool, TrapKind> {
@@ -87,7 +87,7 @@ impl Tlb {
         Ok(self.permit_in_place(page, permitted))
     }
 
-    /// Forgets the page of the address `virt`. Whether some warp can no longer fetch from it in place.
+    /// Removes the mapping of the page of `virt`. Returns whether some warp can no longer fetch from it in place.
     #[inline]
     pub(crate) fn remove(&mut self, virt: u64) -> bool {
         let page = virt / PAGE;
@@ -95,13 +95,13 @@ impl Tlb {
         self.permit_in_place(page, 0)
     }
 
-    /// Forgets all pages.
+    /// Removes all mappings.
     pub(crate) fn flush(&mut self) {
         self.mappings.clear();
         self.in_place.clear();
     }
 
-    /// A page in place permits `flags` from now on. Whether some warp can no longer fetch from it.
+    /// Sets what a page in place permits. Returns whether some warp can no longer fetch from it.
     fn permit_in_place(&mut self, page: u64, flags: u8) -> bool {
         page < self.in_place_below && self.set_in_place(page as usize, flags)
     }
@@ -123,7 +123,7 @@ impl Tlb {
         InPlace { permitted: &self.in_place, supervisor }
     }
 
-    /// The physical address.
+    /// The physical address of a virtual one.
     pub(crate) fn translate(
         &self,
         address: u64,
@@ -145,8 +145,7 @@ impl Tlb {
     }
 }
 
-/// The pages that are mapped to themselves, as the warps of one mode see them. Not all such pages need
-/// be known here.
+/// The pages that are mapped to themselves, with the permissions of one mode. It need not know all such pages.
 #[derive(Clone, Copy)]
 pub(crate) struct InPlace<'a> {
     permitted: &'a [u8],
@@ -154,7 +153,7 @@ pub(crate) struct InPlace<'a> {
 }
 
 impl InPlace<'_> {
-    /// What the page of `address` permits if it is in place.
+    /// The permissions of the page of `address` if it is in place, otherwise 0.
     #[inline(always)]
     fn permitted(self, address: u64) -> u8 {
         let page = usize::try_from(address / PAGE).unwrap_or(usize::MAX);
@@ -179,7 +178,7 @@ impl InPlace<'_> {
         addresses.fold(needs, |permitted, address| permitted & self.permitted(address)) == needs
     }
 
-    /// How many of `bytes` bytes from `pc` on, no more than a page has, may be fetched in place.
+    /// How many of the `bytes` bytes from `pc` on, at most a page, may be fetched in place.
     pub(crate) fn fetchable(self, pc: u64, bytes: usize) -> usize {
         let in_page = (PAGE - pc % PAGE) as usize;
         let permit = |address| self.permit(address, PageAccess::Fetch);

@@ -15,11 +15,11 @@ pub struct Trap {
     pub kind: TrapKind,
     /// The core.
     pub core: u16,
-    /// The warp; the lowest one concerned, if the trap is not about one warp.
+    /// The warp; the lowest one involved, if the trap involves several.
     pub warp: u8,
-    /// The address of the instruction that trapped, or at which the warp stands.
+    /// The address of the instruction that trapped, or that the warp would issue next.
     pub pc: u64,
-    /// The lanes concerned, lane 0 in the lowest bit.
+    /// The lanes that trapped, lane 0 in the lowest bit.
     pub lanes: u64,
 }
 
@@ -27,26 +27,29 @@ pub struct Trap {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TrapKind {
-    /// No memory and no device answers at an address.
-    #[error("{} address {address:#x}, where nothing answers", if *store { "stored to" } else { "loaded from" })]
+    /// An access to an address at which there is neither memory nor a device.
+    #[error(
+        "{} address {address:#x}, where there is neither memory nor a device",
+        if *store { "stored to" } else { "loaded from" }
+    )]
     BadAddress {
-        /// The address that the first lane concerned used.
+        /// The address that the first of the trap's lanes used.
         address: u64,
         /// Whether it was a store (an atomic operation counts as one).
         store: bool,
     },
-    /// A store or an atomic operation on memory that may only be read.
+    /// A store or an atomic operation on read-only memory.
     #[error("stored to address {address:#x}: memory below {limit:#x} is read-only")]
     ReadOnly {
-        /// The address that the first lane concerned used.
+        /// The address that the first of the trap's lanes used.
         address: u64,
         /// The first address that may be stored to.
         limit: u64,
     },
-    /// An atomic operation on an address that is no multiple of its size.
-    #[error("atomic operation on address {address:#x}, which is no multiple of {size}")]
+    /// An atomic operation on an address that is not a multiple of its size.
+    #[error("atomic operation on address {address:#x}, which is not a multiple of {size}")]
     Misaligned {
-        /// The address that the first lane concerned used.
+        /// The address that the first of the trap's lanes used.
         address: u64,
         /// Bytes of the operation.
         size: u8,
@@ -68,7 +71,7 @@ pub enum TrapKind {
         /// The instruction.
         opcode: Opcode,
     },
-    /// Bytes that are no instruction of the machine.
+    /// Bytes that are not an instruction of the machine.
     #[error("invalid instruction")]
     InvalidInstruction(#[source] DecodeError),
     /// A privileged instruction in user mode.
@@ -90,7 +93,7 @@ pub enum TrapKind {
         limit: usize,
     },
     /// More lanes were to be activated than a warp has.
-    #[error("{given} lanes to be activated, a warp has {limit}")]
+    #[error("activation of {given} lanes, a warp has {limit}")]
     TooManyLanes {
         /// The lanes asked for.
         given: u64,
@@ -105,8 +108,8 @@ pub enum TrapKind {
         /// The lanes of a warp.
         limit: u8,
     },
-    /// A `csr` or `ballot` with an index that means nothing.
-    #[error("`{}` with index {given}, which means nothing", opcode.mnemonic())]
+    /// A `csr` or `ballot` with an invalid index.
+    #[error("`{}` with invalid index {given}", opcode.mnemonic())]
     BadIndex {
         /// The instruction.
         opcode: Opcode,
@@ -126,27 +129,27 @@ pub enum TrapKind {
         waiting: Vec<BarrierWait>,
     },
     /// A `bar` that not all lanes reach together; see
-    /// [`DivergentBarriers`](crate::DivergentBarriers). The trap's lanes are those that execute it.
+    /// [`DivergentBarriers`](crate::DivergentBarriers). The trap's lanes are those that executed it.
     #[error("divergent `bar`: {} should have reached it together", LaneSet(*expected))]
     DivergentBarrier {
         /// The lanes that should execute it.
         expected: u64,
     },
-    /// A page that no mapping is for, with address translation.
+    /// With address translation, an access to a page without a mapping.
     #[error("{access} address {address:#x}, in a page that is not mapped")]
     PageMiss {
-        /// The virtual address that the first lane concerned used.
+        /// The virtual address that the first of the trap's lanes used.
         address: u64,
         /// What it was used for.
         access: PageAccess,
     },
-    /// A page whose mapping does not permit the access, with address translation.
+    /// With address translation, an access that the page's mapping does not permit.
     #[error(
         "{access} address {address:#x}, which its page does not permit in {} mode",
         if *supervisor { "supervisor" } else { "user" }
     )]
     PagePermission {
-        /// The virtual address that the first lane concerned used.
+        /// The virtual address that the first of the trap's lanes used.
         address: u64,
         /// What it was used for.
         access: PageAccess,
@@ -164,25 +167,25 @@ pub enum TrapKind {
     NoHandler {
         /// The interrupt.
         interrupt: Interrupt,
-        /// What it is about.
+        /// Why it was raised.
         cause: Box<TrapKind>,
     },
-    /// An interrupt after which its instruction is to be repeated, while interrupts are off.
+    /// An interrupt whose instruction would have to be repeated, while interrupts are off.
     #[error("double fault: interrupt {} while interrupts are off: {cause}", interrupt.number())]
     DoubleFault {
         /// The interrupt.
         interrupt: Interrupt,
-        /// What it is about.
+        /// Why it was raised.
         cause: Box<TrapKind>,
     },
     /// A `reti` before any interrupt.
     #[error("`reti` before any interrupt")]
     NothingSaved,
-    /// The registers and divergence stacks of the core's warps take as much host memory as they may
-    /// (see [`MachineConfig::state_limit`](crate::MachineConfig::state_limit)), or as there is.
+    /// The registers and divergence stacks of the core's warps need more host memory than the core's share of
+    /// [`MachineConfig::state_limit`](crate::MachineConfig::state_limit), or than the host has.
     #[error("the warps of a core need more than {limit} bytes of host memory")]
     OutOfHostMemory {
-        /// What the core may take, in bytes.
+        /// The core's share, in bytes.
         limit: u64,
     },
     /// The core has issued as many instructions as it may.
@@ -200,7 +203,7 @@ pub enum TrapKind {
 }
 
 impl TrapKind {
-    /// The interrupt that a guest gets instead, where it handles interrupts; `None` for what always
+    /// The interrupt that a guest gets instead, where it handles interrupts; `None` for a trap that always
     /// stops the run.
     pub fn interrupt(&self) -> Option<Interrupt> {
         Some(match self {
@@ -214,7 +217,7 @@ impl TrapKind {
         })
     }
 
-    /// The name of the kind, for programs: the variant's, in lower case with underscores.
+    /// The machine-readable name of the kind: the variant's, in lower case with underscores.
     pub fn name(&self) -> &'static str {
         match self {
             TrapKind::BadAddress { .. } => "bad_address",
@@ -257,7 +260,7 @@ impl TrapKind {
     }
 }
 
-/// Why memory is accessed through the translation.
+/// The kind of an access to memory through address translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PageAccess {
@@ -293,7 +296,7 @@ pub struct BarrierWait {
     pub lanes: u64,
     /// The barrier's number.
     pub barrier: u64,
-    /// How many warps it wants there.
+    /// How many warps must wait there to release it.
     pub wanted: u64,
 }
 

@@ -8,10 +8,10 @@ use crate::word::Word;
 /// vector instructions.
 pub(crate) const GROUP: usize = 8;
 
-/// One register of all lanes: `C` groups. Lanes beyond those that the machine has hold junk.
+/// One register of all lanes: `C` groups. Lanes that the machine lacks have undefined values.
 pub(crate) type Reg<W, const C: usize> = [[W; GROUP]; C];
 
-/// Registers of a file, whatever the machine has: indexing by a masked number needs no check.
+/// Registers of a file, the same for all machines, so that indexing by a masked number needs no check.
 pub(crate) const FILE: usize = 64;
 
 /// The guard of instructions that are not predicated: a predicate that is true everywhere.
@@ -20,11 +20,11 @@ pub(crate) const ALWAYS: u8 = FILE as u8;
 /// Why a warp does or does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Runs.
+    /// It runs.
     Ready,
-    /// Waits at barrier `id`, its pc at the `bar`, for `warps` warps, to go on at `next`.
+    /// It waits at barrier `id`, with its pc at the `bar`, until `warps` warps wait; it goes on at `next`.
     Waiting { id: u64, warps: u64, next: u64 },
-    /// Will not run again.
+    /// It will not run again.
     Stopped,
 }
 
@@ -33,13 +33,13 @@ pub(crate) enum Status {
 pub(crate) struct Entry {
     /// The active lanes after the `join` that pops the entry.
     pub(crate) mask: u64,
-    /// Where that `join` continues; `None`: after itself.
+    /// Where control continues after that `join`; `None`: at the next instruction.
     pub(crate) resume: Option<u64>,
     /// The address behind the `split` that pushed it.
     pub(crate) behind: u64,
 }
 
-/// What `reti` brings back: of the registers those of lane 0.
+/// The state that `reti` restores; of the registers, those of lane 0.
 pub(crate) struct Shadow<W> {
     pub(crate) regs: [W; FILE],
     /// Predicate i of lane 0 is bit i.
@@ -53,12 +53,12 @@ pub(crate) struct Shadow<W> {
 
 /// A hardware warp that has been started.
 ///
-/// The registers come first and are aligned to the host's cache lines: no group of lanes crosses one.
-/// They are not behind a pointer, which loops over lanes would have to load again and again.
+/// The registers come first and are aligned to the host's cache lines, so that no group of lanes crosses one.
+/// They are not behind a pointer, because loops over lanes would have to load it again and again.
 #[repr(C, align(64))]
 pub(crate) struct Warp<W, const C: usize> {
     pub(crate) regs: [Reg<W, C>; FILE],
-    /// Each predicate's bits by lane; the upper half is [`ALWAYS`] and what is never used.
+    /// Each predicate's bits by lane; of the upper half only [`ALWAYS`] is used.
     pub(crate) preds: [u64; 2 * FILE],
     pub(crate) pc: u64,
     /// The active lanes.
@@ -68,7 +68,7 @@ pub(crate) struct Warp<W, const C: usize> {
     pub(crate) supervisor: bool,
     /// Whether interrupts are enabled.
     pub(crate) interrupts: bool,
-    /// What the last interrupt put aside, if there was one.
+    /// The state that the last interrupt saved, if there was one.
     pub(crate) shadow: Option<Box<Shadow<W>>>,
     pub(crate) status: Status,
     pub(crate) stack: Vec<Entry>,
@@ -76,7 +76,7 @@ pub(crate) struct Warp<W, const C: usize> {
 }
 
 impl<W: Word, const C: usize> Warp<W, C> {
-    /// Host memory that a warp takes, its divergence stack aside, in bytes.
+    /// Host memory that a warp takes, without its divergence stack, in bytes.
     pub(crate) const STATE_BYTES: u64 = (size_of::<Self>() + size_of::<Shadow<W>>()) as u64;
 
     /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
@@ -99,7 +99,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
         warp
     }
 
-    /// Makes the warp what [`new`](Self::new) gives, in the memory that it has.
+    /// Resets the warp to what [`new`](Self::new) returns, reusing its memory.
     pub(crate) fn restart(&mut self, r0: W, pc: u64, supervisor: bool) {
         self.regs.as_flattened_mut().as_flattened_mut().fill(W::ZERO);
         self.regs[0][0][0] = r0;
@@ -130,7 +130,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
 }
 
 impl<W: Word, const C: usize> Warp<W, C> {
-    /// Sends the warp to the handler at `entry`, to come back to `back`.
+    /// Sends the warp to the handler at `entry`; `reti` returns to `back`.
     pub(crate) fn interrupt(
         &mut self,
         interrupt: Interrupt,
@@ -148,7 +148,7 @@ impl<W: Word, const C: usize> Warp<W, C> {
             interrupts: self.interrupts,
             pc: back,
         }));
-        // The original ends its `trap` as any instruction, with as many lanes as there were.
+        // In the original `trap` ends like any instruction, so as many lanes as before are active.
         let count = if interrupt == Interrupt::Trap { self.active_count } else { 1 };
         self.activate(count);
         self.regs[0][0][0] = W::from_u64(interrupt.number().into());
@@ -160,8 +160,8 @@ impl<W: Word, const C: usize> Warp<W, C> {
         self.pc = entry;
     }
 
-    /// Goes back to before the last interrupt; the address at which the warp goes on. `None` if there
-    /// was none.
+    /// Restores the state before the last interrupt. Returns the address at which the warp goes on; `None` if
+    /// there was no interrupt.
     pub(crate) fn return_from_interrupt(&mut self) -> Option<u64> {
         let shadow = self.shadow.as_deref()?;
         for (i, &value) in shadow.regs.iter().enumerate() {

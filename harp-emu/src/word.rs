@@ -1,4 +1,4 @@
-//! The two word sizes as types: what a register holds and how memory holds it.
+//! The two word sizes as types, in registers and in memory.
 
 use std::fmt::Debug;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
@@ -8,8 +8,8 @@ use bytemuck::Zeroable;
 
 /// A machine word: `u32` or `u64`.
 ///
-/// Integer operations wrap; float operations reinterpret the bits as binary32 or binary64. Each
-/// means the same as the instruction of that name.
+/// Integer operations wrap; float operations reinterpret the bits as binary32 or binary64. Each operation
+/// is that of the instruction of the same name.
 pub(crate) trait Word:
     Copy
     + Debug
@@ -42,9 +42,9 @@ pub(crate) trait Word:
     fn to_u64(self) -> u64;
     /// The word, sign-extended.
     fn to_i64(self) -> i64;
-    /// The word that those bytes, as many as a word has, hold.
+    /// The word in `bytes`, of which there must be as many as a word has.
     fn from_le(bytes: &[u8]) -> Self;
-    /// Writes the word to as many bytes as it has.
+    /// Writes the word to `bytes`, of which there must be as many as a word has.
     fn to_le(self, bytes: &mut [u8]);
     /// The words of memory, if they are of this size.
     fn cells(words: &Words) -> Option<&[Self::Cell]>;
@@ -52,7 +52,7 @@ pub(crate) trait Word:
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
-    /// Unsigned. Divided by zero it is 0 here and below: lanes that do not execute may do it.
+    /// Unsigned. Here and below the result of a division by zero is 0: lanes that do not execute may do it.
     fn div(self, b: Self) -> Self;
     /// Unsigned.
     fn rem(self, b: Self) -> Self;
@@ -111,13 +111,13 @@ pub(crate) enum Words {
 
 /// A word in memory. Plain accesses are relaxed.
 pub(crate) trait Cell: Send + Sync + Sized + 'static {
-    /// What it holds.
+    /// The type of its value.
     type Word: Word<Cell = Self>;
     fn load(&self) -> Self::Word;
     fn store(&self, value: Self::Word);
     /// Replaces the bits of `mask` by those of `value`, as one access.
     fn merge(&self, value: Self::Word, mask: Self::Word);
-    /// Replaces the word by `f` of it, sequentially consistent; gives the old word.
+    /// Replaces the word by `f` of it, sequentially consistent, and returns the old word.
     fn update(&self, f: impl FnMut(Self::Word) -> Self::Word) -> Self::Word;
 }
 
@@ -198,7 +198,7 @@ macro_rules! word {
             }
             #[inline(always)]
             fn shl(self, b: Self) -> Self {
-                // The count is cut before the shift so that the loop over lanes vectorizes.
+                // The count is masked before the shift so that the loop over lanes vectorizes.
                 let shifted = self << (b & (<$word>::BITS as $word - 1));
                 if b < <$word>::BITS as $word { shifted } else { 0 }
             }
@@ -257,7 +257,7 @@ macro_rules! word {
                 } else if y < x {
                     b
                 } else if x == y {
-                    // Equal values differ at most in the sign of a zero: -0 is the lesser.
+                    // Equal values differ at most in the sign of a zero, and -0 is the smaller.
                     self | b
                 } else {
                     (x + y).to_bits()

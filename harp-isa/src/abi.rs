@@ -7,8 +7,8 @@
 //!   [argument block](ArgumentBlock), and the work-item's position in the grid in the first
 //!   dimension ([`KernelEntry`]).
 //! * Each lane's stack is a power of two in size and aligned to it. The [`LaneField`]s lie at its
-//!   base, so any address within the stack gives them away: shift right, shift left. For that
-//!   `%sp` never points past the end: it starts one word below.
+//!   base, so they can be found from any address within the stack by a shift right and a shift left. For
+//!   that, `%sp` never points past the end of the stack: it starts one word below.
 
 use crate::arch::{ArchId, WordSize};
 use crate::reg::Gpr;
@@ -35,7 +35,7 @@ impl RegisterRoles {
         Gpr::new(self.gprs - 2)
     }
 
-    /// `%fp`, an ordinary callee-saved register where a function needs no frame pointer.
+    /// `%fp`, an ordinary callee-saved register in functions without a frame pointer.
     pub const fn frame_pointer(self) -> Gpr {
         Gpr::new(self.gprs - 3)
     }
@@ -67,13 +67,13 @@ pub enum LaneField {
     GlobalIdY,
     /// Third dimension.
     GlobalIdZ,
-    /// The lowest address that the lane's stack pointer may take in a function that looks at it. The
+    /// The lowest address that the lane's stack pointer may have in a function that checks this limit. The
     /// [reserve](stack_reserve_bytes) lies below.
     StackLimit,
     /// The address of the warp's [scratch word](LaneField::ScratchWord), the same in all its lanes.
     ScratchAddress,
-    /// A word through which the lanes of a warp tell each other something, within a few
-    /// instructions. Of a warp's blocks, that of lane 0 has the one in use.
+    /// A word through which the lanes of a warp communicate, within a few instructions. The one in lane 0's
+    /// block is used.
     ScratchWord,
     /// How many lanes a warp has.
     Lanes,
@@ -87,10 +87,10 @@ pub enum LaneField {
     LocalIdY,
     /// Third dimension.
     LocalIdZ,
-    /// Whether the lane takes part in an exchange of values between lanes, where instructions for that
-    /// are missing.
+    /// Whether the lane takes part in an exchange of values between lanes, on machines without
+    /// instructions for that.
     Present,
-    /// What it gives to the others then.
+    /// The value that it offers to the other lanes in the exchange.
     Offered,
 }
 
@@ -126,8 +126,8 @@ impl LaneField {
     }
 }
 
-/// A word of the group control block: what the lanes of a warp share about their work-group. Each warp
-/// has a block of its own, which nobody writes while a kernel runs.
+/// A word of the group control block, which holds what the lanes of a warp need to know about their
+/// work-group. Each warp has a block of its own, which is not written while a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -138,7 +138,7 @@ pub enum GroupField {
     IdY,
     /// Third dimension.
     IdZ,
-    /// The group's extent in the first dimension. At the grid's end groups can be smaller than elsewhere.
+    /// The group's extent in the first dimension. Groups at the grid's end can be smaller than others.
     SizeX,
     /// Second dimension.
     SizeY,
@@ -146,7 +146,7 @@ pub enum GroupField {
     SizeZ,
     /// The number of the group's barrier.
     Barrier,
-    /// How many warps wait at it.
+    /// How many warps must reach the barrier.
     BarrierWarps,
     /// The address of the group's memory.
     Memory,
@@ -177,13 +177,13 @@ impl GroupField {
     }
 }
 
-/// Bytes below the [limit](LaneField::StackLimit) of a stack that functions may use which do not look
-/// at the limit: those that with all that they call take no more.
+/// Bytes below the [limit](LaneField::StackLimit) of a stack, reserved for functions that do not check the
+/// limit: those that, together with all functions that they call, need no more.
 pub const fn stack_reserve_bytes(word: WordSize) -> u32 {
     64 * word.bytes() as u32
 }
 
-/// What a kernel finds in registers when it is called.
+/// The registers that hold a kernel's parameters when it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelEntry;
 
@@ -191,14 +191,14 @@ impl KernelEntry {
     /// The address of the [argument block](ArgumentBlock), the same in all lanes.
     pub const ARGUMENTS: Gpr = Gpr::new(0);
 
-    /// The work-item's position in the grid in the first dimension. The others wait in the lane
-    /// control block: most grids are lines.
+    /// The work-item's position in the grid in the first dimension. The other positions are in the lane
+    /// control block, because most grids have one dimension.
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
 }
 
 /// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that of
-/// a work-group and the number of work-groups; then the arguments, one word each, two where one is wider.
-/// Nobody writes them during a launch. Without work-groups the words about them are 0.
+/// a work-group and the number of work-groups; then the arguments, one word each, two if one is wider.
+/// They are not written during a launch. Without work-groups the words about them are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentBlock;
 

@@ -1,4 +1,4 @@
-//! Walks over flat code.
+//! Disassembly of flat code.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::instruction::Instruction;
 
 /// The instructions of `code`, whose first byte lies at `address`, with their addresses.
 ///
-/// Where bytes are no instruction the iterator gives the error and goes on at the next place where
-/// an instruction may start: a word further, or a byte in the byte encoding. An instruction cut off
+/// For bytes that are not an instruction the iterator yields the error, and goes on at the next place where
+/// an instruction may start: one word further, or one byte in the byte encoding. An instruction cut off
 /// by the end of `code` is the last item.
 ///
 /// ```
@@ -29,12 +29,12 @@ pub fn disassemble(code: &[u8], address: u64, arch: ArchId) -> Disassembly<'_> {
     Disassembly { code, address, arch }
 }
 
-/// A listing of an image, a line an instruction: its address, its bytes in the order of memory, and
-/// its text; bytes that are no instruction with the reason in a comment.
+/// A listing of an image with one line per instruction: its address, its bytes in the order of memory, and
+/// its text. Bytes that are not an instruction are shown with the reason in a comment.
 ///
-/// An image does not say where its code is, so data is shown as the instructions that it may happen
-/// to be. In the byte encoding what follows data may be read from a wrong byte on, until instructions
-/// meet again.
+/// An image does not tell code from data, so data is shown as the instructions that its bytes happen to
+/// encode. In the byte encoding, decoding behind data may start at a wrong byte; after some instructions it
+/// usually is in step again.
 ///
 /// ```
 /// use harp_isa::{ArchId, listing};
@@ -107,7 +107,7 @@ impl Iterator for Disassembly<'_> {
     }
 }
 
-/// How far the next instruction may be from bytes that are none.
+/// How many bytes to skip where there is no instruction.
 fn skipped(arch: ArchId) -> usize {
     match arch.encoding() {
         Encoding::Word => arch.word().bytes().into(),

@@ -1,7 +1,7 @@
-//! Several errors of one input.
+//! Lists of the errors in one input.
 //!
-//! Who reads an input to its end in spite of errors reports all of them, up to a limit: a file of
-//! another format would else make one a line.
+//! The assembler and the linker go on after an error, so that they can report all errors. The list is
+//! limited, because a file of another format would otherwise give an error for every line.
 
 use std::error::Error;
 use std::fmt;
@@ -49,7 +49,7 @@ impl<'a, E> IntoIterator for &'a ErrorList<E> {
     }
 }
 
-/// One error a line.
+/// One error per line.
 impl<E: fmt::Display> fmt::Display for ErrorList<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.errors.iter().enumerate() {
@@ -65,7 +65,7 @@ impl<E: fmt::Display> fmt::Display for ErrorList<E> {
 
 impl<E: Error> Error for ErrorList<E> {}
 
-/// Errors as they are found.
+/// Collects errors as they are found.
 #[derive(Debug)]
 pub(crate) struct Gathered<E> {
     errors: Vec<E>,
@@ -81,7 +81,7 @@ impl<E> Gathered<E> {
         self.errors.is_empty()
     }
 
-    /// Adds an error, which is made only if it is kept.
+    /// Adds an error. `error` is called only if the error is kept.
     pub(crate) fn push_with(&mut self, error: impl FnOnce() -> E) {
         if self.errors.len() < ErrorList::<E>::LIMIT {
             self.errors.push(error());

@@ -15,7 +15,7 @@ use crate::table::Op;
 pub struct Instruction {
     /// The predicate, if the instruction is predicated.
     pub guard: Option<Pred>,
-    /// What it does.
+    /// The operation with its operands.
     pub op: Op,
 }
 
@@ -46,12 +46,12 @@ impl Instruction {
     /// The instruction as the disassembler prints it, immediates as 64-bit hexadecimal numbers.
     ///
     /// `arch` decides how a negative immediate looks: sign-extended to 64 bits in the word
-    /// encoding, cut to the word in the byte encoding.
+    /// encoding, truncated to the word in the byte encoding.
     pub fn display(&self, arch: ArchId) -> impl fmt::Display + '_ {
         self.display_with(arch, |_| None)
     }
 
-    /// As [`display`](Self::display), with `symbol` naming immediates that refer to something.
+    /// As [`display`](Self::display), with `symbol` in place of an immediate that is a reference.
     pub fn display_with<'a>(
         &'a self,
         arch: ArchId,

@@ -2,16 +2,16 @@
 //! from the table (the instruction type, both binary encodings, the printer, the visitor).
 //!
 //! HARP is a family of SIMT machines. An [`ArchId`] names one member: word size, encoding, register
-//! counts, lanes and warps. The set of instructions is the same for all of them, the optional
-//! extension aside; only field widths differ.
+//! counts, lanes and warps. Apart from the optional extension, all members have the same instructions;
+//! only field widths differ.
 //!
 //! # One table
 //!
-//! The [`table`] holds one row an instruction, in files by family. A row states the opcode, the
-//! mnemonic, the operands with their roles and the properties. From it come
+//! The [`table`] holds one row per instruction, in files by family. A row states the opcode, the
+//! mnemonic, the operands with their roles and the properties. The rest is derived from it:
 //!
-//! * [`Op`], one variant with named operands an instruction, and [`Opcode`], the same without operands;
-//! * [`Visitor`], one method an instruction and no default bodies, which an emulator implements;
+//! * [`Op`], with a variant with named operands for each instruction, and [`Opcode`], the same without operands;
+//! * [`Visitor`], with a method for each instruction and no default bodies, which an emulator implements;
 //! * [`encode`] and [`decode`], for the fixed-width word and the byte-stream encoding;
 //! * the disassembler's printer ([`Instruction::display`]) and the assembler's operand lists.
 //!
@@ -31,7 +31,7 @@
 //! | name a machine | [`ArchId`], [`WordSize`], [`Encoding`]; [`ArchIdError`] with the [`ArchIdField`] that is wrong; [`TripleError`] of target triples |
 //! | write an instruction | [`Instruction`], [`Op`], [`Operand`], [`Gpr`], [`Pred`], [`Imm`], [`Rel`]; [`OperandError`] |
 //! | give instructions a meaning | [`Visitor`]; [`for_each_instruction`] gives the table's rows to a macro |
-//! | look into the table | [`Opcode`], [`OpcodeFlags`], [`OperandDesc`], [`OperandKind`], [`Role`], [`RegClass`], [`Space`] |
+//! | query the table | [`Opcode`], [`OpcodeFlags`], [`OperandDesc`], [`OperandKind`], [`Role`], [`RegClass`], [`Space`] |
 //! | encode and decode | [`encode`], [`decode`], [`EncodeError`], [`DecodeError`], [`MAX_ENCODED_BYTES`]; [`Layout`], which immediates fit where |
 //! | assemble | [`assemble`], [`AsmError`], [`AsmErrors`]; [`asm`] has the language |
 //! | make objects and files of them | [`Object`], [`Chunk`], [`Permissions`], [`Reference`]; [`object::hof`] is the file format |
@@ -39,11 +39,12 @@
 //! | disassemble | [`disassemble`](fn@disassemble), [`Disassembly`], [`listing`] |
 //! | call and be called | [`abi`]: registers' roles, what a launch passes, lane control blocks |
 //!
-//! [`ErrorList`] is the errors of one input, in order. Feature `render`, off by default, shows those of the assembler
-//! as a terminal does, with the line and a caret.
+//! [`ErrorList`] holds the errors of one input, in order. Feature `render`, off by default, shows the assembler's
+//! errors with the line and a caret, for terminals.
 //!
-//! Enums that may grow are `#[non_exhaustive]`. The others are closed: by what an architecture id or a row of the table
-//! can say, or, as [`Op`] and [`Opcode`], because who gives instructions a meaning wants to hear of a new one.
+//! Enums that may grow are `#[non_exhaustive]`. The others are exhaustive: because architecture ids or rows of the
+//! table can have no other values, or, like [`Op`] and [`Opcode`], so that code that handles every instruction does
+//! not compile until it handles a new one.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! What a row of the instruction table says about an instruction besides its operands' names.
+//! The properties of instructions and operands that rows of the instruction table state.
 
 use bitflags::bitflags;
 
@@ -33,7 +33,7 @@ pub enum OperandKind {
     Gpr(Role),
     /// A predicate register.
     Pred(Role),
-    /// An immediate, used as it is.
+    /// An immediate, used as a value.
     Imm,
     /// A displacement in bytes from the next instruction.
     Rel,
@@ -60,11 +60,11 @@ impl OperandKind {
 pub struct OperandDesc {
     /// The operand's name in [`Op`](crate::Op).
     pub name: &'static str,
-    /// What it is and how it is used.
+    /// Its kind and how it is used.
     pub kind: OperandKind,
 }
 
-/// The space in which an opcode number lives.
+/// An opcode number with the space that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// The original 6-bit opcode.
@@ -81,7 +81,7 @@ bitflags! {
         const PRIVILEGED = 1;
         /// May change the pc or the active mask: the active lanes must agree on its predicate.
         const CONTROL = 1 << 1;
-        /// Acts once a warp, with operands from the first executing lane.
+        /// Acts once per warp, with operands from the first executing lane.
         const ONCE_PER_WARP = 1 << 2;
         /// Reads memory.
         const LOAD = 1 << 3;
@@ -93,9 +93,9 @@ bitflags! {
         const DIVIDES = 1 << 6;
         /// Floating point.
         const FLOAT = 1 << 7;
-        /// Lanes see each other's values.
+        /// Lanes read each other's values.
         const CROSS_LANE = 1 << 8;
-        /// Part of extension X although it stands in the base opcode space.
+        /// Part of extension X although its number is in the base opcode space.
         const EXTENSION = 1 << 9;
         /// Exists on 8-byte words only.
         const WORD8 = 1 << 10;

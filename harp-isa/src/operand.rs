@@ -1,4 +1,4 @@
-//! Operands: what an instruction names.
+//! Operands of instructions.
 
 use crate::opcode::OperandKind;
 use crate::reg::{Gpr, Pred};
@@ -33,7 +33,7 @@ impl From<i64> for Operand {
 }
 
 impl OperandKind {
-    /// Whether an operand of this kind can be `operand`, register numbers and ranges aside.
+    /// Whether `operand` is of this kind. Register numbers and ranges are not checked.
     pub const fn accepts(self, operand: Operand) -> bool {
         matches!(
             (self, operand),

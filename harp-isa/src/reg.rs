@@ -1,4 +1,4 @@
-//! Register names: general registers and predicates as types of their own.
+//! Register names, with separate types for general registers and predicates.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum RegClass {
     Pred,
 }
 
-/// A general register, `%r0` to `%r63`. Which of them a machine has is a matter of its
+/// A general register, `%r0` to `%r63`. How many of them a machine has depends on its
 /// [`ArchId`](crate::ArchId); the encoder checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gpr(u8);
@@ -23,7 +23,7 @@ pub struct Pred(u8);
 macro_rules! register {
     ($name:ident, $prefix:literal) => {
         impl $name {
-            /// Register number `index`. Any number is a name; encoders refuse what a machine lacks.
+            /// Register number `index`. Any number is accepted; encoders refuse registers that a machine lacks.
             pub const fn new(index: u8) -> Self {
                 Self(index)
             }

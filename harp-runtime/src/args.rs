@@ -13,7 +13,7 @@ use crate::heap::Heap;
 
 /// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer or a float.
 ///
-/// A kernel's parameter takes exactly one type, signedness aside: nothing is converted.
+/// The argument must have exactly the parameter's type, signedness aside: nothing is converted.
 #[derive(Clone)]
 pub struct Arg<'a> {
     ty: ParamType,
@@ -21,12 +21,12 @@ pub struct Arg<'a> {
     bits: u64,
     /// The heap of the buffer pointed to.
     heap: Option<Heap>,
-    /// A buffer stays alive until the launch.
+    /// Borrows the buffer, which so stays alive until the launch.
     buffer: PhantomData<&'a ()>,
 }
 
 impl Arg<'static> {
-    /// A pointer that is no buffer's, for instance into the middle of one. Nobody checks it.
+    /// A pointer that is not the start of a buffer, for instance into the middle of one. It is not checked.
     pub fn address(address: u64) -> Arg<'static> {
         Arg::new(ParamType::Pointer, address)
     }
@@ -37,7 +37,7 @@ impl Arg<'static> {
 }
 
 impl Arg<'_> {
-    /// The parameter's type that takes this argument.
+    /// The type that a parameter must have to take this argument.
     pub fn param_type(&self) -> ParamType {
         self.ty
     }
@@ -87,8 +87,8 @@ scalar_arguments! {
 ///
 /// # Errors
 ///
-/// If the number or a type is not what the kernel wants, a buffer is another device's, or an address
-/// does not fit the machine's word.
+/// If the number or a type of the arguments is not what the kernel expects, a buffer belongs to another
+/// device, or an address does not fit the machine's word.
 pub(crate) fn words(
     device: &Device,
     params: &[ParamType],
@@ -122,7 +122,7 @@ impl Arg<'_> {
         Ok(())
     }
 
-    /// The lowest first.
+    /// The words of the value, lowest first.
     fn words(&self, word: WordSize) -> impl Iterator<Item = u64> + use<> {
         let bits = self.bits;
         (0..self.ty.words(word))

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::device::Device;
 use crate::heap::{ALIGNMENT, Allocation, Heap, OutOfMemory};
 
-// Guest memory is little-endian, and elements are copied as the host has them.
+// Guest memory is little-endian, and elements are copied in the host's byte order.
 #[cfg(target_endian = "big")]
 compile_error!("harp-runtime needs a little-endian host");
 
@@ -82,7 +82,7 @@ impl<T: Element> Buffer<T> {
         self.allocation.address()
     }
 
-    /// Where its memory is from.
+    /// The heap that its memory was allocated from.
     pub(crate) fn heap(&self) -> &Heap {
         self.allocation.heap()
     }
@@ -141,7 +141,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device, or `out` is of another length.
+    /// If the buffer belongs to another device, or `out` has another length.
     pub fn read_into<T: Element>(
         &self,
         buffer: &Buffer<T>,
@@ -156,7 +156,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device, or `data` is of another length.
+    /// If the buffer belongs to another device, or `data` has another length.
     pub fn write<T: Element>(&self, buffer: &Buffer<T>, data: &[T]) -> Result<(), BufferError> {
         self.check(buffer, data.len())?;
         self.put(buffer.address(), bytemuck::cast_slice(data));

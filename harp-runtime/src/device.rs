@@ -1,7 +1,7 @@
 //! The device: guest memory and the parameters of the machine that runs on it.
 //!
-//! The guest's memory holds the image (code, launch descriptor, arguments) at address 0 and above
-//! it the heap, from which buffers and, during a launch, the lanes' stacks come.
+//! Guest memory holds the image (code, launch descriptor, arguments) at address 0 and, above it, the
+//! heap. Buffers are allocated from the heap, and so are the lanes' stacks during a launch.
 
 use std::num::NonZeroUsize;
 
@@ -12,8 +12,8 @@ use thiserror::Error;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::ImageCache;
 
-/// The most bytes at the bottom of guest memory that are kept for the image. Small memories give a
-/// quarter.
+/// The most bytes at the bottom of guest memory that are reserved for the image. In small memories it
+/// is a quarter of the memory.
 const MAX_IMAGE_BYTES: u64 = 1 << 20;
 
 /// The parameters of a [`Device`].
@@ -32,22 +32,22 @@ pub struct DeviceConfig {
     pub arch: ArchId,
     /// Cores, at least 1. They share the memory.
     pub cores: u16,
-    /// Bytes of guest memory, a multiple of the word. The host's pages are taken when they are
+    /// Bytes of guest memory, a multiple of the word. The host allocates its pages when they are
     /// first touched.
     pub memory_bytes: u64,
-    /// The most host threads on which cores run; `None`: as many as the host offers.
+    /// The most host threads that run cores; `None`: as many as the host offers.
     pub host_threads: Option<NonZeroUsize>,
-    /// The most instructions that each core may issue in a launch; `None`: no limit, so that a
-    /// kernel that never ends hangs its caller.
+    /// The most instructions that each core may issue in a launch; `None`: no limit, and a kernel that
+    /// never ends blocks its caller forever.
     pub fuel: Option<u64>,
-    /// The most entries of a warp's divergence stack. The runtime library takes two of them where a
-    /// warp has surplus lanes, and one for other warps of work-groups.
+    /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
+    /// warp has surplus lanes, and one in other warps of work-groups.
     pub divergence_depth: usize,
 }
 
 impl DeviceConfig {
-    /// One core, 256 MiB of memory (that of machines with 4-byte words, too, ends far below their
-    /// 2 GiB), all host threads, no fuel limit, 4096 divergence stack entries.
+    /// One core, 256 MiB of memory (far below the 2 GiB that machines with 4-byte words can have), all
+    /// host threads, no fuel limit, 4096 divergence stack entries.
     pub fn new(arch: ArchId) -> DeviceConfig {
         DeviceConfig {
             arch,
@@ -64,10 +64,10 @@ impl DeviceConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The memory cannot be.
+    /// Guest memory of this size cannot be made.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The machine cannot be.
+    /// A machine with these parameters cannot be made.
     #[error(transparent)]
     Machine(#[from] MachineError),
 }
@@ -87,7 +87,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If there are no cores, or the host does not give the memory.
+    /// If there are no cores, or the host cannot provide the memory.
     pub fn new(config: DeviceConfig) -> Result<Device, DeviceError> {
         let memory = Memory::new(config.arch.word(), config.memory_bytes)?;
         let image_limit = MAX_IMAGE_BYTES.min(memory.size() / 4) / ALIGNMENT * ALIGNMENT;
@@ -117,7 +117,7 @@ impl Device {
         &self.heap
     }
 
-    /// Where the image must end.
+    /// The address at which the image must end.
     pub(crate) fn image_limit(&self) -> u64 {
         self.image_limit
     }
@@ -137,7 +137,7 @@ impl Device {
             host_threads: self.config.host_threads,
             read_only_below: image_bytes,
             divergent_barriers: DivergentBarriers::Trap { outer_split },
-            // A kernel has no console: its address is one where nothing answers.
+            // A kernel has no console: an access to its address traps.
             console: false,
             ..MachineConfig::new(self.config.arch)
         };

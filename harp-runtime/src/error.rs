@@ -37,7 +37,7 @@ pub enum LaunchError {
         /// The extents.
         given: [u64; 3],
     },
-    /// A work-group that does not run on one core.
+    /// A work-group with more work-items than one core can run.
     #[error("work-groups of {} x {} x {} work-items, a core has {limit} lanes", given[0], given[1], given[2])]
     GroupTooLarge {
         /// The extents.
@@ -46,7 +46,7 @@ pub enum LaunchError {
         limit: u64,
     },
     /// A kernel that uses work-groups was launched without.
-    #[error("kernel `{kernel}` uses work-groups, and the launch has none")]
+    #[error("kernel `{kernel}` uses work-groups, but the launch has none")]
     NoGroups {
         /// The kernel's name.
         kernel: String,
@@ -60,7 +60,7 @@ pub enum LaunchError {
         given: usize,
     },
     /// An argument of the wrong type.
-    #[error("parameter {index} is {expected}, the argument {given}")]
+    #[error("parameter {index} has type {expected}, its argument has type {given}")]
     ArgumentType {
         /// Which parameter, from 0.
         index: usize,
@@ -70,7 +70,7 @@ pub enum LaunchError {
         given: ParamType,
     },
     /// A value that does not fit the argument block's words.
-    #[error("argument {index}, {ty}, does not fit the machine's word of {word_bytes} bytes")]
+    #[error("argument {index} of type {ty} does not fit the machine's word of {word_bytes} bytes")]
     ArgumentTooWide {
         /// Which argument, from 0.
         index: usize,
@@ -93,19 +93,19 @@ pub enum LaunchError {
     ImageTooLarge {
         /// Bytes of the image.
         given: u64,
-        /// Bytes that the device keeps for it.
+        /// Bytes that the device reserves for it.
         limit: u64,
     },
-    /// There is no memory for the stacks of the lanes, or that of the work-groups.
+    /// There is no memory for the stacks of the lanes, or for the memory of the work-groups.
     #[error("no room for the stacks of the lanes and the memory of the work-groups")]
     Stacks(#[from] OutOfMemory),
     /// There is no memory for the counters of the kernel's branches.
     #[error("no room for the counters of the kernel's branches")]
     Counters(#[source] OutOfMemory),
-    /// The kernel ran, but what its branches did could not be counted.
-    #[error("what the kernel's branches did was not counted")]
+    /// The kernel ran, but its counters do not give a profile of its branches.
+    #[error("the kernel's branch counters do not give a profile")]
     Profile(#[from] ProfileError),
-    /// The machine cannot be.
+    /// A machine with these parameters cannot be made.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// The run stopped before its end. Memory holds what was written until then.
@@ -113,7 +113,7 @@ pub enum LaunchError {
     Trap(Box<LaunchTrap>),
 }
 
-/// A trap during a launch, and the place in the source that it goes back to.
+/// A trap during a launch, and the place in the source that it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchTrap {
     /// What happened, and on which core, warp and lanes, at which pc.
@@ -125,8 +125,8 @@ pub struct LaunchTrap {
     /// The builder call that made the instruction, if the trap is in the kernel and the place is
     /// known.
     pub place: Option<SourcePlace>,
-    /// What CLIF calls the reason, if the instruction is a `trap` that the kernel's code holds:
-    /// `int_ovf`, `user1` and so on.
+    /// CLIF's trap code, if the instruction is a `trap` in the kernel's code: `int_ovf`, `user1` and
+    /// so on.
     pub trap_code: Option<String>,
     /// What the launch cost until the trap.
     pub stats: Stats,
@@ -155,7 +155,7 @@ pub enum TrapSite {
         /// Bytes from it.
         offset: u64,
     },
-    /// Neither: control went astray.
+    /// None of these: control left all code.
     Outside,
 }
 

@@ -10,13 +10,13 @@ use thiserror::Error;
 /// more than the largest machine word.
 pub(crate) const ALIGNMENT: u64 = 64;
 
-/// The guest's memory is exhausted, or too scattered.
+/// The guest's memory is exhausted, or too fragmented.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{given} bytes of guest memory asked for, {free} of {limit} are free{}", if given <= free { ", but scattered" } else { "" })]
+#[error("{given} bytes of guest memory asked for, {free} of {limit} are free{}", if given <= free { ", but fragmented" } else { "" })]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub given: u64,
-    /// Bytes that are free, in one piece or many.
+    /// Bytes that are free, in one range or many.
     pub free: u64,
     /// Bytes that the device has for buffers and stacks.
     pub limit: u64,
@@ -39,7 +39,7 @@ impl Heap {
         let mut ranges = self.lock();
         let free = ranges.total_available();
         let limit = ranges.initial_range().end - ranges.initial_range().start;
-        // Sizes beyond the heap are kept from the allocator, whose sums could overflow.
+        // Sizes beyond the heap never reach the allocator, whose sums could overflow.
         let fitting = bytes.max(1).checked_next_multiple_of(ALIGNMENT).filter(|&size| size <= free);
         let range = fitting
             .and_then(|size| ranges.allocate_range_aligned(size, alignment.max(ALIGNMENT)).ok())
@@ -53,12 +53,12 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, RangeAllocator<u64>> {
-        // The allocator's own panics come before it changes anything.
+        // A poisoned lock is fine: the allocator panics, if at all, before it changes anything.
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A piece of guest memory; given back when dropped.
+/// A range of guest memory, freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     range: Range<u64>,
@@ -71,7 +71,7 @@ impl Allocation {
         self.range.start
     }
 
-    /// The heap that it is from.
+    /// The heap that it was allocated from.
     pub(crate) fn heap(&self) -> &Heap {
         &self.heap
     }

@@ -1,7 +1,7 @@
 //! Images: the runtime library, an argument block and a kernel, linked at address 0.
 //!
-//! The library comes first, so that boot code lies at address 0 and the descriptor and the argument
-//! block within reach of the immediates of every machine; the kernel, of any size, comes last.
+//! The library comes first: boot code then lies at address 0, and the descriptor and the argument block
+//! are within reach of the immediates of every machine. The kernel, of any size, comes last.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ const KERNEL_OBJECT: usize = 2;
 /// How many images a device keeps.
 const CACHED_IMAGES: usize = 16;
 
-/// A linked image and the places in it that a launch needs.
+/// A linked image and the addresses in it that a launch needs.
 #[derive(Debug)]
 pub(crate) struct KernelImage {
     image: Image,
@@ -53,12 +53,12 @@ impl KernelImage {
         Ok(KernelImage { descriptor, arguments, outer_split, kernel, read_only, image })
     }
 
-    /// The bytes at the image's beginning that the guest may not write: all up to writable data.
+    /// How many bytes at the image's start the guest may not write: all up to writable data.
     pub(crate) fn read_only(&self) -> u64 {
         self.read_only
     }
 
-    /// The image, descriptor and arguments zero.
+    /// The image, with a descriptor and arguments of zeros.
     pub(crate) fn image(&self) -> &Image {
         &self.image
     }
@@ -78,12 +78,12 @@ impl KernelImage {
         self.outer_split
     }
 
-    /// The kernel's code.
+    /// The addresses of the kernel's code.
     pub(crate) fn kernel(&self) -> Range<u64> {
         self.kernel.clone()
     }
 
-    /// The label of the runtime library at or before `address`, and the distance to it; none
+    /// The label of the runtime library at or before `address`, and the distance to it; `None`
     /// outside the library.
     pub(crate) fn library_symbol(&self, address: u64) -> Option<(&str, u64)> {
         let (symbol, distance) = self.image.symbol_before(address)?;
@@ -100,7 +100,7 @@ impl KernelImage {
     }
 }
 
-/// The runtime library in its forms, assembled when they are asked for first.
+/// The runtime library in its forms, each assembled when it is first needed.
 #[derive(Debug)]
 struct Libraries {
     arch: ArchId,
@@ -116,7 +116,7 @@ struct Forms {
 }
 
 impl Libraries {
-    /// The library that reaches a kernel behind the argument block.
+    /// The library whose call reaches a kernel that lies behind the argument block.
     fn before(&self, block: &Object, walk: Walk) -> &Object {
         let forms = match walk {
             Walk::Chunks => &self.chunks,
@@ -135,8 +135,8 @@ impl Libraries {
     }
 }
 
-/// The kernel's object with the entry under the name by which the library calls it, and the size
-/// of the entry's code.
+/// The kernel's object, with the entry renamed to the name that the library calls, and the size of the
+/// entry's code.
 fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
     let mut object = kernel.object.clone();
     let mut bytes = 0;
@@ -167,7 +167,7 @@ fn argument_block(kernel: KernelParts<'_>) -> Object {
     Object { arch: kernel.object.arch, chunks: vec![block], entry: 0 }
 }
 
-/// The library of one machine and the images of the kernels launched last.
+/// The library of one machine and the most recently linked images.
 #[derive(Debug)]
 pub(crate) struct ImageCache {
     libraries: Libraries,
@@ -200,7 +200,7 @@ impl ImageCache {
         ImageCache { libraries, images: Vec::new() }
     }
 
-    /// The image of `kernel` with one of the walks, linked if it is not there.
+    /// The image of `kernel` with the library's `walk`, linked now unless it is in the cache.
     pub(crate) fn image(
         &mut self,
         kernel: KernelParts<'_>,

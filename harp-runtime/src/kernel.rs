@@ -3,26 +3,26 @@
 use harp_isa::Object;
 use harp_jit::{BranchCounters, FunctionCode, Kernel, ParamType, SourcePlace};
 
-/// A kernel taken apart, so that launches do not depend on how it came to be.
+/// The parts of a kernel, so that launches do not depend on how it was made.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelParts<'a> {
     /// The kernel's name.
     pub(crate) name: &'a str,
-    /// Its code: one global executable chunk of the kernel's name, its entry.
+    /// Its code. The entry is one global executable chunk with the kernel's name.
     pub(crate) object: &'a Object,
     /// The types of its arguments.
     pub(crate) params: &'a [ParamType],
-    /// How it counts its branches, if it does: then it takes their address as one more argument.
+    /// The counters of its branches, if it counts them: then it takes their address as one more argument.
     pub(crate) counters: Option<&'a BranchCounters>,
-    /// The size of each lane's stack, a power of two that holds the lane control block and more:
-    /// the code finds the block by cutting the stack pointer to a multiple of it.
+    /// The size of each lane's stack, a power of two larger than the lane control block: the code finds
+    /// the block by rounding the stack pointer down to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
-    /// Whether it asks for anything that only launches with work-groups have.
+    /// Whether it uses anything that only launches with work-groups have.
     pub(crate) uses_groups: bool,
-    /// Bytes of the memory of each work-group.
+    /// Bytes of memory that each work-group shares.
     pub(crate) group_bytes: u32,
-    /// Where the instruction at an offset comes from, of the entry or of the function with a name;
-    /// none if there is no such function.
+    /// Where the instruction at an offset comes from, in the entry (`None`) or in the named function.
+    /// The result is `None` if there is no such function.
     pub(crate) origin_of: &'a dyn Fn(Option<&str>, u64) -> Option<Origin>,
 }
 

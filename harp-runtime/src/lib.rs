@@ -35,13 +35,13 @@
 //!
 //! # Work-groups
 //!
-//! [`LaunchConfig::with_groups`] parts the grid into groups, whose work-items run at the same time on the
-//! same core, share memory and can wait for each other:
+//! [`LaunchConfig::with_groups`] divides the grid into groups. The work-items of a group run at the same
+//! time on the same core, share memory and can wait for each other:
 //!
 //! ```
 //! use harp_runtime::prelude::*;
 //!
-//! // Each work-item takes the value of the next one of its group, the last one that of the first.
+//! // Each work-item takes the value of the next one in its group, the last one that of the first.
 //! let arch: ArchId = "4w16/8/8/4".parse()?;
 //! let mut source = KernelSource::new("rotate", arch);
 //! let mut b = KernelBuilder::new(&mut source);
@@ -63,7 +63,7 @@
 //! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
 //! let groups = LaunchConfig::grid_1d(data.len()).with_groups_1d(3);
 //! device.launch(&kernel, groups, &[Arg::from(&data)])?;
-//! // The second group has two work-items: the grid is no multiple of three.
+//! // The second group has two work-items: the grid is not a multiple of three.
 //! assert_eq!(device.read(&data)?, [2, 3, 1, 5, 4]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -71,32 +71,32 @@
 //! # What a launch does
 //!
 //! 1. Check the arguments against the kernel's parameters.
-//! 2. Link an image of runtime library, argument block and kernel, once a kernel, and write it to
+//! 2. Link an image of runtime library, argument block and kernel, once per kernel, and write it to
 //!    the bottom of guest memory. Image and library are HARP code: without the extension in the
 //!    [`ArchId`](harp_isa::ArchId) they run on any HARP machine.
-//! 3. Take the lanes' stacks and the work-groups' memory from the heap, for the time of the launch.
-//! 4. Run the machine. Boot code starts the warps, each warp its lanes, and all of them walk the
+//! 3. Allocate the lanes' stacks and the work-groups' memory from the heap, until the launch ends.
+//! 4. Run the machine. Boot code starts the warps, each warp starts its lanes, and all of them walk the
 //!    grid: warps take chunks of as many work-items as they have lanes, or whole work-groups, in turn.
-//!    Grids that are no multiple of anything are normal.
+//!    The grid need not be a multiple of a warp's lanes or of a work-group.
 //!
 //! # Limits
 //!
-//! * A grid's work-items and those of one round of all warps together must be fewer than 2^31 on
-//!   machines with 4-byte words.
+//! * On machines with 4-byte words, a grid's work-items plus the lanes of all warps and of one more must be
+//!   fewer than 2^31.
 //! * A work-group has at most as many work-items as a core has lanes, those of all its warps counted.
 //! * Nothing keeps a kernel from reading memory that is not its own, or from writing to other
-//!   buffers and stacks: only addresses outside the guest's memory trap, and stores into the image,
-//!   null pointers' included.
+//!   buffers and stacks. Only accesses outside the guest's memory trap, and stores into the image,
+//!   which include stores through null pointers.
 //! * The host must be little-endian.
 //!
 //! # What is here
 //!
-//! **Memory.** A [`Device`] of a [`DeviceConfig`] hands out [`Buffer`]s of an [`Element`] type. What goes wrong is a
-//! [`DeviceError`], a [`BufferError`], or [`OutOfMemory`].
+//! **Memory.** A [`Device`], made from a [`DeviceConfig`], allocates [`Buffer`]s of an [`Element`] type. The errors
+//! are [`DeviceError`], [`BufferError`] and [`OutOfMemory`].
 //!
 //! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`], or a [`LaunchError`]: a
-//! [`LaunchTrap`] at a [`TrapSite`], if the kernel went wrong. A [`LaunchObserver`] sees each [`Issue`] of a launch.
-//! Profiles that reports hold are stored by [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]).
+//! [`LaunchTrap`] at a [`TrapSite`], if the kernel trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
+//! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
 //!
 //! **Calls.** A [`Program`] calls one function on a bare machine and gives an [`Outcome`], or a [`ProgramError`] with a
 //! [`ProgramTrap`].
@@ -132,7 +132,7 @@ pub use harp_emu::Issue;
 /// Builders and options of the code generator.
 pub use harp_jit as jit;
 
-/// What building, compiling and launching a kernel takes, in one import.
+/// Everything needed to build, compile and launch a kernel, in one import.
 pub mod prelude {
     pub use harp_jit::prelude::*;
 

@@ -1,17 +1,16 @@
 //! The runtime library: boot code and grid walker, assembled for one machine.
 //!
-//! The text lies in `asm/` and uses base instructions only. It assumes that it is linked first, at
+//! The assembly text is in `asm/` and uses base instructions only. It assumes that it is linked first, at
 //! address 0, followed by a chunk `runtime.arguments` and one `runtime.kernel`; that the host fills
 //! in the [descriptor](Descriptor) before the run; and that the kernel keeps the calling
 //! convention of [`harp_isa::abi`]. It guarantees that each work-item of the grid runs the kernel
-//! once, with its position where [`harp_isa::abi`] has it, and that surplus lanes of the last chunk do
+//! once, with its position where [`harp_isa::abi`] puts it, and that surplus lanes of the last chunk do
 //! not run it.
 //!
-//! There are two [walks](Walk) over a grid, of which a library holds one. Without work-groups work-items
-//! are dealt out in chunks of as many as a warp has lanes: of `w` warps in all cores, warp `i` takes
-//! chunks `i`, `i + w`, `i + 2w` and so on. With work-groups each core has places for as many groups as
-//! its warps can run at a time, and of `p` places in all cores, place `i` takes groups `i`, `i + p` and so
-//! on.
+//! There are two [walks](Walk) over a grid; a library holds one of them. Without work-groups, warps take
+//! chunks of as many work-items as they have lanes: of `w` warps in all cores, warp `i` takes chunks `i`,
+//! `i + w`, `i + 2w` and so on. With work-groups, each core has places for as many groups as its warps can
+//! run at a time; of `p` places in all cores, place `i` takes groups `i`, `i + p` and so on.
 
 use harp_isa::abi::{ArgumentBlock, GroupField, LaneField};
 use harp_isa::{ArchId, Object};
@@ -35,7 +34,7 @@ pub(crate) const ARGUMENTS: &str = "runtime.arguments";
 /// The label of the split that holds surplus lanes back from the kernel.
 pub(crate) const OUTER_SPLIT: &str = "hold_back";
 
-/// How work-items are dealt out to warps.
+/// How work-items are distributed to warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// In chunks of a warp's lanes.
@@ -52,11 +51,12 @@ pub(crate) enum Descriptor {
     Warps,
     /// Work-items of the grid, or its work-groups.
     Items,
-    /// Work-items up to the last chunk without surplus lanes.
+    /// Work-items in all chunks without surplus lanes.
     Full,
-    /// Work-items with the surplus lanes of the last chunk; with work-groups, lanes that have work.
+    /// Work-items plus the surplus lanes of the last chunk; with work-groups, lanes that have work.
     Rounded,
-    /// Work-items from a warp's chunk to its next, or work-groups from one to the next of its place.
+    /// The distance in work-items from a warp's chunk to its next, or in work-groups from a place's group to
+    /// its next.
     Stride,
     /// The base-2 logarithm of the size of a lane's stack.
     StackShift,
@@ -113,14 +113,13 @@ pub(crate) enum Reach {
     Far,
 }
 
-/// The call of the kernel as it stands in the text.
+/// The call of the kernel, as written in the text.
 const CALL: &str = "        jali %ra, runtime.kernel\n";
-/// The same over any distance. Where it stands %r3 is free.
+/// The same call over any distance. `%r3` is free at this point.
 const FAR_CALL: &str =
     "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
 
-/// Assembles the runtime library for `arch` with one of the walks, to be followed by a kernel at such a
-/// distance.
+/// Assembles the runtime library for `arch` with one of the walks, for a kernel at a distance of `reach`.
 pub(crate) fn assemble(arch: ArchId, walk: Walk, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
     let line = if registers.wide { LINE_WIDE } else { LINE };
@@ -136,9 +135,9 @@ pub(crate) fn assemble(arch: ArchId, walk: Walk, reach: Reach) -> Object {
         .expect("the library's text is right for every machine")
 }
 
-/// The walk over work-groups, in which one text stands for each of three dimensions. The kernel gets the
-/// position in the first in a register; until then it waits in the word at the first stack pointer, which
-/// is nobody's.
+/// The walk over work-groups, with one text instantiated for each of three dimensions. The kernel gets its
+/// position in the first dimension in a register; until then it is kept in the word at the first stack
+/// pointer, which is unused.
 fn groups() -> String {
     let places = [("X", "%sp, #0"), ("Y", "%fp, L_Y"), ("Z", "%fp, L_Z")];
     places.into_iter().fold(GROUPS.to_owned(), |text, (dimension, place)| {
@@ -205,7 +204,7 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
 struct Registers {
     /// The callee-saved register below `%fp`; the next two below it are `%stride` and `%full`.
     item: u8,
-    /// Whether the two are callee-saved as well.
+    /// Whether these two are callee-saved as well.
     wide: bool,
 }
 

@@ -1,17 +1,17 @@
-//! Looking on at launches, instruction by instruction.
+//! Observers of launches, called for each instruction.
 
 use harp_emu::{Issue, Machine, Observer, Stats, Trap};
 
-/// Who looks on at a launch: [`Device::launch_observed`](crate::Device::launch_observed).
+/// An observer of a launch: see [`Device::launch_observed`](crate::Device::launch_observed).
 pub trait LaunchObserver {
     /// A warp is about to issue an instruction, `offset` bytes behind the start of the kernel's code, which is where
-    /// [`Kernel::place_at`](harp_jit::Kernel::place_at) counts from; `None`: it is the runtime library's.
+    /// [`Kernel::place_at`](harp_jit::Kernel::place_at) counts from; `None`: it belongs to the runtime library.
     fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>);
 }
 
-/// An observer of any type that runs a machine compiled for it.
+/// A launch observer behind a trait object, which runs a machine with observation code for its own type.
 pub(crate) trait Watch {
-    /// Runs `machine`, on which the kernel lies at `start`, under the eyes of this observer.
+    /// Runs `machine`, whose kernel lies at `start`, and shows this observer every instruction.
     fn watch(&mut self, machine: &mut Machine<'_>, start: u64) -> Result<Stats, Box<Trap>>;
 }
 
@@ -21,7 +21,7 @@ impl<O: LaunchObserver> Watch for O {
     }
 }
 
-/// Counts addresses from the kernel's start.
+/// Turns addresses into offsets from the kernel's start.
 struct FromStart<'a, O> {
     start: u64,
     observer: &'a mut O,

@@ -1,5 +1,5 @@
-//! What the branches of a kernel do in a launch, for [strategies](harp_jit::DivergenceStrategy) that
-//! decide by it.
+//! Profiles of a kernel's branches in a launch, for [strategies](harp_jit::DivergenceStrategy) that use
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,34 +12,34 @@ use thiserror::Error;
 
 use crate::observe::LaunchObserver;
 
-/// Why a text is no profile.
+/// Why a text is not a profile.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProfileTextError {
-    /// It is no JSON, or not of a profile.
+    /// It is not JSON, or not the JSON of a profile.
     #[error("not a profile: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another version.
+    /// It has another version.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }
 
-/// A profile as JSON: an object on one line.
+/// Writes a profile as JSON: an object on one line.
 pub fn profile_to_json(profile: &BranchProfile) -> String {
     serde_json::to_string(profile).expect("numbers and names are JSON")
 }
 
-/// Reads a profile from JSON. Whether it is of the kernel that it is used for, compilation finds out.
+/// Reads a profile from JSON. Compilation checks that it belongs to the kernel that it is used for.
 ///
 /// # Errors
 ///
-/// If it is none, or of another version.
+/// If the text is not a profile, or has another version.
 pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> {
     #[derive(Deserialize)]
     struct Version {
         version: u32,
     }
-    // Another version may have other fields, so it is looked at first.
+    // Another version may have other fields, so the version is read first.
     let Version { version: given } = serde_json::from_str(text)?;
     let expected = BranchProfile::VERSION;
     if given != expected {
@@ -50,9 +50,9 @@ pub fn profile_from_json(text: &str) -> Result<BranchProfile, ProfileTextError> 
 
 /// Counts the branches of a kernel as they are executed.
 pub(crate) struct BranchCounter {
-    /// By offset in the kernel.
+    /// The branches, by offset in the kernel.
     sites: HashMap<u64, BranchSite>,
-    /// With where each warp's counts are.
+    /// The counts of each branch, and where each warp's counts are in them.
     counts: BTreeMap<BranchId, (BranchCounts, WarpPlaces)>,
 }
 
@@ -60,8 +60,7 @@ pub(crate) struct BranchCounter {
 type WarpPlaces = HashMap<(u16, u8), usize>;
 
 impl BranchCounter {
-    /// Nothing is counted yet of the branches of `kernel`. The functions that it calls have their own
-    /// branches, which are not counted.
+    /// A counter of the branches of `kernel`. Those of functions that the kernel calls are not counted.
     pub(crate) fn new(kernel: &Kernel) -> BranchCounter {
         let exact = |(_, site): &(u64, BranchSite)| site.exact;
         let sites = kernel.entry().branches().filter(exact).collect();

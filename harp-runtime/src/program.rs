@@ -18,10 +18,10 @@ const CALL: &str = include_str!("asm/call.s");
 const PRINT: &str = include_str!("asm/print.s");
 const PAGES: &str = include_str!("asm/pages.s");
 
-/// Bytes of a page of machines that translate addresses.
+/// Bytes of a page, on machines that translate addresses.
 const PAGE_BYTES: u64 = 4096;
 
-/// What becomes of the results.
+/// What the boot code does with the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// They stay in the words of the call, for the host.
@@ -48,12 +48,12 @@ enum CallWord {
     Function,
     /// Where the results go.
     Results,
-    /// Where the function leaves the results that are in no registers, and how many there are.
+    /// The address of the results that the function returns on the stack, and how many there are.
     StackResults,
     ResultCount,
     /// The end of the memory in use, up to a page.
     End,
-    /// The address of what printing must know about the results' words, and how many these are.
+    /// The address of what printing must know about each word of the results, and how many words there are.
     Printed,
     PrintedCount,
 }
@@ -77,7 +77,7 @@ impl CallWord {
     ];
 }
 
-/// The chunk of the call's words, arguments and results after them.
+/// The chunk that holds the call's words, followed by arguments and results.
 const CALL_CHUNK: &str = "runtime.call";
 
 /// Why a program was not made or not run.
@@ -90,8 +90,8 @@ pub enum ProgramError {
         /// The name asked for.
         name: String,
     },
-    /// A function of the module needs a work-group, which a single call has not.
-    #[error("function `{name}` uses work-groups, of which a single call has none")]
+    /// A function of the module needs a work-group, which a single call does not have.
+    #[error("function `{name}` uses work-groups, but a single call has none")]
     UsesGroups {
         /// The function.
         name: String,
@@ -107,10 +107,10 @@ pub enum ProgramError {
     /// The module does not link.
     #[error("the module does not link")]
     Link(#[from] LinkErrors),
-    /// There is no memory.
+    /// The machine's memory cannot be made or accessed.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// There is no machine.
+    /// A machine with these parameters cannot be made.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// The run stopped before its end.
@@ -134,15 +134,15 @@ pub struct ProgramTrap {
     pub function: Option<(String, u64)>,
     /// Where the instruction was built.
     pub place: Option<SourcePlace>,
-    /// What CLIF calls the reason: `stk_ovf`, `int_ovf`, `user1` and so on.
+    /// CLIF's trap code: `stk_ovf`, `int_ovf`, `user1` and so on.
     pub trap_code: Option<String>,
 }
 
-/// What a call came to.
+/// What a call returned, printed and cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The words of the results; of a result wider than a word, the lowest first. The upper bits of a
-    /// narrower one mean nothing.
+    /// narrower one are undefined.
     pub results: Vec<u64>,
     /// What the run cost, boot code included.
     pub stats: Stats,
@@ -150,10 +150,10 @@ pub struct Outcome {
     pub console: Vec<u8>,
 }
 
-/// A function with all that it needs, ready to be called.
+/// A function, linked with everything it needs and ready to be called.
 ///
-/// The function must be compiled for a [single lane](harp_jit::Execution::SingleLane), or not care how
-/// many run it: one does.
+/// One lane runs it. The function must be compiled for a [single lane](harp_jit::Execution::SingleLane), or
+/// give the same results on any number of lanes.
 #[derive(Clone, Debug)]
 pub struct Program {
     image: Image,
@@ -168,8 +168,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// If there is no such function, one of the module's uses work-groups, or the module refers to names
-    /// that it does not define.
+    /// If there is no such function, a function of the module uses work-groups, or the module refers to
+    /// names that it does not define.
     pub fn new(
         module: &CompiledModule,
         name: &str,
@@ -179,9 +179,9 @@ impl Program {
     }
 
     /// Links `module` with boot code that calls its function `name` and prints its results on the
-    /// console, each on a line of hex digits: all digits of a word; of a result wider than a word the
-    /// words one after the other, the lowest first; of a narrower one zeros above its bits. Machines
-    /// that translate addresses run the image as well as those that do not.
+    /// console, each on a line of hex digits: all digits of a word. Of a result wider than a word, all words
+    /// are printed, the lowest first; a narrower one has zeros above its bits. The image runs on machines
+    /// that translate addresses and on those that do not.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Program {
         Ok(program.with_stack(module.stack_bytes()))
     }
 
-    /// The machine that it is for.
+    /// The machine that the program is for.
     pub fn arch(&self) -> ArchId {
         self.image.arch
     }
@@ -264,17 +264,17 @@ impl Program {
         Ok(image)
     }
 
-    /// Where the image has the first word of the results when the machine halts, the others after it.
+    /// The address of the first word of the results when the machine has halted; the others follow it.
     pub fn results_address(&self) -> u64 {
         self.call + self.results_index() * u64::from(self.arch().word().bytes())
     }
 
-    /// Calls the function with these arguments, a word each; of a value wider than a word the lowest
-    /// word first. `fuel` limits the instructions that it may take.
+    /// Calls the function with these arguments, a word each; of a value wider than a word, the lowest
+    /// word comes first. `fuel` limits the instructions that the run may issue.
     ///
     /// # Errors
     ///
-    /// If there are too many arguments or too few, no memory, or the run ends in a trap.
+    /// If there are too many arguments or too few, the memory cannot be made, or the run ends in a trap.
     pub fn call(&self, arguments: &[u64], fuel: Option<u64>) -> Result<Outcome, ProgramError> {
         let image = self.image(arguments)?;
         let memory = Memory::new(self.arch().word(), self.memory_bytes)?;
@@ -295,7 +295,7 @@ impl Program {
         Ok(Outcome { results, stats, console })
     }
 
-    /// The number of the first result's word, counted from `runtime.call`.
+    /// The index of the first result's word, counted from `runtime.call`.
     fn results_index(&self) -> u64 {
         (CallWord::ALL.len() + self.layout.params().len()) as u64
     }
@@ -357,7 +357,7 @@ fn put(image: &mut Image, start: u64, index: u64, value: u64) {
     image.bytes[at..at + word].copy_from_slice(&value.to_le_bytes()[..word]);
 }
 
-/// The module with boot code before it, in one object, so that local functions can be called as well.
+/// The module with boot code before it. They are one object, so that local functions can be called, too.
 fn bootable(module: &Object, function: &str, layout: &CallLayout, ending: Ending) -> Object {
     let arch = module.arch;
     let word = arch.word();

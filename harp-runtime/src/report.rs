@@ -29,8 +29,8 @@ pub struct Report {
     pub image_time: Duration,
     /// Wall time of the run.
     pub run_time: Duration,
-    /// What the kernel's branches did, if [that was asked for](crate::LaunchConfig::branch_profile), or the
-    /// kernel [counts](harp_jit::CompileOptions::count_branches).
+    /// What the kernel's branches did, if the launch [asked for it](crate::LaunchConfig::branch_profile) or the
+    /// kernel [counts them itself](harp_jit::CompileOptions::count_branches).
     pub branches: Option<BranchProfile>,
 }
 
@@ -47,14 +47,14 @@ impl Report {
 
     /// Work-items of the grid.
     pub fn work_items(&self) -> u64 {
-        // An empty grid may have two extents whose product alone is no number.
+        // An empty grid may have two extents whose product overflows.
         if self.grid.contains(&0) {
             return 0;
         }
         self.grid.iter().fold(1, |items, &extent| items.saturating_mul(extent))
     }
 
-    /// Warp instructions of a second of the run; 0 if none ran.
+    /// Warp instructions per second of the run; 0 if none ran.
     pub fn warp_instructions_per_second(&self) -> f64 {
         match self.warp_instructions() {
             0 => 0.0,

@@ -1,14 +1,14 @@
-//! Many rounds at once, as if every warp that is ready had issued one instruction in each.
+//! Does many rounds at once, as if every warp that is ready had issued one instruction in each.
 //!
-//! Most instructions concern nobody but their warp and cannot trap (see `Slot::quiet`): when they are
-//! carried out makes no difference. So each warp has a *clock*, the rounds that it has done, and knows how
-//! many rounds it surely *stays quiet*: none but quiet instructions stand there in a row. The warp whose
-//! quiet rounds end first goes on as it likes until another's end. So whatever is no quiet
-//! instruction is carried out in its order, and who is behind has nothing but quiet instructions to catch
-//! up with. A warp that is alone goes on to the end.
+//! Most instructions affect only their own warp and cannot trap (see `Slot::quiet`): it makes no difference
+//! when they are executed. So each warp has a *clock*, the rounds that it has done, and a number of rounds
+//! for which it surely *stays quiet*, because only quiet instructions follow in a row. The warp whose quiet
+//! rounds end first runs alone until the quiet rounds of another warp end. So instructions that are not quiet
+//! are executed in their order, and warps that are behind have only quiet instructions to catch up with. If
+//! only one warp is ready it runs to the end of the rounds.
 //!
-//! What a warp asks of the core, or that it traps, ends it: the others catch up with that round, no
-//! further, and what is left of the round is done warp by warp.
+//! A warp that traps or asks something of the core ends this: the other warps catch up to that round, no
+//! further, and the rest of the round is done warp by warp.
 
 use std::mem;
 
@@ -26,13 +26,13 @@ const CONSOLE_ROUNDS: u64 = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     number: usize,
-    /// What the warp had issued before the first of the rounds.
+    /// Instructions that the warp had issued before the first of the rounds.
     before: u64,
-    /// Rounds that it surely stays quiet, those that it has done included.
+    /// The number of rounds for which it surely stays quiet, including those that it has done.
     quiet: u64,
 }
 
-/// A warp's turn in a round. Turns are ordered as they come.
+/// A warp's turn in a round. Turns are ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     round: u64,
@@ -47,15 +47,15 @@ impl Turn {
 }
 
 impl Clock {
-    /// The first turn in which the warp may do anything that others notice.
+    /// The first turn in which the warp may do something that other warps notice.
     fn noticed(&self) -> Turn {
         Turn { round: self.quiet, number: self.number }
     }
 }
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
-    /// Does rounds until `until` instructions were issued since reset, or something happens that not only one
-    /// warp is concerned with, but at least one round. Whether any warp ran.
+    /// Does rounds, at least one, until `until` instructions were issued since reset or a warp asks something of
+    /// the core or traps. Returns whether any warp ran.
     pub(super) fn rounds(
         &mut self,
         until: u64,
@@ -71,18 +71,19 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         self.rounds_at_once(rounds, observer).map(|()| true)
     }
 
-    /// How many rounds may pass until the console is asked for input.
+    /// How many rounds may pass before the console must be asked for input.
     fn rounds_unasked(&self) -> u64 {
         if self.may_be_interrupted(0) { CONSOLE_ROUNDS } else { u64::MAX }
     }
 
-    /// Does at most so many rounds, in which neither fuel nor turn end.
+    /// Does at most `rounds` rounds, for which both the fuel and the core's turn must suffice.
     fn rounds_at_once(
         &mut self,
         rounds: u64,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<(), Box<Trap>> {
-        // Input that is there comes before the first instruction; that more can interrupt ends the rounds.
+        // Present input interrupts before the first instruction; an instruction that enables interrupts ends
+        // the rounds.
         self.poll_console(0);
         let mut clocks = mem::take(&mut self.clocks);
         clocks.clear();
@@ -96,7 +97,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let end = Turn { round: rounds, number: 0 };
         let mut stopped = None;
         loop {
-            // Who may be noticed first, and up to when it is alone.
+            // The warp that may be noticed first, its turn, and the turn up to which no other warp may be.
             let (mut first, mut turn, mut alone) = (0, end, end);
             for (place, clock) in clocks.iter().enumerate() {
                 let noticed = clock.noticed();
@@ -130,12 +131,12 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         outcome
     }
 
-    /// How many instructions a warp surely stays quiet for.
+    /// The number of instructions for which a warp surely stays quiet.
     fn quiet(&self, warp: &Warp<W, C>) -> u64 {
         self.code.of(warp.supervisor).quiet(warp.pc)
     }
 
-    /// Lets the warp that is the first to be noticed go on up to turn `end`; why it stopped before.
+    /// Lets the warp that may be noticed first run up to turn `end`. Returns why it stopped before, if it did.
     fn go_on(
         &mut self,
         clock: Clock,
@@ -165,14 +166,14 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         self.warps[clock.number].stats.steps - clock.before
     }
 
-    /// Lets the warps do all turns before `turn`, which they do quietly.
+    /// Lets the warps do all turns before `turn`, in which they stay quiet.
     fn catch_up(&mut self, clocks: &[Clock], turn: Turn) {
         for &clock in clocks {
             self.issue_quietly(clock, turn.rounds_before(clock.number));
         }
     }
 
-    /// Lets a warp do so many rounds, if it has not yet, in which it stays quiet.
+    /// Lets a warp do its rounds up to `rounds`, in which it stays quiet.
     fn issue_quietly(&mut self, clock: Clock, rounds: u64) {
         let left = rounds.saturating_sub(self.done(clock));
         if left > 0 {
@@ -181,7 +182,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
     }
 
-    /// The warp with this clock has stopped: does what is left of that round.
+    /// Completes the round in which the warp with this clock has stopped.
     fn finish(
         &mut self,
         clocks: &[Clock],
@@ -199,7 +200,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         outcome
     }
 
-    /// Handles why a warp has stopped in a round; then the warps after it do the round.
+    /// Handles the reason why a warp has stopped in a round, then lets the warps after it do the round.
     fn end_round(
         &mut self,
         clock: Clock,

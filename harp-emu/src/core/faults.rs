@@ -1,4 +1,4 @@
-//! What becomes of what cannot go on: an interrupt for the guest, or the end of the run.
+//! Faults and interrupts: the guest's handler gets them, or the run ends.
 
 use harp_isa::Encoding;
 
@@ -9,7 +9,7 @@ use crate::warp::{Status, Warp};
 use crate::word::Word;
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
-    /// Warp `number` stands at an instruction that cannot be carried out, before `next`.
+    /// Handles a fault of warp `number`, whose pc is at the instruction that faults; `next` is the one after it.
     pub(super) fn fault(
         &mut self,
         number: usize,
@@ -41,7 +41,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         Err(self.trap_at(number, kind, lanes))
     }
 
-    /// There is no instruction at the pc of warp `number`, or none that may be fetched.
+    /// Handles the fault that there is no instruction at the pc of warp `number`, or none that may be fetched.
     pub(super) fn no_instruction(
         &mut self,
         number: usize,
@@ -50,7 +50,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let warp = &mut self.warps[number];
         let mut next = warp.pc;
         if matches!(kind, TrapKind::InvalidInstruction(_)) {
-            // It was issued; a fetch fault is none.
+            // An invalid instruction counts as issued; one that cannot be fetched does not.
             warp.stats.steps += 1;
             self.issued += 1;
             next = next.wrapping_add(invalid_bytes(self.env.arch)) & W::ONES.to_u64();
@@ -59,7 +59,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         self.fault(number, kind, lanes, next)
     }
 
-    /// Lets console input interrupt warp `number` if it may.
+    /// Interrupts warp `number` if there is console input and it may be interrupted.
     pub(super) fn poll_console(&mut self, number: usize) {
         if self.may_be_interrupted(number)
             && let Some(entry) = self.system.entry
@@ -71,7 +71,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
     }
 
-    /// Whether console input interrupts warp `number`.
+    /// Whether console input may interrupt warp `number`.
     pub(super) fn may_be_interrupted(&self, number: usize) -> bool {
         number == 0
             && self.env.handles_interrupts
@@ -80,7 +80,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             && self.warps[number].interrupts
     }
 
-    /// A trap if warps wait when none is ready.
+    /// Traps if warps wait. To be called when none is ready.
     pub(super) fn check_deadlock(&self) -> Result<(), Box<Trap>> {
         let wait = |(number, warp): (usize, &Warp<W, C>)| match warp.status {
             Status::Waiting { id, warps, .. } => Some(BarrierWait {
@@ -108,8 +108,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     }
 }
 
-/// How far behind an invalid instruction the next one lies. Where the size depends on the
-/// instruction it is that of the bytes that every one has: guard and opcode.
+/// The size that is assumed for an invalid instruction. In the byte encoding, where sizes differ, it is that
+/// of the bytes that every instruction has: guard and opcode.
 fn invalid_bytes(arch: harp_isa::ArchId) -> u64 {
     match arch.encoding() {
         Encoding::Word => arch.word().bytes().into(),

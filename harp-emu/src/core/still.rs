@@ -1,9 +1,8 @@
-//! Cores that take no more room than there is to see of them, while they do not run.
+//! Lazy cores, which keep only their inspectable state while they do not run.
 //!
-//! A core keeps registers of 64 lanes and decoded code where the interpreter finds them at once: tens of
-//! kilobytes. Where there are thousands of cores, most have not begun or have come to their end,
-//! and of what they keep nearly all is zero. A [`Lazy`] core is made when it first runs, and
-//! when it has ended nothing is kept but [`Remains`].
+//! A running core keeps registers of 64 lanes and decoded code for fast access: tens of kilobytes. With
+//! thousands of cores, most have not begun or have ended, and nearly all of their state is zero. A [`Lazy`]
+//! core is made when it first runs, and when it has ended only its [`Remains`] are kept.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +20,7 @@ use crate::trap::{Trap, TrapKind};
 use crate::warp::{Entry, FILE, Reg, Warp};
 use crate::word::Word;
 
-/// What there is to see of a core that does not run.
+/// The inspectable state of a core that does not run.
 #[derive(Default)]
 pub(crate) struct Remains {
     /// Machine steps.
@@ -34,11 +33,11 @@ pub(crate) struct Remains {
     pub(super) page_mappings: Vec<PageMapping>,
 }
 
-/// What lazy cores have in common.
+/// What lazy cores share.
 pub(crate) struct Shared<'m> {
     config: MachineConfig,
     memory: &'m Memory,
-    /// Cores that nobody needs now: others take their memory, or the host's would be in pieces.
+    /// Unused cores, whose memory other cores reuse. Freeing it would fragment the host's memory.
     spare: Mutex<Vec<Box<dyn Whole + 'm>>>,
 }
 
@@ -58,7 +57,7 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// What there is to see of a core, which is spare from now on.
+    /// Makes a core spare, and returns its remains.
     fn put_back(&self, mut core: Box<dyn Whole + 'm>) -> Remains {
         let remains = core.remains();
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(core);
@@ -84,13 +83,13 @@ enum State<'m> {
 }
 
 impl<'m> Lazy<'m> {
-    /// Core number `id` at reset. `None` if the host has not even memory for one.
+    /// Core number `id` at reset. `None` if the host does not have memory for even one core.
     pub(crate) fn new(shared: Arc<Shared<'m>>, id: u16) -> Option<Self> {
         let state = State::Fresh(shared.put_back(shared.take(id)?));
         Some(Lazy { shared, id, console: None, state, trap: None })
     }
 
-    /// A core at reset; a trap if the host has no memory for it.
+    /// Makes a core at reset, or records a trap if the host has no memory for it.
     fn made(&mut self) -> Option<Box<dyn Whole + 'm>> {
         let core = self.shared.take(self.id);
         if core.is_none() {
@@ -116,7 +115,7 @@ impl<'m> Lazy<'m> {
         }
     }
 
-    /// The core, or what there is to see of it.
+    /// The core, or its remains.
     fn seen(&self) -> Result<&(dyn Whole + 'm), &Remains> {
         match &self.state {
             State::Live(core) => Ok(&**core),
@@ -124,7 +123,7 @@ impl<'m> Lazy<'m> {
         }
     }
 
-    /// Keeps no more than there is to see, if the core has ended. Whether it has something left to do.
+    /// Reduces the core to its remains if it has ended without a trap. Returns whether it has something left to do.
     fn rest(&mut self, goes_on: bool) -> bool {
         if !goes_on && self.trap().is_none() {
             let nothing = State::Ended(Remains::default());
@@ -245,7 +244,7 @@ impl<W: Word, const C: usize> Whole for Lanes<'_, W, C> {
     }
 }
 
-/// What there is to see of a warp, without registers and predicates that are zero.
+/// The inspectable state of a warp, without registers and predicates that are zero.
 struct Still<W> {
     state: WarpState,
     saved: Option<Box<SavedState>>,
@@ -259,7 +258,7 @@ struct Still<W> {
 }
 
 impl<W: Word> Still<W> {
-    /// A warp of a machine with so many lanes.
+    /// The state of a warp of a machine with `lanes` lanes.
     fn of<const C: usize>(warp: &Warp<W, C>, lanes: usize) -> Still<W> {
         let row = |(number, reg): (usize, &Reg<W, C>)| {
             let lanes = &reg.as_flattened()[..lanes];

@@ -1,4 +1,4 @@
-//! Read-modify-write of extension X: lane by lane, lowest first, sequentially consistent.
+//! Atomic read-modify-write instructions of extension X: lane by lane, lowest first, sequentially consistent.
 
 use std::cmp;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::trap::TrapKind;
 use crate::warp::Reg;
 use crate::word::{Cell, Word};
 
-/// What becomes of the old value.
+/// The operation on the old value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rmw {
     Add,
@@ -47,7 +47,7 @@ impl Rmw {
 }
 
 impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
-    /// On a machine word.
+    /// An atomic operation on a machine word.
     #[inline(never)]
     pub(super) fn atomic(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
         let addresses = self.check_atomic(addr, W::BYTES)?;
@@ -63,7 +63,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.after_changes()
     }
 
-    /// On 4 bytes, a half of a word on 8-byte machines.
+    /// An atomic operation on 4 bytes, which are half a word on 8-byte machines.
     #[inline(never)]
     pub(super) fn atomic_half(&mut self, rmw: Rmw, dst: Gpr, addr: Gpr, value: Gpr) -> Flow {
         const HALF: usize = 4;
@@ -87,8 +87,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.after_changes()
     }
 
-    /// Counts a load and a store, and gives the physical addresses; a trap in the executing lanes whose
-    /// address is misaligned, may only be read or is outside the memory.
+    /// Counts a load and a store, and returns the physical addresses. Traps in the executing lanes whose
+    /// address is misaligned, read-only or outside the memory.
     fn check_atomic(&mut self, addr: Gpr, size: usize) -> ControlFlow<(), Reg<W, C>> {
         self.warp.stats.loads += self.executing();
         self.warp.stats.stores += self.executing();

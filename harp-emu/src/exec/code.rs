@@ -4,10 +4,9 @@
 //! run, or until the core stores to the instruction's bytes. Stores of other cores and of the host are
 //! not seen until the next run.
 //!
-//! Where addresses are translated, instructions are decoded that may be fetched in place, no others (see
-//! [`InPlace`]), for either mode apart. They are forgotten when the table of pages no longer lets
-//! some warp fetch them there, so whatever is decoded may be fetched. Everything else is left to the precise
-//! way.
+//! Where addresses are translated, only instructions that may be fetched in place are decoded (see
+//! [`InPlace`]), separately for each mode. They are forgotten when the page table no longer lets some warp
+//! fetch them there, so whatever is decoded may be fetched. Everything else is left to the precise path.
 
 use harp_isa::{
     ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
@@ -24,20 +23,20 @@ use crate::word::{Cell, Word};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) op: Op,
-    /// The instruction, or it and the next in its run.
+    /// The instruction, or a pair of it and the next one in its run.
     pub(crate) step: Step,
     /// The number of its guard; [`ALWAYS`] if it has none.
     pub(crate) guard: u8,
     /// Bytes to the next instruction.
     pub(crate) size: u8,
-    /// Whether it acts even if no lane executes it.
+    /// Whether it has an effect even if no lane executes it.
     pub(crate) unconditional: bool,
     /// How many instructions from this one on are executed by the same lanes one after the other, as
-    /// long as none traps; 0 marks the end of a chain, which is no instruction.
+    /// long as none traps; 0 marks the end of a chain, which is not an instruction.
     pub(crate) run: u16,
     /// Bytes to the next instruction after the run.
     pub(crate) run_bytes: u32,
-    /// How many instructions from this one on concern nobody but their warp and cannot trap.
+    /// How many instructions from this one on affect only their warp and cannot trap.
     pub(crate) quiet: u16,
 }
 
@@ -58,14 +57,14 @@ impl Slot {
         })
     }
 
-    /// The instruction, for those who look at it.
+    /// The instruction, for observers.
     pub(crate) fn instruction(&self) -> Instruction {
         let guard = (self.guard != ALWAYS).then(|| Pred::new(self.guard));
         Instruction { guard, op: self.op }
     }
 }
 
-/// What stands after the last instruction of a chain.
+/// The slot after the last instruction of a chain.
 const CHAIN_END: Slot = Slot {
     op: Op::Nop {},
     step: Step::Nop {},
@@ -78,22 +77,22 @@ const CHAIN_END: Slot = Slot {
 };
 
 const PAGE: usize = 1024;
-/// For each of consecutive addresses 1 + the number of its slot; 0 if it is not decoded.
+/// For each of consecutive addresses, 1 + the index of its slot, or 0 if it is not decoded.
 type Page = [u32; PAGE];
 
-/// The most host memory that one call of [`Code::fill`] takes, the table of pages aside.
+/// The most host memory that one call of [`Code::fill`] takes, apart from the list of pages.
 const FILL_BYTES: usize = size_of::<Page>() + (PAGE + 1) * size_of::<Slot>();
 
 /// The decoded instructions of a core.
 pub(crate) struct Codes {
-    /// For supervisor and user mode, or the first for both.
+    /// The code of supervisor and of user mode. Without translation the first serves both.
     modes: [Code; 2],
     /// Whether the modes may fetch from different pages.
     translates: bool,
 }
 
 impl Codes {
-    /// Nothing is decoded. What is takes at most `bytes` bytes, but there is room for one fill of each.
+    /// Nothing decoded yet. Decoded code may take `bytes` bytes, but always enough for one fill per mode.
     pub(crate) fn new(arch: ArchId, bytes: u64, translates: bool) -> Codes {
         let share = if translates { bytes / 2 } else { bytes };
         Codes { modes: [(); 2].map(|()| Code::new(arch, share)), translates }
@@ -103,7 +102,7 @@ impl Codes {
         usize::from(self.translates && !supervisor)
     }
 
-    /// What is decoded for warps in supervisor or user mode.
+    /// The decoded code for warps in supervisor or user mode.
     pub(crate) fn of(&self, supervisor: bool) -> &Code {
         &self.modes[self.number(supervisor)]
     }
@@ -112,7 +111,7 @@ impl Codes {
     ///
     /// # Errors
     ///
-    /// If `pc` is outside the memory, or there is no instruction, or none that may be fetched in place.
+    /// If `pc` is outside the memory, or no instruction is there, or none that may be fetched in place.
     pub(crate) fn fill<C: Cell>(
         &mut self,
         pc: u64,
@@ -134,7 +133,7 @@ impl Codes {
         self.modes.iter_mut().for_each(Code::forget_all);
     }
 
-    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    /// Whether a decoded instruction has any of the bytes `first` to `last`.
     pub(crate) fn has_any(&self, first: u64, last: u64) -> bool {
         self.modes.iter().any(|code| code.has_any(first, last))
     }
@@ -146,7 +145,7 @@ impl Codes {
 /// slots follow each other too.
 pub(crate) struct Code {
     arch: ArchId,
-    /// The binary logarithm of the distance of instructions in bytes.
+    /// The binary logarithm of the distance between instruction addresses in bytes.
     shift: u32,
     pages: Vec<Option<Box<Page>>>,
     slots: Vec<Slot>,
@@ -158,17 +157,17 @@ pub(crate) struct Code {
     end: u64,
 }
 
-/// Where an address is looked up.
+/// Where an address is looked up in the pages.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The number of the page. That of an address between two instructions is beyond all pages.
+    /// The number of the page, which is beyond all pages for an address between two instructions.
     page: usize,
-    /// The place in the page.
+    /// The index in the page.
     entry: usize,
 }
 
 impl Code {
-    /// Nothing is decoded. Pages and slots take at most `bytes` bytes, but there is room for one fill.
+    /// Nothing decoded yet. Pages and slots may take `bytes` bytes, but always enough for one fill.
     fn new(arch: ArchId, bytes: u64) -> Code {
         let shift = match arch.encoding() {
             Encoding::Word => arch.word().bytes().trailing_zeros(),
@@ -180,7 +179,7 @@ impl Code {
 
     #[inline(always)]
     fn place(&self, pc: u64) -> Place {
-        // The rotation moves the bits that an address between slots has to the top.
+        // The rotation moves the low bits, which are set in addresses between instructions, to the top.
         let index = pc.rotate_right(self.shift);
         let page = usize::try_from(index / PAGE as u64).unwrap_or(usize::MAX);
         Place { page, entry: index as usize % PAGE }
@@ -193,8 +192,7 @@ impl Code {
         (self.pages.get(page)?.as_ref()?[entry] as usize).checked_sub(1)
     }
 
-    /// How many instructions from `pc` on concern nobody but their warp and cannot trap, as far as that
-    /// is known.
+    /// How many instructions from `pc` on affect only their warp and cannot trap, as far as is known.
     pub(crate) fn quiet(&self, pc: u64) -> u64 {
         self.find(pc).map_or(0, |slot| self.slots[slot].quiet.into())
     }
@@ -204,12 +202,13 @@ impl Code {
         &self.slots
     }
 
-    /// Decodes the instruction at `pc` and those after it up to the next that may change the pc, but
-    /// not beyond the page: zeros decode, and memory is full of them.
+    /// Decodes the instruction at `pc` and those after it, up to the next that may change the pc. It stops at
+    /// the end of the page, because zeros are valid instructions, and memory is full of them.
     ///
     /// # Errors
     ///
-    /// If `pc` is outside the memory or there is no instruction, none in those `pages` if there are any.
+    /// If `pc` is outside the memory, or no instruction is there, or, if `pages` are given, none that may be
+    /// fetched from them.
     fn fill<C: Cell>(
         &mut self,
         mut pc: u64,
@@ -217,7 +216,7 @@ impl Code {
         pages: Option<InPlace<'_>>,
     ) -> Result<(), TrapKind> {
         if !pc.is_multiple_of(1 << self.shift) {
-            // Word-encoded code off the word boundaries: from now on an entry for every byte.
+            // Word-encoded code that is not aligned to words: from now on every byte has an entry.
             self.shift = 0;
             self.forget_all();
         }
@@ -249,7 +248,7 @@ impl Code {
             if ends(&slot) || place.page != number || page[place.entry] != 0 {
                 break;
             }
-            // What follows may be data or not permitted; it is an error only if it is reached.
+            // The following bytes may be data or not permitted, which is an error only if they are reached.
             let Ok(next) = self.decode(pc, cells, pages) else { break };
             slot = next;
         }
@@ -267,7 +266,7 @@ impl Code {
         self.count = 0;
     }
 
-    /// Whether instructions are decoded that have any of the bytes `first` to `last`.
+    /// Whether a decoded instruction has any of the bytes `first` to `last`.
     fn has_any(&self, first: u64, last: u64) -> bool {
         if self.slots.is_empty() {
             return false;
@@ -289,8 +288,8 @@ impl Code {
     }
 }
 
-/// Finds out how long the run from each instruction of a chain on is, how long it is quiet, and what
-/// pairs there are on machines with words of `width` bits.
+/// Determines, for each instruction of a chain, the length of its run, for how long it is quiet, and the pairs
+/// on machines with words of `width` bits.
 fn find_runs(chain: &mut [Slot], width: u8) {
     let mut next = CHAIN_END;
     for slot in chain.iter_mut().rev().skip(1) {
@@ -306,16 +305,16 @@ fn find_runs(chain: &mut [Slot], width: u8) {
     }
 }
 
-/// Whether the instructions after this one may be executed by other lanes or elsewhere, or whether
-/// it looks at what happens once a run only: the pc and the count of instructions.
+/// Whether other lanes may execute the instructions after this one, or control may leave, or whether the
+/// instruction reads the pc or the count of instructions, which are updated only once per run.
 fn ends_run(op: Op) -> bool {
     let ends =
         OpcodeFlags::CONTROL.union(OpcodeFlags::PRIVILEGED).union(OpcodeFlags::ONCE_PER_WARP);
     op.opcode().flags().intersects(ends) || matches!(op, Op::Halt {} | Op::Csr { .. })
 }
 
-/// Whether the instruction changes nothing but registers and the pc of its warp, looks at nothing else
-/// and cannot trap, whatever lanes execute it.
+/// Whether the instruction reads and changes only registers and the pc of its warp, and cannot trap, whatever
+/// lanes execute it.
 fn is_quiet(slot: &Slot, width: u8) -> bool {
     const OTHERS: OpcodeFlags = OpcodeFlags::CONTROL
         .union(OpcodeFlags::PRIVILEGED)
@@ -325,10 +324,10 @@ fn is_quiet(slot: &Slot, width: u8) -> bool {
         .union(OpcodeFlags::ATOMIC)
         .union(OpcodeFlags::DIVIDES);
     match slot.op {
-        // Lanes may disagree on a guard.
+        // With a guard, lanes may disagree and the branch trap.
         Op::Jmpi { .. } | Op::Jali { .. } => slot.guard == ALWAYS,
         Op::Divi { imm, .. } | Op::Modi { imm, .. } => imm << (64 - u32::from(width)) != 0,
-        // An index may be wrong.
+        // The index of the latter two may be invalid.
         Op::Halt {} | Op::Csr { .. } | Op::Ballot { .. } => false,
         op => !op.opcode().flags().intersects(OTHERS),
     }

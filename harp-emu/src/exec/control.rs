@@ -7,7 +7,7 @@ use crate::trap::TrapKind;
 use crate::word::Word;
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// A trap if the active lanes disagree on the guard.
+    /// Traps if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
         if P::FULL || self.mask == self.warp.active {
@@ -23,7 +23,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         NEXT
     }
 
-    /// Jumps to where the executing lanes agree to.
+    /// Jumps to the target, on which the executing lanes must agree.
     #[inline(always)]
     pub(super) fn jump_to(&mut self, opcode: Opcode, target: Gpr) -> Flow {
         let (value, others) = self.first_and_rest(target);
@@ -66,14 +66,15 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.jump_to(Opcode::Jmpr, target)
     }
 
-    /// `halt` counts one however many lanes execute it.
+    /// `halt` counts as one instruction, however many lanes execute it.
     #[inline(never)]
     pub(super) fn do_halt(&mut self) -> Flow {
         self.warp.stats.insts -= u64::from(self.mask.count_ones()) - 1;
         self.leave(Event::Stop)
     }
 
-    /// The first lane's interrupt lets the others do nothing: where interrupts are enabled it counts one.
+    /// With interrupts enabled `trap` counts as one instruction: the first lane raises the interrupt, and the
+    /// other lanes do nothing.
     #[inline(never)]
     pub(super) fn do_trap(&mut self) -> Flow {
         self.converged(Opcode::Trap)?;
@@ -84,7 +85,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.trap(TrapKind::GuestTrap, lanes)
     }
 
-    /// A trap in the executing lanes whose `divisor` is zero.
+    /// Traps in the executing lanes whose `divisor` is zero.
     #[inline(always)]
     pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
         let zero = self.test(&[divisor], |[b]| b == W::ZERO) & self.mask;

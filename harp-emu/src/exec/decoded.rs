@@ -1,8 +1,7 @@
-//! Instructions that were decoded lately, for the precise way.
+//! A cache of decoded instructions for the precise path.
 //!
-//! The precise way reads the bytes of every instruction anew, and looks here what they mean. What they
-//! mean depends on nothing else, so nothing here gets out of date, whoever changes memory or tables of
-//! pages.
+//! The precise path reads the bytes of every instruction anew, and looks up their meaning here. The meaning
+//! depends on the bytes alone, so entries never become stale when memory or page tables change.
 
 use harp_isa::{ArchId, DecodeError, MAX_ENCODED_BYTES};
 
@@ -22,11 +21,10 @@ struct Entry {
     slot: Slot,
 }
 
-/// What a core has decoded lately: at each of some places the last instruction whose address falls
-/// upon it.
+/// A core's recently decoded instructions: each entry holds the last one whose address hashes to it.
 #[derive(Default)]
 pub(crate) struct Decoded {
-    /// None until the first is decoded: most cores never go the precise way.
+    /// Empty until the first is decoded, because most cores never take the precise path.
     entries: Vec<Option<Entry>>,
 }
 
@@ -76,7 +74,7 @@ mod tests {
             bytes[..encoded.len()].copy_from_slice(&encoded);
             (bytes, encoded.len())
         });
-        // All places are used more than once.
+        // All entries are used more than once.
         for pc in 0..1000 {
             for _ in 0..2 {
                 for (instruction, (bytes, size)) in [long, short].iter().zip(&bytes) {

@@ -1,9 +1,9 @@
-//! The fast ways through a program: run by run.
+//! The fast paths, which execute a program run by run.
 //!
 //! A run is a sequence of instructions that the same lanes execute one after the other (see
-//! [`Slot::run`]). Budget, pc, executing lanes and counts are seen to once a run; in between there
-//! is nothing but the operations. Where an instruction is left to the precise way a run ends early
-//! and the accounts are set right.
+//! [`Slot::run`]). Budget, pc, executing lanes and counts are updated once per run; within it only the
+//! operations are done. If an instruction must be left to the precise path, the run ends early and pc and
+//! counts are corrected.
 
 use std::ptr;
 
@@ -14,7 +14,7 @@ use super::{End, Env, Exec, Full, Masked, Precise, Way};
 use crate::warp::Warp;
 use crate::word::Word;
 
-/// A run at least as long as this is worth a change of the way.
+/// A run at least as long as this is worth a change to the other fast path.
 const LONG: u64 = 8;
 
 /// A warp, and what it needs to run.
@@ -33,16 +33,16 @@ impl<W: Word, const C: usize> Host<'_, '_, W, C> {
     }
 }
 
-/// Why one of the fast ways came back, its warp standing at the next instruction.
+/// Why one of the fast paths stopped. The warp's pc is at the next instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
     /// As many instructions as allowed were issued.
     Budget,
     /// The next instruction is not decoded.
     Undecoded,
-    /// The other fast way is the right one for what comes next.
+    /// The next instructions need the other fast path.
     Mask,
-    /// The next instruction is one for the precise way.
+    /// The next instruction needs the precise path.
     Other,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run<W: Word, const C: usize>(
     let mut left = budget;
     let mut is_full = host.warp.active == host.env.full();
     loop {
-        // The precise way may have changed the mode.
+        // The precise path may have changed the mode.
         let code = codes.of(host.warp.supervisor);
         let stop = match is_full {
             true => level.run::<W, C, Full>(&mut host, code, &mut left),
@@ -84,7 +84,7 @@ pub(crate) fn run<W: Word, const C: usize>(
     }
 }
 
-/// Issues at most `left` instructions of a warp in one of the fast ways, and counts `left` down.
+/// Issues at most `budget` instructions of a warp on one of the fast paths, and counts `budget` down.
 #[inline(always)]
 pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
     host: &mut Host<'_, '_, W, C>,
@@ -95,11 +95,11 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
     let slots = code.slots();
     let mut pc = host.warp.pc;
     let mut left = *budget;
-    // What is counted at the end: instructions that no lane has executed, and by lanes those that
-    // some have, where that is not all lanes times the rest.
+    // For the counts at the end: instructions that no lane executed, and, on the masked path, the sum over
+    // instructions of the lanes that executed them.
     let (mut idle, mut insts) = (0, 0);
     let mut exec = host.exec::<P>();
-    // The last address that was looked up, and what stands there: loops come back to it.
+    // The last address that was looked up, and its slots: loops come back to it.
     let (mut known, mut there): (u64, &[Slot]) = (pc, &[]);
     let stop = 'jump: loop {
         if pc != known || there.is_empty() {
@@ -114,7 +114,7 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             let first = &here[0];
             let mut count = u64::from(first.run);
             let mut bytes = first.run_bytes;
-            // None, or too many: one comparison.
+            // One comparison finds runs of no instructions and runs that are too long.
             if count.wrapping_sub(1) >= left {
                 if left == 0 {
                     break 'jump Stop::Budget;
@@ -185,7 +185,7 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
     stop
 }
 
-/// How many of the instructions from the first on are whole steps.
+/// How many of the instructions, from the first on, can be done in whole steps, without splitting a pair.
 #[cold]
 #[inline(never)]
 fn whole_steps(slots: &[Slot]) -> u64 {
@@ -206,8 +206,7 @@ fn size_of_run(slots: &[Slot]) -> u32 {
     slots.iter().map(|slot| u32::from(slot.size)).sum()
 }
 
-/// The slots of a run that come before one of them. Found by looking, so that the loop need not
-/// count.
+/// The slots of a run that come before `slot`. A search finds them, so that the loop need not count.
 #[cold]
 #[inline(never)]
 fn before<'a>(run: &'a [Slot], slot: &Slot) -> &'a [Slot] {

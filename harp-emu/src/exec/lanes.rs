@@ -2,12 +2,12 @@
 //!
 //! Each loop runs over groups of [`GROUP`] lanes and, within a group, over values that were copied
 //! out of the registers, so that the compiler need not prove that destination and sources differ.
-//! Sources are handed on by reference: small arrays by value are one number to the compiler, which then
-//! forgets what it knows of the parts (see `operand`).
-//! Where all lanes of the machine execute, results are stored as they are, those of lanes that the
-//! machine lacks included; otherwise they are blended with the old values.
+//! Sources are passed by reference: a small array passed by value is one integer to the compiler, which then
+//! loses what it knows about the elements (see `operand`).
+//! Where all lanes of the machine execute, results are stored directly, also in lanes that the machine
+//! lacks; otherwise they are blended with the old values.
 //!
-//! The precise way does without all that: one lane after the other.
+//! The precise path does none of this: it goes lane by lane.
 
 #![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
 
@@ -20,8 +20,8 @@ use super::{Exec, Flow, NEXT, Way};
 use crate::warp::{FILE, GROUP, Reg};
 use crate::word::Word;
 
-/// An array of `length` words, that at `i` being `value`. The loop is written out where it is used:
-/// the fast ways' loop is too large for the compiler to still put closures into it.
+/// An array of `length` words, whose element `i` is `value`. A macro and not a function with a closure, because
+/// the fast paths' loop is too large for the compiler to still inline closures into it.
 macro_rules! words {
     ($i:ident < $length:expr => $value:expr) => {{
         let mut words = [W::ZERO; $length];
@@ -33,11 +33,11 @@ macro_rules! words {
 }
 pub(super) use words;
 
-/// An array with an element for each of `length` sources, at most [`SOURCES`]; that at `k` is `value`. Until then it
-/// is `zero`, a constant.
+/// An array with an element for each of `length` sources, at most [`SOURCES`]; element `k` is `value`. All are
+/// initialized with `zero`, a constant.
 ///
-/// Written out, not a loop. Each operation would have several such loops, and whenever LLVM unrolls one it
-/// searches all that it knows of the fast ways' loop around it for what has changed: an instance took more than twice as long to
+/// This is unrolled by hand. Each operation would have several such loops, and whenever LLVM unrolls one it
+/// recomputes what it knows about the fast paths' loop around it: an instance took more than twice as long to
 /// build.
 macro_rules! sources {
     ($k:ident < $length:expr, $zero:expr => $value:expr) => {{
@@ -62,13 +62,13 @@ macro_rules! sources {
 /// The most sources that an operation has.
 const SOURCES: usize = 3;
 
-/// The register's place in its file.
+/// The register's index in its file.
 #[inline(always)]
 pub(super) fn index(reg: Gpr) -> usize {
     usize::from(reg.index()) % FILE
 }
 
-/// The predicate's place in its file.
+/// The predicate's index in its file.
 #[inline(always)]
 pub(super) fn pred_index(reg: Pred) -> usize {
     usize::from(reg.index()) % FILE
@@ -157,7 +157,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             }
             return NEXT;
         }
-        // Cells, because registers are found once for all groups, and may be the same.
+        // Cells, because registers are looked up once for all groups, and may be the same.
         let regs = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let dst = regs[index(dst)].as_array_of_cells();
         let places = sources!(k < K, 0 => index(src[k]));
@@ -185,7 +185,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.assign(dst, &values)
     }
 
-    /// As [`map_apart`](Self::map_apart), of two sources.
+    /// As [`map_apart`](Self::map_apart), with two sources.
     #[inline(always)]
     pub(super) fn map_two_apart(
         &mut self,
@@ -201,7 +201,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.assign(dst, &values)
     }
 
-    /// As [`map_two_apart`](Self::map_two_apart), the second one an immediate.
+    /// As [`map_two_apart`](Self::map_two_apart), with an immediate as second source.
     #[inline(always)]
     pub(super) fn map_imm_apart(
         &mut self,
@@ -226,8 +226,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
 
     /// `dst` := `shift` of `src` by `imm` bits, in the executing lanes.
     ///
-    /// Counts that are too large get code of their own, so that the other code does without a look at
-    /// the count in each lane. All of them do the same.
+    /// Counts of a word's width or more all have the same result and get code of their own, so that the
+    /// other code need not check the count in each lane.
     #[inline(always)]
     pub(super) fn shift_imm(
         &mut self,
@@ -238,7 +238,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     ) -> Flow {
         let (mut count, width) = (W::from_u64(imm.cast_unsigned()), u64::from(W::BITS));
         if P::FIRST {
-            // Firsts have no other counts (see `step`). Said once more, it needs no test.
+            // The first of a pair has no larger count (see `step`). The mask lets the compiler drop the test.
             count = count & W::from_u64(width - 1);
         }
         if count.to_u64() < width {
@@ -352,8 +352,8 @@ fn set_group<W: Word, P: Way>(dst: &Cell<[W; GROUP]>, values: &[W; GROUP], selec
     }
 }
 
-/// `f` of all words. A function of its own, because code with many values in flight costs the loop around it
-/// the host's registers; and it is the same for all ways, if `f` is.
+/// `f` of all words. Not inlined, because code with many live values takes the host's registers away from the
+/// loop around it; and all paths share it if they share `f`.
 #[inline(never)]
 fn apply<W: Word, const C: usize>(words: &Reg<W, C>, f: impl Fn(W) -> W) -> Reg<W, C> {
     let mut all = *words;
@@ -363,7 +363,7 @@ fn apply<W: Word, const C: usize>(words: &Reg<W, C>, f: impl Fn(W) -> W) -> Reg<
     all
 }
 
-/// `f` of all words and the other ones, as [`apply`].
+/// `f` of all words and the corresponding other ones, as [`apply`].
 #[inline(never)]
 fn combine<W: Word, const C: usize>(
     words: &Reg<W, C>,

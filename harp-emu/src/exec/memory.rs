@@ -1,8 +1,8 @@
 //! Loads and stores, lane by lane.
 //!
-//! This is the precise way, lane by lane, which does whatever the fast ways (see `rows`) cannot:
-//! misaligned words, the console, traps. All lanes' addresses are checked before anything is read or
-//! written, so an instruction that traps has no effect.
+//! This belongs to the precise path, which does whatever the fast paths (see `rows`) cannot: misaligned
+//! words, the console, traps. All lanes' addresses are checked before anything is read or written, so an
+//! instruction that traps has no effect.
 
 use harp_isa::Gpr;
 
@@ -15,14 +15,14 @@ use crate::word::{Cell, Word};
 /// How many bytes an access moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// From the address to the end of the word in memory that it lies in.
+    /// Those from the address to the end of the memory word that it lies in.
     Word,
-    /// So many, whatever the alignment.
+    /// This many, whatever the alignment.
     Bytes(usize),
 }
 
 impl Width {
-    /// The bytes that an access at `address` moves.
+    /// The number of bytes that an access at `address` moves.
     pub(super) fn at<W: Word>(self, address: W) -> usize {
         match self {
             Width::Word => W::BYTES - address.to_u64() as usize % W::BYTES,
@@ -31,7 +31,7 @@ impl Width {
     }
 }
 
-/// How a narrow load fills the rest of the word.
+/// How a narrow load fills the upper bits of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extend {
     Zero,
@@ -39,7 +39,7 @@ pub(super) enum Extend {
 }
 
 impl Extend {
-    /// The word that the loaded bytes make.
+    /// The word that results from the loaded bytes.
     pub(super) fn apply(self, value: u64, bytes: usize) -> u64 {
         let unused = 64 - 8 * bytes as u32;
         match self {
@@ -49,7 +49,7 @@ impl Extend {
     }
 }
 
-/// What a base register and an offset come to.
+/// The sums of a base register and an offset.
 #[inline(always)]
 pub(super) fn addresses<W: Word, const C: usize>(base: &Reg<W, C>, offset: i64) -> Reg<W, C> {
     let offset = W::from_u64(offset.cast_unsigned());
@@ -124,12 +124,12 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
     }
 
-    /// Lets the core forget decoded code if it may have changed.
+    /// Makes the core forget decoded code if it may have changed.
     pub(super) fn after_changes(&mut self) -> Flow {
         if self.system.changed.is_empty() { NEXT } else { self.leave(Event::CodeChanged) }
     }
 
-    /// A trap in the executing lanes whose address may only be read.
+    /// Traps in the executing lanes whose address is read-only.
     pub(super) fn all_writable(&mut self, addresses: &Reg<W, C>) -> Flow {
         let limit = self.env.read_only_below;
         let address = |lane: usize| addresses.as_flattened()[lane].to_u64();
@@ -143,8 +143,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
     }
 
-    /// A trap in the executing lanes whose bytes are neither in memory nor on a device, or may only
-    /// be read and are to be stored.
+    /// Traps in the executing lanes whose bytes are neither in memory nor on a device, or, for a store, are
+    /// read-only.
     fn check(&mut self, addresses: &Reg<W, C>, width: Width, store: bool) -> Flow {
         if store {
             self.all_writable(addresses)?;
@@ -159,7 +159,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.all_answer(addresses, bad, store)
     }
 
-    /// A trap in the lanes `bad`, whose addresses nothing answers.
+    /// Traps in the lanes `bad`, at whose addresses there is neither memory nor a device.
     pub(super) fn all_answer(&mut self, addresses: &Reg<W, C>, bad: u64, store: bool) -> Flow {
         if bad == 0 {
             return NEXT;
@@ -199,7 +199,7 @@ pub(super) fn store_bytes<W: Word>(cells: &[W::Cell], address: W, value: u64, by
     }
 }
 
-/// The mask of that many low bytes, 1 to 8.
+/// A mask of the lowest `bytes` bytes, 1 to 8.
 fn ones(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes)
 }

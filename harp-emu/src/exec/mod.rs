@@ -1,34 +1,35 @@
-//! What instructions do.
+//! The execution of instructions.
 //!
-//! [`Exec`] is one warp at work. It implements [`harp_isa::Visitor`] (in `visitor`), one line an
-//! instruction; the families' modules hold what the lines call:
+//! [`Exec`] executes the instructions of one warp. It implements [`harp_isa::Visitor`] (in `visitor`), with
+//! about one line per instruction; the modules of the instruction families hold the functions they call:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `lanes` | the loops over lanes that everything else is made of |
+//! | `lanes` | the loops over lanes that everything else is built from |
 //! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
-//! | `privileged` | interrupts, user mode, the table of pages |
-//! | `fast`, `step`, `operand` | the fast ways' loop, and what it does in one step |
+//! | `privileged` | interrupts, user mode, the page table |
+//! | `fast`, `step`, `operand` | the fast paths' loop, and what it does in one step |
 //! | `simd` | that loop compiled for the host's vector instructions |
-//! | `code` | decoded instructions by address, for the fast ways |
-//! | `precise`, `paged`, `decoded` | the precise way's loop, its fetches, loads and stores through the table; what the fast ways ask it; what it decoded lately |
+//! | `code` | decoded instructions by address, for the fast paths |
+//! | `precise`, `decoded` | the precise path's loop, and its cache of decoded instructions |
+//! | `paged` | the precise path's loads and stores through the page table; the fast paths' checks of pages |
 //! | `system` | a core's devices and tables, which instructions change |
 //!
 //! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
 //! operation of [`Word`].
 //!
-//! There are three ways through, chosen by the type parameter [`Way`] of [`Exec`]. Two are fast and
-//! work on whole registers, one of them where all lanes execute; the precise one goes lane by lane,
-//! tells an [`Observer`], and alone does what is rare, complicated or traps: the fast ways leave
-//! that to it. What an operation does is written once, for all.
+//! Instructions take one of three paths, chosen by the type parameter [`Way`] of [`Exec`]. Two are fast and
+//! work on whole registers, one of them only where all lanes execute. The precise path goes lane by lane and
+//! calls an [`Observer`]; it alone handles instructions that are rare, complicated or trap, which the fast
+//! paths leave to it. Each operation is defined once, for all paths.
 //!
-//! Everything that is to profit from vector instructions is `#[inline(always)]`, so that it becomes
-//! part of the fast ways' loop and is compiled with the features of its caller (see `simd`). That
-//! loop must keep its state in the host's registers: what calls other functions with `self`, has
-//! loops of its own or many values in flight has no place in it.
+//! Everything that should profit from vector instructions is `#[inline(always)]`, so that it becomes
+//! part of the fast paths' loop and is compiled with the features of its caller (see `simd`). That
+//! loop must keep its state in the host's registers: code that calls other functions with `self`, has
+//! loops of its own or has many live values does not belong in it.
 //!
 //! [`Observer`]: crate::Observer
 
@@ -61,13 +62,14 @@ use crate::warp::{GROUP, Reg, Warp};
 use crate::word::Word;
 use system::System;
 
-/// What a core has besides its warps and that no instruction changes.
+/// The state of a core, besides its warps, that no instruction changes.
 pub(crate) struct Env<'m, W: Word> {
     pub(crate) cells: &'m [W::Cell],
     pub(crate) arch: ArchId,
     /// Lanes of a warp.
     pub(crate) lanes: u8,
-    /// Lanes of a warp, or 0 where addresses are translated: then a look at the first of a row is not enough.
+    /// Lanes of a warp, or 0 where addresses are translated: then checking the first address of a row does not
+    /// suffice.
     pub(crate) row_lanes: u8,
     /// Warps of a core.
     pub(crate) warps: u8,
@@ -78,8 +80,8 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) state_share: u64,
     /// The first address that may be stored to, a word's.
     pub(crate) read_only_below: u64,
-    /// The first address of a word from which on stores concern neither read-only memory nor decoded
-    /// code. For the fast way.
+    /// The address of a word from which on stores affect neither read-only memory nor decoded code. For the
+    /// fast paths.
     pub(crate) plain_stores_from: u64,
     pub(crate) has_console: bool,
     /// Whether guests handle interrupts.
@@ -89,7 +91,7 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) behind_outer_split: Option<u64>,
     /// Whether addresses are translated.
     pub(crate) translates: bool,
-    // What only the precise way knows.
+    // Only the precise path uses the following.
     /// Whether floats are computed as in the original.
     pub(crate) reference_floats: bool,
     /// Whether loops reconverge at their `split`.
@@ -103,7 +105,7 @@ impl<W: Word> Env<'_, W> {
     }
 }
 
-/// What an instruction asks of the core, or why it cannot be done.
+/// What an instruction asks of the core, or why it traps.
 #[derive(Debug)]
 pub(crate) enum Event<W> {
     /// The warp stops.
@@ -120,17 +122,17 @@ pub(crate) enum Event<W> {
     Trap { kind: TrapKind, lanes: u64 },
 }
 
-/// Why a run of instructions came back.
+/// Why a run of instructions ended.
 #[derive(Debug)]
 pub(crate) enum End<W> {
     /// As many instructions as allowed were issued.
     Budget,
-    /// The instruction at the pc is not decoded; it was not issued. The fast way only.
+    /// The instruction at the pc is not decoded; it was not issued. The fast paths only.
     Undecoded,
-    /// There is no instruction at the pc, or none that may be fetched. The precise way only.
+    /// There is no instruction at the pc, or none that may be fetched. The precise path only.
     NoInstruction(TrapKind),
-    /// The instruction at the pc was issued and asks for something. Once that is done the warp
-    /// goes on at `next`.
+    /// The instruction at the pc was issued and asks the core for something. After that the warp goes on at
+    /// `next`.
     Event { event: Event<W>, next: u64 },
 }
 
@@ -140,13 +142,13 @@ pub(crate) type Flow = ControlFlow<()>;
 /// The warp goes on.
 const NEXT: Flow = ControlFlow::Continue(());
 
-/// The instruction is left to the precise way; it has had no effect.
+/// The instruction is left to the precise path; it has had no effect.
 const OTHER: Flow = ControlFlow::Break(());
 
-/// A way to carry out instructions.
+/// A path on which instructions are executed.
 pub(crate) trait Way {
-    /// Lane by lane, all instructions. The other ways are fast; they leave what is rare or
-    /// complicated to this one, and whatever traps too.
+    /// Whether this is the precise path: lane by lane, for all instructions. The other paths are fast and leave
+    /// instructions that are rare, complicated or trap to it.
     const PRECISE: bool = false;
     /// All lanes of the machine execute.
     const FULL: bool = false;
@@ -155,7 +157,7 @@ pub(crate) trait Way {
     /// The instruction is the second of a pair: its last source is what the first has computed.
     const SECOND: bool = false;
 
-    /// The warp, if this is the precise way.
+    /// The warp, if this is the precise path.
     #[inline(always)]
     fn precise<'e, 'a, W: Word, const C: usize>(
         _exec: &'e mut Exec<'a, W, C, Self>,
@@ -167,15 +169,15 @@ pub(crate) trait Way {
     }
 }
 
-/// The precise way.
+/// The precise path.
 pub(crate) struct Precise;
-/// The fast way for instructions that all lanes execute.
+/// The fast path for instructions that all lanes execute.
 pub(crate) struct Full;
 /// [`Full`], for the first of a pair of instructions (see `step`).
 pub(crate) struct First;
 /// [`Full`], for the second of a pair of instructions.
 pub(crate) struct Second;
-/// The fast way for instructions that some lanes execute.
+/// The fast path for instructions that some lanes execute.
 pub(crate) struct Masked;
 
 impl Way for Precise {
@@ -201,7 +203,7 @@ impl Way for Second {
 }
 impl Way for Masked {}
 
-/// A warp at work.
+/// A warp that executes instructions.
 pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     pub(crate) warp: &'a mut Warp<W, C>,
     pub(crate) env: &'a Env<'a, W>,
@@ -215,9 +217,9 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
-    /// `mask` as words that are all ones or zero, where the way is [`Masked`].
+    /// `mask` as words that are all ones or zero, on the path [`Masked`].
     select: Reg<W, C>,
-    /// What the first of a pair has computed, for the second.
+    /// The result of the first of a pair, for the second.
     held: Reg<W, C>,
     way: PhantomData<P>,
 }
@@ -236,7 +238,7 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         Exec { warp, env, system, number, full, mask, next, event, select, held, way }
     }
 
-    /// The warp at work in another way, to do an instruction or two.
+    /// The same warp on another path, for an instruction or two.
     #[inline(always)]
     fn in_way<Q: Way>(&mut self) -> Exec<'_, W, C, Q> {
         Exec {
@@ -254,13 +256,13 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         }
     }
 
-    /// Something that only the precise way does.
+    /// Does something that only the precise path does.
     #[inline(always)]
     fn rarely(&mut self, f: impl FnOnce(&mut Exec<'a, W, C, Precise>) -> Flow) -> Flow {
         P::precise(self).map_or(OTHER, f)
     }
 
-    /// Ends the turn with `event`.
+    /// Ends the run with `event`.
     #[inline(always)]
     fn leave(&mut self, event: Event<W>) -> Flow {
         self.rarely(|exec| {
@@ -269,13 +271,13 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         })
     }
 
-    /// Ends the turn with a trap in `lanes`.
+    /// Ends the run with a trap in `lanes`.
     #[inline(always)]
     fn trap(&mut self, kind: TrapKind, lanes: u64) -> Flow {
         self.leave(Event::Trap { kind, lanes })
     }
 
-    /// A trap that happens before any lane executes, so that none counts.
+    /// Traps before any lane executes, so that no lane is counted.
     #[inline(always)]
     fn trap_uncounted(&mut self, kind: TrapKind, lanes: u64) -> Flow {
         if P::PRECISE {

@@ -1,7 +1,7 @@
-//! Operands as steps keep them.
+//! Operands in the form in which steps keep them.
 //!
-//! Registers are kept as numbers that are known to have a place in their file, so that the fast way
-//! for all lanes, which reads two or three of them for every instruction, need not cut them first.
+//! Registers are kept as numbers that the compiler knows to be valid indices of their file, so that the fast
+//! path for all lanes, which reads two or three of them for every instruction, need not mask them first.
 
 use std::fmt::Debug;
 
@@ -9,9 +9,9 @@ use harp_isa::{Gpr, Pred};
 
 use crate::warp::FILE;
 
-/// An operand that steps keep in another form.
+/// An operand that steps keep in a form of its own.
 pub(crate) trait Operand: Copy {
-    /// The form.
+    /// The form in which steps keep it.
     type Kept: Copy + Debug;
     fn keep(self) -> Self::Kept;
     fn given(kept: Self::Kept) -> Self;

@@ -1,13 +1,12 @@
-//! Loads, stores and addresses of atomic operations through the table of pages.
+//! Loads, stores and addresses of atomic operations through the page table.
 //!
-//! The fast ways know pages that are in place, where the table says no more than whether an access is
-//! permitted, and leave everything else to the precise way.
+//! The fast paths handle pages that are in place, for which the table only decides whether an access is
+//! permitted, and leave everything else to the precise path.
 //!
-//! An access that crosses the border of a page is two accesses, one in each, and needs both pages'
+//! An access that crosses a page boundary is two accesses, one in each page, and needs both pages'
 //! permission. Base loads and stores end with their word and atomic operations are aligned, so only
-//! sub-word instructions cross. All lanes are translated before anything is read or written; of
-//! the faults of several lanes the lowest lane's counts, and the trap's lanes are those that have the
-//! same.
+//! sub-word instructions cross. All lanes are translated before anything is read or written. If several
+//! lanes fault, the fault of the lowest lane is reported, with all lanes that have the same fault.
 
 use std::mem::discriminant;
 use std::ops::ControlFlow;
@@ -37,9 +36,9 @@ struct Piece<W> {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// Leaves the instruction to the precise way unless the executing lanes' addresses are physical
-    /// ones: all their pages are in place and permit the access, or nothing is translated. An access
-    /// does not go beyond the page in which it begins.
+    /// Leaves the instruction to the precise path unless the executing lanes' addresses are physical
+    /// ones: all their pages are in place and permit the access, or nothing is translated. The accesses must
+    /// not cross page boundaries.
     #[inline(always)]
     pub(super) fn in_place(&self, addresses: &Reg<W, C>, access: PageAccess) -> Flow {
         let pages = self.system.tlb.in_place(self.warp.supervisor);
@@ -73,8 +72,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.system.tlb.translate(address, access, self.warp.supervisor)
     }
 
-    /// The pieces of all executing lanes' accesses, lowest lane first; they are permitted, but
-    /// nothing need answer.
+    /// The pieces of all executing lanes' accesses, lowest lane first. They are permitted, but need not be in
+    /// memory or on a device.
     fn pieces(
         &mut self,
         addresses: &Reg<W, C>,
@@ -115,8 +114,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
     }
 
-    /// A trap in the lanes with a piece for which `is_bad` holds; `kind` is told the first one's
-    /// virtual address.
+    /// Traps in the lanes with a piece for which `is_bad` holds; `kind` gets the virtual address of the first.
     fn no_piece(
         &mut self,
         pieces: &[Piece<W>],
@@ -131,7 +129,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
     }
 
-    /// A trap in the lanes with a piece that nothing answers or that may not be stored to.
+    /// Traps in the lanes with a piece that is neither in memory nor on a device, or that may not be stored to.
     fn check_pieces(&mut self, pieces: &[Piece<W>], store: bool) -> Flow {
         let limit = self.env.read_only_below;
         let size = size_of_val(self.env.cells) as u64;
@@ -188,7 +186,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.after_changes()
     }
 
-    /// The physical addresses of an atomic operation in the executing lanes, the others' are junk.
+    /// The physical addresses of an atomic operation in the executing lanes; those of other lanes are undefined.
     pub(super) fn atomic_paged(
         &mut self,
         addresses: &Reg<W, C>,

@@ -1,7 +1,7 @@
-//! The precise way through: one instruction after the other, told to an observer.
+//! The precise path: one instruction after the other, each reported to an observer.
 //!
-//! Every instruction is fetched anew. So code that changes is seen at once, whoever changes it, and pages
-//! may be anywhere: the fast ways run what lies in pages that are in place.
+//! Every instruction is fetched anew. So changes to code are seen at once, whoever makes them, and pages may
+//! be mapped anywhere, whereas the fast paths only run code in pages that are in place.
 
 use super::code::{self, Slot};
 use super::{End, Event, Exec, NEXT, Precise};
@@ -33,8 +33,8 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         End::Budget
     }
 
-    /// Issues at most `budget` instructions, as long as they lie in pages that are not in place. If the
-    /// first is in place it is still to be decoded.
+    /// Issues at most `budget` instructions, as long as they lie in pages that are not in place. If the first
+    /// lies in a page that is, it returns [`End::Undecoded`].
     pub(crate) fn run_elsewhere(&mut self, budget: u64) -> End<W> {
         for issued in 0..budget {
             let pages = self.system.tlb.in_place(self.warp.supervisor);
@@ -91,7 +91,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         let (mut bytes, count) = code::bytes_at(cells, place)?;
         let in_page = (PAGE - pc % PAGE) as usize;
         match self.system.decoded.decode(pc, &bytes, in_page.min(count), arch) {
-            // The instruction may go on in the next page, which need not lie behind this one.
+            // The instruction may continue in the next page, whose physical page need not be the next one.
             Err(_) if in_page <= count && in_page < bytes.len() => {
                 let next_page = pc.wrapping_add(in_page as u64) & W::ONES.to_u64();
                 let place = self.translate(next_page, PageAccess::Fetch)?;
@@ -105,7 +105,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         .map_err(TrapKind::InvalidInstruction)
     }
 
-    /// What is about to happen, for observers.
+    /// The instruction about to be issued, for observers.
     fn issue(&self, slot: &Slot) -> Issue<'_> {
         Issue {
             arch: self.env.arch,
@@ -118,7 +118,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
     }
 
-    /// What has happened, for observers.
+    /// The instruction that was carried out or has trapped, for observers.
     fn retire(&self, slot: &Slot) -> Retire<'_> {
         let trap = match &self.event {
             Some(Event::Trap { kind, .. }) => Some(kind),

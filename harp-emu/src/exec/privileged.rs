@@ -9,7 +9,7 @@ use crate::trap::TrapKind;
 use crate::word::Word;
 
 impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
-    /// A trap unless the warp is in supervisor mode.
+    /// Traps unless the warp is in supervisor mode.
     #[inline(always)]
     fn privileged(&mut self, opcode: Opcode) -> Flow {
         if self.warp.supervisor {
@@ -19,7 +19,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.trap_uncounted(TrapKind::Privileged { opcode }, lanes)
     }
 
-    /// Goes on, after a look at what may interrupt the warp by now.
+    /// Goes on, after the core has checked for interrupts that have become possible.
     fn unmasked(&mut self) -> Flow {
         if self.env.handles_interrupts { self.leave(Event::Unmasked) } else { NEXT }
     }
@@ -43,7 +43,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.unmasked()
     }
 
-    /// The last executing lane's entry stays.
+    /// Sets the handler's entry to that of the last executing lane.
     #[inline(never)]
     pub(super) fn do_skep(&mut self, entry: Gpr) -> Flow {
         self.privileged(Opcode::Skep)?;
@@ -54,7 +54,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         self.unmasked()
     }
 
-    /// Lane 0 returns; without it nothing happens.
+    /// Returns from an interrupt if lane 0 executes this; otherwise nothing happens.
     #[inline(never)]
     pub(super) fn do_reti(&mut self) -> Flow {
         self.privileged(Opcode::Reti)?;
@@ -83,7 +83,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         NEXT
     }
 
-    /// Lane by lane, lowest first.
+    /// Adds the mappings lane by lane, lowest first.
     #[inline(never)]
     pub(super) fn do_tlbadd(&mut self, virt: Gpr, phys: Gpr, flags: Gpr) -> Flow {
         self.privileged(Opcode::Tlbadd)?;

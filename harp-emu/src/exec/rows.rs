@@ -1,11 +1,11 @@
-//! Loads and stores, of whole registers where the fast ways run.
+//! Loads and stores, of whole registers on the fast paths.
 //!
-//! All lanes' addresses are checked before anything is read or written. Lanes at one address read it
-//! once; lanes at consecutive words need one check for all. What touches anything but memory,
-//! words that are not aligned, or pages that are not in place (see `paged`), is left to the precise way
+//! All lanes' addresses are checked before anything is read or written. If all lanes use one address it is
+//! read once; if they use consecutive words one check suffices for all. Accesses to anything but memory, to
+//! words that are not aligned, or to pages that are not in place (see `paged`) are left to the precise path
 //! (see `memory`).
 //!
-//! What has a loop over lanes is a function of its own, not part of the fast ways' loop.
+//! Code with a loop over lanes is in functions of its own, outside of the fast paths' loop.
 
 use harp_isa::Gpr;
 
@@ -18,7 +18,7 @@ use crate::trap::PageAccess;
 use crate::warp::{GROUP, Reg};
 use crate::word::{Cell, Word};
 
-/// Addresses of all lanes of a warp that need no look at each.
+/// A pattern of the addresses of all lanes of a warp, with which they need not be checked one by one.
 enum Pattern {
     /// All lanes use the word with this index.
     Uniform(usize),
@@ -27,8 +27,8 @@ enum Pattern {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// The pattern of the addresses where all lanes execute and all are the machine's own; none if
-    /// there is none, not all of it is in memory, or addresses are translated.
+    /// The pattern of the addresses, if all lanes execute and the machine's lanes fill the register. `None` if
+    /// there is no pattern, not all of it is in memory, or addresses are translated.
     #[inline(always)]
     fn pattern(&self, base: Gpr, offset: i64) -> Option<Pattern> {
         if !P::FULL || usize::from(self.env.row_lanes) != C * GROUP {
@@ -37,7 +37,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         find_pattern(self.reg(base), W::from_u64(offset.cast_unsigned()), self.env.cells)
     }
 
-    /// The index of the first word to which stores need no further look.
+    /// The index of the first word to which stores need no further check.
     #[inline(always)]
     fn first_plain_store(&self) -> usize {
         self.env.plain_stores_from as usize / W::BYTES
@@ -95,7 +95,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         NEXT
     }
 
-    /// Loads `bytes` bytes, fewer than a word has or as many.
+    /// Loads `bytes` bytes, at most a word.
     #[inline(always)]
     pub(super) fn load_narrow(
         &mut self,
@@ -117,7 +117,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         NEXT
     }
 
-    /// Stores `bytes` bytes, fewer than a word has or as many.
+    /// Stores `bytes` bytes, at most a word.
     #[inline(always)]
     pub(super) fn store_narrow(
         &mut self,
@@ -144,7 +144,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     }
 }
 
-/// The pattern of the addresses `base` + `offset` of all lanes; none if there is none, or not all of it is
+/// The pattern of the addresses `base` + `offset` of all lanes; `None` if there is none, or not all of it is
 /// in memory.
 #[inline(always)]
 fn find_pattern<W: Word, const C: usize>(
@@ -169,7 +169,7 @@ fn find_pattern<W: Word, const C: usize>(
     Some(if is_uniform { Pattern::Uniform(cell) } else { Pattern::Consecutive(cell) })
 }
 
-/// The bits in which any lane's word is not what is expected there, by the place in its group.
+/// The bits in which any lane's word differs from the expected one, by position in the group.
 #[inline(always)]
 pub(super) fn differences<W: Word, const C: usize>(
     reg: &Reg<W, C>,
@@ -183,7 +183,7 @@ pub(super) fn differences<W: Word, const C: usize>(
     differ
 }
 
-/// Whether lane after lane is `bytes` bytes further on.
+/// Whether each lane's address is `bytes` bytes behind that of the lane before.
 #[inline(never)]
 fn follow<W: Word, const C: usize>(addresses: &Reg<W, C>, bytes: usize) -> bool {
     let first = addresses[0][0];
@@ -191,14 +191,14 @@ fn follow<W: Word, const C: usize>(addresses: &Reg<W, C>, bytes: usize) -> bool 
     any_bits(&differences(addresses, expected)) == W::ZERO
 }
 
-/// The place of a word in memory.
+/// The index of a word in memory.
 #[inline(always)]
 fn cell_index<W: Word>(address: W) -> usize {
     address.to_u64() as usize / W::BYTES
 }
 
-/// Whether accesses of `bytes` bytes at the addresses of the lanes in `mask` are inside of memory,
-/// not below the address `from`, a word's, and each inside of a word.
+/// Whether accesses of `bytes` bytes at the addresses of the lanes in `mask` are inside of memory, not below
+/// the word address `from`, and each within one word.
 #[inline(always)]
 fn are_plain<W: Word, const C: usize>(
     cells: &[W::Cell],
@@ -223,7 +223,7 @@ fn are_plain<W: Word, const C: usize>(
     any_bits(&outside) == W::ZERO
 }
 
-/// Loads words one after the other.
+/// Loads consecutive words.
 #[inline(never)]
 fn load_row<W: Word, const C: usize>(reg: &mut Reg<W, C>, cells: &[W::Cell]) {
     for (values, cells) in reg.iter_mut().zip(cells.as_chunks::<GROUP>().0) {
@@ -231,7 +231,7 @@ fn load_row<W: Word, const C: usize>(reg: &mut Reg<W, C>, cells: &[W::Cell]) {
     }
 }
 
-/// Stores words one after the other.
+/// Stores consecutive words.
 #[inline(never)]
 fn store_row<W: Word, const C: usize>(reg: &Reg<W, C>, cells: &[W::Cell]) {
     for (values, cells) in reg.iter().zip(cells.as_chunks::<GROUP>().0) {
@@ -394,8 +394,8 @@ fn scatter_narrow<W: Word, const C: usize>(
     NEXT
 }
 
-/// Stores `bytes` bytes of each lane one after the other from an address on that is a word's: whole
-/// words, so that nothing has to be preserved.
+/// Stores `bytes` bytes of each lane one after the other from a word's address on. This writes whole words,
+/// so that no other bytes have to be preserved.
 #[inline(never)]
 fn store_packed<W: Word, const C: usize>(
     reg: &Reg<W, C>,

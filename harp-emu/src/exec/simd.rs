@@ -1,7 +1,7 @@
-//! The choice between the host's vector instructions, what they do that Rust has no words for, and
-//! the crate's only `unsafe`.
+//! The choice between the host's vector instructions, operations that need intrinsics, and the crate's only
+//! `unsafe`.
 //!
-//! [`Level::run`] compiles the interpreter's fast ways twice: for every host of the target, and for x86
+//! [`Level::run`] compiles the interpreter's fast paths twice: for every host of the target, and for x86
 //! hosts with AVX2, FMA and the bit instructions of their generation. Fused multiply-add does not
 //! change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
@@ -30,7 +30,7 @@ impl Level {
         Level { avx2 }
     }
 
-    /// Issues at most `left` instructions of a warp in one of the fast ways, and counts `left` down.
+    /// Issues at most `left` instructions of a warp in one of the fast paths, and counts `left` down.
     pub(crate) fn run<W: Word, const C: usize, P: Way>(
         self,
         host: &mut Host<'_, '_, W, C>,

@@ -10,7 +10,7 @@ use crate::warp::{Entry, GROUP};
 use crate::word::Word;
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// In lane order: a lane that was overwritten by an earlier one copies what it got.
+    /// Copies in lane order: a lane that an earlier lane has overwritten copies its new values.
     #[inline(never)]
     pub(super) fn do_clone(&mut self, to: Gpr) -> Flow {
         self.converged(Opcode::Clone)?;
@@ -46,8 +46,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.activate(count)
     }
 
-    /// The target is the first executing lane's: the others stop, and where a single lane activated
-    /// them only that one has a return address.
+    /// Jumps to the first executing lane's target; the other lanes stop. Their targets are not compared, because
+    /// if a single lane activated them only that lane has a return address.
     #[inline(never)]
     pub(super) fn do_jmprt(&mut self, target: Gpr) -> Flow {
         self.converged(Opcode::Jmprt)?;
@@ -67,7 +67,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         }
     }
 
-    /// The lanes that were activated and that a split keeps from executing.
+    /// The activated lanes that a `split` keeps from executing.
     fn held_back(&self) -> u64 {
         if self.warp.stack.is_empty() {
             return 0;
@@ -82,7 +82,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             Ok(count) => {
                 let held = self.held_back();
                 self.warp.activate(count);
-                // Where nobody else is left they are activated after all: a warp that runs has an active lane.
+                // If no other lane is left they are activated after all: a running warp has an active lane.
                 if self.warp.active & !held != 0 {
                     self.warp.active &= !held;
                 }
@@ -115,8 +115,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.leave(Event::Barrier { id, warps })
     }
 
-    /// The lanes that execute a `bar` that does not diverge: all that were last activated together,
-    /// but for those that the outer split holds back.
+    /// The lanes that must execute a `bar` together: all that were last activated together, except those that
+    /// the outer split holds back.
     fn expected_at_barriers(&self) -> u64 {
         let ours = |entry: &&Entry| Some(entry.behind) == self.env.behind_outer_split;
         let mut bottom = self.warp.stack.iter();
@@ -127,7 +127,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         }
     }
 
-    /// `split` and `join` count one for each lane that was activated, whatever their guard.
+    /// Counts one instruction for each activated lane, as `split` and `join` do whatever their guard.
     #[inline(always)]
     fn count_all(&mut self) {
         let stats = &mut self.warp.stats;
@@ -135,7 +135,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         stats.insts -= u64::from(self.mask.count_ones());
     }
 
-    /// A trap of `split` or `join`.
+    /// Traps in a `split` or `join`.
     #[inline(always)]
     fn trap_once(&mut self, kind: TrapKind, lanes: u64) -> Flow {
         if P::PRECISE {
@@ -179,7 +179,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         NEXT
     }
 
-    /// Makes room for `depth` entries and some more, if the core may take it. Whether it did.
+    /// Makes room for `depth` entries and some more, if the core's share of memory suffices. Returns whether it
+    /// did.
     fn grow_stack(&mut self, depth: usize) -> bool {
         let stack = &mut self.warp.stack;
         let room = stack.capacity().saturating_mul(2).max(16).min(self.env.divergence_depth);
@@ -193,8 +194,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         false
     }
 
-    /// The part of a `split` that control has come back to, with [`Reconvergence::Pdom`]: whether it
-    /// is done with that.
+    /// With [`Reconvergence::Pdom`], handles a `split` that control has come back to. Returns whether nothing
+    /// remains to be done, else the `split` pushes as usual.
     ///
     /// [`Reconvergence::Pdom`]: crate::Reconvergence::Pdom
     fn reconverges(&mut self) -> bool {
@@ -214,8 +215,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
                 }
                 true
             }
-            // Up to now the lanes have agreed. Other lanes than the active ones would mean that this
-            // is the other side of a split that has diverged.
+            // So far the lanes have agreed. If the entry had other lanes than the active ones, this would be
+            // the other side of a split that has diverged.
             (None, _) if upper.mask == self.warp.active => {
                 self.warp.stack.pop();
                 taken == 0
@@ -224,7 +225,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         }
     }
 
-    /// Pops whatever its guard, as the original does.
+    /// Pops an entry whatever the guard is, as the original does.
     #[inline(always)]
     pub(super) fn do_join(&mut self) -> Flow {
         let Some(Entry { mask, resume, .. }) = self.warp.stack.pop() else {

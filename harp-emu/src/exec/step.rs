@@ -1,11 +1,10 @@
-//! What the fast way for all lanes does next: an instruction, or a pair of them in one step.
+//! Steps of the fast path for all lanes: an instruction, or a pair of them in one step.
 //!
-//! The second instruction of a pair takes an operand from what the first has just computed: an
-//! address from a scaled index, a sum from a product, a mix of a value and itself shifted; or it tests
-//! that value, as comparisons without the extension and the ends of loops do. The host
-//! then has that operand in its registers (see [`First`] and [`Second`]), and finds the way to the
-//! operations once instead of twice. Both results are written, so there is nothing to see of it, and
-//! what the operations do is said where it is said for all (see `visitor`).
+//! The second instruction of a pair has the result of the first as an operand: an address from a scaled
+//! index, a sum from a product, a mix of a value and itself shifted. Or it tests that result, as comparisons
+//! without the extension and the ends of loops do. The host then has that operand in its registers (see
+//! [`First`] and [`Second`]), and dispatches once instead of twice. Both results are written, so a guest
+//! cannot observe it, and the operations are those that `visitor` defines for all paths.
 
 use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
 
@@ -34,9 +33,9 @@ pub(crate) struct Tested {
     imm: i32,
 }
 
-/// Defines [`Step`]. A row of a pair is a first instruction, whether its last operand is an immediate
-/// or a register, and the names of its pairs with `add`, `sub`, `xor` and `or`, among the tests with
-/// `rtop`, `iszero` and `isneg`; the rows of instructions follow.
+/// Defines [`Step`]. A row of `pairs` or `tests` has a first instruction, whether its last operand is an
+/// immediate or a register, and the names of its pairs: with `add`, `sub`, `xor` and `or`, or, in `tests`, with
+/// `rtop`, `iszero` and `isneg`. The rows of single instructions follow.
 macro_rules! steps {
     (
         pairs {
@@ -49,9 +48,10 @@ macro_rules! steps {
         }
         $($variant:ident $method:ident($($field:ident: $ty:ident),*);)*
     ) => {
-        /// What the fast way for all lanes does next.
+        /// What the fast path for all lanes does next.
         ///
-        /// Not an [`Op`] beside the pairs: one list means one jump to the operation.
+        /// Instructions are variants beside the pairs, not one variant with an [`Op`], so that dispatch takes one
+        /// jump.
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Step {
             $($variant { $($field: <$ty as Operand>::Kept),* },)*
@@ -73,7 +73,7 @@ macro_rules! steps {
             /// `width` bits.
             pub(crate) fn two(first: Op, second: Op, width: u8) -> Option<Step> {
                 match first {
-                    // Pairs have no code for other counts.
+                    // Pairs have no code for counts beyond the word.
                     Op::Shli { imm, .. } | Op::Shri { imm, .. }
                         if !(0..i64::from(width)).contains(&imm) => None,
                     _ => Step::mix(first, second).or_else(|| Step::test(first, second)),

@@ -1,4 +1,4 @@
-//! What a core has besides its warps, as far as instructions change it.
+//! The state of a core, besides its warps, that instructions change.
 
 use super::decoded::Decoded;
 use crate::config::{MachineConfig, Translation};
@@ -8,15 +8,15 @@ use crate::tlb::Tlb;
 /// A core's devices and tables.
 pub(crate) struct System {
     pub(crate) console: CoreConsole,
-    /// Where handlers of interrupts begin, once `skep` has said so.
+    /// Where the interrupt handler begins, once `skep` has set it.
     pub(crate) entry: Option<u64>,
     pub(crate) tlb: Tlb,
     /// What is left of the host memory that the core's warps may take, in bytes.
     pub(crate) state_left: u64,
-    /// What decoded code may have to be forgotten for since the run loop was last left, the first and
-    /// the last byte each: stores, and pages that can no longer be fetched from.
+    /// Ranges whose decoded code may have to be forgotten, since the run loop was last left, each as its first
+    /// and last byte: stores, and pages that can no longer be fetched from.
     pub(crate) changed: Vec<(u64, u64)>,
-    /// What the precise way has decoded.
+    /// The precise path's decoded instructions.
     pub(crate) decoded: Decoded,
 }
 

@@ -1,4 +1,4 @@
-//! What each instruction does, one line an instruction.
+//! The effect of each instruction, about one line per instruction.
 
 use harp_isa::{Gpr, Pred, Visitor};
 
@@ -8,7 +8,7 @@ use super::{Exec, Flow, NEXT, OTHER, Way};
 use crate::reference_float;
 use crate::word::Word;
 
-/// An immediate, cut to the word.
+/// An immediate, truncated to the word.
 #[inline(always)]
 fn immediate<W: Word>(imm: i64) -> W {
     W::from_u64(imm.cast_unsigned())
@@ -21,7 +21,7 @@ fn low<W: Word>(word: W) -> u32 {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// `dst` := `ieee(a, b)`, or what `reference` of the numbers is where floats are the original's.
+    /// `dst` := `ieee(a, b)`, or `reference(a, b)` where floats are the original's.
     #[inline(always)]
     fn float(
         &mut self,
@@ -54,8 +54,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.map_apart(dst, src, ieee)
     }
 
-    /// `dst` := `f` of the sources, for instructions that 8-byte machines alone have: on others the fast ways
-    /// need no code for them.
+    /// `dst` := `f` of the sources, for instructions that only 8-byte machines have: for other machines the fast
+    /// paths contain no code for them.
     #[inline(always)]
     fn map_wide<const K: usize>(
         &mut self,

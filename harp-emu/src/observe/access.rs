@@ -1,4 +1,4 @@
-//! Which memory an instruction is about to use.
+//! The memory that an instruction is about to access.
 
 use harp_isa::{Gpr, Op, Opcode, OpcodeFlags, Operand, WordSize};
 
@@ -17,30 +17,30 @@ pub enum AccessKind {
     Atomic,
 }
 
-/// The memory that an instruction is about to use.
+/// The memory that an instruction is about to access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
-    /// What it does with it.
+    /// Whether it loads, stores or both.
     pub kind: AccessKind,
-    /// What each executing lane uses, lowest lane first.
+    /// The access of each executing lane, lowest lane first.
     pub lanes: Vec<LaneAccess>,
 }
 
-/// The memory that a lane is about to use.
+/// The memory that a lane is about to access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaneAccess {
     /// The lane.
     pub lane: u8,
-    /// The first address, as the guest computes it: before any translation, and whether or not
-    /// anything answers there.
+    /// The first address, as the guest computes it: before any translation, and whether or not there is
+    /// memory or a device.
     pub address: u64,
     /// Bytes from there on, 1 to 8. A misaligned `ld` or `st` moves those up to the end of the word.
     pub bytes: u8,
 }
 
 impl Issue<'_> {
-    /// The memory that the instruction is about to use; `None` for those that use none. Instruction
-    /// fetch does not count.
+    /// The memory that the instruction is about to access; `None` for instructions that access none.
+    /// Instruction fetch does not count.
     pub fn memory_access(&self) -> Option<MemoryAccess> {
         let op = self.instruction.op;
         let kind = AccessKind::of(op.opcode())?;
@@ -77,7 +77,7 @@ impl AccessKind {
     }
 }
 
-/// The register that holds the address, and what is added to it.
+/// The register that holds the address, and the offset that is added to it.
 fn address_operands(op: Op) -> (Gpr, i64) {
     let mut address = (Gpr::new(0), 0);
     let mut descriptions = op.opcode().operands().iter();
@@ -92,7 +92,7 @@ fn address_operands(op: Op) -> (Gpr, i64) {
     address
 }
 
-/// The bytes that an access at `address` uses.
+/// The number of bytes that an access at `address` uses.
 fn bytes_at(opcode: Opcode, word: WordSize, address: u64) -> u8 {
     match opcode {
         Opcode::Ld | Opcode::St => word.bytes() - (address % u64::from(word.bytes())) as u8,

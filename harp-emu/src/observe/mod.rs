@@ -1,6 +1,6 @@
-//! Seeing a run instruction by instruction, and writing down what was seen.
+//! Observers of a run, instruction by instruction, and traces.
 //!
-//! An [`Observer`] is told about every instruction, before and after. Two are here already: a
+//! An [`Observer`] is called before and after every instruction. The crate has two of its own: a
 //! [`TraceWriter`] writes text or JSON, a [`Profile`](crate::Profile) counts.
 
 mod access;
@@ -16,8 +16,9 @@ use crate::trap::TrapKind;
 
 /// Sees every instruction that a machine issues, in the order in which it issues them.
 ///
-/// A run that is observed takes the precise path on one host thread; runs that are not pay nothing
-/// for it. See [`Machine::run_observed`](crate::Machine::run_observed) and its likes that step.
+/// A run that is observed takes the precise path on one host thread; other runs pay nothing for it. See
+/// [`Machine::run_observed`](crate::Machine::run_observed) and the methods `step_observed`,
+/// `step_warp_observed` and `run_until_observed`.
 ///
 /// A [`TraceWriter`] and a [`Profile`](crate::Profile) are observers; so is a pair of observers, and so
 /// is an `Option`:
@@ -53,13 +54,13 @@ use crate::trap::TrapKind;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Observer {
-    /// An instruction is about to be issued. Those that no lane executes are issued too.
+    /// Called when an instruction is about to be issued. Instructions that no lane executes are issued too.
     fn issue(&mut self, issue: &Issue<'_>) {
         let _ = issue;
     }
 
-    /// The instruction last issued has been carried out or has trapped. What it asks of other warps
-    /// (barriers, new warps) comes after this.
+    /// Called when the instruction last issued has been carried out or has trapped. Its effects on other
+    /// warps (barriers, new warps) come after this.
     fn retire(&mut self, retire: &Retire<'_>) {
         let _ = retire;
     }
@@ -99,10 +100,10 @@ pub struct Retire<'a> {
     pub instruction: Instruction,
     /// The lanes that executed it, as in [`Issue::executing`].
     pub executing: u64,
-    /// The address at which the warp goes on, unless it stops; that of the instruction behind if
-    /// this one trapped.
+    /// The address at which the warp goes on, unless it stops. If this instruction trapped, the address of the
+    /// instruction behind it.
     pub next: u64,
-    /// Why it trapped, if it did: the run stops, or a guest's handler gets the interrupt.
+    /// Why it trapped, if it did. Then the run stops, or a guest's handler gets the interrupt.
     pub trap: Option<&'a TrapKind>,
     /// The warp after the instruction; its pc is not set yet.
     pub state: WarpView<'a>,
@@ -118,7 +119,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
     }
 }
 
-/// Nobody, or somebody.
+/// An optional observer.
 impl<O: Observer> Observer for Option<O> {
     fn issue(&mut self, issue: &Issue<'_>) {
         if let Some(observer) = self {
@@ -133,7 +134,7 @@ impl<O: Observer> Observer for Option<O> {
     }
 }
 
-/// Both, the first one first.
+/// Two observers, called one after the other.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn issue(&mut self, issue: &Issue<'_>) {
         self.0.issue(issue);

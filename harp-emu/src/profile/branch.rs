@@ -1,4 +1,4 @@
-//! How warps decide at branches.
+//! Counts of how warps decide at branches.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,8 @@ pub const LISTED_BRANCH_MASKS: usize = 64;
 
 /// How warps decided at a branch.
 ///
-/// A branch is an instruction that may change the pc or the active mask and has a guard, or a
-/// `split`; one without a guard counts as true in all lanes. The lanes *taken* are the active ones
-/// whose guard is true.
+/// A branch is a `split`, or an instruction with a guard that may change the pc or the active mask. A `split`
+/// without a guard counts as true in all lanes. The lanes *taken* are the active ones whose guard is true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct BranchCounts {
@@ -23,28 +22,28 @@ pub struct BranchCounts {
     /// Its guard.
     #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::guard"))]
     pub guard: Option<Pred>,
-    /// Times a warp came here.
+    /// How often a warp executed it.
     pub executed: u64,
-    /// Times all active lanes took it.
+    /// How often all active lanes took it.
     pub unanimous_true: u64,
-    /// Times no active lane took it.
+    /// How often no active lane took it.
     pub unanimous_false: u64,
-    /// Times some active lanes took it and some did not.
+    /// How often some active lanes took it and some did not.
     pub divergent: u64,
     /// How many lanes were active each time.
     pub active: Histogram,
     /// How many lanes took it each time.
     pub taken: Histogram,
-    /// How often which lanes decided how: the first [`LISTED_BRANCH_MASKS`] pairs that occurred. The
-    /// counts are exact if [`unlisted`](Self::unlisted) is 0, else those of a core from the first
-    /// time on at which it met the pair.
+    /// How often each pair of masks occurred, for the first [`LISTED_BRANCH_MASKS`] pairs. The counts are
+    /// exact if [`unlisted`](Self::unlisted) is 0; otherwise occurrences on cores that did not list the pair
+    /// are missing.
     #[cfg_attr(feature = "json", serde(serialize_with = "super::json::mask_list"))]
     pub masks: BTreeMap<BranchMasks, u64>,
-    /// Times with a pair of masks that is not listed.
+    /// How often a pair of masks occurred that is not listed.
     pub unlisted: u64,
 }
 
-/// Which lanes decided how at a branch; lane 0 in the lowest bit.
+/// The lanes that were active at a branch and those that took it; lane 0 in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BranchMasks {
     /// The active lanes.
@@ -75,7 +74,7 @@ impl BranchCounts {
         }
     }
 
-    /// Counts a warp that comes here.
+    /// Counts one execution of the branch.
     pub(super) fn count(&mut self, active: u64, taken: u64) {
         self.executed += 1;
         let decision = match taken {

@@ -1,8 +1,8 @@
-//! How often each small number occurred.
+//! Histograms of small numbers.
 
 /// How often each of the numbers 0, 1, 2, ... occurred.
 ///
-/// In JSON an object: `total` and `sum` as here, `counts` a list by number.
+/// In JSON an object: `total` and `sum` as the methods here, and `counts`, a list by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram(Vec<u64>);
 

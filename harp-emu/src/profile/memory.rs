@@ -1,4 +1,4 @@
-//! How memory is used.
+//! Counts of how instructions use memory.
 
 use std::num::NonZeroU32;
 
@@ -10,20 +10,20 @@ use crate::observe::MemoryAccess;
 /// How an instruction used memory.
 ///
 /// Addresses are those that the guest computes, the console's included: before any translation, and
-/// whether or not anything answers there.
+/// whether or not there is memory or a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct MemoryCounts {
     /// The instruction.
     #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::opcode"))]
     pub opcode: Opcode,
-    /// How many lanes executed it each time, 0 if it was skipped: accesses are the sum.
+    /// How many lanes executed it each time, 0 if it was skipped. The sum is the number of accesses.
     pub lanes: Histogram,
     /// How many different addresses its lanes had each time it was not skipped.
     pub addresses: Histogram,
-    /// How many different segments of memory its lanes used bytes of each time it was not skipped. A
-    /// segment is [`segment_bytes`](crate::Profile::segment_bytes) bytes from a multiple of their
-    /// number on; an access may lie in several.
+    /// How many different segments of memory its lanes used each time it was not skipped. A segment has
+    /// [`segment_bytes`](crate::Profile::segment_bytes) bytes and starts at a multiple of that; an access may
+    /// lie in several.
     pub segments: Histogram,
 }
 
@@ -45,7 +45,7 @@ impl MemoryCounts {
         self.addresses.add(distinct(access.lanes.iter().map(|at| at.address)));
         let size = u64::from(segment_bytes.get());
         self.segments.add(distinct(access.lanes.iter().flat_map(|at| {
-            // An access that is cut off by the end of the address space does not go round.
+            // An access at the end of the address space is cut off there and does not wrap around.
             let last = at.address.saturating_add(u64::from(at.bytes) - 1);
             at.address / size..=last / size
         })));

@@ -1,6 +1,6 @@
-//! What a run did, counted on demand.
+//! Profiles, which count on demand what a run did.
 //!
-//! The branches are what decisions about divergence are made from: how often do warps agree, and how.
+//! The counts of branches serve decisions about divergence: how often lanes agree, and on which side.
 
 mod branch;
 mod histogram;
@@ -23,21 +23,21 @@ pub use register::{RegisterCount, RegisterCounts};
 use crate::config::{Collect, MachineConfig};
 use crate::observe::{Issue, Observer};
 
-/// What a run did.
+/// A profile: counts of what a run did.
 ///
-/// [`Machine::profile`](crate::Machine::profile) gives that of a machine that was told to
-/// [collect](crate::MachineConfig::collect). A profile is also an [`Observer`], for parts of a run.
+/// [`Machine::profile`](crate::Machine::profile) gives the profile of a machine that
+/// [collects](crate::MachineConfig::collect) one. A profile is also an [`Observer`], for parts of a run.
 ///
-/// It counts what it observes *before* each instruction: so every instruction issued is in it, one
-/// that traps as if it had been carried out. An instruction that a guest's handler lets the warp issue
-/// again counts again. Instructions whose fetch fails are not issued.
+/// It counts *before* each instruction. So it contains every instruction issued, and one that traps as if it
+/// had been carried out. An instruction that is issued again after a guest's handler counts again.
+/// Instructions whose fetch fails are not issued.
 ///
-/// *Executing* lanes are those that are active and whose guard is true; an instruction that none
-/// executes is *skipped* (a `split` or `join` that is counted as skipped acts nevertheless).
-/// What [`collect`](Self::collect) does not name is empty.
+/// *Executing* lanes are those that are active and whose guard is true; an instruction that no lane
+/// executes is *skipped* (a `split` or `join` that is counted as skipped still has its effect).
+/// Parts that [`collect`](Self::collect) does not name are empty.
 ///
-/// Its text form is a table a part, for people. In JSON it is an object with a field for each part
-/// that was collected; what is kept by pc or opcode is a list of objects there.
+/// Its text form has a table for each part. In JSON it is an object with a field for each part that was
+/// collected; maps by pc or opcode are lists of objects there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The machine.
@@ -48,9 +48,9 @@ pub struct Profile {
     pub segment_bytes: NonZeroU32,
     /// Each opcode that was issued.
     pub opcodes: BTreeMap<Opcode, OpcodeCounts>,
-    /// How many lanes there were.
+    /// How many lanes were active, and how many executed, in each instruction.
     pub lanes: LaneCounts,
-    /// How many entries the warp's divergence stack held before each instruction issued.
+    /// How many entries the warp's divergence stack held before each issued instruction.
     pub depth: Histogram,
     /// Each branch that was issued, by pc: the instructions that may change the pc or the active
     /// mask and have a guard, and every `split`.
@@ -65,15 +65,15 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct OpcodeCounts {
-    /// Times a warp issued it.
+    /// How often a warp issued it.
     pub issued: u64,
-    /// Times no lane executed it.
+    /// How often no lane executed it.
     pub skipped: u64,
-    /// Executing lanes of all times.
+    /// The sum of the executing lanes.
     pub lanes: u64,
 }
 
-/// How many lanes instructions had.
+/// How many lanes were active, and how many executed, in each instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct LaneCounts {
@@ -99,7 +99,7 @@ impl Profile {
         }
     }
 
-    /// What a core collects, if it is to collect anything: nothing yet.
+    /// An empty profile for a core, if it is to collect anything.
     pub(crate) fn wanted(config: &MachineConfig) -> Option<Box<Profile>> {
         let MachineConfig { arch, collect, segment_bytes, .. } = *config;
         (!collect.is_empty()).then(|| Box::new(Profile::new(arch, collect, segment_bytes)))
@@ -107,8 +107,8 @@ impl Profile {
 
     /// Adds what another profile has counted, of the same program on the same machine.
     ///
-    /// Everything is summed up. Where branches took more masks than are listed it is those of this
-    /// profile that stay.
+    /// Everything is summed up. If a branch had more pairs of masks than can be listed, those of this profile
+    /// stay.
     pub fn merge(&mut self, other: &Profile) {
         for (&opcode, more) in &other.opcodes {
             let counts = self.opcodes.entry(opcode).or_default();
@@ -129,8 +129,8 @@ impl Profile {
         }
     }
 
-    /// SIMD efficiency: active lanes of all instructions issued, as a part of the lanes of the
-    /// machine. `None` if nothing was counted.
+    /// SIMD efficiency: the active lanes of all instructions issued, as a fraction of the machine's
+    /// lanes. `None` if nothing was counted.
     pub fn active_efficiency(&self) -> Option<f64> {
         self.efficiency(&self.lanes.active)
     }

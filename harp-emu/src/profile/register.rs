@@ -1,4 +1,4 @@
-//! How often registers are read and written.
+//! Counts of reads and writes of registers.
 
 use harp_isa::{Gpr, OpcodeFlags, Operand, Pred, RegClass, Role};
 
@@ -7,11 +7,11 @@ use crate::observe::Issue;
 
 /// How often registers were read and written.
 ///
-/// An operand counts if any lane executes the instruction: as read, written or both, by its role in
-/// the instruction table, whether or not the instruction has a guard; a register that is an operand
-/// twice counts twice. The guard counts as read in the active lanes, executed or not. `wspawn` and
-/// `bar` use their operands in one lane, the first that executes. The registers that `clone` copies
-/// are not operands and do not count.
+/// An operand counts if any lane executes the instruction: as read, written or both, according to its role in
+/// the instruction table, whether or not the instruction has a guard. A register that is an operand
+/// twice counts twice. The guard counts as read in the active lanes, even if no lane executes the
+/// instruction. `wspawn` and `bar` use their operands in one lane, the first that executes. The registers
+/// that `clone` copies are not operands and do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegisterCounts {
     gprs: Vec<RegisterCount>,
@@ -26,23 +26,23 @@ pub struct RegisterCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct RegisterCount {
-    /// Reads, one a warp instruction and operand.
+    /// Reads: one for each operand of a warp instruction.
     pub reads: u64,
-    /// Writes, one a warp instruction and operand.
+    /// Writes: one for each operand of a warp instruction.
     pub writes: u64,
-    /// Lanes of all reads.
+    /// The sum of the lanes of all reads.
     pub lane_reads: u64,
-    /// Lanes of all writes.
+    /// The sum of the lanes of all writes.
     pub lane_writes: u64,
 }
 
 impl RegisterCounts {
-    /// A general register's.
+    /// The counts of a general register.
     pub fn gpr(&self, reg: Gpr) -> RegisterCount {
         self.gprs.get(usize::from(reg)).copied().unwrap_or_default()
     }
 
-    /// A predicate's.
+    /// The counts of a predicate.
     pub fn pred(&self, pred: Pred) -> RegisterCount {
         self.preds.get(usize::from(pred)).copied().unwrap_or_default()
     }
@@ -66,8 +66,8 @@ impl RegisterCounts {
         let once = op.opcode().flags().contains(OpcodeFlags::ONCE_PER_WARP);
         let lowest = issue.executing & issue.executing.wrapping_neg();
         let lanes = if once { lowest } else { issue.executing };
-        // The roles of the table, not those under the guard, which say that lanes that do not
-        // execute keep the old value.
+        // The roles of the table count. Those under the guard also read the old value of a destination, which
+        // lanes that do not execute keep.
         let mut descriptions = op.opcode().operands().iter();
         op.for_each_operand(|operand| {
             let kind = descriptions.next().expect("the table describes every operand").kind;

@@ -1,4 +1,4 @@
-//! Profiles for people.
+//! Profiles as text.
 
 use std::cmp::Reverse;
 use std::fmt;

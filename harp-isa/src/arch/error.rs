@@ -45,13 +45,13 @@ impl fmt::Display for Field {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ArchIdError {
-    /// The word size is missing or none that exists.
+    /// The word size is missing or unknown.
     #[error("`{id}`: the word size must be 4 or 8 bytes")]
     WordSize {
         /// The string.
         id: String,
     },
-    /// The encoding letter is missing or none that exists.
+    /// The encoding letter is missing or unknown.
     #[error("`{id}`: the encoding must be `w` (word) or `b` (byte)")]
     Encoding {
         /// The string.
@@ -65,14 +65,14 @@ pub enum ArchIdError {
         /// Which count.
         field: Field,
     },
-    /// A count that is no number.
-    #[error("`{id}`: the number of {field} is `{given}`, which is no number")]
+    /// A count that is not a number.
+    #[error("`{id}`: the number of {field} is `{given}`, which is not a number")]
     NotANumber {
         /// The string.
         id: String,
         /// Which count.
         field: Field,
-        /// What stands in its place.
+        /// The text in its place.
         given: String,
     },
     /// A count out of range.
@@ -88,7 +88,7 @@ pub enum ArchIdError {
     Trailing {
         /// The string.
         id: String,
-        /// What is too much.
+        /// The superfluous text.
         rest: String,
     },
     /// The word encoding keeps predicate operands in fields as wide as a register's.

@@ -40,7 +40,7 @@ impl WordSize {
         }
     }
 
-    /// `value` cut to the word and sign-extended to 64 bits.
+    /// `value` truncated to the word and sign-extended to 64 bits.
     pub const fn sign_extend(self, value: u64) -> i64 {
         match self {
             WordSize::Four => (value as u32).cast_signed() as i64,
@@ -52,7 +52,7 @@ impl WordSize {
 /// The binary form of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Encoding {
-    /// One word an instruction, bit fields.
+    /// One word per instruction, with bit fields.
     Word,
     /// A stream of bytes.
     Byte,
@@ -226,7 +226,7 @@ impl ArchId {
                 gpr_bits,
             });
         }
-        // Predicated bit, guard, opcode and two registers stand before the longest immediate.
+        // Predicated bit, guard, opcode and two registers precede the longest immediate.
         let needed = 1 + pred_bits + 6 + 2 * gpr_bits;
         if needed >= limit {
             return Err(ArchIdError::NoImmediateBits { needed, limit });

@@ -1,7 +1,7 @@
 //! Architecture ids as target triples.
 //!
-//! The registry of target-lexicon has no HARP, and borrowing another architecture's name would let
-//! a code generator for *that* one accept the triple. So the architecture stays `unknown` and the
+//! The crate target-lexicon does not know HARP, and with another architecture's name a code generator for
+//! *that* architecture would accept the triple. So the architecture stays `unknown` and the
 //! vendor field carries the id, with the characters that a triple cannot hold replaced:
 //! `8w32/32/16/16+x` is `unknown-harp_8w32_32_16_16_x-none-unknown`.
 
@@ -14,12 +14,12 @@ use super::{ArchId, ArchIdError};
 
 const PREFIX: &str = "harp_";
 
-/// Why a target triple names no HARP machine.
+/// Why a target triple does not name a HARP machine.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TripleError {
     /// The vendor field holds no architecture id.
-    #[error("`{triple}` is no HARP target: its vendor does not start with `{PREFIX}`")]
+    #[error("`{triple}` is not a HARP target: its vendor does not start with `{PREFIX}`")]
     NotHarp {
         /// The triple.
         triple: String,

@@ -1,9 +1,9 @@
-//! How a text falls into chunks.
+//! How a text is divided into chunks.
 //!
 //! The first item after a *break* starts a chunk. Breaks are labels, `.perm`, `.align`, `.entry`,
-//! `.global`, and a change between code and data. A chunk bears the name of the last label, which
+//! `.global`, and a change between code and data. A chunk has the name of the last label, which
 //! several chunks may share. A label with no item before the next label or the end makes an empty
-//! chunk. `.chunk` starts a chunk by itself, which a change between code and data does not end.
+//! chunk. `.chunk` starts a chunk at once, which a change between code and data does not end.
 
 use crate::object::{Chunk, Object, Permissions, Reference};
 use crate::{ArchId, WordSize};
@@ -15,7 +15,7 @@ pub(super) enum Content {
     Data,
 }
 
-/// What a chunk that is not complete takes.
+/// The items that an open chunk takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     /// Items of one kind; another kind starts a chunk.
@@ -24,7 +24,7 @@ enum Open {
     Any,
 }
 
-/// What `.chunk` says about a chunk.
+/// The properties of a chunk that `.chunk` states.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) name: String,
@@ -40,7 +40,7 @@ pub(super) struct Chunks {
     chunks: Vec<Chunk>,
     entry: usize,
     size: u64,
-    /// What may go into the last chunk, if the next item may.
+    /// The items that the last chunk still takes; `None` if it is closed.
     open: Option<Open>,
     name: String,
     /// Whether the last label still has no item.
@@ -52,7 +52,7 @@ pub(super) struct Chunks {
     items: bool,
 }
 
-/// `.entry` and `.global`. They hold until the next label, `.perm` or `.align` that follows an item.
+/// The marks `.entry` and `.global`, valid until the next label, `.perm` or `.align` that follows an item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     entry: bool,
@@ -108,7 +108,7 @@ impl Chunks {
         self.size
     }
 
-    /// Appends an item; `reference` makes a reference out of its offset in the chunk.
+    /// Appends an item; `reference` makes a reference from its offset in the chunk.
     pub(super) fn emit(
         &mut self,
         content: Content,
@@ -133,8 +133,8 @@ impl Chunks {
         chunk.data.extend_from_slice(bytes);
     }
 
-    /// Starts a chunk that is as it is stated, whatever waits or holds. What comes after its end has
-    /// its name and permissions.
+    /// Starts a chunk with exactly these properties, whatever marks, alignment or label are pending. Items after
+    /// its end keep its name and permissions.
     pub(super) fn begin(&mut self, header: Header, alignment: u64, address: Option<u64>) {
         self.finish_label();
         let Header { name, entry, global, permissions } = header;
@@ -174,7 +174,7 @@ impl Chunks {
         });
     }
 
-    /// Gives a label that labels nothing its empty chunk.
+    /// Makes an empty chunk for a label without items.
     fn finish_label(&mut self) {
         if self.bare_label {
             self.alignment = None;

@@ -18,7 +18,7 @@ fn permission(letter: char) -> Option<Permissions> {
 }
 
 impl<'a> Parser<'a> {
-    /// The directive `name`, which is the next token.
+    /// Parses the directive `name`, which is the next token.
     pub(super) fn directive(&mut self, name: &str) -> Result<(), Failure> {
         let run: fn(&mut Self) -> Result<(), Failure> = match name {
             ".align" => Self::align,
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         self.take_sign(',');
         let alignment = self.number(0..=limit)?;
         let ends = !self.take_sign(',') && self.at_end();
-        // In files 0 is the address of a chunk that is not bound.
+        // In object files 0 marks a chunk that is not bound to an address.
         let address = if ends { None } else { Some(self.number(1..=limit)?) };
         self.chunks.begin(header, alignment, address);
         Ok(())
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 
-    /// A number within `limits`; it is taken as unsigned if that fits, else as signed.
+    /// A number within `limits`, taken as unsigned if that fits, else as signed.
     fn number(&mut self, limits: std::ops::RangeInclusive<i128>) -> Result<u64, Failure> {
         let token = self.position;
         let value = self.constant()?;

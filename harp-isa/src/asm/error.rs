@@ -8,11 +8,11 @@ use super::lexer::Token;
 use crate::encoding::EncodeError;
 use crate::error_list::ErrorList;
 
-/// All that is wrong with a text, in its order: one error a statement, and every place that is no
-/// token. What merely follows from an error is left out.
+/// All errors in a text, in its order: at most one per statement, and every place that is not a token.
+/// Errors that merely follow from another one are left out.
 pub type AsmErrors = ErrorList<AsmError>;
 
-/// Where and why a text does not assemble.
+/// Why a text does not assemble, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{line}:{column}: `{text}`: {kind}")]
 pub struct AsmError {
@@ -32,11 +32,11 @@ pub struct AsmError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AsmErrorKind {
-    /// Something else should stand here.
+    /// Something else is expected at this place.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// A character that starts nothing.
-    #[error("no item of the language starts like this")]
+    /// A character with which no token starts.
+    #[error("no token starts with this character")]
     UnknownCharacter,
     /// A comment without an end.
     #[error("the comment has no `*/`")]
@@ -46,7 +46,7 @@ pub enum AsmErrorKind {
     UnterminatedString,
     /// A number with wrong digits, or beyond 64 bits.
     #[error(
-        "no number: expected decimal, `0x` hexadecimal or `0` octal digits of at most 64 bits, `1.5` or `3f`"
+        "not a number: expected decimal, `0x` hexadecimal or `0` octal digits of at most 64 bits, `1.5` or `3f`"
     )]
     Number,
     /// A float beyond the machine's format.
@@ -61,18 +61,18 @@ pub enum AsmErrorKind {
     /// No instruction of that name.
     #[error("no such instruction")]
     UnknownInstruction,
-    /// A constant is needed but the name is none.
+    /// A constant is needed, but the name is not a constant.
     #[error("not defined by a `.def` before this place")]
     UndefinedConstant,
     /// A label or constant that exists already.
     #[error("already a label or a constant")]
     AlreadyDefined,
-    /// A number beyond what fits.
+    /// A number outside of the limits.
     #[error("the number is {given}, the limits are {} and {}", limits.start(), limits.end())]
     OutOfRange {
         /// The number.
         given: i128,
-        /// What fits.
+        /// The smallest and the largest number that fit.
         limits: RangeInclusive<i128>,
     },
     /// A division by zero in an expression.
@@ -85,12 +85,12 @@ pub enum AsmErrorKind {
     #[error("a name cannot hold the character NUL")]
     NulInName,
     /// A `.ref` where no chunk has begun.
-    #[error("no chunk to refer from: begin one by `.chunk` or an item")]
+    #[error("no chunk to refer from: begin one with `.chunk` or an item")]
     NoChunk,
-    /// Too many parentheses in each other.
-    #[error("more than {limit} parentheses in each other")]
+    /// Parentheses are nested too deeply.
+    #[error("parentheses are nested more than {limit} deep")]
     TooDeep {
-        /// How many there may be.
+        /// The deepest nesting allowed.
         limit: usize,
     },
     /// Too much code and data.
@@ -139,12 +139,12 @@ impl AsmError {
     }
 }
 
-/// Why a statement came to an end too early. Errors are made of it when they are reported: finding
-/// the line takes a walk over the text.
+/// Why a statement failed. It becomes an error only when it is reported, because finding the line takes a
+/// walk over the text.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The error at the tokens of these indices.
     At(RangeInclusive<usize>, AsmErrorKind),
-    /// It has been reported, or will be, where its cause is.
+    /// The error has been reported, or will be, at its cause.
     Reported,
 }

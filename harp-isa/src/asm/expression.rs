@@ -1,11 +1,11 @@
-//! Literals and expressions: everything that has a value while assembling.
+//! Literals and expressions, which have a value at assembly time.
 
 use super::error::{AsmErrorKind, Failure};
 use super::lexer::Kind;
 use super::number::{Number, float_bits};
 use super::parser::Parser;
 
-/// How many parentheses may be open at once: nesting costs the assembler stack.
+/// How many parentheses may be open at once, because nesting takes stack in the assembler.
 const MAX_DEPTH: usize = 64;
 
 /// How tightly an operator binds.
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// `( expression )`, of which `depth` surround this one.
+    /// `( expression )`, within `depth` others.
     fn parenthesized(&mut self, depth: usize) -> Result<u64, Failure> {
         if depth == MAX_DEPTH {
             return Err(self.error(AsmErrorKind::TooDeep { limit: MAX_DEPTH }));
@@ -98,8 +98,8 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Operands joined by operators of `level`. They are gathered and then applied from the right,
-    /// so that a long chain costs no stack.
+    /// Operands joined by operators of `level`. They are collected and then applied from the right,
+    /// so that a long chain takes no stack.
     fn binary(&mut self, level: Option<Level>, depth: usize) -> Result<u64, Failure> {
         let Some(level) = level else {
             return self.unary(depth);
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `left operator right` modulo 2^64; shifts by 64 or more leave nothing.
+/// `left operator right` modulo 2^64; shifts by 64 or more give 0.
 fn apply(operator: &Kind<'_>, left: u64, right: u64) -> Result<u64, AsmErrorKind> {
     let count = u32::try_from(right).unwrap_or(u32::MAX);
     Ok(match operator {

@@ -1,5 +1,4 @@
-//! From text to tokens. What is no token becomes one too, with its error, so that the text is read
-//! to its end.
+//! The lexer. Text that is not a token becomes a token with an error, so that the text is read to its end.
 
 use super::error::AsmErrorKind;
 use super::number::{self, Number};
@@ -29,9 +28,9 @@ pub(super) enum Kind<'a> {
     ShiftRight,
     /// A newline or semicolon.
     End,
-    /// The end of the text; the last token, and only that.
+    /// The end of the text, which is always the last token.
     EndOfText,
-    /// Something that is no token, and why. The grammar has no place for it.
+    /// Text that is not a token, and why. No rule of the grammar accepts it.
     Bad(AsmErrorKind),
 }
 
@@ -68,7 +67,7 @@ impl<'a> Lexer<'a> {
         &self.source[self.offset..]
     }
 
-    /// Skips blanks and comments; whether it stopped at a comment without an end.
+    /// Skips blanks and comments. Returns whether it stopped at a comment without an end.
     fn skip_blanks(&mut self) -> bool {
         loop {
             let rest = self.rest();

@@ -19,30 +19,30 @@
 //!
 //! | directive | meaning |
 //! |---|---|
-//! | `.word a b c` | words; a symbol that is no constant is a reference |
+//! | `.word a b c` | words; a symbol that is not a constant is a reference |
 //! | `.byte b` | one byte |
 //! | `.space n` | n zero words |
-//! | `.string "s"` | the bytes of s and a NUL; `\n` is a newline, a backslash and anything else that character |
+//! | `.string "s"` | the bytes of s and a NUL; `\n` is a newline, `\c` any other character c |
 //! | `.def S v` | S is v from here on |
 //! | `.align n` | the address of the next chunk is a multiple of n bytes |
-//! | `.perm rwx` | what user mode may do with what follows |
+//! | `.perm rwx` | the permissions of user mode for what follows |
 //! | `.entry`, `.global` | mark the next label's chunks as the entry, as visible to other objects |
 //!
-//! Numbers of directives are literals, expressions or constants. A name is a label or a constant,
-//! once.
+//! Numbers in directives are literals, expressions or constants. A name can be defined only once, as a label
+//! or as a constant.
 //!
 //! # Chunks
 //!
 //! Each label starts a [chunk](crate::object::Chunk). So does the first item after `.perm`, `.align`,
 //! `.entry` or `.global` and after a change between code and data; these chunks share the label's
 //! name. Without `.align` code may lie anywhere and data lies at a multiple of the word. `.align`
-//! serves one chunk, `.perm` (`r` at first) holds until the next, `.entry` and `.global` hold until
+//! applies to one chunk, `.perm` (`r` at first) holds until the next `.perm`, `.entry` and `.global` hold until
 //! the next label, `.perm` or `.align` that follows an item.
 //!
 //! # Extensions
 //!
-//! What the original assembler lacks. [`Object::display_exact`] needs it to say everything about an
-//! object.
+//! The original assembler lacks the following, which [`Object::display_exact`] needs to state everything about
+//! an object.
 //!
 //! * `.word` takes symbols.
 //! * Where a symbol may be referred to, a name in double quotes is a reference too, of any text, and
@@ -50,14 +50,15 @@
 //! * `.chunk "name" "marks" alignment [address]` starts a chunk with these properties and no others,
 //!   bound to the address if there is one. Marks are letters out of `rwx`, `g` for global, `e` for the
 //!   entry. The chunk takes code and data until the next break. The name may be any text, and several
-//!   chunks may have it; whether they mean something is left to the linker.
+//!   chunks may have it; whether such names are valid is left to the linker.
 //! * `.ref "name" "kind" base offset bits shift` adds a [reference](crate::object::Reference) to the
 //!   chunk that has begun, a distance if the kind is `r`, an address if it is empty.
 //!
 //! # Errors
 //!
 //! All errors of a text are reported, in its order. The rest of a statement after its first error is
-//! skipped, places that are no token excepted; the next statement starts after `;` or a newline.
+//! skipped, except that places that are not tokens are still reported; the next statement starts after `;` or
+//! a newline.
 //!
 //! # Example
 //!
@@ -94,8 +95,8 @@ use crate::object::Object;
 ///
 /// # Errors
 ///
-/// All places that are not understood, or that the machine cannot hold. With feature `render` there is a method that shows them with their lines,
-/// `AsmErrors::render`.
+/// All places that are not valid, or that the machine cannot encode. With feature `render`,
+/// `AsmErrors::render` shows them with their lines.
 pub fn assemble(
     source: &str,
     arch: ArchId,

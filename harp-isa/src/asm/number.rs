@@ -12,7 +12,7 @@ pub(super) enum Number {
 /// The number that `text` denotes.
 pub(super) fn parse(text: &str) -> Option<Number> {
     let digits = |radix, digits: &str| {
-        // `from_str_radix` takes a leading plus sign; a literal has none.
+        // `from_str_radix` would accept a leading plus sign, which a literal cannot have.
         let proper = digits.bytes().all(|b| b.is_ascii_alphanumeric());
         u64::from_str_radix(digits, radix).ok().filter(|_| proper).map(Number::Integer)
     };
@@ -40,7 +40,7 @@ pub(super) fn float_bits(value: f64, word: WordSize) -> Option<u64> {
         WordSize::Eight => Some(value.to_bits()),
         WordSize::Four => {
             let nearest = value as f32;
-            // Numbers of one sign are ordered like their bits: the one before is nearer to zero.
+            // Numbers of one sign are ordered like their bits: the previous bits are nearer to zero.
             let away = u32::from(f64::from(nearest).abs() > value.abs());
             let truncated = nearest.to_bits() - away;
             (value.abs() < 2.0_f64.powi(128)).then_some(truncated.into())

@@ -1,6 +1,6 @@
-//! Statements: labels, instructions, and the way from a line to a chunk.
+//! The parser of statements: labels and instructions, which it emits into chunks.
 //!
-//! A statement that fails is reported and skipped; what follows from it alone is not reported.
+//! A statement that fails is reported and skipped; errors that only follow from it are not reported.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -25,12 +25,12 @@ pub(super) struct Parser<'a> {
     /// The index of the next token.
     pub(super) position: usize,
     pub(super) arch: ArchId,
-    /// The value of each; none if its definition failed.
+    /// The value of each constant; `None` if its definition failed.
     pub(super) constants: HashMap<String, Option<u64>>,
     pub(super) labels: HashSet<&'a str>,
     pub(super) chunks: Chunks,
     errors: Gathered<AsmError>,
-    /// Whether it was reported that the object becomes too large.
+    /// Whether it has been reported that the object becomes too large.
     is_too_large: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         self.errors.push_with(|| AsmError::new(source, first, last, kind));
     }
 
-    /// Goes to the end of the statement and reports what is no token on the way.
+    /// Goes to the end of the statement, and reports places before it that are not tokens.
     fn skip_statement(&mut self) {
         while !self.at_end() {
             if let Kind::Bad(kind) = &self.peek().kind {
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         &self.tokens[self.position]
     }
 
-    /// Goes on to the token after it. The end of the text is never passed.
+    /// Advances to the following token, but never past the end of the text.
     pub(super) fn advance(&mut self) {
         self.position = (self.position + 1).min(self.tokens.len() - 1);
     }
@@ -128,13 +128,13 @@ impl<'a> Parser<'a> {
 
     fn error_in(&self, tokens: RangeInclusive<usize>, kind: AsmErrorKind) -> Failure {
         match self.tokens[*tokens.start()].kind {
-            // It is reported when the statement is skipped, which starts no later.
+            // It is reported when the statement is skipped, which starts here or before.
             Kind::Bad(_) => Failure::Reported,
             _ => Failure::At(tokens, kind),
         }
     }
 
-    /// The error `kind` at `token`, which may follow from earlier ones.
+    /// The error `kind` at `token`, unless it may follow from an earlier error.
     pub(super) fn unless_failed(&self, token: usize, kind: AsmErrorKind) -> Failure {
         if self.errors.is_empty() { self.error_at(token, kind) } else { Failure::Reported }
     }
@@ -144,12 +144,12 @@ impl<'a> Parser<'a> {
         self.error_at(self.position, kind)
     }
 
-    /// The next token should be `what`.
+    /// The error that `what` is expected at the next token.
     pub(super) fn expected(&self, what: &'static str) -> Failure {
         self.error(AsmErrorKind::Expected(what))
     }
 
-    /// Emits an item, which the token at index `token` stands for.
+    /// Emits an item; errors are reported at the token with index `token`.
     pub(super) fn emit(
         &mut self,
         token: usize,
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Whether `more` bytes may be emitted. That they may not is reported once.
+    /// Checks that `more` bytes may be emitted. The error is reported only once.
     pub(super) fn check_size(&mut self, token: usize, more: u64) -> Result<(), Failure> {
         let size = self.chunks.size().saturating_add(more);
         if size <= MAX_OBJECT_BYTES {
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         Err(self.error_at(token, AsmErrorKind::TooLarge { size, limit: MAX_OBJECT_BYTES }))
     }
 
-    /// A label, or an instruction or directive with its end, or just an end.
+    /// Parses a label, an instruction or directive with its end, or just an end.
     fn statement(&mut self) -> Result<(), Failure> {
         match self.peek().kind {
             Kind::End => {
@@ -273,7 +273,8 @@ impl<'a> Parser<'a> {
         Ok(predicate)
     }
 
-    /// The next token should be `what`, a name in double quotes. Files end names with a NUL.
+    /// Takes the next token, which should be `what`, a name in double quotes. It must not contain NUL, which ends
+    /// names in object files.
     pub(super) fn quoted_name(&self, what: &'static str) -> Result<String, Failure> {
         match &self.peek().kind {
             Kind::Text(name) if name.contains('\0') => Err(self.error(AsmErrorKind::NulInName)),
@@ -282,7 +283,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An immediate; with the name if it is a reference.
+    /// An immediate, with the name if it is a reference.
     fn immediate(&mut self, opcode: Opcode) -> Result<(Operand, Option<String>), Failure> {
         let name = match &self.peek().kind {
             Kind::Symbol(name) if !self.constants.contains_key(*name) => Some((*name).to_owned()),
@@ -301,7 +302,7 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.expected("`#` and a number, a symbol or `(`")),
         };
-        // The byte encoding keeps a whole word, which unsigned numbers fill as well as signed ones.
+        // The byte encoding holds a whole word, so unsigned numbers fit as well as signed ones.
         let word = self.arch.word();
         let value = match self.arch.encoding() {
             Encoding::Byte if value <= word.mask() => word.sign_extend(value),
@@ -317,7 +318,7 @@ fn numbered(name: &str, prefix: char) -> Option<u8> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-/// The tokens that an encoding error is about.
+/// The tokens at which an encoding error is reported.
 fn place(error: &EncodeError, written: &[Written], mnemonic: usize) -> RangeInclusive<usize> {
     let guilty = |written: &&Written| match (error, written.operand) {
         (EncodeError::Immediate { .. }, Operand::Imm(_)) => true,

@@ -1,4 +1,4 @@
-//! Errors as a terminal shows them: the message, the place, the line and a caret below.
+//! Rendering of errors for terminals: the message, the place, the line and a caret below.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -25,7 +25,7 @@ impl Colors {
 }
 
 impl AsmErrors {
-    /// All errors for people, each with its place in the file `path`, the line of `source` and a
+    /// All errors as human-readable text, each with its place in the file `path`, the line of `source` and a
     /// caret; at the end, how many were left out. `source` is the text that was assembled.
     ///
     /// ```
@@ -59,7 +59,7 @@ impl AsmErrors {
 impl AsmError {
     fn render(&self, source: &str, path: &str, renderer: &Renderer) -> String {
         let title = Level::ERROR.primary_title(self.kind.to_string());
-        // Only the line is shown, so the renderer need not walk over the text again.
+        // Only the line is passed on, so that the renderer need not walk over the whole text again.
         let line = source.get(..self.span.start).map(|before| {
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);
             (start, source[start..].lines().next().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The byte-stream encoding: guard byte, opcode byte, one byte a register, immediates as unaligned
+//! The byte-stream encoding: guard byte, opcode byte, one byte per register, immediates as unaligned
 //! little-endian words.
 
 use crate::arch::ArchId;
@@ -12,14 +12,14 @@ use crate::table::{Op, Opcode};
 const NOT_PREDICATED: u8 = 0xff;
 /// Opcode bytes from here on are instructions of the extension.
 const FIRST_EXTENSION: u8 = 0x40;
-/// Guard and opcode, two registers, an immediate of 8 bytes.
+/// The longest instruction: guard and opcode, two registers, an immediate of 8 bytes.
 pub(super) const MAX_BYTES: usize = 2 + 2 + 8;
 
 fn registers(opcode: Opcode) -> usize {
     opcode.operands().iter().filter(|o| !o.kind.is_immediate()).count()
 }
 
-/// The immediate, if any, comes last.
+/// The offset of the immediate, which, if any, comes last.
 pub(super) fn immediate_offset(opcode: Opcode) -> usize {
     2 + registers(opcode)
 }
@@ -29,7 +29,7 @@ pub(super) fn size(opcode: Opcode, arch: ArchId) -> usize {
     immediate_offset(opcode) + immediates * usize::from(arch.word().bytes())
 }
 
-/// Appends a checked instruction.
+/// Appends an instruction that has been checked.
 pub(super) fn encode(instruction: &Instruction, arch: ArchId, out: &mut Vec<u8>) {
     out.push(instruction.guard.map_or(NOT_PREDICATED, Pred::index));
     out.push(match instruction.op.opcode().space() {

@@ -1,4 +1,4 @@
-//! The two binary encodings. Every bit position of HARP stands in this folder.
+//! The two binary encodings. All bit positions of HARP are in this folder.
 
 use std::ops::RangeInclusive;
 
@@ -36,7 +36,7 @@ pub enum EncodeError {
         /// The machine.
         arch: ArchId,
     },
-    /// The immediate does not survive in its field.
+    /// The immediate does not fit its field.
     #[error("`{}`: immediate {given} is not in {} to {} ({arch})", opcode.mnemonic(), limits.start(), limits.end())]
     Immediate {
         /// The instruction.
@@ -65,7 +65,7 @@ fn class_name(class: RegClass) -> &'static str {
     }
 }
 
-/// Why bytes are no instruction.
+/// Why bytes are not an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -124,7 +124,7 @@ pub fn encode(
 ///
 /// # Errors
 ///
-/// If the bytes are too few, or are no instruction of this machine. Bits that no field covers are
+/// If the bytes are too few, or are not an instruction of this machine. Bits that no field covers are
 /// ignored.
 pub fn decode(bytes: &[u8], arch: ArchId) -> Result<(Instruction, usize), DecodeError> {
     match arch.encoding() {
@@ -164,8 +164,8 @@ impl Layout {
         }
     }
 
-    /// The byte offset in the instruction from which a reference counts that fills the immediate
-    /// in: the instruction's start in the word encoding, the field's in the byte encoding.
+    /// The byte offset in the instruction of the word that a reference to the immediate patches: the start of
+    /// the instruction in the word encoding, that of the field in the byte encoding.
     pub fn immediate_offset(self, opcode: Opcode) -> usize {
         match self.arch.encoding() {
             Encoding::Word => 0,
@@ -173,8 +173,8 @@ impl Layout {
         }
     }
 
-    /// The bits below the immediate in the word that holds it: none, but for the number of an
-    /// extension instruction in the word encoding.
+    /// The number of bits below the immediate in the word that holds it: 0, except in the word encoding of
+    /// extension instructions, whose number is below.
     pub fn immediate_shift(self, opcode: Opcode) -> u8 {
         match self.arch.encoding() {
             Encoding::Word => word::funct_bits(opcode),
@@ -182,7 +182,7 @@ impl Layout {
         }
     }
 
-    /// The immediates that survive encoding and decoding.
+    /// The immediates that encoding and decoding preserves.
     pub fn immediate_range(self, opcode: Opcode) -> RangeInclusive<i64> {
         match self.immediate_bits(opcode) {
             0 => 0..=0,
@@ -190,7 +190,7 @@ impl Layout {
         }
     }
 
-    /// Whether `imm` survives encoding and decoding as the immediate of `opcode`.
+    /// Whether encoding and decoding preserves `imm` as the immediate of `opcode`.
     pub fn fits(self, opcode: Opcode, imm: i64) -> bool {
         self.immediate_range(opcode).contains(&imm)
     }
@@ -248,7 +248,7 @@ fn check(instruction: &Instruction, arch: ArchId) -> Result<(), EncodeError> {
     result
 }
 
-/// The operand that a decoded field stands for.
+/// The operand that a decoded field denotes.
 fn decoded_operand(
     opcode: Opcode,
     kind: OperandKind,
@@ -269,7 +269,7 @@ fn decoded_operand(
     })
 }
 
-/// The guard that a decoded field stands for.
+/// The guard that a decoded field denotes.
 fn decoded_guard(opcode: Opcode, field: u8, arch: ArchId) -> Result<crate::Pred, DecodeError> {
     let limit = arch.preds();
     if field >= limit {

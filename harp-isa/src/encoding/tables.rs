@@ -1,4 +1,4 @@
-//! From numbers to opcodes.
+//! Tables from numbers to opcodes.
 
 use crate::arch::ArchId;
 use crate::encoding::{DecodeError, exists};

@@ -24,14 +24,14 @@ pub(super) const fn funct_bits(opcode: Opcode) -> u8 {
     }
 }
 
-/// The width of the immediate of `opcode`, which has one.
+/// The width of the immediate of `opcode`, which must have one.
 pub(super) fn immediate_bits(opcode: Opcode, arch: ArchId) -> u8 {
     let registers = opcode.operands().iter().filter(|o| !o.kind.is_immediate()).count() as u8;
     let before = 1 + arch.pred_bits() + OPCODE_BITS + registers * arch.gpr_bits();
     arch.word().bits() - before - funct_bits(opcode)
 }
 
-/// Appends a checked instruction.
+/// Appends an instruction that has been checked.
 pub(super) fn encode(instruction: &Instruction, arch: ArchId, out: &mut Vec<u8>) {
     let opcode = instruction.op.opcode();
     let mut word = Writer::new(arch.word().bits());
@@ -101,7 +101,7 @@ mod fields {
             self.word |= (value & mask(bits)) << self.left;
         }
 
-        /// Fills the lowest bits, whatever lies between.
+        /// Fills the lowest bits, whatever is between.
         pub(super) fn put_last(&mut self, bits: u8, value: u64) {
             self.word |= value & mask(bits);
         }

@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::arch::ArchId;
 use crate::error_list::ErrorList;
 
-/// All that keeps objects from being linked: names that are there twice, names that are missing,
-/// then references that do not fit, each in the order of the objects.
+/// All errors of a link: names that are defined twice, names that are missing, then references that do not
+/// fit, each in the order of the objects.
 pub type LinkErrors = ErrorList<LinkError>;
 
 /// One of the objects that were to be linked.
@@ -17,7 +17,7 @@ pub type LinkErrors = ErrorList<LinkError>;
 pub struct ObjectId {
     /// Its index, from 0.
     pub index: usize,
-    /// What the caller calls it, such as the path of its file; empty if it has no name.
+    /// The caller's name for it, such as the path of its file; empty if it has none.
     pub name: String,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Why objects do not make an image.
+/// Why objects cannot be linked to an image.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -75,7 +75,7 @@ pub enum LinkError {
         /// The object that has it again, maybe the same.
         second: ObjectId,
     },
-    /// A name that nobody defines. It is reported once an object.
+    /// A name that no object defines. It is reported once for each object that refers to it.
     #[error("{site}: `{name}` is not defined{}", more(*others))]
     Unresolved {
         /// The name.
@@ -102,7 +102,7 @@ pub enum LinkError {
         /// The values that fit.
         limits: RangeInclusive<i128>,
     },
-    /// A reference whose field does not lie in its chunk or is no part of a word.
+    /// A reference whose field does not lie within a word of its chunk.
     #[error(
         "{site}: a reference to {bits} bits above bit {shift} is \
          not within a word of the chunk"
@@ -115,8 +115,8 @@ pub enum LinkError {
         /// The bits below the field.
         shift: u8,
     },
-    /// A chunk that is bound to another address than its turn gives it.
-    #[error("{object}: `{chunk}` is bound to {given:#x} but comes to lie at {actual:#x}")]
+    /// A chunk that is bound to another address than the one where it would be placed.
+    #[error("{object}: `{chunk}` is bound to {given:#x} but would be placed at {actual:#x}")]
     Bound {
         /// The object.
         object: ObjectId,
@@ -136,7 +136,7 @@ pub enum LinkError {
         chunk: String,
         /// The address where the chunk would end.
         end: u128,
-        /// The last address where one may end.
+        /// The highest address at which a chunk may end.
         limit: u128,
     },
 }
@@ -144,7 +144,7 @@ pub enum LinkError {
 fn more(others: usize) -> String {
     match others {
         0 => String::new(),
-        1 => ", nor for 1 more reference".to_owned(),
-        others => format!(", nor for {others} more references"),
+        1 => ", needed by 1 more reference".to_owned(),
+        others => format!(", needed by {others} more references"),
     }
 }

@@ -1,4 +1,4 @@
-//! What the linker makes.
+//! Images, the output of the linker.
 
 use crate::arch::ArchId;
 use crate::object::Permissions;
@@ -14,7 +14,7 @@ pub struct Image {
     pub bytes: Vec<u8>,
     /// All names, sorted by name, then by address.
     pub symbols: Vec<Symbol>,
-    /// The chunks that hold something, by address.
+    /// The chunks that are not empty, by address.
     pub sections: Vec<Section>,
 }
 
@@ -25,13 +25,13 @@ pub struct Symbol {
     pub name: String,
     /// The address of the chunk that it labels.
     pub address: u64,
-    /// Whether all objects see it.
+    /// Whether it is visible to all objects.
     pub global: bool,
     /// The index of the object that it comes from.
     pub object: usize,
 }
 
-/// Where a chunk lies in an image.
+/// The place of a chunk in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The address of the first byte.

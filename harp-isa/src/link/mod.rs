@@ -1,7 +1,7 @@
-//! The linker: places the chunks of objects and fills their references in.
+//! The linker, which places the chunks of objects and resolves their references.
 //!
 //! Chunks are laid out in the order of the objects and of their chunks, each at the next multiple
-//! of its alignment, gaps filled with zeros. A name means the chunk of that name in the same object
+//! of its alignment, with gaps filled with zeros. A name denotes the chunk of that name in the same object
 //! that is not global, else the global chunk of that name in any object.
 
 use std::ops::RangeInclusive;
@@ -21,20 +21,20 @@ use names::Names;
 /// The largest image in bytes, gaps between chunks included.
 pub const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Links `objects` into an image whose first byte lies at `base`. Errors call the objects by their
-/// index; [`link_named`] has names for them.
+/// Links `objects` into an image whose first byte lies at `base`. Errors refer to the objects by their
+/// index; [`link_named`] gives them names.
 ///
 /// # Errors
 ///
 /// If objects are for different machines, a name is missing, global in two objects or twice in one,
 /// an address does not fit its field, or the image exceeds the address space or [`MAX_IMAGE_BYTES`].
-/// All names and references that are wrong are reported, if every chunk got its address.
+/// If every chunk gets an address, all wrong names and references are reported.
 pub fn link(objects: &[&Object], base: u64) -> Result<Image, LinkErrors> {
     let objects: Vec<(&str, &Object)> = objects.iter().map(|&object| ("", object)).collect();
     link_named(&objects, base)
 }
 
-/// As [`link`], with a name for each object that errors call it by, such as the path of its file.
+/// As [`link`], with a name for each object that errors mention, such as the path of its file.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn link(objects: &[&Object], base: u64) -> Result<Image, LinkErrors> {
 /// let errors = link_named(&[("main.hof", &object)], 0).unwrap_err();
 /// assert_eq!(
 ///     errors.to_string(),
-///     "main.hof: `main` + 0x0: `start` is not defined, nor for 1 more reference\n\
+///     "main.hof: `main` + 0x0: `start` is not defined, needed by 1 more reference\n\
 ///      main.hof: `main` + 0x4: `stop` is not defined"
 /// );
 /// ```
@@ -77,14 +77,14 @@ pub fn link_named(objects: &[(&str, &Object)], base: u64) -> Result<Image, LinkE
     Ok(Image { arch, base, bytes, symbols: names.into_symbols(), sections: sections(&placed) })
 }
 
-/// What is linked.
+/// The inputs of a link.
 struct Linker<'a> {
-    /// With their names.
+    /// The objects with their names.
     objects: &'a [(&'a str, &'a Object)],
     arch: ArchId,
 }
 
-/// A chunk with the address that it got.
+/// A chunk with its address.
 struct Placed<'a> {
     object: usize,
     chunk: &'a Chunk,
@@ -129,8 +129,7 @@ impl<'a> Linker<'a> {
             let address = next.next_multiple_of(u128::from(chunk.alignment.max(1)));
             let end = address + chunk.data.len() as u128;
             let (id, name) = (|| self.id(object), || chunk.name.clone());
-            // An empty chunk may stand at the end of the address space only where its address is
-            // still a number.
+            // An empty chunk may lie at the end of the address space only if its address still fits 64 bits.
             let Some(address) = u64::try_from(address).ok().filter(|_| end <= limit) else {
                 // Those after it have no address either.
                 errors.push_with(|| LinkError::TooLarge {
@@ -156,8 +155,7 @@ impl<'a> Linker<'a> {
         Ok(placed)
     }
 
-    /// Writes what `reference` from `from` to the address `target` amounts to into `data`, the
-    /// chunk's bytes.
+    /// Writes the value of `reference`, from `from` to the address `target`, into `data`, the chunk's bytes.
     fn fill(
         &self,
         from: &Placed<'_>,
@@ -190,7 +188,7 @@ impl<'a> Linker<'a> {
     }
 }
 
-/// The values that a field keeps: as a signed number, or, where it is a whole word, modulo the word.
+/// The values that fit a field: signed numbers, or, if the field is a whole word, any number modulo the word.
 fn limits(bits: u8, arch: ArchId) -> RangeInclusive<i128> {
     let half = 1_i128 << (bits - 1);
     if bits == arch.word().bits() { (1 - 2 * half)..=(2 * half - 1) } else { -half..=(half - 1) }

@@ -1,4 +1,4 @@
-//! What names mean.
+//! Resolution of names.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use crate::error_list::Gathered;
 
 /// The names of all objects.
 pub(super) struct Names<'a> {
-    /// By name: the chunk's address and its object.
+    /// The address and object of each global chunk, by name.
     global: HashMap<&'a str, (u64, usize)>,
-    /// By object and name.
+    /// The address of each other chunk, by object and name.
     local: HashMap<(usize, &'a str), u64>,
 }
 
 impl<'a> Names<'a> {
-    /// The names of the chunks. Names that are there twice mean the first place, and are errors; so
-    /// are references to names that are not there.
+    /// Collects the names of the chunks. Names that are defined twice are errors and denote the first place;
+    /// references to undefined names are errors, too.
     pub(super) fn collect(
         linker: &Linker<'_>,
         placed: &[Placed<'a>],
@@ -37,8 +37,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Adds the name of `chunk`, which follows `before`; the object that has the name already, if
-    /// that is an error.
+    /// Adds the name of `chunk`, which follows `before`. If the name is taken, and that is an error, returns the
+    /// object that has it.
     fn define(&mut self, chunk: &Placed<'a>, before: Option<&Placed<'a>>) -> Option<usize> {
         let &Placed { object, chunk, address } = chunk;
         let name = chunk.name.as_str();
@@ -57,7 +57,7 @@ impl<'a> Names<'a> {
             return None;
         }
         self.global.entry(name).or_insert((address, object));
-        // Of chunks that share a name the first global one was reported.
+        // Of chunks that share a name only the first global one is reported.
         let is_reported = start.is_some_and(|start| start.chunk.global);
         global.filter(|&first| first != object && !is_reported)
     }
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The address that `name` means in `object`.
+    /// The address that `name` denotes in `object`.
     pub(super) fn resolve(&self, object: usize, name: &str) -> Option<u64> {
         let local = self.local.get(&(object, name)).copied();
         local.or_else(|| self.global.get(name).map(|&(address, _)| address))

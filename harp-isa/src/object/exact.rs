@@ -1,8 +1,8 @@
-//! Objects as text from which the assembler makes the same object, to the last reference.
+//! Objects as exact text, from which the assembler makes the same object, down to the last reference.
 //!
-//! The text relies on `.chunk` for all properties of a chunk, so that it does not depend on what the
-//! assembler's marks and defaults are at that place. Contents are shown as instructions and words
-//! where assembling these gives the bytes and references back, else as bytes and `.ref`s.
+//! The text uses `.chunk` for all properties of a chunk, so that it does not depend on the assembler's
+//! marks and defaults at that place. Contents are shown as instructions and words where assembling these
+//! gives the same bytes and references, else as bytes and `.ref`s.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use crate::encoding::{decode, encode};
 use crate::instruction::Instruction;
 use crate::operand::Operand;
 
-/// From so many words on, zeros are shown as `.space`.
+/// The least number of zero words that is shown as `.space`.
 const SPACE: usize = 16;
 
 impl Object {
-    /// The object as text that says everything about it, with the assembler's
+    /// The object as text that states everything about it, with the assembler's
     /// [extensions](crate::asm#extensions). Assembled for the same machine, which a comment names, it
-    /// gives an equal object, of the same [bytes](super::hof).
+    /// gives an equal object, with the same [bytes](super::hof).
     ///
-    /// The object must have a file form: what [`hof::write`](super::hof::write) refuses, the
-    /// assembler may refuse too.
+    /// The object must be one that [`hof::write`](super::hof::write) accepts: others the assembler may refuse
+    /// too.
     ///
     /// ```
     /// use harp_isa::{ArchId, assemble};
@@ -107,7 +107,7 @@ impl<'a> Contents<'a> {
         self.write_references(f, self.chunk.references.len())
     }
 
-    /// How many words from `offset` on are zero, up to the next place that is referred to.
+    /// How many words from `offset` on are zero, up to the next reference.
     fn zero_words(&self, offset: usize) -> usize {
         let after = self.by_offset.partition_point(|&(place, _)| place < offset as u64);
         let end = self.by_offset.get(after).map_or(u64::MAX, |&(place, _)| place);
@@ -116,7 +116,7 @@ impl<'a> Contents<'a> {
         zeros.count() / self.word
     }
 
-    /// The instruction at `offset`, if its text stands for these bytes.
+    /// The instruction at `offset`, if its text assembles to these bytes.
     fn instruction(&self, offset: usize) -> Option<Instruction> {
         let bytes = &self.chunk.data[offset..];
         let (instruction, size) = decode(bytes, self.arch).ok()?;
@@ -125,7 +125,7 @@ impl<'a> Contents<'a> {
         (again == bytes[..size]).then_some(instruction)
     }
 
-    /// Shows the instruction at `offset`; its size.
+    /// Shows the instruction at `offset`, and returns its size.
     fn write_instruction(
         &mut self,
         f: &mut fmt::Formatter<'_>,
@@ -152,14 +152,14 @@ impl<'a> Contents<'a> {
         Ok(crate::Layout::new(arch).size(opcode))
     }
 
-    /// Shows a word, or a byte where no word is left; its size.
+    /// Shows a word, or a byte where no whole word is left, and returns its size.
     fn write_data(
         &mut self,
         f: &mut fmt::Formatter<'_>,
         offset: usize,
     ) -> Result<usize, fmt::Error> {
         let rest = &self.chunk.data[offset..];
-        // Code of the byte encoding may go on with an instruction at the next byte.
+        // In the byte encoding an instruction may start at the next byte.
         let is_code = self.chunk.permissions.contains(Permissions::EXECUTE);
         let steps_by_bytes = is_code && self.arch.encoding() == crate::Encoding::Byte;
         let Some(word) = rest.get(..self.word).filter(|_| !steps_by_bytes) else {
@@ -181,8 +181,8 @@ impl<'a> Contents<'a> {
         Ok(self.word)
     }
 
-    /// The name of the first reference at byte `place` that is not shown yet, if the reference is
-    /// `plain`, its name left out. It counts as shown, and those before it are.
+    /// The name of the first reference at byte `place` that is not shown yet, if, apart from its name, it equals
+    /// `plain`. It then counts as shown, and those before it are shown.
     fn take_reference(
         &mut self,
         f: &mut fmt::Formatter<'_>,
@@ -204,7 +204,7 @@ impl<'a> Contents<'a> {
         Ok(Some(&reference.name))
     }
 
-    /// Shows the references before the one of index `end` that were not shown yet.
+    /// Shows the references before index `end` that were not shown yet.
     fn write_references(&mut self, f: &mut fmt::Formatter<'_>, end: usize) -> fmt::Result {
         for reference in &self.chunk.references[self.next..end] {
             let Reference { name, relative, base_offset, byte_offset, size_bits, shift } =

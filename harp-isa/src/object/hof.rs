@@ -8,17 +8,17 @@
 //!   in memory; size in the file; number of references; the references; the data;
 //! * a reference: name, NUL; flags (bit 0: relative); base offset; byte offset; size in bits.
 //!
-//! [`Reference::shift`], which the original format does not have, stands in bits 8 to 15 of a
+//! [`Reference::shift`], which the original format does not have, is in bits 8 to 15 of a
 //! reference's flags. It is zero except in code that uses extension X.
 //!
 //! # What is read
 //!
-//! Files come from anywhere. Reading takes memory in proportion to the file, but for chunks that are
+//! Files are not trusted. Reading takes memory in proportion to the file, except for chunks that are
 //! larger in memory than in the file: their rest is zero, and all chunks of a file have at most
-//! [`MAX_OBJECT_BYTES`]. What is read is written again as it was: permissions and flags that this
-//! format does not know are an error, since they might change what the file means. The contents of
-//! padding and of places that no offset leads to are ignored by [`read`]; [`read_exact`] takes no file that has
-//! anything there, so that what it takes is written again byte by byte.
+//! [`MAX_OBJECT_BYTES`]. [`write()`] preserves everything that is read: unknown permissions and flags are an
+//! error, since they might change what the file means. [`read`] ignores the contents of padding and of places
+//! that no offset leads to; [`read_exact`] refuses files that have anything there, so that writing the object
+//! again gives the same bytes.
 
 use thiserror::Error;
 
@@ -31,13 +31,13 @@ const RELATIVE: u64 = 1;
 const SHIFT_POSITION: u32 = 8;
 const REFERENCE_FLAGS: u64 = RELATIVE | (u8::MAX as u64) << SHIFT_POSITION;
 
-/// Why bytes are no object file, or an object has no file form. Offsets are those of the item in the
+/// Why bytes are not an object file, or an object cannot be written. Offsets are those of the item in the
 /// file, or in the file that was to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HofError {
     /// The file does not start with `HARP`.
-    #[error("no HARP object file: it does not start with `{MAGIC}`")]
+    #[error("not a HARP object file: it does not start with `{MAGIC}`")]
     Magic,
     /// The architecture id in the file is bad.
     #[error("bad architecture id after `{MAGIC}` in the object file: {0}")]
@@ -45,15 +45,15 @@ pub enum HofError {
     /// The file ends within an item.
     #[error("the object file ends at byte {size}, within {item} at byte {offset}")]
     Truncated {
-        /// What is cut off.
+        /// The item that is cut off.
         item: &'static str,
         /// Where it starts.
         offset: u64,
         /// The size of the file.
         size: u64,
     },
-    /// A name that is no text, or that a NUL would cut.
-    #[error("{item} at byte {offset} is no UTF-8 text without NUL")]
+    /// A name that is not UTF-8, or contains a NUL, which would end it.
+    #[error("{item} at byte {offset} is not UTF-8 text without NUL")]
     Name {
         /// What the name is for.
         item: &'static str,
@@ -62,13 +62,13 @@ pub enum HofError {
     },
     /// A chunk that is bound to address 0.
     #[error(
-        "chunk {chunk} is bound to address 0, by which the file format marks chunks that are not bound"
+        "chunk {chunk} is bound to address 0, which in the file format marks chunks that are not bound"
     )]
     BoundToZero {
         /// The index of the chunk.
         chunk: usize,
     },
-    /// A number that its item cannot have.
+    /// A number beyond the limit of its item.
     #[error("{item} at byte {offset} is {given:#x}, the limit is {limit:#x}")]
     Limit {
         /// Which item.
@@ -89,23 +89,25 @@ pub enum HofError {
         offset: u64,
         /// Its value.
         given: u64,
-        /// The bits that mean something.
+        /// The bits that are defined.
         known: u64,
     },
     /// A chunk that does not start at a word of the file.
-    #[error("the offset of a chunk at byte {offset} is {given:#x}, which is no multiple of {word}")]
+    #[error(
+        "the offset of a chunk at byte {offset} is {given:#x}, which is not a multiple of {word}"
+    )]
     Unaligned {
-        /// Where the offset stands.
+        /// The place of the offset in the file.
         offset: u64,
         /// The offset of the chunk.
         given: u64,
         /// Bytes of a word.
         word: u8,
     },
-    /// A file that holds what is ignored, or what could be said in fewer bytes.
+    /// A file that differs from what [`write()`] makes of its object.
     #[error(
-        "the object file is not as it would be written: they differ from byte {offset} on, by padding \
-         that is not zero, bytes that belong to nothing, or chunks in another order or with zeros left out"
+        "the object file differs from the one that would be written from byte {offset} on: it has padding \
+         that is not zero, unused bytes, or chunks in another order or with zeros left out"
     )]
     NotExact {
         /// The first byte that differs, or the size of the smaller one.
@@ -128,12 +130,12 @@ pub enum HofError {
     },
 }
 
-/// The file form of `object`. [`read`] gives the same object again.
+/// The bytes of the object file for `object`. [`read`] gives the same object again.
 ///
 /// # Errors
 ///
 /// If a number does not fit the machine's word, a name holds a NUL, a chunk is bound to address 0,
-/// the entry is no chunk, or the chunks have more than [`MAX_OBJECT_BYTES`].
+/// the entry is not a chunk, or the chunks have more than [`MAX_OBJECT_BYTES`].
 pub fn write(object: &Object) -> Result<Vec<u8>, HofError> {
     let word = usize::from(object.arch.word().bytes());
     let mut file = Writer { bytes: Vec::new(), arch: object.arch };
@@ -216,7 +218,7 @@ impl Writer {
         self.bounded(item, value, u64::MAX)
     }
 
-    /// A number that must not exceed `limit`, nor what a word holds.
+    /// Writes a number that must not exceed `limit`, and must fit a word.
     fn bounded(&mut self, item: &'static str, value: u64, limit: u64) -> Result<(), HofError> {
         let word = self.arch.word();
         self.check(item, self.bytes.len(), value, limit.min(word.mask()))?;
@@ -240,7 +242,7 @@ impl Writer {
 ///
 /// # Errors
 ///
-/// If the bytes are no object file. References are not checked: the linker does that.
+/// If the bytes are not an object file. References are not checked: the linker does that.
 pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or(HofError::Magic)?;
     let id = until_nul(rest, "the architecture id", MAGIC.len(), bytes.len())?;
@@ -250,7 +252,7 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     file.text("the architecture id")?;
     let entry_offset = file.position;
     let entry = file.number("the entry index")?;
-    // The offsets stand in the file, so their number is bounded before anything is allocated.
+    // The offsets are in the file, so the file's size bounds their number before anything is allocated.
     let limit = (file.left() / u64::from(word)).saturating_sub(1);
     let count = file.bounded("the number of chunks", limit)?;
     let limit = count.max(1) - 1;
@@ -272,11 +274,11 @@ pub fn read(bytes: &[u8]) -> Result<Object, HofError> {
     Ok(Object { arch, chunks, entry: entry as usize })
 }
 
-/// The object in the file `bytes`, if [`write()`] makes the same bytes of it.
+/// The object in the file `bytes`, if [`write()`] makes the same bytes from it.
 ///
 /// # Errors
 ///
-/// If the bytes are no object file, or one that says in another way what [`write()`] says, or more.
+/// If the bytes are not an object file, or differ from what [`write()`] makes from the object.
 pub fn read_exact(bytes: &[u8]) -> Result<Object, HofError> {
     let object = read(bytes)?;
     let written = write(&object)?;
@@ -288,8 +290,8 @@ pub fn read_exact(bytes: &[u8]) -> Result<Object, HofError> {
     Err(HofError::NotExact { offset })
 }
 
-/// How many bytes may still be made, and read: chunks that share their bytes, which no writer makes,
-/// would turn a small file into any number of names and references.
+/// How many bytes may still be allocated, and read. It refuses chunks that share bytes, which no writer makes:
+/// they would turn a small file into any number of names and references.
 struct Budget {
     memory: u64,
     file: u64,
@@ -318,7 +320,7 @@ fn read_chunk(file: &mut Reader<'_>, index: usize, budget: &mut Budget) -> Resul
         return Err(HofError::Overlap { chunk: index, offset, given, limit: budget.file });
     }
     budget.file -= given;
-    // The rest comes as zero pages of the host, which cost nothing until they are looked at.
+    // The rest consists of zero pages of the host, which cost nothing until they are accessed.
     let mut data = vec![0; memory as usize];
     data[..contents.len()].copy_from_slice(contents);
     Ok(Chunk { name, alignment, permissions, global, address, data, references })
@@ -363,7 +365,7 @@ impl<'a> Reader<'a> {
         self.bytes.len().saturating_sub(self.position) as u64
     }
 
-    /// `size` bytes; the next item starts at the next word of the file.
+    /// Takes `size` bytes; the next item starts at the next word of the file.
     fn take(&mut self, item: &'static str, size: usize) -> Result<&'a [u8], HofError> {
         let start = self.position;
         let taken = start.checked_add(size).and_then(|end| self.bytes.get(start..end));
@@ -394,7 +396,7 @@ impl<'a> Reader<'a> {
         if given <= limit { Ok(given) } else { Err(HofError::Limit { item, offset, given, limit }) }
     }
 
-    /// A number whose bits all are among `known`.
+    /// A number with no bits set other than `known`.
     fn bits(&mut self, item: &'static str, known: u64) -> Result<u64, HofError> {
         let offset = self.position as u64;
         let given = self.number(item)?;

@@ -1,7 +1,7 @@
 //! Object code: named chunks of code and data with references by name.
 //!
-//! An [`Object`] is what the [assembler](crate::asm) and code generators make and what the
-//! [linker](mod@crate::link) places. [`hof`] is its file format.
+//! The [assembler](crate::asm) and code generators make [`Object`]s, and the [linker](mod@crate::link)
+//! links them. [`hof`] is their file format.
 
 use bitflags::bitflags;
 
@@ -14,8 +14,8 @@ mod exact;
 pub mod hof;
 mod text;
 
-/// The most bytes that the chunks of an object may have together, be it assembled or read: a few
-/// bytes of text or of a file can ask for any amount. The linker's limit is its own.
+/// The most bytes that the chunks of an object may have together, whether it is assembled or read: a few
+/// bytes of text or of a file can ask for any amount. The linker has a limit of its own.
 pub const MAX_OBJECT_BYTES: u64 = 1 << 26;
 
 /// Code and data of one translation unit.
@@ -25,13 +25,13 @@ pub struct Object {
     pub arch: ArchId,
     /// The pieces, in the order in which the linker places them.
     pub chunks: Vec<Chunk>,
-    /// The index of the chunk that is marked as the entry, 0 if none is. A run starts at the
-    /// beginning of the image nevertheless: the mark is a note to tools.
+    /// The index of the chunk that is marked as the entry, 0 if none is. The mark is only for tools: a run
+    /// starts at the beginning of the image anyway.
     pub entry: usize,
 }
 
 bitflags! {
-    /// What user mode may do with a chunk.
+    /// The permissions of user mode for a chunk.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Permissions: u8 {
         /// Load.
@@ -48,19 +48,19 @@ bitflags! {
 pub struct Chunk {
     /// The label at its beginning; empty if there is none.
     ///
-    /// Chunks that follow each other under one label share the name; it then means the first.
+    /// Consecutive chunks under one label share the name, which then denotes the first.
     pub name: String,
     /// Its address is a multiple of this number of bytes; 0 and 1 leave it anywhere.
     pub alignment: u64,
-    /// What user mode may do with it.
+    /// The permissions of user mode.
     pub permissions: Permissions,
-    /// Whether other objects see the name.
+    /// Whether the name is visible to other objects.
     pub global: bool,
     /// The address that it must have, if it is bound to one.
     pub address: Option<u64>,
     /// Its contents, with placeholders where references lie.
     pub data: Vec<u8>,
-    /// The places that await an address.
+    /// The places that the linker fills in.
     pub references: Vec<Reference>,
 }
 
@@ -74,7 +74,7 @@ pub struct Reference {
     pub name: String,
     /// Whether the field holds the distance from `base_offset`, not the address.
     pub relative: bool,
-    /// The offset in the chunk of what follows the instruction or datum: where distances start.
+    /// The offset in the chunk at which distances start: the end of the instruction or datum.
     pub base_offset: u64,
     /// The offset in the chunk of the word that holds the field.
     pub byte_offset: u64,
@@ -118,7 +118,7 @@ impl Reference {
     }
 }
 
-/// The immediate that stands in for a reference until it is linked, cut to the field of `opcode`.
+/// The placeholder immediate of a reference until it is linked, truncated to the field of `opcode`.
 pub fn placeholder(opcode: Opcode, arch: ArchId) -> i64 {
     const UNRESOLVED: i64 = 0xa5;
     match (arch.encoding(), Layout::new(arch).immediate_bits(opcode)) {

@@ -11,11 +11,11 @@ use crate::instruction::Instruction;
 use crate::symbol::is_symbol;
 
 impl Object {
-    /// The disassembly: a listing for people, chunk by chunk, byte for byte that of the original.
+    /// The disassembly: a human-readable listing, chunk by chunk, byte for byte that of the original.
     ///
-    /// Assembled again it gives the same program, but for what the layout has no place for: marks of
-    /// data, and the machine, are not shown; data ends with a whole word; data without alignment gets
-    /// the assembler's; references are shown by name alone; code that does not decode is shown as an
+    /// Assembled again it gives the same program, except for what the layout cannot express: marks of
+    /// data, and the machine, are not shown; data is padded to a whole word; data without alignment gets
+    /// the assembler's; only the names of references are shown; code that does not decode is shown as an
     /// error in a comment. [`display_exact`](Self::display_exact) shows everything.
     pub fn display(&self) -> impl fmt::Display + '_ {
         Listing(self)
@@ -46,8 +46,8 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
-/// A name as it stands if it is a symbol, else in quotes: files hold any text, which would look like
-/// lines of the listing.
+/// A name, in quotes unless it is a symbol: names in files can be any text, which could look like lines of
+/// the listing.
 struct Name<'a>(&'a str);
 
 impl fmt::Display for Name<'_> {
@@ -102,8 +102,8 @@ fn code(f: &mut fmt::Formatter<'_>, chunk: &Chunk, entry: bool, arch: ArchId) ->
     if chunk.data.is_empty() { f.write_str("\n") } else { Ok(()) }
 }
 
-/// The names that a chunk refers to, by the byte offset of the reference. Of several references
-/// there the first counts.
+/// The names that a chunk refers to, by the byte offset of the reference. Of several references at one
+/// offset the first counts.
 struct Names<'a>(HashMap<u64, &'a str>);
 
 impl<'a> Names<'a> {
@@ -116,7 +116,7 @@ impl<'a> Names<'a> {
         self.0.get(&offset).copied()
     }
 
-    /// What fills the immediate of the instruction at `offset`.
+    /// The name that fills the immediate of the instruction at `offset`.
     fn of_instruction(
         &self,
         instruction: &Instruction,

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! * `space` is `base` for the 6-bit opcode and `ext` for the `funct` of extension X;
-//! * operands stand in assembly order; `role` is `Def`, `Use`, `Mod` for the types `Gpr` and `Pred`,
-//!   and `Imm` for the types `Imm` (used as it is) and `Rel` (counted from the next instruction);
+//! * operands are in assembly order; `role` is `Def`, `Use`, `Mod` for the types `Gpr` and `Pred`,
+//!   and `Imm` for the types `Imm` (used as a value) and `Rel` (counted from the next instruction);
 //! * flags are the names of [`OpcodeFlags`].
 //!
 //! An instruction added here appears in the encoders, the printer and the assembler, and every
-//! [`Visitor`] fails to compile until it says what the instruction does.
+//! [`Visitor`] fails to compile until it implements the instruction.
 
 use crate::arch::WordSize;
 use crate::opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
@@ -41,12 +41,12 @@ use predicate::predicate;
 use simt::simt;
 use system::system;
 
-/// An immediate used as it is.
+/// An immediate, used as a value.
 pub type Imm = i64;
 /// A displacement in bytes from the next instruction.
 pub type Rel = i64;
 
-/// Gathers the rows of the families and hands them to a macro.
+/// Collects the rows of the families and passes them to a macro.
 macro_rules! collect {
     ($callback:ident; [$($rows:tt)*]) => { $callback! { $($rows)* } };
     ($callback:ident; [$($rows:tt)*] $family:ident $($rest:ident)*) => {
@@ -83,21 +83,21 @@ macro_rules! define_instructions {
     )*) => {
         /// An instruction without its operands: a key into the table.
         ///
-        /// Neither this nor [`Op`] is `#[non_exhaustive]`: who asks what an instruction does should not compile
-        /// until it says so of a new one.
+        /// Neither this nor [`Op`] is `#[non_exhaustive]`: code that handles every instruction should not compile
+        /// until it handles a new one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Opcode {
             $($(#[$doc])* $variant,)*
         }
 
-        /// An instruction with its operands, its guard aside.
+        /// An instruction with its operands, without its guard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "the operands' names are those of the variant's description")]
         pub enum Op {
             $($(#[$doc])* $variant { $($field: $ty),* },)*
         }
 
-        /// One method an instruction: whoever gives instructions a meaning implements it whole.
+        /// One method per instruction, for code that gives every instruction a meaning.
         pub trait Visitor {
             /// What a method returns.
             type Output;
@@ -118,7 +118,7 @@ macro_rules! define_instructions {
                 match self { $(Opcode::$variant => stringify!($variant),)* }
             }
 
-            /// Where the opcode lives.
+            /// The opcode's number and space.
             pub const fn space(self) -> Space {
                 match self { $(Opcode::$variant => space!($space $number),)* }
             }
@@ -151,7 +151,7 @@ macro_rules! define_instructions {
                 match *self { $(Op::$variant { $($field),* } => { $(visit(Operand::from($field));)* })* }
             }
 
-            /// Calls the method of `visitor` that belongs to this instruction.
+            /// Calls the method of `visitor` for this instruction.
             #[inline(always)]
             pub fn accept<V: Visitor + ?Sized>(&self, visitor: &mut V) -> V::Output {
                 match *self { $(Op::$variant { $($field),* } => visitor.$method($($field),*),)* }
@@ -188,10 +188,10 @@ macro_rules! export_rows {
         $space:ident $number:literal $variant:ident $method:ident $mnemonic:literal
         ($($field:ident: $role:ident $ty:ident),*) [$($flag:ident)*];
     )*) => {
-        /// Calls a macro with a row `Variant method(operand: Type, ...);` an instruction, in the
-        /// order of the table, after whatever else it is to be called with. For those who need what
-        /// [`Op`](crate::Op) and [`Visitor`](crate::Visitor) are, with instructions of their own
-        /// beside; the types are this crate's.
+        /// Calls a macro with a row `Variant method(operand: Type, ...);` for each instruction, in the
+        /// order of the table, after the other arguments given. It serves to define types like
+        /// [`Op`](crate::Op) and [`Visitor`](crate::Visitor) with additional instructions; the operand types are
+        /// this crate's.
         #[macro_export]
         macro_rules! for_each_instruction {
             ($d callback:ident! { $d($d rest:tt)* }) => {
@@ -209,7 +209,7 @@ impl Opcode {
         matches!(self.space(), Space::Extension(_)) || self.flags().contains(OpcodeFlags::EXTENSION)
     }
 
-    /// The bytes of memory that the instruction accesses, at an aligned address; none if it accesses none.
+    /// How many bytes the instruction accesses at an aligned address; `None` if it does not access memory.
     pub const fn access_bytes(self, word: WordSize) -> Option<u8> {
         let flags = self.flags();
         let accesses = OpcodeFlags::LOAD.union(OpcodeFlags::STORE).union(OpcodeFlags::ATOMIC);

@@ -1,4 +1,4 @@
-//! Operands as they are given become the typed ones of an [`Op`](super::Op), or an error.
+//! The conversion of operands to the typed ones of an [`Op`](super::Op).
 
 use thiserror::Error;
 
@@ -32,7 +32,7 @@ pub enum OperandError {
     },
 }
 
-/// The Rust types that stand for operands in [`Op`](super::Op).
+/// The Rust types of operands in [`Op`](super::Op).
 pub(crate) trait TypedOperand: Sized {
     fn take(operand: Operand, opcode: Opcode, index: usize) -> Result<Self, OperandError>;
 }

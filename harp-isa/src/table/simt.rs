@@ -12,9 +12,9 @@ macro_rules! simt {
     base 0x21 Jalrs jalrs "jalrs" (link: Def Gpr, lanes: Use Gpr, target: Use Gpr) [CONTROL];
     /// Jumps to `target` with only lane 0 active.
     base 0x22 Jmprt jmprt "jmprt" (target: Use Gpr) [CONTROL];
-    /// Starts the lowest warp that was never started, at `pc`, with `src` in its register named `dst`.
+    /// Starts the lowest warp that was never started, at `pc`, with `src` in that warp's register `dst`.
     base 0x3a Wspawn wspawn "wspawn" (dst: Def Gpr, pc: Use Gpr, src: Use Gpr) [ONCE_PER_WARP];
-    /// Pushes the active mask, and the lanes whose predicate is false, if lanes disagree.
+    /// Pushes the active mask; if lanes disagree, also pushes and deactivates those whose predicate is false.
     base 0x3b Split split "split" () [ONCE_PER_WARP];
     /// Pops an entry of the divergence stack.
     base 0x3c Join join "join" () [ONCE_PER_WARP];

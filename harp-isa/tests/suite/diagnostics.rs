@@ -76,7 +76,7 @@ fn a_caret_stands_below_the_place() {
         ),
         (
             ".string \"漢字\" é\r\n",
-            "error: no item of the language starts like this\n \
+            "error: no token starts with this character\n \
              --> dir/a.s:1:14\n  \
                |\n\
              1 | .string \"漢字\" é\n  \

@@ -127,7 +127,7 @@ fn all_wrong_names_are_reported_with_their_places() {
             "`x` is defined in a.hof and once more in object 2",
             "`y` is defined in b.hof and once more in object 2",
             "a.hof: `x` + 0x0: `here` is not defined",
-            "a.hof: `x` + 0x4: `there` is not defined, nor for 1 more reference",
+            "a.hof: `x` + 0x4: `there` is not defined, needed by 1 more reference",
             "b.hof: `y` + 0x0: `there` is not defined",
             "object 2: `y` + 0x0: `local` is not defined",
         ]

@@ -23,16 +23,16 @@ use harp_runtime::Program;
 #[command(
     long_about = "Compile functions from CLIF text
 
-A file may hold several functions, which can call each other by name, and data that they name, in
-comments `; data: %name type value...`. Functions are compiled for one lane of a warp, in which any
-control flow will do, or, with `--execution simt`, for all of them.
+A file may hold several functions, which can call each other by name, and data that they refer to, in
+comments `; data: %name type value...`. Functions are compiled for one lane of a warp, where divergence
+does not arise, or, with `--execution simt`, for all of them.
 
 With `--emit image --call '%f(3, 4)'` the result is an image that boots at address 0, calls the function
 on one lane, prints each result as a line of hex digits on the console, and halts. All digits of a word
-are printed; of a result wider than a word, such as an i64 on a machine of 4-byte words, the words one
-after the other, the lowest first. Without the extension (`+x`) the image holds base instructions only,
-and it is padded with zeros up to the end of its stack, so that any HARP machine runs it, the original too,
-whose memory ends with the image. A trap in the function ends the run.",
+are printed; a result wider than a word, such as an i64 on a machine with 4-byte words, is printed word by
+word, the lowest first. Without the extension (`+x`) the image holds base instructions only, and it is
+padded with zeros up to the end of its stack. So any HARP machine runs it, also the original, whose memory
+ends with the image. A trap in the function ends the run.",
     after_help = "Examples:
   harp compile -a harp32 --emit asm gcd.clif
   harp compile -a harp64+x gcd.clif -o gcd.hof
@@ -84,7 +84,7 @@ enum Emit {
 /// How much functions are optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Opt {
-    /// What code generation needs, no more
+    /// Only what code generation needs
     None,
     /// Cranelift's mid-end
     Speed,
@@ -101,9 +101,9 @@ impl From<Opt> for OptLevel {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lanes {
-    /// One: any control flow
+    /// One, with any control flow
     SingleLane,
-    /// All: functions that kernels call
+    /// All, as for functions that kernels call
     Simt,
 }
 

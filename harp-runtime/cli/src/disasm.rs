@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::files::{Input, Output};
 use super::numbers::number;
 
-/// What object files, and only they, start with.
+/// The bytes that object files, and only they, start with.
 const MAGIC: &[u8] = b"HARP";
 
 /// Show what an object file or a flat image holds
@@ -17,8 +17,7 @@ const MAGIC: &[u8] = b"HARP";
     long_about = "Show what an object file or a flat image holds
 
 A file that starts with `HARP` is an object file. It names its machine, and is shown as assembly
-text. Everything else is a flat image, which is shown as code, each instruction with its address and
-bytes.",
+text. Any other file is a flat image. It is shown as code, each instruction with its address and bytes.",
     after_help = "Examples:
   harp disasm main.hof
   harp disasm --exact main.hof | harp asm -a harp32 -o copy.hof -
@@ -34,8 +33,8 @@ pub(super) struct Disasm {
     /// The machine of a flat image
     #[arg(short, long, value_name = "ARCH", env = "HARP_ARCH")]
     arch: Option<ArchId>,
-    /// Show everything about an object: the text assembles to the same object file, byte by byte. An object
-    /// file with bytes that mean nothing, such as padding that is not zero, is an error
+    /// Show everything about an object: the text assembles to the same object file, byte by byte. It is an
+    /// error if the file has unused bytes that the text cannot show, such as padding that is not zero
     #[arg(long)]
     exact: bool,
     /// The address of a flat image's first byte

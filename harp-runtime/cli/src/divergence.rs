@@ -12,7 +12,7 @@ use harp_runtime::profile_from_json;
 /// How divergence is managed.
 #[derive(Args)]
 pub(super) struct Divergence {
-    /// Who decides how the divergence of branches is managed
+    /// The strategy that decides how the divergence of branches is managed
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     strategy: Strategy,
     /// A profile of the one function of the file, as JSON
@@ -26,11 +26,11 @@ enum Strategy {
     SplitJoin,
     /// Predication wherever it is possible
     Predicate,
-    /// By what conditions are computed from
+    /// Predicate branches whose conditions depend on the lane's number
     Static,
-    /// By what lanes did in a run
+    /// Predicate branches at which lanes disagreed in a profiled run
     Profile,
-    /// By expected costs
+    /// Whatever is expected to cost the fewest warp instructions
     Adaptive,
 }
 

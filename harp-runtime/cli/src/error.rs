@@ -1,4 +1,4 @@
-//! What can go wrong in a subcommand, how it is told, and the exit code that it gives.
+//! The errors of subcommands, how they are shown, and their exit codes.
 
 use std::error::Error;
 use std::io;
@@ -32,13 +32,13 @@ pub(super) enum CliError {
     Read { file: Input, source: io::Error },
     #[error("cannot write {file}")]
     Write { file: Output, source: io::Error },
-    #[error("{file} is read and would be written: choose another output by `--output`")]
+    #[error("{file} is an input and would be overwritten: choose another output with `--output`")]
     SameFile { file: Output },
     #[error("{file} cannot be shown exactly")]
     NotExact { file: Input, source: HofError },
-    #[error("`--call` is what an image does: it goes with `--emit image`")]
+    #[error("`--call` needs `--emit image`")]
     CallWithoutImage,
-    #[error("{file} is no text")]
+    #[error("{file} is not a text file in UTF-8")]
     NotText { file: Input, source: Utf8Error },
     /// All errors of a text, as they are shown, styled.
     #[error("{rendered}")]
@@ -52,13 +52,13 @@ pub(super) enum CliError {
     Call { source: CallError },
     #[error(transparent)]
     Program { source: ProgramError },
-    #[error("{folder} holds no files `*.clif`")]
+    #[error("{folder} holds no `*.clif` files")]
     NoFileTests { folder: Input },
     #[error(transparent)]
     Harpbench(#[from] HarpbenchError),
-    #[error("{file} does not hold what `harp bench best` found")]
+    #[error("{file} does not hold results of `harp bench best`")]
     Best { file: Input, source: BestError },
-    #[error("{file} holds no profile")]
+    #[error("{file} is not a profile")]
     Profile { file: Input, source: Box<ProfileTextError> },
     #[error("cannot start threads")]
     Threads { source: rayon::ThreadPoolBuildError },
@@ -66,16 +66,16 @@ pub(super) enum CliError {
     Csv { source: csv::Error },
     #[error("cannot plot {figure}: {message}")]
     Plot { figure: &'static str, message: String },
-    /// What failed was told.
+    /// File tests failed; the failures have been printed already.
     #[error("file tests failed")]
     TestsFailed,
     #[error("{file} cannot be read as an object file")]
     ReadObject { file: Input, source: HofError },
-    #[error("the object has no file form")]
+    #[error("the object cannot be written as an object file")]
     WriteObject { source: HofError },
     #[error(transparent)]
     Link(#[from] LinkErrors),
-    #[error("{file} is no object file, and a flat image needs `--arch`")]
+    #[error("{file} is not an object file, and a flat image needs `--arch`")]
     FlatNeedsArch { file: Input },
     #[error("{file} does not fit the machine's memory")]
     Memory { file: Input, source: MemoryError },
@@ -83,23 +83,23 @@ pub(super) enum CliError {
     Machine(#[from] MachineError),
     #[error("cannot write the trace to standard error")]
     Trace { source: io::Error },
-    /// The emulated program did not come to its end.
+    /// The emulated program stopped before its end.
     #[error("{trap}")]
     Trap {
         #[source]
         trap: Box<Trap>,
-        /// What stands where it stopped.
+        /// The instruction at which it stopped.
         instruction: Option<String>,
     },
 }
 
 impl CliError {
-    /// What did not reach standard output.
+    /// A failure to write to standard output.
     pub(super) fn stdout(source: io::Error) -> CliError {
         CliError::Write { file: Output::Stdout, source }
     }
 
-    /// The exit code that tells the kind.
+    /// The exit code for this kind of error.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             CliError::Trap { trap, .. } => match trap.kind {
@@ -112,13 +112,13 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of standard output went away.
+    /// Whether the reader of standard output has closed the pipe.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, CliError::Write { file: Output::Stdout, source }
             if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The message with its causes, in lines and styled.
+    /// The message with its causes, one per line and styled.
     pub(super) fn report(&self) -> String {
         match self {
             CliError::Asm { rendered } => rendered.clone(),
@@ -139,7 +139,7 @@ impl CliError {
         }
     }
 
-    /// Every cause on a line, except where the message above it tells it already.
+    /// Every cause on a line, except where the message above already contains it.
     fn causes(&self) -> String {
         let (mut lines, mut last) = (String::new(), self.to_string());
         let mut cause = self.source();

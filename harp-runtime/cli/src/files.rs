@@ -56,7 +56,7 @@ impl fmt::Display for Output {
 }
 
 impl Input {
-    /// The name without quotes, as the places of diagnostics show it.
+    /// The name without quotes, as diagnostics show it in source places.
     pub(super) fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
@@ -94,8 +94,8 @@ impl Input {
 }
 
 impl Output {
-    /// Where the result of `input` goes if nobody says: beside it, with another extension; to
-    /// standard output, if it came from standard input.
+    /// The default output for `input`: a file beside it with another extension, or standard output if the
+    /// input is standard input.
     pub(super) fn beside(input: &Input, extension: &str) -> Output {
         match input {
             Input::Stdin => Output::Stdout,
@@ -103,8 +103,8 @@ impl Output {
         }
     }
 
-    /// Refuses to be one of the `inputs`, under whatever name: writing it would destroy what was read. To be
-    /// asked before anything is written.
+    /// Fails if this output is one of the `inputs`, under whatever name: writing would destroy the input. Must
+    /// be called before anything is written.
     pub(super) fn spares<'a>(
         &self,
         inputs: impl IntoIterator<Item = &'a Input>,
@@ -112,7 +112,7 @@ impl Output {
         let Output::File(output) = self else { return Ok(()) };
         for input in inputs {
             let Input::File(path) = input else { continue };
-            // Of files that are not there, or no files, such as terminals, nothing can be lost.
+            // Nothing can be lost of missing files, or of non-files such as terminals.
             let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
             if is_file && same_file::is_same_file(path, output).unwrap_or(false) {
                 return Err(CliError::SameFile { file: self.clone() });
@@ -121,12 +121,12 @@ impl Output {
         Ok(())
     }
 
-    /// Writes bytes anew.
+    /// Writes bytes, replacing the file's contents.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
         self.with(|out| out.write_all(bytes))
     }
 
-    /// Writes a text anew, piece by piece as it is formatted.
+    /// Writes a text, replacing the file's contents, piece by piece as it is formatted.
     pub(super) fn print(&self, text: impl fmt::Display) -> Result<(), CliError> {
         self.with(|out| write!(out, "{text}"))
     }

@@ -16,7 +16,7 @@ use super::numbers::number;
     long_about = "Link object files into a flat image
 
 Chunks are placed in the order of the files. A run starts at the image's first byte, so the file
-with the code to start with comes first.",
+with the boot code must come first.",
     after_help = "Examples:
   harp ld boot.hof lib.hof main.hof -o main.bin
   harp ld --offset 0x1000 --map module.hof -o module.bin"
@@ -58,7 +58,7 @@ impl Ld {
     }
 }
 
-/// What lies where, by address.
+/// A map of the chunks and symbols, by address.
 struct Map<'a> {
     image: &'a Image,
     /// The names of the objects.
@@ -75,7 +75,7 @@ impl fmt::Display for Map<'_> {
         }
         writeln!(f, "\n{:>10}  symbols", "address")?;
         let mut symbols: Vec<_> = image.symbols.iter().collect();
-        // Those of one address stay in the order of names.
+        // The sort is stable: symbols with the same address stay in the order of names.
         symbols.sort_by_key(|symbol| symbol.address);
         for symbol in symbols {
             let scope = if symbol.global { "global" } else { "local" };
@@ -86,7 +86,7 @@ impl fmt::Display for Map<'_> {
     }
 }
 
-/// As `.perm` takes them, with dashes for what is missing.
+/// Permissions in the letters of `.perm`, with dashes for the missing ones.
 fn letters(permissions: Permissions) -> String {
     let all = [(Permissions::READ, 'r'), (Permissions::WRITE, 'w'), (Permissions::EXECUTE, 'x')];
     all.map(|(bit, letter)| if permissions.contains(bit) { letter } else { '-' }).iter().collect()

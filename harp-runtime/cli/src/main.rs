@@ -1,12 +1,12 @@
 //! The command `harp`: assembler, linker, disassembler, compiler, file tests, benchmarks and emulator for the
 //! shell.
 //!
-//! The subcommands have a file each: their options as clap reads them, and a `run` that does the work
-//! through the library crates. None of them looks at the process's arguments.
+//! Each subcommand has a file: its options for clap, and a `run` that does the work through the library
+//! crates. None of them looks at the process's arguments.
 //!
-//! What a subcommand produces goes to standard output or a file, what it says about it to standard
-//! error, in colour where that is a terminal. A reader of standard output that goes away, such as
-//! `head`, ends the command without an error.
+//! Results go to standard output or a file, diagnostics to standard error, in colour where that is a
+//! terminal. If the reader of standard output closes the pipe, as `head` does, the command ends without an
+//! error.
 #![forbid(unsafe_code)]
 
 mod asm;
@@ -30,7 +30,7 @@ use clap_complete::Shell;
 
 use error::CliError;
 
-/// What the exit code says. clap uses 2 for bad usage.
+/// The meanings of the exit codes. clap uses 2 for bad usage.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // `--help` comes here too. Where neither stream takes text there is nobody to tell.
+            // `--help` comes here too. If printing fails there is nowhere to report it.
             let _ = usage.print();
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(error::USAGE));
         }

@@ -1,9 +1,9 @@
-//! Numbers of the command line: decimal, `0x` hexadecimal or `0` octal as in assembly text, sizes
-//! with a unit, definitions `NAME=VALUE`.
+//! Numbers on the command line: decimal, `0x` hexadecimal or `0` octal as in assembly text, sizes
+//! with a unit, and definitions `NAME=VALUE`.
 
 use thiserror::Error;
 
-/// Why an argument is no number, size or definition.
+/// Why an argument is not a number, size or definition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum NumberError {
     #[error("not a decimal, `0x` hexadecimal or `0` octal number of at most 64 bits")]
@@ -14,7 +14,7 @@ pub(super) enum NumberError {
     Size,
     #[error("not of the form NAME=VALUE")]
     NoEquals,
-    #[error("`{0}` is no symbol: letters, digits, `_` and `.`, and no digit at the beginning")]
+    #[error("`{0}` is not a symbol: letters, digits, `_` and `.`, and no digit at the beginning")]
     Name(String),
     #[error("`__WORD` is the size of the machine's word")]
     Reserved,
@@ -27,7 +27,7 @@ pub(super) fn number(text: &str) -> Result<u64, NumberError> {
         (None, Some(octal)) if !octal.is_empty() => (8, octal),
         _ => (10, text),
     };
-    // `from_str_radix` takes a sign, too.
+    // `from_str_radix` would also accept a sign.
     let proper = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     u64::from_str_radix(digits, radix).ok().filter(|_| proper).ok_or(NumberError::Number)
 }
@@ -52,7 +52,7 @@ pub(super) fn definition(text: &str) -> Result<(String, i64), NumberError> {
         return Err(NumberError::Reserved);
     }
     let value = match value.strip_prefix('-') {
-        // Constants are words: what is beyond `i64` is its two's complement.
+        // Constants are words: numbers beyond `i64` are taken as two's complement.
         None => number(value)?.cast_signed(),
         Some(magnitude) => {
             0_i64.checked_sub_unsigned(number(magnitude)?).ok_or(NumberError::Number)?

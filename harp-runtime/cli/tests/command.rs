@@ -501,7 +501,7 @@ fn no_output_destroys_an_input() {
         let before = read(args[3]);
         let (code, errors) = fails(&harp(&args));
         assert_eq!(code, EXIT_INPUT);
-        assert!(errors.contains("is read and would be written"), "{errors}");
+        assert!(errors.contains("is an input and would be overwritten"), "{errors}");
         assert_eq!(read(args[3]), before);
     }
     // Only an image makes a call.
@@ -509,7 +509,7 @@ fn no_output_destroys_an_input() {
     let (code, errors) = fails(&harp(&args));
     assert_eq!(code, EXIT_USAGE);
     assert!(errors.contains("`--emit image`"), "{errors}");
-    // A file that is no text is a failure of its own: the others are run.
+    // A file that is not text is a failure of its own: the others are run.
     fs::write(path("a.clif"), [0xff, 0xfe]).unwrap();
     fs::write(
         path("b.clif"),
@@ -520,7 +520,7 @@ fn no_output_destroys_an_input() {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(fails(&output).0, EXIT_INPUT);
     assert!(
-        text.contains("is no text") && text.ends_with("1 passed, 1 failed, 0 skipped\n"),
+        text.contains("is not a text file") && text.ends_with("1 passed, 1 failed, 0 skipped\n"),
         "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! Launches: a kernel over a grid.
+//! Launches, which run a kernel over a grid.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,18 +28,18 @@ use plan::{Places, Plan};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchConfig {
-    /// Work-items in each dimension. With a 0 among them nothing runs, which is no error.
+    /// Work-items in each dimension. If one of them is 0 nothing runs, which is not an error.
     pub grid: [u64; 3],
     /// Work-items of a work-group in each dimension. The work-items of a group run at the same time on
-    /// the same core, can wait for each other and share memory. Groups at the end of a grid that is no
-    /// multiple of them are smaller. `None`: there are no groups.
+    /// the same core, can wait for each other and share memory. If the grid is not a multiple of the
+    /// groups, those at its end are smaller. `None`: there are no groups.
     pub group: Option<[u64; 3]>,
     /// The most instructions that each core may issue; `None`: the device's limit.
     pub fuel: Option<u64>,
-    /// Whether what the kernel's branches do is counted, for [`Report::branches`]. Such a launch takes one
-    /// host thread, and longer.
+    /// Whether the emulator counts what the kernel's branches do, for [`Report::branches`]. Such a launch
+    /// uses one host thread, and takes longer.
     ///
-    /// Branches that were predicated or linearized are not there to be counted. A kernel that
+    /// Branches that were predicated or linearized are not in the code and cannot be counted. A kernel that
     /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
     pub branch_profile: bool,
 }
@@ -66,8 +66,8 @@ impl LaunchConfig {
         self.with_groups([x, 1, 1])
     }
 
-    /// The same grid in work-groups of so many work-items in each dimension: at least one, and not more
-    /// altogether than a core has lanes, those of all its warps counted.
+    /// The same grid in work-groups of `extents` work-items: at least one in each dimension, and altogether
+    /// at most as many as all warps of a core have lanes.
     pub fn with_groups(self, extents: [usize; 3]) -> LaunchConfig {
         LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
     }
@@ -86,16 +86,15 @@ impl LaunchConfig {
 impl Device {
     /// Runs `kernel` once for each work-item of the grid and waits for the end.
     ///
-    /// Warps take chunks of work-items in turn, on all cores; nothing is promised about their order.
-    /// With work-groups each core runs as many of these at a time as its warps are enough for. A grid may
-    /// have any extent, also none.
+    /// Warps take chunks of work-items in turn, on all cores, in an unspecified order. With work-groups, each
+    /// core runs as many of them at a time as it has warps for. A grid may have any extents, also 0.
     ///
     /// # Errors
     ///
-    /// If the kernel is for another machine, the arguments are not those that it takes, the grid or its
-    /// groups are too large, a kernel that uses work-groups is launched without, kernel, stacks or groups'
-    /// memory do not fit the memory: then nothing has run. And if the run ends in a trap, such as a barrier
-    /// that some of a group's work-items do not reach.
+    /// If the kernel is for another machine, the arguments do not match its parameters, the grid or its
+    /// groups are too large, a kernel that uses work-groups is launched without them, or the kernel, stacks
+    /// or groups' memory do not fit the memory: then nothing has run. Also if the run ends in a trap, such
+    /// as a barrier that some of a group's work-items do not reach.
     pub fn launch(
         &mut self,
         kernel: &Kernel,
@@ -110,8 +109,8 @@ impl Device {
         Ok(Report { branches: Some(counter.profile(kernel)), ..report })
     }
 
-    /// [`launch`](Self::launch) under the eyes of `observer`, to which every instruction is shown before it is
-    /// issued. That takes many times as long. Of what branches do only kernels that count it themselves tell
+    /// Like [`launch`](Self::launch), but shows `observer` every instruction before it is issued. That takes many
+    /// times as long. The report has a branch profile only if the kernel counts its branches itself
     /// ([`CompileOptions::count_branches`](harp_jit::CompileOptions::count_branches)).
     ///
     /// # Errors
@@ -139,9 +138,8 @@ impl Device {
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
     }
 
-    /// The image that launches of `kernel` run, with work-groups if it uses them, else without: runtime
-    /// library, argument block and kernel, linked at address 0. The launch descriptor and the arguments in it
-    /// are zero.
+    /// The image that launches of `kernel` run: runtime library, argument block and kernel, linked at address
+    /// 0, for work-groups if the kernel uses them. The launch descriptor and the arguments in it are zero.
     ///
     /// # Errors
     ///
@@ -229,7 +227,7 @@ impl Device {
         Err(LaunchError::Arch { kernel: kernel.name.to_owned(), given, expected })
     }
 
-    /// The kernel's image, which is known to fit the place that the memory has for it.
+    /// The kernel's image, after checking that it fits the memory reserved for it.
     fn linked(
         &mut self,
         kernel: KernelParts<'_>,
@@ -243,7 +241,7 @@ impl Device {
         Ok(image)
     }
 
-    /// Writes the image: the launch before may have been of another kernel.
+    /// Writes the image, descriptor and arguments. The launch before may have run another kernel.
     fn put_image(
         &self,
         image: &KernelImage,
@@ -295,13 +293,13 @@ impl Counted<'_> {
     }
 }
 
-/// `words` as the machine's memory holds them.
+/// The bytes of `words` in the machine's memory.
 fn word_bytes(word: WordSize, words: impl Iterator<Item = u64>) -> Vec<u8> {
     let bytes = usize::from(word.bytes());
     words.flat_map(|value| value.to_le_bytes().into_iter().take(bytes)).collect()
 }
 
-/// The trap with what its pc means.
+/// The trap together with what its pc points into.
 fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stats) -> LaunchTrap {
     let code = image.kernel();
     let mut origin = Origin::default();

@@ -1,4 +1,4 @@
-//! How a grid is dealt out to the warps of a machine.
+//! Plans for how a grid is distributed over the warps of a machine.
 
 use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
@@ -9,17 +9,17 @@ use crate::heap::ALIGNMENT;
 use crate::library::{Descriptor, Walk};
 
 /// The numbers that the runtime library needs about a grid, and the memory that lanes and work-groups
-/// take.
+/// need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Warps to start on each core.
     pub(super) warps: u64,
     grid: [u64; 3],
-    /// Work-items, or work-groups.
+    /// Work-items, or work-groups, of the grid.
     items: u64,
-    /// From one to the next of the same warp, or of the same place.
+    /// The distance from a warp's chunk to its next, in work-items, or from a place's group to its next.
     stride: u64,
-    /// Lanes of a warp, and all that have work.
+    /// Lanes of a warp, and lanes of all warps that have work.
     lanes: u64,
     lanes_with_work: u64,
     groups: Option<Groups>,
@@ -38,7 +38,7 @@ struct Groups {
     places: u64,
 }
 
-/// Where a launch's things lie in memory.
+/// Addresses that a launch needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     /// The address of the kernel.
@@ -47,30 +47,30 @@ pub(super) struct Places {
     pub(super) stacks: u64,
     /// The size of a stack, a power of two.
     pub(super) stack_bytes: u64,
-    /// The address of what work-groups need, as large as [`GroupSpace::bytes`].
+    /// The address of the memory for work-groups, of [`GroupSpace::bytes`] bytes.
     pub(super) group_space: u64,
 }
 
-/// Memory of the places for work-groups, one after the other: for each the control blocks of its warps,
-/// then its group's memory.
+/// The memory of the places for work-groups, one after the other. Each place has the control blocks of its
+/// warps, then its group's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupSpace {
     /// Bytes of the control blocks.
     blocks: u64,
     /// Bytes of a place.
     place: u64,
-    /// Bytes of all.
+    /// Bytes of all places.
     pub(super) bytes: u64,
 }
 
 impl Plan {
-    /// A plan for a launch on `cores` cores of `arch`; `None` if the grid holds nothing.
+    /// A plan for a launch on `cores` cores of `arch`; `None` if the grid is empty.
     ///
     /// # Errors
     ///
     /// If the grid is too large: work-item numbers, also those of surplus lanes and of a stride
     /// beyond the end, must be positive as signed words, so that differences have a sign. If a work-group
-    /// is none, or has more work-items than a core has lanes.
+    /// is empty, or has more work-items than a core has lanes.
     pub(super) fn new(
         config: LaunchConfig,
         arch: ArchId,
@@ -106,7 +106,7 @@ impl Plan {
         self.lanes_with_work = self.rounded().min(self.stride);
     }
 
-    /// A group that reaches beyond the grid is as large as the grid.
+    /// In each dimension, a group that is larger than the grid is as large as the grid.
     fn deal_groups(&mut self, extent: [u64; 3], arch: ArchId, cores: u64) {
         let count = std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]));
         let largest: u64 =
@@ -130,7 +130,7 @@ impl Plan {
         self.lanes_with_work
     }
 
-    /// The memory for work-groups with `group_bytes` each; none if there are no groups.
+    /// The memory for work-groups with `group_bytes` each; `None` if there are no groups.
     pub(super) fn group_space(&self, group_bytes: u32, word: WordSize) -> Option<GroupSpace> {
         let Groups { warps, .. } = self.groups?;
         let blocks = warps * u64::from(GroupField::block_bytes(word));
@@ -190,7 +190,7 @@ impl Plan {
     }
 }
 
-/// A group runs on the warps of one core.
+/// Checks that a group has work-items and fits the lanes of one core, `core` in number.
 fn check_group(group: [u64; 3], core: u64) -> Result<(), LaunchError> {
     match volume(group) {
         Some(0) => Err(LaunchError::GroupEmpty { given: group }),
@@ -199,7 +199,7 @@ fn check_group(group: [u64; 3], core: u64) -> Result<(), LaunchError> {
     }
 }
 
-/// The product of three extents, if it is a number.
+/// The product of three extents; `None` if it overflows.
 fn volume(extents: [u64; 3]) -> Option<u64> {
     if extents.contains(&0) {
         return Some(0);

@@ -1,4 +1,4 @@
-//! Traces for programs. The objects are described at [`TraceWriter`](super::TraceWriter).
+//! Traces as JSON. The objects are described at [`TraceWriter`](super::TraceWriter).
 
 use harp_isa::Operand;
 use serde::Serialize;

@@ -1,7 +1,7 @@
-//! Traces: what was observed, a line an event, as text or as JSON.
+//! Traces of a run, one line per event, as text or as JSON.
 //!
-//! The formats are described at [`TraceWriter`] and stay as they are; new fields may be added to the
-//! objects of the JSON form.
+//! The formats are described at [`TraceWriter`] and are stable, but new fields may be added to the
+//! JSON objects.
 
 #[cfg(feature = "json")]
 mod json;
@@ -25,7 +25,7 @@ pub enum Trace {
     None,
     /// Every `split` and `join`.
     Divergence,
-    /// Every instruction, and every `split` and `join` once more as in `Divergence`.
+    /// Every instruction; every `split` and `join` has a second line as in `Divergence`.
     Instructions,
 }
 
@@ -33,18 +33,18 @@ pub enum Trace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceFormat {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
-    /// A JSON object a line; with feature `json`.
+    /// One JSON object per line; with feature `json`.
     #[cfg(feature = "json")]
     JsonLines,
 }
 
-/// An observer that writes what it sees.
+/// An observer that writes a trace.
 ///
-/// Whoever makes one calls [`finish`](Self::finish) in the end, or does not learn of errors.
-/// Addresses, values and pcs are hexadecimal, everything else is decimal. **Masks have a digit a
+/// Errors are only reported by [`finish`](Self::finish), which must be called in the end.
+/// Addresses, values and pcs are hexadecimal, everything else is decimal. **Masks have a digit for each
 /// lane, lane 0 first**: `1000` is lane 0 of four.
 ///
 /// # Text
@@ -57,9 +57,9 @@ pub enum TraceFormat {
 /// ```
 ///
 /// `BEFORE` and `AFTER` are the active masks. Entries of the divergence stack are listed in the order in
-/// which they are pushed or popped; one with an `@` sends its lanes to that address. An entry that is there
-/// before and after is neither. Nothing pushed, nothing popped: the part is missing. One that traps:
-/// `core C warp W pc PC split: BEFORE, trap: MESSAGE`.
+/// which they are pushed or popped; an entry with an `@` sends its lanes to that address. An entry that is on
+/// the stack before and after is not listed. `push` or `pop` is missing if nothing is pushed or popped. A
+/// `split` that traps: `core C warp W pc PC split: BEFORE, trap: MESSAGE`.
 ///
 /// An instruction:
 ///
@@ -67,15 +67,15 @@ pub enum TraceFormat {
 /// core C warp W pc PC active MASK executing MASK: INSTRUCTION | EFFECT | EFFECT ...
 /// ```
 ///
-/// The instruction is printed as by the disassembler. Effects are, where there are any,
+/// The instruction is printed as by the disassembler. The possible effects are:
 ///
-/// * `%rN = VALUES`, `@pN = VALUES`: the destination afterwards;
-/// * `load ADDRESSES`, `atomic ADDRESSES`, `store ADDRESSES = VALUES`: memory, with the register that
-///   is stored;
+/// * `%rN = VALUES`, `@pN = VALUES`: the new value of the destination;
+/// * `load ADDRESSES`, `atomic ADDRESSES`, `store ADDRESSES = VALUES`: accesses to memory, with the values
+///   that are stored;
 /// * `trap: MESSAGE`; destinations are not shown then.
 ///
-/// `VALUES` and `ADDRESSES` are one for each executing lane, lowest lane first, or a single one if all
-/// are equal. What `clone` and `wspawn` write to other lanes is not shown.
+/// `VALUES` and `ADDRESSES` have one number for each executing lane, lowest lane first, or a single number if
+/// all are equal. What `clone` and `wspawn` write to other lanes is not shown.
 ///
 /// # JSON lines
 ///
@@ -88,8 +88,8 @@ pub enum TraceFormat {
 ///  "access":{"kind":"load","addresses":["0x108"],"values":[]},"next":"0x8","trap":null}
 /// ```
 ///
-/// `event` is `split`, `join` or `instruction`; `access` is `null` for instructions that use no memory;
-/// lists of values always have one for each executing lane.
+/// `event` is `split`, `join` or `instruction`; `access` is `null` for instructions that do not access memory;
+/// lists of values always have one value for each executing lane.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
@@ -100,7 +100,7 @@ pub struct TraceWriter<W> {
     before: Before,
 }
 
-/// What has to be remembered of the state before an instruction.
+/// The state before an instruction, as far as its trace needs it.
 #[derive(Debug, Default)]
 struct Before {
     active: u64,
@@ -110,12 +110,12 @@ struct Before {
     access: Option<Access>,
 }
 
-/// The memory that an instruction uses.
+/// The memory that an instruction accesses.
 #[derive(Debug)]
 struct Access {
     kind: AccessKind,
     addresses: Vec<u64>,
-    /// What is stored, by a plain store.
+    /// The values that a plain store writes.
     values: Vec<u64>,
 }
 
@@ -141,17 +141,17 @@ struct Executed<'a> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Writes to `out`, which is best buffered: each line is a write.
+    /// A trace writer to `out`, which should be buffered: each line is a write.
     pub fn new(trace: Trace, format: TraceFormat, out: W) -> TraceWriter<W> {
         TraceWriter { out, trace, format, error: None, before: Before::default() }
     }
 
-    /// The error because of which nothing is written any more, if there was one.
+    /// The error that stopped the trace, if there was one.
     pub fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }
 
-    /// Flushes, and gives back what was written to.
+    /// Flushes the output and returns it.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl Access {
 impl<'a> Divergence<'a> {
     fn new(retire: &'a Retire<'a>, before: &'a Before) -> Divergence<'a> {
         let depth_after = retire.state.stack().len();
-        // The entries below are the same; of those above, the ones that are still there.
+        // The entries below are unchanged; of those above, find the ones that are still there.
         let below = before.depth - before.top.len();
         let above = before.top.iter().rev().zip(retire.state.stack().skip(below));
         let kept = below + above.take_while(|(old, new)| *old == new).count();
@@ -268,7 +268,7 @@ impl<'a> Divergence<'a> {
 impl<'a> Executed<'a> {
     fn new(retire: &'a Retire<'a>, before: &'a Before) -> Executed<'a> {
         let mut writes = Vec::new();
-        // The destination of a `wspawn` is another warp's.
+        // The destination of a `wspawn` belongs to another warp.
         let here = !matches!(retire.instruction.op, Op::Wspawn { .. });
         if here && retire.trap.is_none() && retire.executing != 0 {
             retire.instruction.for_each_register(|operand, _, role| {
@@ -282,7 +282,7 @@ impl<'a> Executed<'a> {
     }
 }
 
-/// What a register holds in the lanes that have executed.
+/// The values of a register in the lanes that executed.
 fn values(retire: &Retire<'_>, operand: Operand) -> Vec<u64> {
     let in_lane = |lane| match operand {
         Operand::Gpr(reg) => retire.state.gpr(reg, lane).unwrap_or(0),
@@ -296,7 +296,7 @@ fn mask(retire: &Retire<'_>, mask: u64) -> LaneMask {
     LaneMask { mask, lanes: retire.arch.lanes() }
 }
 
-/// A trap as traces show it.
+/// The message of a trap in traces.
 fn message(trap: Option<&TrapKind>) -> Option<String> {
     trap.map(ToString::to_string)
 }

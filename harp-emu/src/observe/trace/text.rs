@@ -1,4 +1,4 @@
-//! Traces for people. The lines are described at [`TraceWriter`](super::TraceWriter).
+//! Traces as text. The lines are described at [`TraceWriter`](super::TraceWriter).
 
 use std::fmt::{self, Write};
 
@@ -20,7 +20,7 @@ fn append(line: &mut String, text: fmt::Arguments<'_>) {
     line.write_fmt(text).expect("a string takes everything");
 }
 
-/// Who, and where.
+/// The core, warp and pc of an instruction.
 struct Place<'a>(&'a Retire<'a>);
 
 impl fmt::Display for Place<'_> {

@@ -1,4 +1,4 @@
-//! `harp bench`: the programs of harpbench under every way to manage divergence.
+//! `harp bench`: runs the programs of harpbench under every strategy of divergence management.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use harp_bench::{
 mod plot;
 mod table;
 
-/// Run benchmarks of ways to manage divergence
+/// Benchmark the strategies of divergence management
 #[derive(Args)]
 pub(super) struct Bench {
     #[command(subcommand)]
@@ -37,8 +37,8 @@ enum What {
 ///
 /// Each program runs with each input under each strategy: split-join and predicate alone, static and
 /// profile as in Gupta's thesis (2016), adaptive without and with a profile, and best, the cheapest
-/// assignment of techniques to branches. As text, tables come with a summary and with the numbers of the
-/// thesis's figures 17, 18, 20, 21 and 22.
+/// assignment of techniques to branches. The text format adds a summary and the numbers of the thesis's
+/// figures 17, 18, 20, 21 and 22.
 #[derive(Args)]
 #[command(after_help = "Examples:
   harp bench harpbench
@@ -50,19 +50,19 @@ struct Harpbench {
     /// Only this strategy; may be given several times
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Vec<Strategy>,
-    /// What `harp bench best` found; what is not in it is searched for
+    /// Results of `harp bench best`; assignments that are not in it are searched for
     #[arg(long, value_name = "FILE")]
     best: Option<InputFile>,
     /// Run adaptive-profile also with the profiles of the other inputs
     #[arg(long)]
     cross: bool,
-    /// The tables' form
+    /// The format of the tables
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// The figures' numbers in place of the runs
+    /// Print the figures' numbers instead of the runs
     #[arg(long)]
     figures: bool,
-    /// A folder for a plot of each figure, as SVG
+    /// Write a plot of each figure to this folder, as SVG
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
@@ -70,8 +70,8 @@ struct Harpbench {
 /// Search for the cheapest assignment of techniques to branches
 ///
 /// Each program and input is searched on its own, by running the program: all assignments if there are
-/// few, else a greedy search. The result is an object of JSON a line, which `harp bench harpbench --best`
-/// takes.
+/// few, else a greedy search. The result is one JSON object per line, which `harp bench harpbench --best`
+/// reads.
 #[derive(Args)]
 #[command(after_help = "Example:
   harp bench best -o best.jsonl")]
@@ -94,7 +94,7 @@ struct Cases {
     /// Only this input; may be given several times
     #[arg(long, value_name = "NAME", value_parser = input)]
     input: Vec<Input>,
-    /// How much the programs work on
+    /// The size of the programs' inputs
     #[arg(long, value_name = "SCALE", default_value = "full")]
     scale: Size,
     /// Host threads [default: as many as the host offers]
@@ -106,17 +106,17 @@ struct Cases {
 enum Format {
     /// Aligned columns, a summary, and the figures
     Text,
-    /// An object a line
+    /// One JSON object per line
     Json,
-    /// Values between commas
+    /// Comma-separated values
     Csv,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Size {
-    /// For comparisons
+    /// The size for comparisons
     Full,
-    /// An eighth of it
+    /// An eighth of the full size
     Small,
 }
 
@@ -179,7 +179,7 @@ impl Cases {
         Ok(pairs.map(case).collect::<Result<_, HarpbenchError>>()?)
     }
 
-    /// Does `work` on every item, several at a time, and shows how far it is.
+    /// Does `work` on every item, several at a time, with a progress bar.
     fn each<T: Sync, R: Send>(
         &self,
         items: &[T],

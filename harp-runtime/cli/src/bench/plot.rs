@@ -5,8 +5,9 @@ use plotters::prelude::*;
 use super::super::error::CliError;
 use harp_bench::Figure;
 
-/// Pixels of a bar, and of the gap between groups.
+/// The width of a bar in pixels.
 const BAR: u32 = 8;
+/// The width of the gap between groups, in bars.
 const GAP: u32 = 2;
 
 /// The plot as SVG.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::error::CliError;
 use harp_bench::{Figure, Row};
 
-/// Columns as wide as their widest cell; the first ones, so many, are aligned to the left.
+/// Columns as wide as their widest cell; the first `left` of them are aligned to the left.
 fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
@@ -52,7 +52,7 @@ pub(super) fn text(rows: &[Row]) -> String {
     aligned(&cells, 4)
 }
 
-/// The runs, an object a line.
+/// The runs, one object per line.
 pub(super) fn json(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
@@ -61,7 +61,7 @@ fn line(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("numbers and names are JSON") + "\n"
 }
 
-/// The runs with their columns' names.
+/// The runs as CSV, with a header.
 pub(super) fn csv(rows: &[Row]) -> Result<String, CliError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
@@ -88,7 +88,7 @@ pub(super) fn figure_text(figure: &Figure) -> String {
     format!("{}: {}\n{}", figure.kind.name(), figure.kind.title(), aligned(&cells, 1))
 }
 
-/// A figure's bars, an object a line.
+/// A figure's bars, one object per line.
 pub(super) fn figure_json(figure: &Figure) -> String {
     bars(figure)
         .map(|(group, series, value)| {
@@ -98,7 +98,7 @@ pub(super) fn figure_json(figure: &Figure) -> String {
         .collect()
 }
 
-/// All figures' bars.
+/// The bars of all figures as CSV.
 pub(super) fn figures_csv(figures: &[Figure]) -> Result<String, CliError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let failed = |source| CliError::Csv { source };

@@ -13,9 +13,9 @@ use harp_emu::Console;
 pub(super) struct Terminal(Arc<Mutex<State>>);
 
 struct State {
-    /// Whether somebody watches, who may wait for a prompt that is no whole line.
+    /// Whether standard output is a terminal, where a user may wait for a prompt that is not a whole line.
     is_watched: bool,
-    /// What is typed. `None`: no keyboard.
+    /// The bytes that are typed. `None`: no keyboard.
     typed: Option<Receiver<u8>>,
     last: Option<u8>,
     error: Option<io::Error>,
@@ -30,7 +30,7 @@ impl Terminal {
     /// A console that takes what is typed on standard input from now on.
     pub(super) fn with_keyboard() -> Terminal {
         let (sender, typed) = mpsc::channel();
-        // The thread waits for input until the process ends; nobody waits for the thread.
+        // The thread waits for input until the process ends; it is never joined.
         thread::spawn(move || {
             for byte in io::stdin().lock().bytes().map_while(Result::ok) {
                 if sender.send(byte).is_err() {
@@ -73,7 +73,7 @@ impl Console for Terminal {
         }
         match state.print(byte) {
             Ok(()) => {}
-            // Nobody reads any more. The program may go on forever; the command must not.
+            // The reader has gone. The program may go on forever; the command must not.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::exit(0),
             Err(error) => state.error = Some(error),
         }

@@ -28,13 +28,13 @@ const RAM_UNIT: u64 = 16 << 20;
 #[command(
     long_about = "Run a flat image on an emulated machine
 
-The image is loaded at address 0 and runs there, on each core in lane 0 of warp 0, as on the original
+The image is loaded at address 0. Each core starts there in lane 0 of warp 0, as on the original
 emulator: interrupts go to the guest's handlers, pages are translated, the warps take turns after
 each instruction.
 
-What the program writes to its console goes to standard output, of several cores at the end, core by
-core; statistics follow. A trap, a deadlock or the end of the fuel is reported on standard error and
-tells in the exit code.",
+The program's console output goes to standard output; with several cores it is printed at the end, core
+by core. Statistics follow. A trap, a deadlock or running out of fuel is reported on standard error and
+by the exit code.",
     after_help = "Examples:
   harp emu -a harp32 -b -s main.bin
   harp emu -a 4w16/16/8/8 -i -s -b -c main.bin
@@ -48,14 +48,14 @@ pub(super) struct Emu {
     image: Option<Input>,
     #[command(flatten)]
     target: Target,
-    /// The image, as the original takes it
+    /// The image, given as for the original emulator
     #[arg(short, long, value_name = "FILE.bin", conflicts_with = "image")]
     core: Option<Input>,
     /// Basic machine: addresses are physical, there is no TLB
     #[arg(short, long)]
     basic: bool,
-    /// Batch: the console has no input. Else it is what is typed, or, if standard input is no
-    /// terminal, all of it, read before the run
+    /// Batch: the console has no input. Otherwise its input is what is typed, or, if standard input is not
+    /// a terminal, all of standard input, read before the run
     #[arg(short = 'i', long)]
     batch: bool,
     /// Compute floats as the original emulator does, not as IEEE 754 says
@@ -64,14 +64,14 @@ pub(super) struct Emu {
     /// Reconverge divergent loops at their `split`
     #[arg(long)]
     pdom: bool,
-    /// Stop after this many instructions of a core
+    /// Stop each core after this many instructions
     #[arg(long, value_name = "N", value_parser = number)]
     fuel: Option<u64>,
-    /// Cores; they share the memory
+    /// The number of cores, which share the memory
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..))]
     cores: u16,
-    /// Memory, such as 65536, 512K or 64M [default: the image, rounded up to 16M]
+    /// The size of the memory, such as 65536, 512K or 64M [default: the image's, rounded up to 16M]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     ram: Option<u64>,
     /// The most entries of a warp's divergence stack
@@ -119,7 +119,7 @@ impl Emu {
         self.image.as_ref().or(self.core.as_ref()).expect("clap asks for one of the two")
     }
 
-    /// The original's machine with what the options change.
+    /// The original's machine, changed by the options.
     fn config(&self) -> Result<MachineConfig, CliError> {
         Ok(MachineConfig {
             cores: self.cores,
@@ -139,7 +139,7 @@ impl Emu {
         })
     }
 
-    /// Whether the console takes what is typed. With several cores it is not asked.
+    /// Whether the console takes what is typed. With several cores it never does.
     fn is_interactive(&self) -> bool {
         self.takes_input() && self.cores == 1 && io::stdin().is_terminal()
     }
@@ -148,7 +148,7 @@ impl Emu {
         !self.batch && *self.image() != Input::Stdin
     }
 
-    /// The console's input that is there before the run.
+    /// The console's input as far as it is known before the run.
     fn input(&self) -> Result<Vec<u8>, CliError> {
         match self.takes_input() && !self.is_interactive() {
             true => Input::Stdin.read(),
@@ -156,8 +156,8 @@ impl Emu {
         }
     }
 
-    /// The instruction at which a run stopped, as text. With a TLB its address says little about
-    /// where in memory it lies.
+    /// The instruction at which a run stopped, as text; `None` with a TLB, where its virtual address does not
+    /// tell where in memory it lies.
     fn instruction_at(&self, trap: &Trap, memory: &Memory) -> Option<String> {
         let left = memory.size().checked_sub(trap.pc).filter(|_| self.basic)?;
         let mut bytes = [0; MAX_ENCODED_BYTES];

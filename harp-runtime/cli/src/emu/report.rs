@@ -1,4 +1,4 @@
-//! What a run tells at its end: statistics, and what was collected on demand.
+//! The report at the end of a run: statistics, and the counts that `--collect` asked for.
 
 use std::io::{self, Write};
 
@@ -11,20 +11,20 @@ pub(super) struct Reporting {
     /// Print the statistics at the end
     #[arg(short, long)]
     stats: bool,
-    /// Count more, and print it at the end; several are separated by commas
+    /// Also count these, separated by commas, and print the counts at the end
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     collect: Vec<What>,
-    /// How statistics look. JSON is an object on the last line, with `stats` and `profile` in it
+    /// The format of statistics. JSON is one object on the last line, with the fields `stats` and `profile`
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     stats_format: Format,
 }
 
-/// How a report looks.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Lines for people
+    /// Human-readable lines
     Text,
-    /// JSON, an object a line
+    /// JSON, one object per line
     Json,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Format {
 enum What {
     /// How often each opcode was issued
     Opcodes,
-    /// How many lanes instructions had
+    /// How many lanes were active, and how many executed, in each instruction
     Lanes,
     /// How many entries the divergence stacks held
     Depth,
@@ -42,7 +42,7 @@ enum What {
     Registers,
     /// How many addresses and segments each instruction touched
     Memory,
-    /// All of it
+    /// All of these
     All,
 }
 
@@ -60,7 +60,7 @@ impl Reporting {
         self.collect.iter().map(one).collect()
     }
 
-    /// Prints what was asked for, after the console, whose last byte was `last`.
+    /// Prints the requested statistics after the console's output, whose last byte was `last`.
     pub(super) fn print(&self, machine: &Machine<'_>, last: Option<u8>) -> io::Result<()> {
         let profiled = !self.collect.is_empty();
         let mut out = io::stdout().lock();
@@ -93,7 +93,7 @@ impl Reporting {
     }
 }
 
-/// Prints what all cores wrote to the console; the last byte of it.
+/// Prints what all cores wrote to the console, and returns its last byte.
 pub(super) fn print_console(console: &[u8]) -> io::Result<Option<u8>> {
     let mut out = io::stdout().lock();
     out.write_all(console)?;

@@ -1,4 +1,4 @@
-//! What a run shows of itself while it runs.
+//! Traces that are printed during a run.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ pub(super) struct Tracing {
     /// What to trace
     #[arg(long, value_name = "WHAT", default_value = "none")]
     trace: What,
-    /// How the trace looks
+    /// The format of the trace
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     trace_format: Format,
     /// Where the trace goes; `-` is standard output [default: standard error]
@@ -34,7 +34,7 @@ enum What {
 }
 
 impl Tracing {
-    /// Runs a machine and traces it; what came of the run.
+    /// Runs a machine and traces it. The inner result is the run's.
     pub(super) fn run(&self, machine: &mut Machine<'_>) -> Result<Result<(), Box<Trap>>, CliError> {
         let what = match self.trace {
             What::None => return Ok(machine.run().map(drop)),

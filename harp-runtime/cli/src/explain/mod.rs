@@ -18,9 +18,9 @@ mod dot;
 
 /// Explain how the divergence of branches is managed
 ///
-/// For every branch: whether lanes may disagree and why, how it is executed, how warps are expected to
-/// decide. For every region in which divergence is managed: the technique, and what each alternative is
-/// expected to cost, in instructions of a warp for each time that it comes there. Functions are
+/// For every branch: whether lanes may disagree and why, how it is executed, and how often warps are
+/// expected to take each side or both. For every region in which divergence is managed: the technique, and
+/// what each alternative is expected to cost, in warp instructions per entry of the region. Functions are
 /// compiled for all lanes of a warp; their parameters may differ from lane to lane.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -38,19 +38,19 @@ pub(super) struct Explain {
     /// How much to optimize
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt: Opt,
-    /// The form of the answer
+    /// The format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// Where to write the control-flow graphs, divergence coloured, in Graphviz's language
+    /// Where to write the control-flow graphs for Graphviz, with divergence in colour
     #[arg(long, value_name = "FILE")]
     dot: Option<Output>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable text
     Text,
-    /// An object a line: a branch or a region of a function
+    /// One JSON object per line, for each branch and region of a function
     Json,
 }
 
@@ -93,7 +93,7 @@ impl Explain {
     }
 }
 
-/// Branches, then regions.
+/// The branches, then the regions, as JSON lines.
 fn json_lines(report: &DivergenceReport) -> String {
     let branches = report.branches.iter().map(|branch| branch_json(&report.function, branch));
     let regions = report.regions.iter().enumerate();

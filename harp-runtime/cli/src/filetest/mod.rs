@@ -24,28 +24,28 @@ use report::FileReport;
 #[command(
     long_about = "Run Cranelift's file tests
 
-Every `; run:` and `; print:` line of the files is compiled and run on one lane of each machine. Which
-machines the files name in their `target` lines, and what other tests they ask for, makes no difference.
-What they say by `set opt_level` holds unless `--opt` says otherwise.
+Every `; run:` and `; print:` line of the files is compiled and run on one lane of each machine. The
+files' `target` lines and other kinds of tests are ignored. Their `set opt_level` holds unless `--opt`
+overrides it.
 
-Shown are the lines that fail, with what was expected and what came; functions that are skipped because
-they hold what the machine does not have, with the reason; the results of `; print:` lines; and last the
-counts. One line on one machine counts one. On machines with the extension, functions of scalar integers
-may be skipped for listed constructs only (thread-local storage, calls that catch, stack switching,
-atomics wider than a word); for another reason they fail.",
+The output shows the lines that fail, with the expected and the actual result; functions that are skipped
+because they use what the machine does not have, with the reason; the results of `; print:` lines; and last
+the counts. One line on one machine counts one. On machines with the extension, functions of scalar
+integers may be skipped only for listed constructs (thread-local storage, calls that catch exceptions, stack
+switching, atomics wider than a word); skipped for any other reason, they fail.",
     after_help = "Examples:
   harp filetest tests/filetests
   harp filetest -a harp32 -a 4w32/16/8/8+x icmp.clif call.clif
   harp filetest --opt both --fuel 1000000 loops.clif"
 )]
 pub(super) struct FileTest {
-    /// Files, and folders with files `*.clif`; `-` is standard input
+    /// Files, and folders with `*.clif` files; `-` is standard input
     #[arg(value_name = "FILE|DIR", required = true)]
     inputs: Vec<Input>,
     /// A machine; may be given several times [default: harp32, harp64, harp32+x, harp64+x]
     #[arg(short, long, value_name = "ARCH")]
     arch: Vec<ArchId>,
-    /// How much to optimize [default: as each file says by `set opt_level`, else speed]
+    /// How much to optimize [default: the file's `set opt_level`, else speed]
     #[arg(long, value_name = "LEVEL")]
     opt: Option<Levels>,
     /// The most instructions that a call may take
@@ -55,11 +55,11 @@ pub(super) struct FileTest {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Levels {
-    /// What code generation needs, no more
+    /// Only what code generation needs
     None,
     /// Cranelift's mid-end
     Speed,
-    /// Each line both ways
+    /// Both: each line is run at both levels
     Both,
 }
 
@@ -131,7 +131,7 @@ fn files_in(folder: &Path, input: &Input) -> Result<Vec<Input>, CliError> {
     }
 }
 
-/// What is wrong with a file is a failure of that file: the others are run all the same.
+/// Runs the tests of one file. An error in the file is a failure of that file only: the others still run.
 fn run_file(file: &Input, config: &FileTestConfig) -> FileReport {
     let name = file.name();
     let result = file.read_text().map_err(|error| error.report()).and_then(|text| {

@@ -1,4 +1,4 @@
-//! What is shown of a file's tests.
+//! The report on a file's tests.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use harp_jit::OptLevel;
 
 use harp_filetest::{Case, Tally, Verdict, tally};
 
-/// What a file's tests came to.
+/// The results of a file's tests.
 pub(super) struct FileReport {
     /// The file's name.
     pub(super) name: String,
-    /// The cases, or what is wrong with the file, as it is shown.
+    /// The cases, or the message that says what is wrong with the file.
     pub(super) result: Result<Vec<Case>, String>,
 }
 
-/// What is shown of a line, or of a function that is skipped.
+/// The report on a line, or on a function that is skipped.
 struct Entry {
     text: String,
-    /// Where the first such line stands.
+    /// The first such line.
     line: u32,
-    /// What there is to say, and the machines for which it is true.
+    /// The messages, each with the machines that it holds for.
     details: Vec<(String, Vec<String>)>,
 }
 
@@ -27,7 +27,7 @@ impl Entry {
     fn add(&mut self, details: &str, machine: String) {
         let details = details.trim();
         match self.details.iter_mut().find(|(known, _)| known == details) {
-            // A function is skipped once, however many lines it has.
+            // A skipped function is shown once, however many lines it has.
             Some((_, machines)) if machines.contains(&machine) => {}
             Some((_, machines)) => machines.push(machine),
             None => self.details.push((details.to_owned(), vec![machine])),
@@ -43,10 +43,10 @@ impl FileReport {
         }
     }
 
-    /// The cases that there is something to say about, in the order of their lines, those of several
-    /// machines together.
+    /// The cases that have a message, in the order of their lines, with those of several machines
+    /// together.
     fn entries(cases: &[Case]) -> Vec<Entry> {
-        // Cases that differ in optimization alone are told apart.
+        // The level is shown if cases differ in it.
         let several_levels = cases.windows(2).any(|pair| pair[0].opt_level != pair[1].opt_level);
         let mut entries: Vec<Entry> = Vec::new();
         for case in cases {
