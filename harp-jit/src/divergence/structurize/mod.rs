@@ -348,7 +348,7 @@ impl Writer<'_> {
         innermost.is_some_and(|id| self.regions.get(id).branches.contains(&node))
     }
 
-    /// The types for which structurization itself needs codes, besides those of the variables.
+    /// The types that structurization itself needs undefined values of, besides those of the variables.
     const OWN_TYPES: [Type; 2] = [I8, I32];
 
     fn any(&mut self, condition: Value) -> Value {
