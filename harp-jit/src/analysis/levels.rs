@@ -106,8 +106,8 @@ impl Level {
     /// post-dominator are entered through `node` alone, and the latter is on this level.
     ///
     /// A node is a meeting point if two paths from `node` lead to it that share nothing else. The immediate
-    /// post-dominator is one because it is the immediate one. In between, `node` dominates all nodes, and it
-    /// immediately dominates those to which not all paths share another node.
+    /// post-dominator is one because it is the immediate one. In between, `node` dominates all nodes; it
+    /// dominates one of them immediately exactly if no third node is on all paths to it.
     pub(super) fn meetings(&self, node: usize) -> Option<impl Iterator<Item = usize> + '_> {
         let after = self.ipdom[node];
         let entered = self.between[node].shallowest <= self.dominators.depth(node);
