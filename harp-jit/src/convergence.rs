@@ -149,8 +149,8 @@ impl<'a> Graph<'a> {
         &self.vcode.blocks[block.index()].succs
     }
 
-    /// The blocks that are control dependent on `branch`. If no return is reachable from it, these are all
-    /// blocks reachable from it.
+    /// The blocks that are control dependent on `branch`. If no return is reachable from it, these are its
+    /// successors.
     fn decided(&self, branch: BlockId) -> Vec<BlockId> {
         let end = self.after[branch.index()];
         let mut found = Vec::new();

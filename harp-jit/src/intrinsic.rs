@@ -287,7 +287,7 @@ impl Intrinsic {
         self.row().private
     }
 
-    /// Whether its result is a truth value, 0 or 1, or one that nobody looks at.
+    /// Whether its result is a truth value, 0 or 1, or undefined.
     pub(crate) fn is_truth(self) -> bool {
         self.row().truth
     }
@@ -346,7 +346,7 @@ impl Intrinsic {
         })
     }
 
-    /// The intrinsic that `inst` calls. None if `inst` is no call, calls something else, or calls
+    /// The intrinsic that `inst` calls. None if `inst` is not a call, calls something else, or calls
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.
     pub(crate) fn of_call(func: &Function, inst: Inst) -> Option<Intrinsic> {

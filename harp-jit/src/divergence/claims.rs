@@ -3,7 +3,6 @@
 //! A value claimed to be uniform in a warp must be equal in all lanes that execute the call together; a value
 //! claimed for the whole grid must be equal in two warps, too. The latter is compared outside of loops only,
 //! where all warps that reach the call are in the same iteration.
-//! warps that come there are in the same round.
 
 use std::collections::BTreeMap;
 
