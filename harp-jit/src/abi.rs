@@ -1,19 +1,19 @@
-//! Where arguments and results of functions are.
+//! The places of arguments and results of functions.
 //!
-//! Every scalar takes a word, or, if it is wider than that, several of them, the lowest first.
+//! Every scalar takes a word, or, if it is wider, several words, the lowest first.
 //!
-//! * **Arguments** come in the registers of the lower half from `%r0` on, then on the stack: at the
-//!   callee's entry the first of these lies at `%sp`, the next a word above, and so on.
+//! * **Arguments** are passed in the registers of the lower half from `%r0` on, then on the stack: at the
+//!   callee's entry the first stack argument is at `%sp`, the next a word above, and so on.
 //! * A **structure** passed by value, `sarg(n)`, is the address of a copy, which the caller keeps in its
 //!   frame during the call and the callee may change.
-//! * **Results** come in the same registers, then in words of the stack that the caller leaves free
+//! * **Results** are returned in the same registers, then in words of the stack that the caller reserves
 //!   above the stack arguments.
-//! * Functions of the convention `tail` take the stack arguments off the stack when they return, so
-//!   that one of them can end in a call to another that has more; and they leave the last register of
-//!   the lower half to the address of that other. In all other conventions, which are the same, the
-//!   stack pointer comes back as it was.
-//! * Of a value that is narrower than a word the upper bits are unspecified, except where the
-//!   signature says `uext` or `sext`.
+//! * Functions of the convention `tail` take the stack arguments off the stack when they return, so that one
+//!   of them can end in a call to another that has more. They also leave the last register of the lower half
+//!   free for the address of that callee. All other conventions are the same: the stack pointer is unchanged
+//!   by a call.
+//! * The upper bits of a value narrower than a word are unspecified, except where the signature says `uext`
+//!   or `sext`.
 
 use cranelift_codegen::ir::{Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
@@ -29,16 +29,16 @@ pub(crate) fn word_int(word: WordSize) -> Type {
     }
 }
 
-/// What a function is entered by.
+/// How a function is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// The runtime library.
+    /// From the runtime library.
     Kernel,
-    /// Other functions.
+    /// From other functions.
     Function,
 }
 
-/// Whether every call and every address has room in an immediate.
+/// Whether immediates have room for every call and every address.
 pub(crate) fn reaches_everything(arch: ArchId) -> bool {
     let layout = Layout::new(arch);
     [Opcode::Jali, Opcode::Jmpi, Opcode::Ldi].into_iter().all(|opcode| {
@@ -46,12 +46,12 @@ pub(crate) fn reaches_everything(arch: ArchId) -> bool {
     })
 }
 
-/// Where a word of an argument or result is.
+/// The place of a word of an argument or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WordPlace {
     /// In a register.
     Register(Gpr),
-    /// On the stack, so many words above the stack pointer at the callee's entry.
+    /// On the stack, this many words above the stack pointer at the callee's entry.
     Stack(u32),
 }
 
@@ -65,7 +65,7 @@ impl WordPlace {
     }
 }
 
-/// Where the arguments and results of a function are.
+/// The places of a function's arguments and results.
 ///
 /// ```
 /// use harp_jit::{CallLayout, WordPlace, ir};
@@ -127,12 +127,12 @@ impl CallLayout {
         self.stack_results
     }
 
-    /// Words by which the stack pointer is higher after the call than before.
+    /// The number of words by which the stack pointer is higher after the call than before.
     pub fn popped_words(&self) -> u32 {
         if self.callee_pops { self.stack_arguments } else { 0 }
     }
 
-    /// The last register of the lower half where no argument is in it: free for the callee's address.
+    /// The last register of the lower half if no argument is in it: it is free for the callee's address.
     pub(crate) fn address_register(&self, arch: ArchId) -> Option<Gpr> {
         let last = RegisterRoles::new(arch).caller_saved().last()?;
         (!self.params.contains(&WordPlace::Register(last))).then_some(last)
@@ -150,7 +150,8 @@ fn argument_registers(signature: &Signature, arch: ArchId) -> impl Iterator<Item
     RegisterRoles::new(arch).caller_saved().take(registers - kept)
 }
 
-/// Places for `count` words: registers, then the stack from word `stack` on; and where the stack ends.
+/// Places for `count` words, in registers and then on the stack from word `stack` on, and the end of the
+/// stack words.
 fn places(count: u32, registers: impl Iterator<Item = Gpr>, stack: u32) -> (Vec<WordPlace>, u32) {
     let registers: Vec<Gpr> = registers.collect();
     let mut end = stack;

@@ -1,4 +1,4 @@
-//! What users compile functions and kernels by.
+//! The interface for compiling functions and kernels.
 
 use std::sync::Arc;
 
@@ -19,10 +19,9 @@ use crate::unit::{Routines, Unit};
 
 /// Compiles for one machine with one set of options.
 ///
-/// It changes nothing that it is given, and may be used by several threads at once. Library routines that
-/// code needs are compiled when the first function asks for them, and kept; so keep the compiler, too.
-/// Functions and data that refer to each other are put together by a [`Module`](crate::Module), which has
-/// a compiler of its own.
+/// A compiler does not change its inputs, and several threads may use it at once. It compiles each library
+/// routine when a function first needs it, and caches the result; so reuse the compiler. Functions and data
+/// that refer to each other are put together by a [`Module`](crate::Module), which has a compiler of its own.
 ///
 /// ```
 /// use harp_jit::Compiler;
@@ -43,11 +42,12 @@ pub struct Compiler {
     library: Library,
 }
 
-/// What a function is on its way to machine code, as text.
+/// The intermediate forms of a function on its way to machine code, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompileStages {
-    /// The CLIF that instructions are selected from: optimized, of words only, all control flow explicit.
+    /// The CLIF that instructions are selected from: optimized, with values of at most a word and explicit
+    /// control flow.
     pub clif: String,
     /// The machine's instructions before registers are allocated.
     pub vcode: String,
@@ -69,12 +69,12 @@ impl Compiler {
         &self.options
     }
 
-    /// Compiles a kernel. Functions that it calls are left to the linker; to get them from a module see
+    /// Compiles a kernel. Functions that it calls are left to the linker; to include them from a module, see
     /// [`Module::compile_kernel`](crate::Module::compile_kernel).
     ///
     /// # Errors
     ///
-    /// If the kernel was built wrongly or for another machine, is no valid CLIF, holds something that is
+    /// If the kernel was built wrongly or for another machine, is not valid CLIF, contains something that is
     /// not supported, or is too large for the machine.
     pub fn compile_kernel(&self, source: &KernelSource) -> Result<Kernel, CompileError> {
         let unit = self.kernel_unit(source)?;
@@ -84,8 +84,8 @@ impl Compiler {
         Kernel::new(source, &entry, &routines, Vec::new())
     }
 
-    /// Compiles one function on its own. Names in it mean what they are in CLIF text: `%f` is `f`. Library
-    /// routines that the function refers to come with the module that it is put into.
+    /// Compiles one function on its own. Its names are those of CLIF text: `%f` is `f`. Library routines that
+    /// it refers to come with the module that the function is added to.
     ///
     /// # Errors
     ///
@@ -95,22 +95,22 @@ impl Compiler {
         compile(func, self.function_unit(&name, &SourceMap::new()))
     }
 
-    /// Says how the divergence of a kernel's branches would be managed, why, and what the alternatives
+    /// Explains how the divergence of a kernel's branches would be managed, why, and what the alternatives
     /// would cost.
     ///
     /// # Errors
     ///
-    /// As [`compile_kernel`](Self::compile_kernel), as far as these stages find out.
+    /// As [`compile_kernel`](Self::compile_kernel), as far as these stages detect them.
     pub fn explain_kernel(&self, source: &KernelSource) -> Result<DivergenceReport, CompileError> {
         let unit = self.kernel_unit(source)?;
         pipeline::explain(legal(source.finished()?, unit, &Clock::new())?, unit)
     }
 
-    /// The same for a function. `sources` are the places that its source locations stand for.
+    /// Does the same for a function. `sources` are the places that its source locations stand for.
     ///
     /// # Errors
     ///
-    /// As [`compile_function`](Self::compile_function), as far as these stages find out.
+    /// As [`compile_function`](Self::compile_function), as far as these stages detect them.
     pub fn explain_function(
         &self,
         func: &Function,
@@ -121,8 +121,8 @@ impl Compiler {
         pipeline::explain(legal(func, unit, &Clock::new())?, unit)
     }
 
-    /// Compiles one function as [`compile_function`](Self::compile_function) does, as far as the selection
-    /// of instructions. `sources` are the places that its source locations stand for.
+    /// Compiles one function as [`compile_function`](Self::compile_function) does, up to instruction
+    /// selection. `sources` are the places that its source locations stand for.
     ///
     /// # Errors
     ///
@@ -146,13 +146,13 @@ impl Compiler {
         self.library.routines(names)
     }
 
-    /// A function, without a module around it.
+    /// The unit of a function without a module around it.
     pub(crate) fn function_unit<'a>(&'a self, name: &'a str, sources: &'a SourceMap) -> Unit<'a> {
         let unit = Unit::new(name, self.arch, sources, &self.options);
         Unit { library: Some(&self.library), ..unit }
     }
 
-    /// A kernel, without a module around it.
+    /// The unit of a kernel without a module around it.
     pub(crate) fn kernel_unit<'a>(
         &'a self,
         source: &'a KernelSource,
@@ -166,7 +166,7 @@ impl Compiler {
 }
 
 impl KernelSource {
-    /// Compiles this kernel alone: as [`Compiler::compile_kernel`] does, which is for more of them.
+    /// Compiles this kernel alone. To compile several, use [`Compiler::compile_kernel`].
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl KernelSource {
         Compiler::new(self.arch(), options.clone()).compile_kernel(self)
     }
 
-    /// Explains this kernel alone: as [`Compiler::explain_kernel`] does.
+    /// Explains this kernel alone, as [`Compiler::explain_kernel`] does.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
 //! Which blocks of machine code all lanes of a warp execute together.
 //!
-//! A block is *convergent* if, whenever the warp executes it, all lanes do that entered the function. It is
-//! divergent if its execution is decided by a branch that parts lanes, or by any branch in a block that is
-//! divergent itself: control dependence (Lee et al., "Convergence and scalarization for data-parallel
-//! architectures", CGO 2013, sections 3.1 and 3.2 and figure 3). A block with a barrier is convergent
-//! whatever decides on it: the machine traps if lanes are missing.
+//! A block is *convergent* if, whenever the warp executes it, all lanes that entered the function execute it.
+//! It is divergent if it is control dependent on a divergent branch, or on any branch in a block that is
+//! divergent itself (Lee et al., "Convergence and scalarization for data-parallel architectures", CGO 2013,
+//! sections 3.1 and 3.2 and figure 3). A block with a barrier is convergent in any case: the machine traps if
+//! lanes are missing.
 //!
-//! What may part lanes is taken three ways, each of which proves more than the one before
+//! There are three choices of branches that may be divergent, each of which proves more than the one before
 //! ([`ConvergenceProof`]).
 
 use petgraph::algo::dominators::simple_fast;
@@ -18,27 +18,27 @@ use crate::vcode::{BlockId, MInst, VCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ConvergenceProof {
-    /// The structure of control flow alone: no branch decides on the block.
+    /// By the structure of control flow alone: the block is not control dependent on any branch.
     Structure,
-    /// The branches that decide on it are uniform.
+    /// By uniformity: the branches that the block is control dependent on are uniform.
     Uniformity,
-    /// The branches that part lanes before it lead some straight to the end of the kernel: all lanes are
-    /// together that have not left early (Lee et al., section 3.4).
+    /// By early exits: some divergent branches before it lead straight to the end of the kernel, and all
+    /// lanes that have not left early are together (Lee et al., section 3.4).
     EarlyExit,
 }
 
-/// A block of machine code, from one byte offset up to another.
+/// A block of machine code, given as a range of byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BlockConvergence {
     /// The offset of its first instruction.
     pub start: u64,
-    /// The offset behind its last one.
+    /// The offset after its last instruction.
     pub end: u64,
-    /// Why all lanes that entered the function execute it together; the first proof that does. None if
+    /// The first proof that applies that all lanes which entered the function execute it together. None if
     /// that is not known.
     pub proof: Option<ConvergenceProof>,
-    /// Whether lanes that come here return, and do nothing else before.
+    /// Whether lanes that reach the block return and do nothing else before.
     pub returns: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct BlockProof {
     pub(crate) returns: bool,
 }
 
-/// The proof for each block of a function. Only lanes of a `kernel` leave for good when they return.
+/// The proof for each block of a function. Only in a `kernel` do lanes that return end for good.
 pub(crate) fn prove(vcode: &VCode, kernel: bool) -> Vec<BlockProof> {
     let graph = Graph::new(vcode);
     let splits = |block| matches!(last(vcode, block), MInst::CondBr { split: true, .. });
@@ -62,7 +62,7 @@ pub(crate) fn prove(vcode: &VCode, kernel: bool) -> Vec<BlockProof> {
     };
     let proof = |(block, _)| BlockProof { proof: None, returns: leads_to_end(vcode, block) };
     let mut proofs: Vec<BlockProof> = vcode.blocks().map(proof).collect();
-    // The simplest proof that holds is the last to be written down.
+    // The simplest proof that holds is written last.
     let mut prove = |proof, parts: &dyn Fn(BlockId) -> bool| {
         for (known, divergent) in proofs.iter_mut().zip(graph.divergent(parts)) {
             if !divergent {
@@ -83,7 +83,7 @@ fn last(vcode: &VCode, block: BlockId) -> &MInst {
 /// Whether lanes that enter `block` return, and do nothing else before.
 fn leads_to_end(vcode: &VCode, block: BlockId) -> bool {
     let mut block = block;
-    // No more blocks than there are, unless they go round.
+    // At most as many blocks as there are, unless they form a cycle.
     for _ in 0..vcode.blocks.len() {
         let insts = vcode.blocks[block.index()].insts.clone();
         let (end, before) = vcode.insts[insts].split_last().expect("a block has a terminator");
@@ -102,7 +102,7 @@ struct Graph<'a> {
     vcode: &'a VCode,
     /// The immediate post-dominators.
     after: Vec<Option<BlockId>>,
-    /// Blocks from which no return can be reached.
+    /// Blocks from which no return is reachable.
     doomed: Vec<bool>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Graph<'a> {
         Graph { vcode, after, doomed }
     }
 
-    /// Which blocks are divergent if lanes part at the end of the blocks that `parts`.
+    /// The divergent blocks, if lanes may diverge at the end of the blocks for which `parts` holds.
     fn divergent(&self, parts: &dyn Fn(BlockId) -> bool) -> Vec<bool> {
         let mut divergent = vec![false; self.vcode.blocks.len()];
         let ids = self.vcode.blocks().map(|(id, _)| id);
@@ -149,8 +149,8 @@ impl<'a> Graph<'a> {
         &self.vcode.blocks[block.index()].succs
     }
 
-    /// The blocks that depend on where control goes behind `branch`. From a block from which no return can
-    /// be reached that is whatever comes next.
+    /// The blocks that are control dependent on `branch`. If no return is reachable from it, these are its
+    /// successors.
     fn decided(&self, branch: BlockId) -> Vec<BlockId> {
         let end = self.after[branch.index()];
         let mut found = Vec::new();

@@ -1,14 +1,14 @@
-//! Instructions with immediates on whose result all machines of an id agree.
+//! Instructions whose immediates mean the same on all machines of an id.
 //!
-//! The original computes some on its host's wider integers, and so differently from what their description
-//! says. Code for machines without extension X is to run there, so it does not hold them.
+//! The original machine computes some of them on its host's wider integers, so their results differ from
+//! their description. Code for machines without extension X must run there, so it avoids them.
 
 use harp_isa::{ArchId, Encoding, Layout, Opcode, WordSize};
 
-/// Whether the machine's instruction has room for the immediate and means the same everywhere with it. Left
-/// out are, on 4-byte words, `ori xori divi modi` with a negative immediate and, in bytes and without the
-/// extension, accesses at a negative offset, to whose base the original adds the offset's 32 bits without
-/// their sign; and shift counts at or above the width.
+/// Whether the immediate fits the instruction and means the same everywhere. Excluded are, on 4-byte words,
+/// `ori xori divi modi` with a negative immediate; in the byte encoding without the extension, accesses at a
+/// negative offset, whose 32 bits the original machine adds to the base without their sign; and shift counts
+/// of at least the width.
 pub(crate) fn fits(arch: ArchId, opcode: Opcode, imm: i64) -> bool {
     let narrow = arch.word() == WordSize::Four;
     let allowed = match opcode {

@@ -13,10 +13,10 @@ use crate::stats::CompileStats;
 use crate::times::StageTimes;
 use harp_check::{Bytes, CodeError, Record};
 
-/// A compiled function that does not lie anywhere yet.
+/// A compiled function without an address.
 ///
-/// How it calls others depends on how far away they are, so machine code comes only when it is put
-/// together with them: see [`Module`](crate::Module).
+/// How it calls other functions depends on how far away they are, so its machine code is made when it is
+/// placed next to them: see [`Module`](crate::Module).
 #[derive(Clone, Debug)]
 pub struct CompiledFunction {
     pub(crate) name: String,
@@ -24,19 +24,20 @@ pub struct CompiledFunction {
     pub(crate) body: Body,
     pub(crate) symbols: Vec<String>,
     pub(crate) stack: StackUse,
-    /// The size of the stacks on which the function finds its lane's control block.
+    /// The size of the stacks by which the function finds its lane's control block.
     pub(crate) lane_stack_bytes: u32,
-    /// Whether it needs the control block of a work-group.
+    /// Whether the function needs the control block of a work-group.
     pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
-    /// How it counts its branches, if it does.
+    /// How the function counts its branches, if it does.
     pub(crate) counters: Option<BranchCounters>,
     pub(crate) times: StageTimes,
     /// Why lanes are together in each block, if that was asked for.
     pub(crate) proofs: Vec<BlockProof>,
-    /// What the checker is told, if it is to check the function; the notes come when it lies somewhere.
+    /// The record for the checker, if the function is to be checked; notes on instructions are added at
+    /// placement.
     pub(crate) record: Option<Record>,
 }
 
@@ -51,33 +52,33 @@ impl CompiledFunction {
         &self.name
     }
 
-    /// The machine that it is for.
+    /// The machine that the function is for.
     pub fn arch(&self) -> ArchId {
         self.arch
     }
 
-    /// The linker's names of the functions and data that it refers to.
+    /// The linker's names of the functions and data that the function refers to.
     pub fn references(&self) -> impl Iterator<Item = &str> {
         self.symbols.iter().map(String::as_str)
     }
 
-    /// Bytes of stack that one call of it takes.
+    /// Bytes of stack per call, without callees.
     pub fn frame_bytes(&self) -> u64 {
         self.stack.frame
     }
 
-    /// Whether it looks at the stack's limit when it is called, and traps if there is too little.
+    /// Whether the function checks the stack's limit on entry, and traps if too little is left.
     pub fn checks_stack(&self) -> bool {
         self.stack.checks
     }
 
-    /// What compiling came to. The size of the code is not known yet and 0.
+    /// Statistics of the compilation. The code size is not known yet and is 0.
     pub fn stats(&self) -> CompileStats {
         self.stats
     }
 
-    /// Bytes of stack that it may use, with all that it calls, without a look at the stack's limit; none
-    /// if it does look.
+    /// Bytes of stack that the function and all its callees may use without checking the stack's limit; none
+    /// if the function checks it itself.
     pub(crate) fn unchecked_stack(&self) -> Option<u64> {
         self.stack.total.filter(|_| !self.stack.checks)
     }
@@ -105,18 +106,18 @@ impl CompiledFunction {
     }
 }
 
-/// Whether other objects see a function.
+/// Whether other objects can see a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linked {
     Local,
     Global,
 }
 
-/// Machine code of functions that lie next to each other in this order.
+/// Places functions next to each other in this order, and makes their machine code.
 ///
 /// # Errors
 ///
-/// If one of them is too large for its own jumps; with its index.
+/// If a function is too large for its own jumps; the error comes with the function's index.
 pub(crate) fn place(
     functions: &[&CompiledFunction],
     arch: ArchId,
@@ -126,8 +127,7 @@ pub(crate) fn place(
     Ok(functions.iter().zip(placed).map(|(function, placed)| function.placed(placed)).collect())
 }
 
-/// Machine code of one function and what is known about it. Offsets count bytes from its first
-/// instruction.
+/// Machine code of one function and information about it. Offsets count bytes from its first instruction.
 #[derive(Clone, Debug)]
 pub struct FunctionCode {
     name: String,
@@ -140,28 +140,28 @@ pub struct FunctionCode {
     branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
     convergence: Vec<BlockConvergence>,
-    /// What the checker is told, if it is to check the code.
+    /// The record for the checker, if the code is to be checked.
     record: Option<Record>,
     uses_groups: bool,
 }
 
 impl FunctionCode {
-    /// The branches that are executed as branches, with the byte offset of the instruction at which a
-    /// warp decides: the `split`, or the conditional jump of a uniform branch.
+    /// The branches that are executed as branches, with the byte offset of the instruction that decides for a
+    /// warp: the `split`, or the conditional jump of a uniform branch.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = (u64, BranchSite)> + '_ {
         self.branches.iter().map(|&(offset, id)| (offset.into(), id))
     }
 
-    /// The blocks of the code in the order in which they lie, each with the proof that all lanes which
-    /// entered the function execute it together. They are numbered by nothing, and empty ones are left out.
-    /// Nothing is said unless the function was compiled with
+    /// The blocks of the code in the order of their addresses, each with the proof, if there is one, that all
+    /// lanes which entered the function execute it together. Blocks have no numbers here, and empty ones are
+    /// left out. The list is empty unless the function was compiled with
     /// [`CompileOptions::convergence`](crate::CompileOptions::convergence).
     pub fn convergence(&self) -> &[BlockConvergence] {
         &self.convergence
     }
 
-    /// A number that tells the branches of the function, whatever became of them, from those of
-    /// another one.
+    /// A number that distinguishes the branches of this function from those of another one, however they are
+    /// executed.
     pub fn branch_fingerprint(&self) -> u64 {
         self.branch_fingerprint
     }
@@ -171,25 +171,25 @@ impl FunctionCode {
         &self.name
     }
 
-    /// Whether it asks for its place in a work-group, for the group's memory, or waits for the group: then
-    /// it can only run in launches with work-groups.
+    /// Whether the function uses its position in a work-group, the group's memory, or a barrier. If so, it
+    /// can only run in launches with work-groups.
     pub fn uses_groups(&self) -> bool {
         self.uses_groups
     }
 
-    /// The machine code, with placeholders where the linker fills addresses in.
+    /// The machine code, with placeholders for the addresses that the linker fills in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Proves that lanes keep together as they must: see [`CodeFault`](crate::CodeFault) for what is
-    /// checked. It takes what only compiling with
+    /// Proves that lanes stay converged where they must: see [`CodeFault`](crate::CodeFault) for what is
+    /// checked. This needs a record that is kept only when compiling with
     /// [`CompileOptions::verify`](crate::CompileOptions::verify) or
-    /// [`CompileOptions::check_code`](crate::CompileOptions::check_code) notes down.
+    /// [`CompileOptions::check_code`](crate::CompileOptions::check_code).
     ///
     /// # Errors
     ///
-    /// What cannot be proved first; that nothing was noted down.
+    /// The first property that cannot be proved, or that there is no record.
     pub fn check(&self) -> Result<(), CodeError> {
         let Some(record) = &self.record else { return Err(CodeError::not_recorded()) };
         let linked: Vec<u32> =
@@ -203,14 +203,14 @@ impl FunctionCode {
         harp_check::check(code, record)
     }
 
-    /// The same function with other bytes, as many as it had.
+    /// The same function with other code bytes of the same length.
     pub(crate) fn with_bytes(&self, bytes: &[u8]) -> Option<FunctionCode> {
         let same = bytes.len() == self.bytes.len();
         same.then(|| FunctionCode { bytes: bytes.to_vec(), ..self.clone() })
     }
 
-    /// Where in the source the instruction at a byte offset was built; none if it belongs to no
-    /// place, such as the function's prolog.
+    /// The source place where the instruction at a byte offset was built. None if it has no place, such as
+    /// the function's prologue.
     pub fn place_at(&self, offset: u64) -> Option<&SourcePlace> {
         if offset >= self.bytes.len() as u64 {
             return None;
@@ -219,14 +219,14 @@ impl FunctionCode {
         self.places[..after].last()?.1.as_ref()
     }
 
-    /// The code of the `trap` instruction at a byte offset.
+    /// The trap code of the `trap` instruction at a byte offset.
     pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
         let found = self.traps.binary_search_by_key(&offset, |&(at, _)| u64::from(at)).ok()?;
         Some(self.traps[found].1)
     }
 
-    /// The machine code as text: an instruction a line after its offset, jumps with the offset or
-    /// name that they lead to, and where the source changes its place.
+    /// The machine code as text: one instruction per line after its offset, jumps with their target's offset
+    /// or name, and the source place wherever it changes.
     ///
     /// ```text
     ///         ; src/main.rs:12:9
@@ -267,7 +267,7 @@ impl FunctionCode {
         text
     }
 
-    /// Where an instruction with a displacement or an address leads.
+    /// The target of an instruction with a displacement or an address.
     fn jump_target(&self, offset: u64, instruction: &Instruction) -> Option<String> {
         let opcode = instruction.op.opcode();
         let size = Layout::new(self.arch).size(opcode);
@@ -287,7 +287,7 @@ impl FunctionCode {
         next.checked_add_signed(target).map(|target| format!("{target:x}"))
     }
 
-    /// The name that something between two offsets refers to.
+    /// The name that the code between two offsets refers to.
     fn reference_in(&self, start: usize, end: usize) -> Option<&str> {
         let (start, end) = (start as u64, end as u64);
         let after = self.references.partition_point(|reference| reference.byte_offset < start);
@@ -295,7 +295,7 @@ impl FunctionCode {
         Some(&found.name)
     }
 
-    /// Instructions and literals in turn: from where to where, and whether it is a literal.
+    /// Instructions and literals in turn: start, end, and whether it is a literal.
     fn pieces(&self) -> impl Iterator<Item = (usize, usize, bool)> {
         let word = usize::from(self.arch.word().bytes());
         let mut pieces = Vec::new();
@@ -310,8 +310,8 @@ impl FunctionCode {
         pieces.into_iter().filter(|(start, end, _)| start < end)
     }
 
-    /// The function as chunks of an object, which carry its name all. Literals are chunks of their
-    /// own, so that nobody takes them for instructions.
+    /// The function as chunks of an object, all of which carry its name. Literals are chunks of their own, so
+    /// that they are not taken for instructions.
     pub(crate) fn chunks(&self, linked: Linked) -> Vec<Chunk> {
         let word = u64::from(self.arch.word().bytes());
         let alignment = if self.arch.encoding() == Encoding::Word { word } else { 0 };
@@ -340,7 +340,7 @@ impl FunctionCode {
     }
 }
 
-/// The blocks that begin at these offsets, with their proofs, which are by block.
+/// The blocks that begin at these offsets, with their proofs, which are indexed by block.
 fn convergence(blocks: &[(u32, u32)], end: usize, proofs: &[BlockProof]) -> Vec<BlockConvergence> {
     let ends = blocks.iter().skip(1).map(|&(start, _)| u64::from(start)).chain([end as u64]);
     let ranges = blocks.iter().zip(ends).filter(|&(&(start, _), end)| u64::from(start) < end);

@@ -1,8 +1,8 @@
-//! Operations of the machine that CLIF has no opcode for, as calls to functions with known names.
+//! Operations that CLIF has no opcode for, as calls of functions with known names.
 //!
-//! A call stays in the mid-end's side-effect skeleton: it is neither merged, duplicated nor moved to
-//! another block. The price is that two equal calls stay two, so the builder makes one call in the
-//! entry block. In CLIF text an intrinsic is declared as `fn0 = %harp_lane_id() -> i32`.
+//! A call stays in the mid-end's side-effect skeleton: it is not merged, duplicated or moved to another
+//! block. The price is that two equal calls stay two, so the builder makes one call in the entry block. In
+//! CLIF text an intrinsic is declared as `fn0 = %harp_lane_id() -> i32`.
 
 use std::fmt;
 
@@ -16,58 +16,57 @@ use harp_isa::abi::{GroupField, LaneField};
 
 use crate::width::{Rule, Width};
 
-/// An operation of the machine, written as a call in CLIF. What is known about each stands in its row of
-/// the [`TABLE`].
+/// An operation of the machine, written as a call in CLIF. Its properties are in its row of the [`TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Intrinsic {
-    /// A word of the lane control block: the numbers of lane, warp and core, places in the grid and in
-    /// the work-group.
+    /// A word of the lane control block: lane, warp and core numbers, positions in the grid and in the
+    /// work-group.
     LaneWord(LaneField),
-    /// A word of the group control block: the place and the extents of the work-group, its memory.
+    /// A word of the group control block: the position and extents of the work-group, its memory.
     GroupWord(GroupField),
     /// The work-item's position in the grid in the first dimension.
     GlobalIdX,
-    /// Its operand, of any type, which the user promises to be equal in all executing lanes.
+    /// Returns its operand, of any type, which the user promises to be equal in all executing lanes.
     AssumeUniform,
     /// Whether the operand, a truth value, holds in any executing lane.
     Any,
     /// Whether it holds in all of them.
     All,
-    /// In which of the executing lanes the operand, a truth value, holds: a bit for each of the lowest
-    /// lanes, as many as fit a word.
+    /// The executing lanes in which the operand, a truth value, holds: a bit for each of the lowest lanes, as
+    /// many as fit a word.
     Ballot,
-    /// The same for the lanes above.
+    /// The same for the lanes above those.
     BallotHigh,
-    /// The first operand, of any type, of the lane whose number is the second; the lane's own where that
-    /// lane does not execute.
+    /// The first operand, of any type, as it is in the lane whose number is the second operand; the lane's
+    /// own where that lane does not execute the shuffle.
     Shuffle,
-    /// The operands of all executing lanes, made one. Legalization makes votes and shuffles of it.
+    /// Combines the operands of all executing lanes. Legalization expands it to votes and shuffles.
     Reduce(Reduction),
     /// Waits for the other warps of the work-group.
     Barrier,
-    /// The operand of some executing lane, the same one for all of them: whose, is not said.
+    /// The operand of one executing lane, the same lane for all of them; which lane is unspecified.
     OfSomeLane,
-    /// A value that nobody looks at.
+    /// An undefined value.
     Undef,
-    /// The address where the function's frame ends: its stack pointer at the entry.
+    /// The address of the frame's end: the stack pointer at the function's entry.
     FrameEnd,
-    /// Where the function returns to.
+    /// The return address.
     ReturnAddress,
 }
 
-/// How values of lanes are made one: by the operation of CLIF that has the name.
+/// How the values of lanes are combined: by the CLIF operation of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
     /// The sum of integers, which wraps around.
     Iadd,
-    /// The smallest integer, signed.
+    /// The smallest signed integer.
     Smin,
-    /// The smallest integer, unsigned.
+    /// The smallest unsigned integer.
     Umin,
-    /// The largest integer, signed.
+    /// The largest signed integer.
     Smax,
-    /// The largest integer, unsigned.
+    /// The largest unsigned integer.
     Umax,
     /// The bits that are 1 in all integers.
     Band,
@@ -84,7 +83,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// The operation of CLIF.
+    /// The CLIF operation.
     pub(crate) fn opcode(self) -> Opcode {
         match self {
             Reduction::Iadd => Opcode::Iadd,
@@ -102,7 +101,7 @@ impl Reduction {
     }
 }
 
-/// The parameters and results of an intrinsic. `T` is a type that the call chooses.
+/// The parameters and results of an intrinsic. `T` is a type that the call site chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// `() -> T` with an integer: an id, a count, an address.
@@ -125,7 +124,7 @@ enum Shape {
     Nothing,
 }
 
-/// What is known about an intrinsic.
+/// The properties of an intrinsic.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     intrinsic: Intrinsic,
@@ -134,21 +133,22 @@ struct Row {
     shape: Shape,
     /// How the result varies over the lanes.
     rule: Rule,
-    /// Whether it concerns the lane that executes it alone, whichever others do.
+    /// Whether its result and effect for a lane do not depend on which other lanes execute it.
     private: bool,
-    /// Whether more happens than that a result comes out.
+    /// Whether it has a side effect.
     effect: bool,
-    /// Whether the result is 0 or 1, or one that nobody looks at.
+    /// Whether the result is 0 or 1, or undefined.
     truth: bool,
 }
 
 impl Row {
-    /// Of the lane alone, without an effect, its result not known to be a truth value.
+    /// A row with the defaults: private to the lane, without a side effect, and without a truth value as its
+    /// result.
     const fn new(intrinsic: Intrinsic, name: &'static str, shape: Shape, rule: Rule) -> Row {
         Row { intrinsic, name, shape, rule, private: true, effect: false, truth: false }
     }
 
-    /// What the lanes of a warp do together.
+    /// Marks what the lanes of a warp do together.
     const fn shared(self) -> Row {
         Row { private: false, ..self }
     }
@@ -169,18 +169,18 @@ impl Row {
         Row::new(Intrinsic::Reduce(reduction), name, shape, Rule::Shared).shared()
     }
 
-    /// Groups at the grid's end are smaller, so extents are those of a group, too.
+    /// Groups at the grid's end are smaller, so extents are uniform within a group only.
     const fn group(field: GroupField, name: &'static str) -> Row {
         Row::new(Intrinsic::GroupWord(field), name, Shape::Word, Rule::Fixed(Width::Group))
     }
 }
 
 const DIVERGENT: Rule = Rule::Fixed(Width::Thread);
-/// Ballots also say which lanes execute them, so they are the same in a warp only.
+/// Ballots also depend on which lanes execute them, so they are uniform within a warp only.
 const OF_WARP: Rule = Rule::Fixed(Width::Warp);
 const OF_GRID: Rule = Rule::Fixed(Width::Grid);
 
-/// Every intrinsic, a row each.
+/// All intrinsics, one row each.
 const TABLE: [Row; 40] = [
     Row::lane(LaneField::Lane, "harp_lane_id", Width::Thread),
     Row::lane(LaneField::Warp, "harp_warp_id", Width::Warp),
@@ -287,7 +287,7 @@ impl Intrinsic {
         self.row().private
     }
 
-    /// Whether its result is a truth value, 0 or 1, or one that nobody looks at.
+    /// Whether its result is a truth value, 0 or 1, or undefined.
     pub(crate) fn is_truth(self) -> bool {
         self.row().truth
     }
@@ -346,7 +346,7 @@ impl Intrinsic {
         })
     }
 
-    /// The intrinsic that `inst` calls. None if `inst` is no call, calls something else, or calls
+    /// The intrinsic that `inst` calls. None if `inst` is not a call, calls something else, or calls
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.
     pub(crate) fn of_call(func: &Function, inst: Inst) -> Option<Intrinsic> {

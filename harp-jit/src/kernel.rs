@@ -1,4 +1,4 @@
-//! A compiled kernel: machine code and what is known about it.
+//! A compiled kernel: machine code and information about it.
 
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::ArchId;
@@ -32,7 +32,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel with functions and data of its module.
+    /// Puts the kernel together with functions and data of its module.
     pub(crate) fn new(
         source: &KernelSource,
         entry: &CompiledFunction,
@@ -73,7 +73,7 @@ impl Kernel {
         &self.name
     }
 
-    /// The machine that it is for.
+    /// The machine that the kernel is for.
     pub fn arch(&self) -> ArchId {
         self.arch
     }
@@ -83,8 +83,8 @@ impl Kernel {
         &self.params
     }
 
-    /// The kernel as an object to link: global chunks with the kernel's name, then the functions and
-    /// data of its module that it needs.
+    /// The kernel as an object to link: global chunks with the kernel's name, then the functions and data of
+    /// its module that it needs.
     pub fn object(&self) -> &Object {
         &self.object
     }
@@ -94,20 +94,20 @@ impl Kernel {
         self.entry.code()
     }
 
-    /// Proves that lanes keep together as they must, in the kernel and in what came with it: see
-    /// [`FunctionCode::check`].
+    /// Proves that lanes stay converged where they must, in the kernel and in the functions that it includes:
+    /// see [`FunctionCode::check`].
     ///
     /// # Errors
     ///
-    /// What cannot be proved first.
+    /// The first property that cannot be proved.
     pub fn check(&self) -> Result<(), CodeError> {
         self.entry.check()?;
         self.functions.iter().try_for_each(FunctionCode::check)
     }
 
-    /// The kernel with other machine code in place of its own, if `function` is 0, or of one of its
-    /// [functions](Self::functions), counted from 1: for tests of what finds broken code. None if there is no such
-    /// function, or it is not as long.
+    /// The kernel with other machine code: its own is replaced if `function` is 0, or that of one of its
+    /// [functions](Self::functions), counted from 1. This is for tests of checks that find broken code. None
+    /// if there is no such function, or if the length differs.
     pub fn with_code(&self, function: usize, code: &[u8]) -> Option<Kernel> {
         let mut kernel = self.clone();
         let mut first = 0;
@@ -122,13 +122,13 @@ impl Kernel {
         Some(kernel)
     }
 
-    /// The size of the stack that each lane needs, lane control block included: a power of two.
+    /// The size of the stack that each lane needs, including the lane control block: a power of two.
     pub fn lane_stack_bytes(&self) -> u32 {
         self.lane_stack_bytes
     }
 
-    /// Whether it can only be launched with work-groups: it, or a function that came with it, asks for the
-    /// place in a group, for its memory, or waits for it.
+    /// Whether the kernel can only be launched with work-groups: it, or a function that it includes, uses the
+    /// position in a group, the group's memory, or a barrier.
     pub fn uses_groups(&self) -> bool {
         self.uses_groups
     }
@@ -138,47 +138,47 @@ impl Kernel {
         self.group_bytes
     }
 
-    /// The functions of its module that came with it, then the library routines that all need.
+    /// The functions of its module that it includes, then the library routines that these and the kernel
+    /// need.
     pub fn functions(&self) -> &[FunctionCode] {
         &self.functions
     }
 
-    /// Where in the source the instruction at a byte offset was built; none if it belongs to no
-    /// place, such as the function's prolog.
+    /// The source place where the instruction at a byte offset was built. None if it has no place, such as
+    /// the function's prologue.
     pub fn place_at(&self, offset: u64) -> Option<&SourcePlace> {
         self.entry.place_at(offset)
     }
 
-    /// The code of the `trap` instruction at a byte offset.
+    /// The trap code of the `trap` instruction at a byte offset.
     pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
         self.entry.trap_code_at(offset)
     }
 
-    /// The machine code and what is known about it.
+    /// The kernel's own machine code and information about it.
     pub fn entry(&self) -> &FunctionCode {
         &self.entry
     }
 
-    /// [`FunctionCode::branch_fingerprint`] of the kernel, which a
-    /// [`BranchProfile`](crate::BranchProfile) of it holds.
+    /// [`FunctionCode::branch_fingerprint`] of the kernel, which its [`BranchProfile`](crate::BranchProfile)
+    /// holds.
     pub fn branch_fingerprint(&self) -> u64 {
         self.entry.branch_fingerprint()
     }
 
-    /// How the kernel counts its branches, if it was
-    /// [compiled to](crate::CompileOptions::count_branches). It takes one more argument then than
-    /// [`params`](Kernel::params) says.
+    /// How the kernel counts its branches, if it was [compiled to](crate::CompileOptions::count_branches). It
+    /// then takes one more argument than [`params`](Kernel::params) says.
     pub fn counters(&self) -> Option<&BranchCounters> {
         self.counters.as_ref()
     }
 
-    /// What compiling came to.
+    /// Statistics of the compilation.
     pub fn stats(&self) -> CompileStats {
         self.stats
     }
 
-    /// The machine code as text: an instruction a line after its offset, jumps with the offset that
-    /// they lead to, and where the source changes its place.
+    /// The machine code as text: one instruction per line after its offset, jumps with their target's offset,
+    /// and the source place wherever it changes.
     ///
     /// ```text
     ///         ; src/main.rs:12:9

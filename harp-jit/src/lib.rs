@@ -16,21 +16,21 @@
 //!   -> the same, proved                      harp-check splits, joins, guards, what is uniform
 //! ```
 //!
-//! Each stage states in its module what it assumes and what it guarantees; in debug builds, or with
-//! [`CompileOptions::verify`], each result is checked. What is not covered is an error that names
-//! the instruction, never a wrong program.
+//! Each stage states in its module what it assumes and what it guarantees. In debug builds, or with
+//! [`CompileOptions::verify`], each stage's result is checked. What the compiler does not support is an error
+//! that names the instruction, never a wrong program.
 //!
 //! # Values in registers
 //!
-//! What all stages after legalization rely on:
+//! All stages after legalization rely on this:
 //!
-//! * An integer narrower than the word has *unspecified upper bits* in its register, wherever it is: in
-//!   code, as a block argument, in a call. What looks at them extends first; what does not, such as a sum,
-//!   costs nothing extra.
-//! * An integer of two words is *two values*, the low one first: as block arguments, parameters and
-//!   results, and in memory. Legalization makes them, so that no later stage knows of it.
+//! * An integer narrower than the word has *unspecified upper bits* in its register everywhere: in code, as a
+//!   block argument, in a call. Operations whose result depends on the upper bits extend first; others, such
+//!   as a sum, cost nothing extra.
+//! * An integer of two words is *two values*, the low word first: as block arguments, parameters and results,
+//!   and in memory. Legalization splits it, so later stages never see it.
 //! * A truth value, 0 or 1 in CLIF, may be in a predicate, in a general register, or in both.
-//! * An instruction's only result is a word or less; sums with a carry are taken apart before.
+//! * An instruction has at most one result, of at most a word; sums with a carry are expanded before.
 //!
 //! # Example
 //!
@@ -59,30 +59,33 @@
 //!
 //! # What is here
 //!
-//! **To build kernels.** [`KernelBuilder`] makes a [`KernelSource`] with parameters of [`ParamType`]s; its
-//! [`ins`](KernelBuilder::ins) is a [`KernelInstBuilder`]. [`Reduction`] is what lanes can be made one by.
-//! Misuse is a [`BuildError`] of a [`BuildErrorKind`], at the [`SourcePlace`] that a [`SourceMap`] knows. [`ir`] is
-//! Cranelift's intermediate representation, of the version that this crate is built upon; functions that are built by
-//! cranelift-frontend take [`frontend_config`].
+//! **To build kernels.** A [`KernelBuilder`] fills a [`KernelSource`] with parameters of [`ParamType`]s; its
+//! [`ins`](KernelBuilder::ins) returns a [`KernelInstBuilder`]. A [`Reduction`] combines the values of
+//! several lanes. Misuse is a [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the
+//! [`SourceMap`]. [`ir`] re-exports Cranelift's intermediate representation in the version that this crate is
+//! built on; functions built by cranelift-frontend take [`frontend_config`].
 //!
-//! **To compile them.** A [`Compiler`], for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`]), makes a
-//! [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`] by [`Stage`];
-//! [`CompileStages`] is what it is on the way. What cannot be compiled is a [`CompileError`].
+//! **To compile them.** A [`Compiler`] for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`])
+//! makes a [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`]
+//! by [`Stage`]. [`CompileStages`] shows the intermediate forms as text. What cannot be compiled is a
+//! [`CompileError`].
 //!
-//! **To put functions and data together.** A [`Module`] of what is declared and defined becomes a
-//! [`CompiledModule`], or a [`ModuleError`]. [`DataAccess`] says who writes a datum, [`CallLayout`] in which
-//! [`WordPlace`]s arguments are. [`FuncId`], [`DataId`], [`DataDescription`], [`Linkage`] and [`ModuleRelocTarget`] are
-//! cranelift-module's, [`CallConv`] is Cranelift's: `fast`, `tail`, and others, which are as `fast`.
+//! **To put functions and data together.** A [`Module`] takes declarations and definitions and becomes a
+//! [`CompiledModule`], or a [`ModuleError`]. [`DataAccess`] says whether code may write a datum,
+//! [`CallLayout`] in which [`WordPlace`]s arguments are passed. [`FuncId`], [`DataId`], [`DataDescription`],
+//! [`Linkage`] and [`ModuleRelocTarget`] are cranelift-module's. [`CallConv`] is Cranelift's: `fast`, `tail`,
+//! and others, which are treated as `fast`.
 //!
-//! **To choose how divergence is managed.** A [`DivergenceStrategy`], with [`ProfileParams`] if it goes by a
-//! [`BranchProfile`], or an [`Assignment`] of [`Technique`]s to branches. A [`DivergenceReport`] says what was chosen and
-//! why: [`BranchReport`], [`RegionReport`], [`BlockReport`], [`CostReport`], [`OddsReport`]. Profiles count how often lanes
-//! disagree: [`BranchCounts`] and [`WarpCounts`] of a [`BranchId`] at a [`BranchSite`], by [`BranchCounters`] of the kernel
-//! itself; one of another function is a [`ProfileError`].
+//! **To choose how divergence is managed.** A [`DivergenceStrategy`], with [`ProfileParams`] if it uses a
+//! [`BranchProfile`], or an [`Assignment`] of [`Technique`]s to branches. A [`DivergenceReport`] says what
+//! was chosen and why: [`BranchReport`], [`RegionReport`], [`BlockReport`], [`CostReport`], [`OddsReport`]. A
+//! profile counts how often lanes disagree: [`BranchCounts`] and [`WarpCounts`] of a [`BranchId`] at a
+//! [`BranchSite`]. The emulator observes it, or the kernel counts it itself with [`BranchCounters`]. A
+//! profile that does not fit the function is a [`ProfileError`].
 //!
-//! **To be sure of the code.** [`Kernel::check`] proves that lanes keep together, or says with a [`CodeError`] what it
-//! cannot prove: a [`CodeFault`], under [`OpenSplit`]s. [`ConvergenceProof`] says of a block ([`BlockConvergence`])
-//! whether all lanes of a warp come to it together.
+//! **To be sure of the code.** [`Kernel::check`] proves that lanes stay converged where they must, or says
+//! with a [`CodeError`] what it cannot prove: a [`CodeFault`], under [`OpenSplit`]s. A [`ConvergenceProof`]
+//! says why all lanes of a warp reach a block ([`BlockConvergence`]) together.
 #![forbid(unsafe_code)]
 
 // The generated rules name `alloc`.

@@ -1,4 +1,4 @@
-//! The routines that functions call, compiled when they are asked for.
+//! Library routines, compiled on demand.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::routine::Routine;
 use crate::source::SourceMap;
 use crate::unit::{Routines, Unit};
 
-/// The routines of one machine under one set of options, compiled when they are asked for.
+/// The routines of one machine under one set of options, compiled on demand.
 #[derive(Debug)]
 pub(crate) struct Library {
     arch: ArchId,
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(found, ["runtime.f64.add", "runtime.f64.mul"]);
     }
 
-    /// Callers need not look at the stack's limit for a routine's sake, not even with the fewest registers.
+    /// Callers need not check the stack's limit because of a routine, even with the fewest registers.
     #[test]
     fn routines_take_little_of_the_stack() {
         for arch in ["harp32", "4b8/2", "4w16/16/4/2+x", "harp64"] {

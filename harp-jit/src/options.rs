@@ -1,4 +1,4 @@
-//! Options of compilation.
+//! Compile options.
 
 use std::sync::Arc;
 
@@ -27,14 +27,13 @@ pub enum OptLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Execution {
-    /// Any number: kernels, and functions that they call. Branches on which lanes may disagree are
-    /// handled as the [`DivergenceStrategy`] says; a function's parameters may differ from lane to
-    /// lane, unless it passes them through `%harp_assume_uniform`.
+    /// Any number: kernels, and functions that they call. Branches on which lanes may disagree are managed by
+    /// the [`DivergenceStrategy`]. A function's parameters may differ from lane to lane, unless it passes
+    /// them through `%harp_assume_uniform`.
     #[default]
     Simt,
-    /// One, so there is nothing that lanes could disagree on: any control flow compiles, and nothing
-    /// is split or joined. With more lanes the code is wrong where they do disagree; the machine
-    /// traps then.
+    /// One lane, so nothing diverges: any control flow compiles, without splits or joins. Do not run the code
+    /// with more lanes: where they disagree on a branch, the machine traps.
     SingleLane,
 }
 
@@ -51,47 +50,46 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// How divergent branches are handled.
     pub divergence: DivergenceStrategy,
-    /// What the branches did in a run of the same kernel or function, compiled with the same options
-    /// but for the strategy. It is checked under every strategy.
+    /// Counts of the branches from a run of the same kernel or function, compiled with the same options
+    /// except for the strategy. It is checked under every strategy.
     pub profile: Option<Arc<BranchProfile>>,
-    /// Whether a kernel counts what its branches do, wherever it runs: see
-    /// [`Kernel::counters`](crate::Kernel::counters). What it counts with costs time, and keeps its
-    /// branches from being predicated. Its functions do not count.
+    /// Whether a kernel counts its branches itself, wherever it runs: see
+    /// [`Kernel::counters`](crate::Kernel::counters). The counting code costs time, and keeps the kernel's
+    /// branches from being predicated. Functions that it calls do not count.
     pub count_branches: bool,
     /// Techniques for branches that the strategy does not decide about.
     pub assignment: Option<Arc<Assignment>>,
     /// How many lanes run the code together.
     pub execution: Execution,
-    /// The size of the stacks, lane control block included, of kernels that call functions, and of
-    /// those functions: a power of two. It is a part of the code, by which lanes find the end of their
-    /// stacks, so all that is linked together must agree on it. Kernels without calls get what they
-    /// need.
+    /// The size of the stack of kernels that call functions, and of those functions, including the lane
+    /// control block: a power of two. The code contains it, because lanes find the end of their stacks by it,
+    /// so all code that is linked together must agree on it. Kernels without calls get as much as they need.
     pub stack_bytes: u32,
-    /// Whether functions are verified before they are compiled. Without it, and without `verify`, only their
-    /// references, types and the shape of their blocks are looked at: operands of wrong types, and uses that
-    /// no definition comes before, may make the compiler panic, or become code that is wrong. For front ends
-    /// that are sure of what they build, as those of Cranelift's users are who turn its verifier off.
+    /// Whether functions are verified before they are compiled. If both this and `verify` are off, only
+    /// references, types and the shape of blocks are checked: operands of wrong types, and uses that no
+    /// definition dominates, may make the compiler panic or produce wrong code. Turn it off for front ends
+    /// that are sure of what they build, as users of Cranelift turn its verifier off.
     pub verify_input: bool,
-    /// Whether every stage's result is checked: the CLIF verifier, the divergence stack along all
-    /// paths, the effects of each lane before and after control flow was rearranged, on random inputs,
-    /// regalloc2's symbolic checker. On in debug builds.
+    /// Whether every stage's result is checked: by the CLIF verifier, by a walk of the divergence stack along
+    /// all paths, by a comparison of each lane's effects before and after control flow was rearranged, on
+    /// random inputs, and by regalloc2's symbolic checker. On in debug builds.
     pub verify: bool,
-    /// Whether the finished machine code must be proved to keep lanes together: splits and joins match on all
-    /// paths, no branch without a split parts lanes, nothing is read where no lane wrote it. The proof
-    /// starts from the code and what the calling convention says, not from the analysis that the code
-    /// was made by. Such a proof need not be found for all code that is right, and can take longer than
-    /// all else: milliseconds for most functions, seconds for large ones with much divergent control
-    /// flow. So it is asked for. Code that was compiled with `verify` can be checked later:
+    /// Whether the finished machine code must be proved to keep lanes converged where they must be: splits
+    /// and joins match on all paths, lanes do not diverge at a branch without a split, and no lane reads a
+    /// value that it did not write. The proof uses the code and the calling convention, not the analysis that
+    /// the code was made by. It may fail for correct code, and can take longer than all else: milliseconds
+    /// for most functions, seconds for large ones with much divergent control flow. So it is off unless asked
+    /// for. Code that was compiled with `verify` can be checked later:
     /// [`Kernel::check`](crate::Kernel::check).
     pub check_code: bool,
-    /// Whether loads and stores that promise an aligned address look whether it is one, and trap with
-    /// `user128` otherwise: those of CLIF with the flag `aligned` and without `notrap`, and
+    /// Whether loads and stores that promise an aligned address check it, and trap with `user128` if it is
+    /// not. These are the accesses of CLIF with the flag `aligned` and without `notrap`, and
     /// [`load_elem`](crate::KernelBuilder::load_elem) and [`store_elem`](crate::KernelBuilder::store_elem).
-    /// Without it an access of a word at an address that is no multiple of the word moves only the bytes up
-    /// to the word's end.
+    /// Without the check, a word access at an unaligned address moves only the bytes up to the end of the
+    /// aligned word in which it begins.
     pub check_alignment: bool,
-    /// Whether the code comes with a table of its blocks that says in which of them all lanes are known to be
-    /// together: [`FunctionCode::convergence`](crate::FunctionCode::convergence).
+    /// Whether the code comes with a table of the blocks in which all lanes are known to be together:
+    /// [`FunctionCode::convergence`](crate::FunctionCode::convergence).
     pub convergence: bool,
 }
 
@@ -115,8 +113,8 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// The same without a profile, which is of one function alone: [`DivergenceStrategy::Profile`] becomes
-    /// [`DivergenceStrategy::Static`].
+    /// The same options without a profile, which belongs to one function: [`DivergenceStrategy::Profile`]
+    /// becomes [`DivergenceStrategy::Static`].
     pub fn without_profile(&self) -> CompileOptions {
         let divergence = match self.divergence {
             DivergenceStrategy::Profile(_) => DivergenceStrategy::Static,
@@ -125,11 +123,11 @@ impl CompileOptions {
         CompileOptions { profile: None, divergence, ..self.clone() }
     }
 
-    /// Refuses values that mean nothing.
+    /// Refuses invalid values.
     ///
     /// # Errors
     ///
-    /// If the size of the stacks is no power of two, or too large.
+    /// If the size of the stacks is not a power of two, or is too large.
     pub(crate) fn check(&self) -> Result<(), CompileError> {
         let given = self.stack_bytes;
         if given.is_power_of_two() && given <= MAX_STACK_BYTES {
@@ -138,7 +136,7 @@ impl CompileOptions {
         Err(CompileError::StackBytes { given, limit: MAX_STACK_BYTES })
     }
 
-    /// What Cranelift's passes and its verifier are told.
+    /// The flags for Cranelift's passes and its verifier.
     pub(crate) fn flags(&self) -> Flags {
         let mut builder = settings::builder();
         let opt_level = match self.opt_level {
@@ -152,7 +150,7 @@ impl CompileOptions {
         Flags::new(builder)
     }
 
-    /// Whether the code takes along what its checker must be told.
+    /// Whether the code comes with the record that its checker needs.
     pub(crate) fn records(&self) -> bool {
         self.verify || self.check_code
     }

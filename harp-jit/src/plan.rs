@@ -9,54 +9,55 @@ use hashbrown::HashMap;
 
 use crate::profile::BranchSite;
 
-/// A divergent branch and the block where its lanes come together.
+/// A divergent branch and the block where its lanes reconverge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split {
     /// The `brif`, emitted with a `split` in front of it.
     pub(crate) branch: Inst,
-    /// The block that begins with the `join`. None if no lane comes back: all ways end in traps or
-    /// run for ever.
+    /// The block that begins with the `join`. None if lanes do not reconverge: all paths end in traps or run
+    /// for ever.
     pub(crate) join: Option<Block>,
 }
 
-/// A region to be if-converted, entered through its head alone and left to its end alone.
+/// A region to be if-converted, entered only through its head and left only to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PredicatedRegion {
-    /// The block whose branch begins it. What the block holds besides is run by all lanes.
+    /// The block that ends in the region's branch. All lanes run its other instructions.
     pub(crate) head: Block,
-    /// What lies between head and end, in topological order.
+    /// The blocks between head and end, in topological order.
     pub(crate) blocks: Vec<Block>,
-    /// Where all lanes go on. Only this region leads here.
+    /// The block where all lanes continue. Only edges from this region lead to it.
     pub(crate) end: Block,
 }
 
-/// How the branches of a function are executed. What is not in it is a plain branch.
+/// How the branches of a function are executed. Branches without an entry are plain branches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     /// The join of each [`Split`], by its branch.
     pub(crate) splits: BTreeMap<Inst, Option<Block>>,
     pub(crate) joins: EntitySet<Block>,
-    /// Apart from each other.
+    /// The regions to predicate; they are disjoint.
     pub(crate) predicated: Vec<PredicatedRegion>,
-    /// Conditions that say where lanes are bound for.
+    /// Conditions that steer lanes.
     pub(crate) steering: Steering,
-    /// What does not stand for anything in the program.
+    /// Calls that the compiler inserted.
     pub(crate) own: Own,
-    /// The branches that are the function's own.
+    /// The ids of branches that the function itself has.
     pub(crate) sites: HashMap<Inst, BranchSite>,
-    /// The branches of the function as it was that these are copies of; none if it is as it was.
+    /// For each branch, the branch of the original function that it is a copy of; none if the function was
+    /// not rewritten.
     pub(crate) origins: Option<HashMap<Inst, Origin>>,
 }
 
-/// Conditions that are not the function's own: they send lanes where they are bound for, after its control
-/// flow was rearranged.
+/// Steering conditions, which the function itself does not have: after its control flow was rearranged they
+/// decide where lanes go next.
 pub(crate) type Steering = EntitySet<Value>;
 
-/// Calls of intrinsics that are not the program's: votes among lanes, and values that nobody looks at, put in where
-/// control flow was rearranged.
+/// Calls of intrinsics that the compiler inserted when it rearranged control flow: votes among lanes, and
+/// undefined values.
 pub(crate) type Own = EntitySet<Inst>;
 
-/// What a branch is a copy of.
+/// The branch that another one is a copy of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) branch: Inst,
@@ -65,17 +66,17 @@ pub(crate) struct Origin {
 }
 
 impl Plan {
-    /// For lanes that are alone.
+    /// The plan for single lanes.
     pub(crate) fn unsplit(own: Own) -> Plan {
         Plan { own, ..Plan::default() }
     }
 
-    /// Whether a `split` belongs in front of this branch.
+    /// Whether a `split` precedes this branch.
     pub(crate) fn is_split(&self, branch: Inst) -> bool {
         self.splits.contains_key(&branch)
     }
 
-    /// Whether the lanes that this branch parts are waited for nowhere.
+    /// Whether the lanes of this split never reconverge.
     pub(crate) fn is_unjoined(&self, branch: Inst) -> bool {
         self.splits.get(&branch).is_some_and(Option::is_none)
     }
@@ -85,7 +86,7 @@ impl Plan {
         self.joins.contains(block)
     }
 
-    /// Whether this call is none of the program's.
+    /// Whether the compiler inserted this call.
     pub(crate) fn is_own(&self, call: Inst) -> bool {
         self.own.contains(call)
     }
@@ -96,12 +97,12 @@ impl Plan {
         self.splits.iter().map(|(&branch, &join)| Split { branch, join })
     }
 
-    /// What a branch is, if it is one of the function's own.
+    /// The id and site of a branch, if the function itself has it.
     pub(crate) fn branch_site(&self, branch: Inst) -> Option<BranchSite> {
         self.sites.get(&branch).copied()
     }
 
-    /// Notes that `branch` is a copy of `origin`.
+    /// Records that `branch` is a copy of `origin`.
     pub(crate) fn copied(&mut self, branch: Inst, origin: Origin) {
         self.origins.get_or_insert_default().insert(branch, origin);
     }

@@ -1,11 +1,11 @@
-//! Routines for operations that a machine lacks and that take hundreds of instructions.
+//! Library routines for operations that a machine lacks and that take hundreds of instructions.
 //!
-//! Legalization puts a call where the operation stood (`legalize/float`, `legalize/wide/divide.rs`). The
-//! routine is a function like any other: the operation itself in CLIF, compiled with the code of it in place
-//! (`library.rs`). Objects that need one take it along, once each, as a local name.
+//! Legalization replaces the operation by a call (`legalize/float`, `legalize/wide/divide.rs`). The routine
+//! is a function like any other: it consists of the operation itself in CLIF, compiled with the code in place
+//! (`library.rs`). Objects that need a routine include it once, under a local name.
 //!
-//! All routines are leaves, and straight code but for loops of constant counts, so nothing diverges in
-//! them. What they take of the stack is known before their callers are emitted.
+//! All routines are leaves without control flow except loops of constant counts, so nothing diverges in them.
+//! Their use of the stack is known before their callers are emitted.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{F32, F64, I64};
@@ -25,8 +25,8 @@ pub(crate) struct Routine {
     ty: Type,
 }
 
-/// All routines with the linker's names, which no user can define. Divisions give the remainder, too, and who
-/// calls one has made sure that it does not trap.
+/// All routines with the linker's names, which users cannot define. Divisions give the remainder, too, and
+/// their callers have checked that they do not trap.
 const TABLE: [(Opcode, Type, &str); 9] = [
     (Opcode::Fadd, F64, "runtime.f64.add"),
     (Opcode::Fmul, F64, "runtime.f64.mul"),
@@ -58,8 +58,8 @@ impl Routine {
         Some((row.2, Routine { opcode: row.0, ty: row.1 }))
     }
 
-    /// The signature for values that are each `held` so: as the operation's type, as the integer of a
-    /// float's bits, or as the two halves of an integer.
+    /// The signature for operands and results with the types in `held`: the operation's type, the integer of
+    /// a float's bits, or the two halves of an integer.
     fn signature(self, held: &[Type]) -> Signature {
         let operands = match self.opcode {
             Opcode::Sqrt => 1,
@@ -77,7 +77,7 @@ impl Routine {
         signature
     }
 
-    /// Declares the routine in `func`, for values that are each `held` so.
+    /// Declares the routine in `func`, for operands and results with the types in `held`.
     pub(crate) fn declare(self, func: &mut Function, held: &[Type]) -> FuncRef {
         let row = TABLE.iter().find(|row| (row.0, row.1) == (self.opcode, self.ty));
         let (_, _, name) = row.expect("only routines of the table are made");
@@ -122,7 +122,7 @@ pub(crate) fn is_routine(name: &str) -> bool {
     Routine::from_name(name).is_some()
 }
 
-/// What is known about the results of the routine with this linker's name: they depend on the operands alone.
+/// What is known about the results of the routine with this linker's name: they depend on the operands only.
 pub(crate) fn result_fact(name: &str) -> Option<ResultFact> {
     let depends = Arguments(u64::MAX);
     Routine::from_name(name).map(|_| ResultFact { width: Width::Grid, depends })

@@ -1,4 +1,4 @@
-//! Places in the user's source, and their numbers in CLIF.
+//! Source places of the user, and their numbers in CLIF.
 //!
 //! Every instruction carries a 32-bit [`SourceLoc`]; here it is the index of a place in the
 //! kernel's [`SourceMap`]. The numbers survive the mid-end, so traps and messages about an
@@ -11,10 +11,10 @@ use std::panic::Location;
 use cranelift_codegen::ir::SourceLoc;
 use hashbrown::HashMap;
 
-/// A place in the source that a kernel was built from.
+/// A place in the source code that a kernel was built from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePlace {
-    /// The file as the compiler was given it.
+    /// The file name as given to the compiler.
     pub file: Cow<'static, str>,
     /// The line, counted from 1.
     pub line: u32,
@@ -38,7 +38,7 @@ impl fmt::Display for SourcePlace {
     }
 }
 
-/// The places that a kernel's instructions come from, each with a number.
+/// The source places of a kernel's instructions, each with a number.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     places: Vec<SourcePlace>,

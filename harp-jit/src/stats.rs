@@ -1,16 +1,16 @@
-//! What compiling came to, in numbers.
+//! Statistics of a compilation.
 
-/// What compiling a kernel came to.
+/// Statistics of a kernel's compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompileStats {
-    /// CLIF instructions as they were built.
+    /// CLIF instructions as built.
     pub clif_insts: usize,
     /// CLIF instructions after the mid-end and legalization.
     pub optimized_insts: usize,
-    /// Machine instructions before register allocation, pseudo-instructions counted once.
+    /// Machine instructions before register allocation; a pseudo-instruction counts as one.
     pub selected_insts: usize,
-    /// Moves that the register allocator inserted, spills and reloads included.
+    /// Moves that the register allocator inserted, including spills and reloads.
     pub moves: usize,
     /// Words of spill slots.
     pub spill_slots: u32,
@@ -20,9 +20,9 @@ pub struct CompileStats {
     pub branches: usize,
     /// Conditional branches on which lanes may disagree.
     pub divergent_branches: usize,
-    /// Conditional branches, uniform ones among them, that became predicates.
+    /// Conditional branches, including uniform ones, that were replaced by predicates.
     pub predicated_branches: usize,
-    /// Those of them on which lanes may disagree. The other divergent branches split.
+    /// Predicated branches on which lanes may disagree. The other divergent branches split.
     pub predicated_divergent_branches: usize,
     /// Bytes of machine code.
     pub code_bytes: usize,

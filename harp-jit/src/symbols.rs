@@ -1,4 +1,4 @@
-//! What a function's external names mean.
+//! The external names of a function.
 
 use cranelift_codegen::ir::{ExternalName, FuncRef, Function, Signature};
 use harp_isa::{ArchId, Gpr};
@@ -10,20 +10,20 @@ use crate::routine;
 use crate::vcode::Contract;
 use crate::width::Width;
 
-/// The surroundings of a function that is compiled.
+/// Resolves the external names of a function.
 pub(crate) trait Symbols {
     /// The linker's name of `name`, which `func` refers to.
     fn name(&self, func: &Function, name: &ExternalName) -> String;
 
-    /// Bytes of stack that the function with this linker's name may use without a look at the
-    /// stack's limit; none if it does look, or nothing is known about it.
+    /// Bytes of stack that the function with this linker's name may use without checking the stack's limit;
+    /// none if it checks it itself, or if nothing is known about it.
     fn unchecked_stack(&self, name: &str) -> Option<u64>;
 
-    /// What is known about arguments and results of the function with this linker's name.
+    /// Known facts about arguments and results of the function with this linker's name.
     fn facts(&self, name: &str) -> Option<&FunctionFacts>;
 }
 
-/// Names as they stand in CLIF text: `%f` is `f`, `u0:1` is `u0:1`. Nothing is known about them.
+/// Names as written in CLIF text: `%f` is `f`, `u0:1` is `u0:1`. Nothing is known about them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainNames;
 
@@ -42,7 +42,7 @@ impl Symbols for PlainNames {
     }
 }
 
-/// What functions return that others call by their names.
+/// Facts about callees, which are resolved by their names.
 #[derive(Clone, Copy)]
 pub(crate) struct Called<'a> {
     pub(crate) symbols: &'a dyn Symbols,
@@ -50,7 +50,7 @@ pub(crate) struct Called<'a> {
 }
 
 impl Called<'_> {
-    /// On what the function with this name and its callers rely.
+    /// The contract between the function with this name and its callers.
     pub(crate) fn contract(&self, name: &str, signature: &Signature) -> Contract {
         let layout = CallLayout::new(signature, self.arch);
         let widths = self.symbols.facts(name).map_or(&[][..], |facts| &facts.params);
@@ -66,8 +66,8 @@ impl Called<'_> {
         }
     }
 
-    /// What is known about a result of the function with this name, the register in which it is returned, and those
-    /// of the arguments on which it depends.
+    /// The fact about a result of the function with this name, the register in which it is returned, and the
+    /// registers of the arguments on which it depends.
     fn result_fact(
         &self,
         name: &str,
@@ -78,18 +78,19 @@ impl Called<'_> {
             Some(facts) => *facts.results.get(index)?,
             None => routine::result_fact(name)?,
         };
-        // What goes over the stack is memory to those who check the code.
+        // The checker of the finished code sees values on the stack as plain memory.
         let result = layout.returns().get(index)?.register()?;
         let asked = layout.params().iter().enumerate();
         let asked = asked.filter(|&(arg, _)| fact.depends.contains(arg));
         Some((fact, result, asked.map(|(_, place)| place.register()).collect::<Option<_>>()?))
     }
 
-    /// Whether `func`, of which `facts` are known, passes to functions what is known of their arguments.
+    /// Checks that the calls in `func` keep to what is known about the arguments of its callees; `facts` are
+    /// the facts about `func`.
     ///
     /// # Errors
     ///
-    /// What it does that was not known.
+    /// The first violation.
     pub(crate) fn check(&self, func: &Function, facts: &Uniformity) -> Result<(), String> {
         let name = |callee| self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
         let contradiction = |what: &str, callee: &str| {
@@ -151,7 +152,7 @@ mod tests {
                 return
             }";
         let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
-        // No name that CLIF text can have.
+        // A name that CLIF text cannot have.
         func.dfg.ext_funcs[FuncRef::new(4)].name = ExternalName::testcase("runtime.f64.add");
         let arch = "harp64".parse().unwrap();
         let callees = Called { symbols: &PlainNames, arch };

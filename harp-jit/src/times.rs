@@ -1,4 +1,4 @@
-//! How long each stage of the pipeline takes.
+//! Times of the pipeline's stages.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 pub enum Stage {
     /// Cranelift's verifier and mid-end, and fitting values to words.
     MidEnd,
-    /// What the machine has no instructions for, made of what it has.
+    /// Replacement of operations that the machine lacks.
     Legalization,
     /// Uniformity, post-dominators, levels of loops, regions.
     Analysis,
-    /// Control flow brought to the form that lanes can disagree in; decisions about branches.
+    /// Rewriting of control flow for divergent lanes; decisions about branches.
     Divergence,
     /// Selection of instructions, and if-conversion.
     Selection,
-    /// Registers.
+    /// Register allocation.
     Allocation,
-    /// Machine code, and what is known about it.
+    /// Machine code, and the records about it.
     Emission,
 }
 
@@ -58,18 +58,18 @@ pub struct StageTimes {
 }
 
 impl StageTimes {
-    /// What a stage took.
+    /// The time of one stage.
     pub fn of(&self, stage: Stage) -> Duration {
         self.times[stage as usize]
     }
 
-    /// What all of them took.
+    /// The total of all stages.
     pub fn total(&self) -> Duration {
         self.times.iter().sum()
     }
 }
 
-/// Tells which stage it is; each lasts until the next one begins.
+/// Measures stages; each lasts until the next one begins.
 #[derive(Debug)]
 pub(crate) struct Clock(RefCell<Running>);
 
@@ -81,13 +81,13 @@ struct Running {
 }
 
 impl Clock {
-    /// A clock that stands at the pipeline's beginning.
+    /// Starts the clock at the pipeline's beginning.
     pub(crate) fn new() -> Clock {
         let (times, stage, since) = (StageTimes::default(), Stage::MidEnd, Instant::now());
         Clock(RefCell::new(Running { times, stage, since }))
     }
 
-    /// Begins a stage, or goes on with it.
+    /// Begins a stage, or continues it.
     pub(crate) fn begin(&self, stage: Stage) {
         let mut running = self.0.borrow_mut();
         let now = Instant::now();
@@ -96,7 +96,7 @@ impl Clock {
         (running.stage, running.since) = (stage, now);
     }
 
-    /// What the stages have taken, up to now.
+    /// The times of the stages so far.
     pub(crate) fn times(self) -> StageTimes {
         let Running { mut times, stage, since } = self.0.into_inner();
         times.times[stage as usize] += since.elapsed();

@@ -1,4 +1,4 @@
-//! What surrounds a function while it is compiled.
+//! The context in which a function is compiled.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::options::CompileOptions;
 use crate::source::SourceMap;
 use crate::symbols::{Called, PlainNames, Symbols};
 
-/// Where functions find the library routines that they call.
+/// Resolves the library routines that functions call.
 pub(crate) trait Routines {
     /// The routines among the functions with these names, each once, in the order of their names.
     ///
     /// # Errors
     ///
-    /// If one does not compile: a defect, or a machine whose code cannot be so long.
+    /// If a routine does not compile: a defect, or a machine whose code cannot be that long.
     fn routines(
         &self,
         names: &mut dyn Iterator<Item = &str>,
     ) -> Result<Vec<Arc<CompiledFunction>>, CompileError>;
 }
 
-/// A function's surroundings.
+/// The context of a function.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'a> {
     /// The linker's name of the function.
@@ -38,16 +38,16 @@ pub(crate) struct Unit<'a> {
     pub(crate) entry: EntryKind,
     pub(crate) sources: &'a SourceMap,
     pub(crate) symbols: &'a dyn Symbols,
-    /// Where it finds library routines; none for a routine, which makes no use of others.
+    /// The library routines; none for a routine, which does not use others.
     pub(crate) library: Option<&'a dyn Routines>,
     pub(crate) options: &'a CompileOptions,
-    /// The number of the argument that is the address of its branches' counters, if it counts them.
+    /// The index of the argument with the address of the counters, if the function counts its branches.
     pub(crate) counters: Option<u32>,
 }
 
 impl<'a> Unit<'a> {
-    /// What refers to nothing that is known, finds no library, and counts no branches. The name may have
-    /// CLIF's `%` before it.
+    /// A context in which no names are known, without a library and without counters. The name may begin with
+    /// CLIF's `%`.
     pub(crate) fn new(
         name: &'a str,
         arch: ArchId,
@@ -66,7 +66,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// A kernel.
+    /// The context of a kernel.
     pub(crate) fn of_kernel(source: &'a KernelSource, options: &'a CompileOptions) -> Unit<'a> {
         Unit {
             name: source.name(),
@@ -76,13 +76,13 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// What instructions are selected for.
+    /// The inputs of instruction selection.
     pub(crate) fn target(self) -> isel::Target<'a> {
         let Unit { name, arch, entry, symbols, options, .. } = self;
         isel::Target { name, arch, entry, execution: options.execution, symbols }
     }
 
-    /// Checks one stage's result, where checks are on.
+    /// Runs the verifier on a stage's result, if `verify` is on.
     pub(crate) fn verify(self, func: &Function, stage: &'static str) -> Result<(), CompileError> {
         if !self.options.verify {
             return Ok(());
@@ -97,7 +97,7 @@ impl<'a> Unit<'a> {
         if self.library.is_some() { LargeCode::Library } else { LargeCode::InPlace }
     }
 
-    /// What it knows of those that it calls.
+    /// What is known about its callees.
     pub(crate) fn callees(&self) -> Called<'_> {
         Called { symbols: self.symbols, arch: self.arch }
     }

@@ -1,20 +1,20 @@
-//! How far a value is the same.
+//! Widths: among which lanes a value is the same.
 
 use std::fmt;
 
-/// Among whose lanes a value is the same, of those that execute its definition together, or, of different
-/// warps, in the same round of every loop around it (Timofeev, "Scalarization across threads", 2016). From
-/// least to most: what is the same for all that is known of a computation is as wide as the narrowest thing
-/// that it depends on.
+/// Among which lanes a value is the same. Only lanes that execute its definition together count, or, across
+/// warps, in the same iteration of every loop around it (Timofeev, "Scalarization across threads", 2016). The
+/// order is from least to most: the width of a computation is the least of the widths that it depends on, as
+/// far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Width {
-    /// It differs, or may differ, from lane to lane: it is divergent.
+    /// It differs, or may differ, from lane to lane: the value is divergent.
     Thread,
     /// The lanes of a warp.
     Warp,
-    /// Those of a work-group, whose warps all run on one core.
+    /// The lanes of a work-group, whose warps all run on one core.
     Group,
-    /// Those of the whole grid.
+    /// The lanes of the whole grid.
     #[default]
     Grid,
 }
@@ -30,12 +30,12 @@ impl fmt::Display for Width {
     }
 }
 
-/// How the width of an intrinsic's result comes about.
+/// How the width of an intrinsic's result is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// It is this one, whatever the operands are.
+    /// The result has this width, whatever the operands are.
     Fixed(Width),
-    /// All lanes that execute it together get the same, made of the operands of all of them: it is as wide
-    /// as these are, a warp at least.
+    /// All lanes that execute it together get the same result, computed from the operands of all of them: it
+    /// is as wide as the narrowest operand, and at least a warp.
     Shared,
 }

@@ -1,10 +1,10 @@
-//! What is known of a function from its callers, and of a call from the function that is called.
+//! Facts that cross calls: about a function from its callers, and about a call from its callee.
 
 use cranelift_codegen::ir::{FuncRef, Function};
 
 use crate::width::Width;
 
-/// What is known of a function before it is analysed.
+/// Facts about a function before its own analysis.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub(crate) params: Params<'a>,
@@ -12,11 +12,11 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'static> {
-    /// A kernel whose functions, of which nothing else is known, wait for nobody.
+    /// For a kernel whose callees do not wait for other lanes; nothing else is known of these.
     #[cfg(test)]
     pub(crate) const KERNEL: Known<'static> =
         Known { params: Params::Uniform, callees: &NobodyWaits };
-    /// A function of which nothing is known, nor of those that it calls.
+    /// For a function about which nothing is known, nor about its callees.
     pub(crate) const FUNCTION: Known<'static> =
         Known { params: Params::Divergent, callees: &NothingKnown };
 }
@@ -24,16 +24,17 @@ impl Known<'static> {
 /// What is known about the parameters of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Params<'a> {
-    /// They are the same in the whole grid: a kernel's.
+    /// The same in the whole grid: those of a kernel.
     Uniform,
     /// Nothing.
     Divergent,
-    /// How far each is the same in all lanes that call the function together; nothing about more.
+    /// The width of each parameter among the lanes that call the function together; nothing is known of
+    /// further ones.
     Widths(&'a [Width]),
 }
 
 impl Params<'_> {
-    /// How far a parameter is the same.
+    /// The width of a parameter.
     pub(crate) fn width(self, index: usize) -> Width {
         match self {
             Params::Uniform => Width::Grid,
@@ -43,16 +44,16 @@ impl Params<'_> {
     }
 }
 
-/// What a function's result depends on. It holds wherever the function is called.
+/// What a function's result depends on. This holds at every call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultFact {
-    /// How far it is the same if all arguments are the same in the whole grid.
+    /// Its width if all arguments are the same in the whole grid.
     pub(crate) width: Width,
-    /// The arguments that it is no wider than.
+    /// The arguments whose width limits that of the result.
     pub(crate) depends: Arguments,
 }
 
-/// A set of arguments by their indices. Whatever is beyond the first 64 is in every set.
+/// A set of arguments by index. It always contains all arguments beyond the first 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments(pub(crate) u64);
 
@@ -68,16 +69,16 @@ impl Arguments {
     }
 }
 
-/// The functions that a function calls.
+/// The callees of a function.
 pub(crate) trait Callees {
     /// What is known about a result of `callee`, which `func` declares.
     fn result(&self, func: &Function, callee: FuncRef, index: usize) -> Option<ResultFact>;
 
-    /// Whether a call of `callee`, which is no intrinsic, may wait for other lanes.
+    /// Whether a call of `callee`, which is not an intrinsic, may wait for other lanes.
     fn may_wait(&self, func: &Function, callee: FuncRef) -> bool;
 }
 
-/// Nothing is known about any function.
+/// No facts about any callee.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NothingKnown;
 
@@ -91,7 +92,7 @@ impl Callees for NothingKnown {
     }
 }
 
-/// Nothing but that no function waits for other lanes.
+/// No facts except that no callee waits for other lanes.
 #[cfg(test)]
 struct NobodyWaits;
 
@@ -106,25 +107,25 @@ impl Callees for NobodyWaits {
     }
 }
 
-/// What is known about a function of a module.
+/// Facts about a function of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionFacts {
-    /// How far its parameters are the same in the lanes that call it together, whoever calls it.
+    /// The widths of its parameters among the lanes that call it together, at every call site.
     pub(crate) params: Vec<Width>,
     pub(crate) results: Vec<ResultFact>,
 }
 
-/// What other functions get from a function.
+/// What a function passes to its callees and callers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Linkages {
     pub(crate) calls: Vec<DirectCall>,
-    /// The functions of which it takes the address.
+    /// The functions whose address it takes.
     pub(crate) addresses: Vec<FuncRef>,
-    /// How far its results are the same.
+    /// The widths of its results.
     pub(crate) results: Vec<Width>,
 }
 
-/// A call of a function by its name.
+/// A direct call of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectCall {
     pub(crate) callee: FuncRef,

@@ -6,25 +6,25 @@ use cranelift_codegen::ir::{Inst, Value};
 
 use crate::intrinsic::Intrinsic;
 
-/// Why a value differs, or may differ, between lanes that execute together.
+/// Why a value differs, or may differ, between lanes that execute its definition together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It is something like the lane's number.
+    /// It is the result of an intrinsic such as the lane's number.
     Intrinsic(Intrinsic),
-    /// It is an argument of a function, and nothing is known about the caller's.
+    /// It is an argument of a function, and nothing is known about the callers'.
     Argument,
-    /// It was read from memory that somebody may write during the launch, or lanes own.
+    /// It was loaded from memory that is private to lanes or may be written during the launch.
     Memory,
-    /// It comes from an operation that nothing is known about, such as a call.
+    /// It comes from an operation about which nothing is known, such as a call.
     Operation,
-    /// It is computed from, or chosen among, values of which this one is divergent.
+    /// It is computed from, or chosen among, several values, of which this one is divergent.
     Operand(Value),
-    /// It is chosen by the way that lanes took from this branch, a divergent one.
+    /// It is chosen by the path that lanes took from this divergent branch.
     Merge(Inst),
-    /// It is computed from `value`, which each lane takes along from the iteration in which it left
-    /// the loop around `value`; lanes leave it in different ones because of `branch`.
+    /// It is computed from `value`, which each lane has from the iteration in which it left the loop around
+    /// `value`; because of `branch`, lanes leave the loop in different iterations.
     Iteration { value: Value, branch: Inst },
-    /// The function has a cycle with several entries, which is not analysed.
+    /// The function has a cycle with several entries, which the analysis does not support.
     Irreducible,
 }
 

@@ -1,14 +1,13 @@
 //! Control flow level by level: the blocks outside of all loops, and those of each loop.
 //!
-//! On a level, a loop within is a single node, and the level's own back edges are cut, so what is left
-//! is an acyclic graph. Edges back to the header and out of the loop lead to [`END`](Level::end): all
-//! lanes that started a round together wait for each other there. That is the model of reconvergence
-//! that the analysis assumes and the planner keeps: a round of a loop begins for all of its lanes at
-//! once, and lanes that left a loop wait until the others have left it too.
+//! On a level, an inner loop is a single node, and the level's own back edges are cut, so the rest is an
+//! acyclic graph. Edges back to the header and out of the loop lead to [`END`](Level::end): all lanes that
+//! started an iteration together wait for each other there. This is the model of reconvergence that the
+//! analysis assumes and the planner keeps: an iteration of a loop begins for all of its lanes at once, and
+//! lanes that left a loop wait until the others have left it too.
 //!
-//! Blocks from which no return can be reached are *doomed*: lanes that enter them trap or run for
-//! ever, so nobody waits for them. They have a level of their own; other levels do not see the edges
-//! that lead to it.
+//! Blocks from which no return is reachable are *doomed*: lanes that enter them trap or run for ever, so no
+//! lane waits for them. They have a level of their own; other levels do not see edges to it.
 //!
 //! Assumes that every cycle is a natural loop. Nodes are numbered in topological order.
 
@@ -23,7 +22,7 @@ use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 use super::PostDominators;
 use super::tree::{Span, Tree};
 
-/// What a level consists of.
+/// A node of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Block(Block),
@@ -31,14 +30,14 @@ pub(crate) enum Node {
     Loop(Loop),
 }
 
-/// The number of a level in [`Levels`].
+/// The index of a level in [`Levels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct LevelId(usize);
 
 impl LevelId {
-    /// The blocks outside of loops from which a return can be reached.
+    /// The blocks outside of loops from which a return is reachable.
     pub(crate) const LIVE: LevelId = LevelId(0);
-    /// Those from which none can.
+    /// The blocks outside of loops from which no return is reachable.
     pub(crate) const DOOMED: LevelId = LevelId(1);
 }
 
@@ -48,35 +47,36 @@ const NONE: usize = usize::MAX;
 /// One level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
-    /// The loop whose blocks these are; none outside of all loops.
+    /// The loop whose blocks these are; none for the blocks outside of all loops.
     pub(crate) around: Option<Loop>,
-    /// In topological order; the header of the loop is the first.
+    /// The nodes in topological order; the header of the loop is the first.
     pub(crate) nodes: Vec<Node>,
-    /// How many blocks the nodes before each one have together, those of loops included; at the end, all.
+    /// The total number of blocks in the nodes before each one, including those of loops; the last entry is
+    /// the total of all.
     pub(crate) blocks_before: Vec<usize>,
-    /// Where each node leads, without repetitions, ascending.
+    /// The successors of each node, without repetitions, ascending.
     pub(crate) succs: Vec<Vec<usize>>,
-    /// Whence each node is reached on this level.
+    /// The predecessors of each node on this level.
     pub(crate) preds: Vec<Vec<usize>>,
-    /// Whether each node is reached from elsewhere, too.
+    /// Whether each node also has an entry from outside the level.
     entered: Vec<bool>,
     /// The immediate post-dominators.
     pub(crate) ipdom: Vec<usize>,
-    /// The dominators. A node's depth is how many nodes dominate it, itself included.
+    /// The dominator tree. A node's depth is the number of nodes that dominate it, including itself.
     dominators: Tree,
-    /// The post-dominators again, the end as the root; of each node is known what lies from it to its
-    /// immediate post-dominator, which is not included.
+    /// The post-dominator tree, with the end as the root; for each node with the span from it up to its
+    /// immediate post-dominator, exclusive.
     post_dominators: Tree,
-    /// What lies between each node and its immediate post-dominator, both apart.
+    /// The span strictly between each node and its immediate post-dominator.
     between: Vec<Span>,
-    /// The last of the nodes that each node dominates immediately.
+    /// The last child of each node in the dominator tree.
     last_child: Vec<usize>,
-    /// The one before each node of those with the same immediate dominator.
+    /// The previous child of the same parent in the dominator tree.
     sibling: Vec<usize>,
 }
 
 impl Level {
-    /// The number that stands for everything behind the level.
+    /// The number that stands for everything after the level.
     pub(crate) fn end(&self) -> usize {
         self.nodes.len()
     }
@@ -86,13 +86,13 @@ impl Level {
         self.post_dominators.common(a, b)
     }
 
-    /// The nearest node that dominates `head` and all that lies between it and `end`, one of its
-    /// post-dominators, and everything whence that is entered: `head` itself if it is entered through that
-    /// alone. None if it is entered from outside of the level, too. And the last of those nodes, `head`
-    /// included, that is before the end.
+    /// Finds the nearest node that dominates `head`, all nodes between it and `end`, one of its
+    /// post-dominators, and all predecessors of these nodes. It is `head` itself if they are entered through
+    /// `head` alone, and none if they have an entry from outside the level, too. Also returns the last of
+    /// these nodes, `head` included, before the end.
     ///
-    /// What `head` does not dominate is entered past it through something that dominates both: of those that
-    /// are entered so directly the immediate dominator.
+    /// A node that `head` does not dominate is reached past `head` through something that dominates both:
+    /// through the immediate dominator of the first such node on the path.
     pub(crate) fn entered_through(&self, head: usize, end: usize) -> (Option<usize>, usize) {
         let rest = self.post_dominators.span(self.ipdom[head], end);
         let Span { shallowest, last } = self.between[head].and(rest);
@@ -102,12 +102,12 @@ impl Level {
         (Some(outer).filter(|_| depth > 0), last)
     }
 
-    /// The nodes where lanes meet that go different ways behind `node`. None unless the nodes between it
-    /// and its immediate post-dominator are entered through it alone, and the latter is on this level.
+    /// The nodes where lanes that diverge at `node` meet. None unless the nodes between it and its immediate
+    /// post-dominator are entered through `node` alone, and the latter is on this level.
     ///
-    /// A node is such a meeting point if two ways lead to it from `node` that share nothing else. So is the
-    /// immediate post-dominator, by its being the immediate one. Between, all is dominated by `node`, and
-    /// what it dominates immediately is what no other node is on all ways to.
+    /// A node is a meeting point if two paths from `node` lead to it that share nothing else. The immediate
+    /// post-dominator is one because it is the immediate one. In between, `node` dominates all nodes; it
+    /// dominates one of them immediately exactly if no third node is on all paths to it.
     pub(super) fn meetings(&self, node: usize) -> Option<impl Iterator<Item = usize> + '_> {
         let after = self.ipdom[node];
         let entered = self.between[node].shallowest <= self.dominators.depth(node);
@@ -123,8 +123,8 @@ impl Level {
         Some(between.chain(parts.then_some(after)))
     }
 
-    /// Dominators of an acyclic graph in one pass (after Cooper, Harvey, Kennedy 2001), and what follows
-    /// from them.
+    /// Computes dominators of an acyclic graph in one pass (after Cooper, Harvey, Kennedy 2001), and what is
+    /// derived from them.
     fn compute_dominators(&mut self) {
         let count = self.nodes.len();
         self.last_child = vec![NONE; count];
@@ -156,12 +156,12 @@ impl Level {
     }
 }
 
-/// Where the lanes of a branch meet again.
+/// Where the lanes of a branch reconverge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reconvergence {
-    /// The first block that they run together; none if they do not come together.
+    /// The first block that they run together; none if they do not reconverge.
     pub(crate) end: Option<Block>,
-    /// The loops, inner ones first, that they leave in different rounds.
+    /// The loops, inner ones first, that they leave in different iterations.
     pub(crate) left: Vec<Loop>,
 }
 
@@ -170,14 +170,14 @@ pub(crate) struct Reconvergence {
 pub(crate) struct Levels {
     levels: Vec<Level>,
     of_loop: SecondaryMap<Loop, Option<LevelId>>,
-    /// Where each block stands, on the innermost level.
+    /// The position of each block, on its innermost level.
     places: SecondaryMap<Block, Option<(LevelId, usize)>>,
     /// The number of each block in reverse post-order.
     order: SecondaryMap<Block, usize>,
-    /// Where each loop stands, on the level around it.
+    /// The position of each loop, on the level around it.
     loop_places: SecondaryMap<Loop, Option<(LevelId, usize)>>,
     headers: SecondaryMap<Loop, Option<Block>>,
-    /// The blocks behind each loop, those that are doomed only if the loop is.
+    /// The exit blocks of each loop; doomed ones only if the loop is doomed.
     exits: SecondaryMap<Loop, Vec<Block>>,
 }
 
@@ -258,13 +258,13 @@ impl Levels {
         (id, level.nodes.len() - 1)
     }
 
-    /// Enters an edge on every level that sees it.
+    /// Adds an edge on every level that sees it.
     fn add_edge(&mut self, from: Block, to: Block, loops: &LoopAnalysis) {
         let mut place = self.places[from];
         while let Some((id, node)) = place {
             let around = self.levels[id.0].around;
             let target = self.node_at(id, to);
-            // Whatever leads backwards on a level is a back edge.
+            // An edge that leads backwards on a level is a back edge.
             let target = target.filter(|&target| target > node);
             let succ = target.unwrap_or(self.levels[id.0].end());
             self.levels[id.0].succs[node].push(succ);
@@ -279,9 +279,9 @@ impl Levels {
         }
     }
 
-    /// All levels, loops before those around them.
+    /// All levels, those of loops before those around them.
     pub(crate) fn ids(&self) -> impl Iterator<Item = LevelId> + use<> {
-        // Loops are numbered from the outside to the inside.
+        // Loops are numbered from the outermost to the innermost.
         (0..self.levels.len()).rev().map(LevelId)
     }
 
@@ -294,12 +294,12 @@ impl Levels {
         self.of_loop[around].expect("every loop has a level")
     }
 
-    /// The level of a block and its number there; none if it cannot be reached.
+    /// The level of a block and its node there; none if the block is unreachable.
     pub(crate) fn place(&self, block: Block) -> Option<(LevelId, usize)> {
         self.places[block]
     }
 
-    /// The number on a level of a block, or of the loop around it.
+    /// The node on a level that is a block, or the loop that contains the block.
     pub(crate) fn node_at(&self, id: LevelId, block: Block) -> Option<usize> {
         let mut place = self.places[block]?;
         while place.0 != id {
@@ -308,7 +308,7 @@ impl Levels {
         Some(place.1)
     }
 
-    /// The blocks of these nodes of a level, with those of loops, in reverse post-order.
+    /// The blocks of these nodes of a level, including those of loops, in reverse post-order.
     pub(crate) fn blocks(&self, id: LevelId, nodes: Range<usize>) -> Vec<Block> {
         let mut todo: Vec<Node> = self.level(id).nodes[nodes].to_vec();
         let mut found = Vec::new();
@@ -322,7 +322,7 @@ impl Levels {
         found
     }
 
-    /// The block that is run first in a node.
+    /// The first block that a node runs.
     pub(crate) fn first_block(&self, node: Node) -> Block {
         match node {
             Node::Block(block) => block,
@@ -330,13 +330,13 @@ impl Levels {
         }
     }
 
-    /// The blocks behind a loop, the one behind its header first if there is one; if a return can be reached from the
-    /// loop, only those from which one can, too.
+    /// The exit blocks of a loop, that of its header first if there is one. If a return is reachable from the
+    /// loop, only those from which one is reachable, too.
     pub(crate) fn exits(&self, around: Loop) -> &[Block] {
         &self.exits[around]
     }
 
-    /// Where the lanes meet again that part at the end of `block`.
+    /// Where lanes that diverge at the end of `block` reconverge.
     pub(crate) fn reconvergence(&self, block: Block) -> Reconvergence {
         let mut left = Vec::new();
         let mut place = self.places[block];

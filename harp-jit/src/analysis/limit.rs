@@ -1,13 +1,13 @@
-//! How wide values are known to be, and why no wider.
+//! Known widths of values, each with its cause.
 
 use super::cause::Cause;
 use crate::width::Width;
 
-/// A width, and why it is no wider.
+/// A width, and the cause why it is not wider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limit {
     pub(super) width: Width,
-    /// None if nothing limits it.
+    /// None if the width is the widest.
     pub(super) cause: Option<Cause>,
 }
 
@@ -25,12 +25,12 @@ impl Limit {
         if other.width < self.width { other } else { self }
     }
 
-    /// At least as wide as a warp.
+    /// Widens it to at least a warp.
     pub(super) fn widened(self, cause: Cause) -> Limit {
         if self.width < Width::Warp { Limit::new(Width::Warp, cause) } else { self }
     }
 
-    /// Why it is divergent; none if it is not.
+    /// The cause of divergence; none if the value is not divergent.
     pub(super) fn divergence(self) -> Option<Cause> {
         self.cause.filter(|_| self.width == Width::Thread)
     }

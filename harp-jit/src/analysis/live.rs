@@ -1,5 +1,5 @@
-//! Where values are live: computed for those that somebody asks for, by walking from the uses back to the
-//! definition (Boissinot et al., "Computing liveness sets for SSA-form programs", 2011, section 4.2).
+//! Liveness of single values, computed on demand by walking from the uses back to the definition (Boissinot
+//! et al., "Computing liveness sets for SSA-form programs", 2011, section 4.2).
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Value};
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::Flow;
 use super::uses::Uses;
 
-/// The live ranges of a function's values, in blocks that can be reached.
+/// The live ranges of a function's values, in reachable blocks.
 pub(crate) struct LiveRanges<'a> {
     func: &'a Function,
     flow: &'a Flow,
@@ -16,7 +16,7 @@ pub(crate) struct LiveRanges<'a> {
     ranges: HashMap<Value, LiveRange>,
 }
 
-/// Where one value is live.
+/// The live range of one value.
 #[derive(Default)]
 pub(crate) struct LiveRange {
     live_in: EntitySet<Block>,
@@ -24,7 +24,7 @@ pub(crate) struct LiveRange {
 }
 
 impl LiveRange {
-    /// Whether the value may be read after `block` has begun, and was defined before.
+    /// Whether the value is live at the begin of `block`.
     pub(crate) fn is_live_in(&self, block: Block) -> bool {
         self.live_in.contains(block)
     }
@@ -40,7 +40,7 @@ impl<'a> LiveRanges<'a> {
         LiveRanges { func, flow, uses: None, ranges: HashMap::new() }
     }
 
-    /// Where `value` is live, which is no alias and is defined in the block `home`.
+    /// The live range of `value`, which must not be an alias and is defined in the block `home`.
     pub(crate) fn of(&mut self, value: Value, home: Block) -> &LiveRange {
         let LiveRanges { func, flow, uses, ranges } = self;
         ranges.entry(value).or_insert_with(|| {

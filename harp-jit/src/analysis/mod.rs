@@ -1,7 +1,7 @@
-//! Facts about a legalized function: its control-flow graph, where lanes that part meet again, and
-//! which values and branches are the same in all lanes.
+//! Facts about a legalized function: its control-flow graph, where divergent lanes reconverge, and which
+//! values and branches are uniform.
 //!
-//! Nothing here changes the function. The facts hold until somebody else does.
+//! Nothing here changes the function. The facts hold until the function changes.
 
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
@@ -31,14 +31,14 @@ pub(crate) use live::LiveRanges;
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 
-/// The control flow of a function. Only blocks that the entry reaches count.
+/// The control flow of a function, without unreachable blocks.
 pub(crate) struct Flow {
     cfg: ControlFlowGraph,
     dominators: DominatorTree,
     post_dominators: PostDominators,
     loops: LoopAnalysis,
     levels: Levels,
-    /// Blocks from which no return can be reached and that several ways lead to.
+    /// Blocks with several predecessors from which no return is reachable.
     doomed_meetings: Vec<Block>,
 }
 
@@ -61,15 +61,14 @@ impl Flow {
         flow
     }
 
-    /// Blocks from which no return can be reached and that several ways lead to, those back in a loop
-    /// apart.
+    /// Blocks from which no return is reachable and that have several predecessors, not counting back edges.
     fn doomed_meetings(&self) -> &[Block] {
         &self.doomed_meetings
     }
 
-    /// The blocks where lanes meet that part at the end of `block`, doomed ones apart; none if that is not
-    /// as plain as where the region is entered through `block` alone and all lanes come out of it in the
-    /// same round of the loop around it.
+    /// The blocks where lanes that diverge at the end of `block` meet, except doomed ones. None unless the
+    /// case is simple: the region is entered through `block` alone, and all lanes leave it in the same
+    /// iteration of the loop around it.
     fn plain_meetings(&self, func: &Function, block: Block) -> Option<Vec<Block>> {
         let (id, node) = self.levels.place(block)?;
         let level = self.levels.level(id);
@@ -82,7 +81,7 @@ impl Flow {
         None
     }
 
-    /// Where meeting points are plain, they must be those that paths say, doomed blocks apart.
+    /// Checks that the meeting points of simple cases are those found by paths, except doomed blocks.
     #[cfg(test)]
     pub(crate) fn check_meetings(&self, func: &Function) {
         let live = self.blocks().filter(|&block| self.post_dominators.reaches_return(block));
@@ -97,7 +96,7 @@ impl Flow {
         }
     }
 
-    /// The blocks in reverse post-order: each before those that it dominates.
+    /// The blocks in reverse post-order: dominators come first.
     pub(crate) fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + '_ {
         self.dominators.cfg_postorder().iter().rev().copied()
     }
@@ -116,7 +115,7 @@ impl Flow {
         self.dominators.idom(block)
     }
 
-    /// Whether a loop holds `block`.
+    /// Whether `block` is in a loop.
     pub(crate) fn is_in_loop(&self, block: Block) -> bool {
         self.loops.innermost_loop(block).is_some()
     }
@@ -156,15 +155,15 @@ impl Flow {
         })
     }
 
-    /// The region of a branch: the blocks that its lanes can run before they reach `end`, where they
-    /// meet again, in no particular order. It holds `branch` itself if they can come back to it.
-    /// Without an end it is all that `branch` reaches.
+    /// The region of a branch: the blocks that its lanes can run before they reconverge at `end`, in no
+    /// particular order. It contains `branch` itself if lanes can come back to it. Without an end it is
+    /// everything reachable from `branch`.
     fn region(&self, branch: Block, end: Option<Block>) -> Vec<Block> {
         reachable(self.successors(branch), end, |block| self.successors(block))
     }
 }
 
-/// The blocks that can be reached from `start` without entering `end`.
+/// The blocks reachable from `start` without entering `end`.
 pub(crate) fn reachable<I: Iterator<Item = Block>>(
     start: impl Iterator<Item = Block>,
     end: Option<Block>,
@@ -182,7 +181,7 @@ pub(crate) fn reachable<I: Iterator<Item = Block>>(
     found
 }
 
-/// Whether `block` ends in a trap: lanes that enter it stop the launch.
+/// Whether `block` ends in a trap, which stops the launch.
 pub(crate) fn ends_in_trap(func: &Function, block: Block) -> bool {
     let last = func.layout.last_inst(block);
     last.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Trap)

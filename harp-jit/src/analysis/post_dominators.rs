@@ -1,8 +1,8 @@
 //! Post-dominators with a virtual exit that only returns lead to.
 //!
-//! A block that ends in a trap has no edge to the virtual exit: lanes that enter it never go on, so
-//! the others need not wait for them at the end of the function. Otherwise one bounds check would
-//! move the reconvergence point of every branch around it there.
+//! A block that ends in a trap has no edge to the virtual exit: lanes that enter it never continue, so others
+//! need not wait for them at the end of the function. Otherwise one bounds check would move the reconvergence
+//! point of every branch around it there.
 //!
 //! Post-dominators are dominators of the reversed graph (Cooper, Harvey, Kennedy 2001, through
 //! petgraph).
@@ -16,13 +16,13 @@ use petgraph::graph::DiGraph;
 
 use super::ends_in_trap;
 
-/// What comes after a block on every way to a return.
+/// The immediate post-dominator of a block.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum After {
-    /// No return can be reached.
+    /// None: no return is reachable.
     #[default]
     Nothing,
-    /// Nothing but the end: the block returns, or its ways to returns share no further block.
+    /// The virtual exit: the block returns, or its paths to returns share no other block.
     Exit,
     Block(Block),
 }
@@ -30,7 +30,7 @@ enum After {
 /// The immediate post-dominator of each block.
 pub(crate) struct PostDominators {
     after: SecondaryMap<Block, After>,
-    /// The number of each block in a walk over the tree, and the last of those that it comes after.
+    /// The pre-order number of each block in the tree, and the last number in its subtree.
     spans: SecondaryMap<Block, (usize, usize)>,
 }
 
@@ -83,8 +83,8 @@ impl PostDominators {
         PostDominators { after, spans }
     }
 
-    /// The first block that all ways from `block` to a return have in common, after `block`. None if
-    /// there is no such block, or no return can be reached.
+    /// The first block after `block` that all paths from it to a return share. None if there is no such
+    /// block, or if no return is reachable.
     #[cfg(test)]
     pub(crate) fn immediate(&self, block: Block) -> Option<Block> {
         match self.after[block] {
@@ -93,7 +93,7 @@ impl PostDominators {
         }
     }
 
-    /// Whether all ways from `block` to a return lead through `after`.
+    /// Whether all paths from `block` to a return lead through `after`.
     pub(crate) fn is_after(&self, block: Block, after: Block) -> bool {
         let (number, _) = self.spans[block];
         let (first, last) = self.spans[after];
@@ -102,7 +102,7 @@ impl PostDominators {
             && (first + 1..=last).contains(&number)
     }
 
-    /// Whether a return can be reached from `block`.
+    /// Whether a return is reachable from `block`.
     pub(crate) fn reaches_return(&self, block: Block) -> bool {
         self.after[block] != After::Nothing
     }

@@ -1,10 +1,10 @@
 //! The fixpoint of [uniformity](super::uniformity).
 //!
-//! It begins with everything uniform in the whole grid and narrows what has to be narrowed: once through the
-//! function in the order of control, then along the uses of what has changed behind that order. Every value
-//! is narrowed three times at most, so the work is proportional to the uses, and to the regions of
-//! divergent branches that are entered elsewhere, too, or that lanes do not come out of together. Once these have
-//! come to [`MAX_REGION_WORK`], lanes are taken to meet everywhere.
+//! It starts with everything uniform in the whole grid and narrows widths as needed: first in one pass over
+//! the function in reverse post-order, then along the uses of values that change after they were visited.
+//! Every value is narrowed at most three times, so the work is proportional to the number of uses, and to the
+//! sizes of regions of divergent branches that have side entrances or that lanes do not leave together. Once
+//! these have exceeded [`MAX_REGION_WORK`], lanes are assumed to meet in every block.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
@@ -21,15 +21,15 @@ use super::{Flow, sync};
 use crate::intrinsic::Intrinsic;
 use crate::width::{Rule, Width};
 
-/// The squares of the sizes of all regions in which it is found out where lanes meet: dominators take as long if it
-/// comes to the worst. If every branch has a region of its own that is as large as the function, that is a
-/// function of a thousand branches.
+/// The limit of the sum of squared sizes of all regions searched for meeting points: computing dominators
+/// takes as long in the worst case. If every branch has a region as large as the function, the limit is
+/// reached with about a thousand branches.
 const MAX_REGION_WORK: usize = 1_000_000_000;
 
-/// What has changed and has consequences for code that was looked at already.
+/// A change that affects code visited already.
 enum Change {
     Value(Value),
-    /// Lanes leave the loop in different rounds.
+    /// Lanes leave the loop in different iterations.
     Left(Loop),
 }
 
@@ -39,21 +39,21 @@ pub(super) struct Solver<'a> {
     callees: &'a dyn Callees,
     irreducible: bool,
     uses: Uses,
-    /// The blocks that have been looked at.
+    /// The blocks visited already.
     seen: EntitySet<Block>,
     changes: Vec<Change>,
     pub(super) values: SecondaryMap<Value, Limit>,
     pub(super) branches: SecondaryMap<Block, Limit>,
-    /// How far lanes leave a loop in the same round, and by which branch they do not.
+    /// The width within which lanes leave a loop in the same iteration, and the branch that limits it.
     left: SecondaryMap<Loop, (Width, Option<Inst>)>,
-    /// Whether there is such a loop.
+    /// Whether lanes leave any loop in different iterations.
     any_left: bool,
-    /// The squares of the sizes of the regions that were looked through.
+    /// The sum of squared sizes of the regions searched so far.
     region_work: usize,
 }
 
 impl<'a> Solver<'a> {
-    /// Finds out all about `func`, of which `known` is known.
+    /// Analyses `func`; `known` is what is known about it.
     pub(super) fn solve(func: &'a Function, flow: &'a Flow, known: Known<'a>) -> Solver<'a> {
         let mut solver = Solver {
             func,
@@ -75,7 +75,7 @@ impl<'a> Solver<'a> {
                 solver.narrow_params(block, Limit::divergent(Cause::Irreducible));
             }
             for inst in func.layout.block_insts(block) {
-                // It may lead back to this very block.
+                // The branch may lead back to this very block.
                 if func.layout.last_inst(block) == Some(inst) {
                     solver.seen.insert(block);
                 }
@@ -98,7 +98,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Looks again at what a value is used for.
+    /// Revisits the uses of a value.
     fn value_changed(&mut self, value: Value) {
         for index in 0..self.uses.of(value).len() {
             let user = self.uses.of(value)[index];
@@ -110,7 +110,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Looks again at what the values of a loop are used for outside.
+    /// Revisits the uses, outside of the loop, of the loop's values.
     fn loop_left(&mut self, around: Loop) {
         let mut todo = vec![around];
         let mut blocks = Vec::new();
@@ -130,7 +130,7 @@ impl<'a> Solver<'a> {
                 for index in 0..self.uses.of(value).len() {
                     let user = self.uses.of(value)[index];
                     let Some(home) = func.layout.inst_block(user) else { continue };
-                    // The arguments of an edge are used where it leads.
+                    // The arguments of an edge are used in its target.
                     let outside = !self.flow.loops.is_in_loop(home, around)
                         || func.dfg.insts[user].opcode().is_branch();
                     if outside && self.seen.contains(home) {
@@ -141,7 +141,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Draws all conclusions from an instruction.
+    /// Applies all rules for an instruction.
     fn visit(&mut self, inst: Inst, block: Block) {
         let func = self.func;
         let results = func.dfg.inst_results(inst);
@@ -178,7 +178,7 @@ impl<'a> Solver<'a> {
             let args = edge.args(&dfg.value_lists);
             for (&param, arg) in dfg.block_params(to).iter().zip(args) {
                 let limit = match arg {
-                    // It is used in `to`: the edge may leave a loop.
+                    // The value is used in `to`: the edge may leave a loop.
                     BlockArg::Value(value) => self.used(value, to),
                     _ => Limit::divergent(Cause::Operation),
                 };
@@ -187,7 +187,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Notes that `value`, defined in `home`, is no wider than `limit`.
+    /// Narrows `value`, defined in `home`, to `limit`.
     fn narrow(&mut self, value: Value, home: Block, limit: Limit) {
         if limit.width < self.values[value].width {
             self.values[value] = limit;
@@ -204,7 +204,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The width of the results of `inst`, which calls no function, as far as is known.
+    /// The width, as known so far, of the results of `inst`, which is not a call of a function.
     fn result_limit(&self, inst: Inst, block: Block) -> Limit {
         let dfg = &self.func.dfg;
         let data = &dfg.insts[inst];
@@ -212,7 +212,7 @@ impl<'a> Solver<'a> {
         if let Some(intrinsic) = Intrinsic::of_call(self.func, inst) {
             let cause = Cause::Intrinsic(intrinsic);
             return match intrinsic.rule() {
-                // Lanes can have voted in different rounds.
+                // Lanes may have voted in different iterations.
                 Rule::Shared if self.irreducible && intrinsic != Intrinsic::AssumeUniform => {
                     Limit::divergent(Cause::Irreducible)
                 }
@@ -237,7 +237,7 @@ impl<'a> Solver<'a> {
         self.operands(inst, block)
     }
 
-    /// The narrowest of the operands.
+    /// The least width of the operands.
     fn operands(&self, inst: Inst, block: Block) -> Limit {
         let values = self.func.dfg.inst_values(inst);
         values.fold(Limit::default(), |limit, value| limit.and(self.used(value, block)))
@@ -258,7 +258,7 @@ impl<'a> Solver<'a> {
         asked.fold(limit, |limit, (_, &arg)| limit.and(self.used(arg, block)))
     }
 
-    /// How far lanes go the same way after `inst`, as far as is known.
+    /// The width, as known so far, within which lanes take the same side of `inst`.
     fn branch_limit(&self, inst: Inst, block: Block) -> Limit {
         match self.func.dfg.insts[inst] {
             InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => {
@@ -293,7 +293,8 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// Takes lanes to meet in every block, however they parted: `branch` was one too many.
+    /// Assumes that lanes meet in every block, whichever branch they diverged at: `branch` exceeded the
+    /// limit.
     fn meet_everywhere(&mut self, branch: Inst) {
         let (func, flow) = (self.func, self.flow);
         let entry = func.layout.entry_block();
@@ -302,8 +303,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Draws the conclusions from a branch at the end of `block` on which lanes agree no farther than
-    /// `width`.
+    /// Applies the rules for a branch at the end of `block`, on which lanes agree within `width` at most.
     fn part(&mut self, branch: Inst, block: Block, width: Width) {
         let limit = Limit::new(width, Cause::Merge(branch));
         if let Some(meetings) = self.flow.plain_meetings(self.func, block) {
@@ -337,7 +337,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Whether an operation without operands gives the same in all lanes.
+/// Whether an operation without operands gives the same result in all lanes.
 fn is_constant(opcode: Opcode) -> bool {
     matches!(
         opcode,

@@ -1,11 +1,10 @@
-//! Where lanes that took different sides of a branch meet.
+//! Meeting points: where lanes that took different sides of a branch meet.
 //!
-//! A block is such a meeting point if two paths lead to it from the branch that have nothing in
-//! common but their ends (Karrenberg and Hack, "Improving performance of OpenCL on CPUs", CC 2012,
-//! section 5). By Menger's theorem that is so exactly if no single block lies on all paths from the
-//! branch: in the graph of the branch's region, with a node of its own for each edge that leaves the
-//! branch, the immediate dominator of the meeting point is the branch. The region ends where all lanes are
-//! together again.
+//! A block is a meeting point if two paths from the branch lead to it that share only their ends (Karrenberg
+//! and Hack, "Improving performance of OpenCL on CPUs", CC 2012, section 5). By Menger's theorem that holds
+//! exactly if no single block lies on all paths from the branch. So in the graph of the branch's region, with
+//! a node of its own for each edge that leaves the branch, the immediate dominator of a meeting point is the
+//! branch. The region ends where all lanes have reconverged.
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function};
@@ -29,7 +28,7 @@ pub(super) fn meeting_points(
     for &block in region.iter().chain(&end) {
         nodes[block].get_or_insert_with(|| graph.add_node(()));
     }
-    // Here every edge counts, also where two go to one block.
+    // Each edge counts here, even if both lead to one block.
     for successor in func.block_successors(branch) {
         let edge = graph.add_node(());
         graph.add_edge(root, edge, ());

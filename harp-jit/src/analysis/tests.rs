@@ -1,4 +1,4 @@
-//! Post-dominators, meeting points and uniformity of small functions.
+//! Tests of post-dominators, meeting points and uniformity on small functions.
 
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Block, Function, Value};
@@ -152,7 +152,7 @@ fn a_parameter_diverges_where_lanes_meet() {
 
 #[test]
 fn lanes_meet_before_the_post_dominator_too() {
-    // block3 is entered from both sides of block0, block5 is where all ways end.
+    // block3 is reached from both sides of block0; block5 is where all paths end.
     let func = kernel(
         "   v9 = iconst.i32 1
             brif v1, block1, block2
@@ -225,7 +225,7 @@ fn a_divergent_exit_makes_values_diverge_outside_only() {
 
 #[test]
 fn lanes_wait_for_each_other_at_the_end_of_a_round() {
-    // All ways out lead through block2, but those who come there are all in the same iteration.
+    // All exits lead through block2, but the lanes that reach it are all in the same iteration.
     let func = kernel(
         "   v9 = iconst.i32 1
             jump block1(v9)
@@ -243,7 +243,7 @@ fn lanes_wait_for_each_other_at_the_end_of_a_round() {
 
 #[test]
 fn a_uniform_exit_behind_a_divergent_branch_parts_iterations() {
-    // Only the lanes in block2 ask for the uniform condition; the others may go round once more.
+    // Only the lanes in block2 test the uniform condition; the others may run one more iteration.
     let func = kernel(
         "   v9 = iconst.i32 1
             jump block1(v9)

@@ -1,20 +1,20 @@
-//! Trees that grow at their leaves, with questions about ways towards the root answered in logarithmic time.
+//! Trees that grow at their leaves, and queries about paths towards the root in logarithmic time.
 //!
-//! Each node knows, besides the one above it, one further up, chosen so that all nodes of one depth skip as
-//! much (Myers, "An applicative random-access stack", 1983). What is known of the nodes of a way is a
-//! [`Span`], which is kept for what each node skips.
+//! Besides its parent, each node has a link to an ancestor further up, chosen so that all nodes of one depth
+//! skip equally many (Myers, "An applicative random-access stack", 1983). A [`Span`] summarizes the nodes of
+//! a path; each node stores the span of the nodes that its link skips.
 
-/// What is known of the nodes of a way together.
+/// The summary of the nodes of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The least depth in another tree.
+    /// The least depth, in another tree, of these nodes.
     pub(super) shallowest: usize,
-    /// The greatest number; none if there are no nodes.
+    /// The greatest number of these nodes; none if there are none.
     pub(super) last: Option<usize>,
 }
 
 impl Span {
-    /// Of no nodes.
+    /// The span of no nodes.
     pub(super) const NOTHING: Span = Span { shallowest: usize::MAX, last: None };
 
     pub(super) fn and(self, other: Span) -> Span {
@@ -25,11 +25,11 @@ impl Span {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     above: usize,
-    /// Some node above it, or itself at the root.
+    /// An ancestor, or the root itself at the root.
     skip: usize,
     depth: usize,
     own: Span,
-    /// Of the nodes from here up to `skip`, which is not among them.
+    /// The span of the nodes from this one up to `skip`, exclusive.
     skipped: Span,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The root alone. Its number is `count`, above those of the nodes that are to come.
+    /// A tree with only the root, whose number is `count`, above those of all other nodes.
     pub(super) fn new(count: usize) -> Tree {
         let (own, skipped) = (Span::NOTHING, Span::NOTHING);
         let root = Node { above: count, skip: count, depth: 0, own, skipped };
@@ -51,7 +51,7 @@ impl Tree {
         self.nodes.len() - 1
     }
 
-    /// Enters a node below `above`, which is there.
+    /// Adds a node below `above`, which is in the tree.
     pub(super) fn add(&mut self, node: usize, above: usize, own: Span) {
         let up = self.nodes[above];
         let (one, two) = (up.depth - self.nodes[up.skip].depth, self.nodes[up.skip]);
@@ -61,12 +61,12 @@ impl Tree {
         self.nodes[node] = Node { above, skip, depth: up.depth + 1, own, skipped };
     }
 
-    /// How many nodes are above this one, the root included.
+    /// The number of proper ancestors of this node.
     pub(super) fn depth(&self, node: usize) -> usize {
         self.nodes[node].depth
     }
 
-    /// The node above, or at, `node` that has this depth.
+    /// The ancestor of `node`, or itself, at this depth.
     pub(super) fn at_depth(&self, mut node: usize, depth: usize) -> usize {
         while self.depth(node) > depth {
             let Node { above, skip, .. } = self.nodes[node];
@@ -75,7 +75,7 @@ impl Tree {
         node
     }
 
-    /// The lowest node that is above, or is, each of both.
+    /// The lowest common ancestor of both, which may be one of them.
     pub(super) fn common(&self, a: usize, b: usize) -> usize {
         let depth = self.depth(a).min(self.depth(b));
         let (mut a, mut b) = (self.at_depth(a, depth), self.at_depth(b, depth));
@@ -86,7 +86,7 @@ impl Tree {
         a
     }
 
-    /// What is known of the nodes from `node` up to `end`, which is above it and not among them.
+    /// The span of the nodes from `node` up to `end`, an ancestor, exclusive.
     pub(super) fn span(&self, mut node: usize, end: usize) -> Span {
         let depth = self.depth(end);
         let mut span = Span::NOTHING;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Walking one node after the other comes to the same.
+        /// The links give the same results as walking node by node.
         #[test]
         fn skipping_is_walking(raw in prop::collection::vec((any::<usize>(), 0_usize..99), 1..80)) {
             let count = raw.len();

@@ -1,21 +1,20 @@
-//! Which values and branches are uniform.
+//! Uniformity analysis: which values and branches are uniform.
 //!
-//! *Uniform* means equal in all lanes that execute the definition together, and for a branch that these lanes
-//! all take the same side. How far that goes is a [`Width`]: branches ask for a warp. The analysis goes
-//! forward to a fixpoint ([`solver`](super::solver)) from what is divergent by itself: lane and work-item
-//! numbers, memory that may be written, calls of which nothing is known. From there divergence spreads
+//! *Uniform* means equal in all lanes that execute the definition together; for a branch, that these lanes
+//! all take the same side. A [`Width`] says among which lanes; branches need at least a warp. The analysis
+//! runs forward to a fixpoint ([`solver`](super::solver)) from sources of divergence: lane and work-item
+//! numbers, memory that may be written, calls about which nothing is known. From there divergence spreads
 //!
 //! * along data: to results of operations and to block parameters;
-//! * by control: to the parameters of blocks where lanes meet that took different sides of a
-//!   divergent branch ([`sync`](super::sync));
-//! * in time: to uses outside of a loop, of values defined in it, if lanes leave it in different
-//!   iterations.
+//! * by control: to the parameters of blocks where lanes meet that took different sides of a divergent branch
+//!   ([`sync`](super::sync));
+//! * in time: to uses outside of a loop, of values defined in it, if lanes leave it in different iterations.
 //!
-//! It assumes that the lanes that enter the function enter it together, and that they
-//! reconverge as [`levels`](super::levels) has it. Where it is not sure it says divergent. Lanes that are
-//! elsewhere, or have left the kernel early, do not count, so what the others compute does not become
-//! divergent by that. (Karrenberg and Hack, CC 2012; Lee et al., "Convergence and scalarization for
-//! data-parallel architectures", CGO 2013; Timofeev, "Scalarization across threads", 2016.)
+//! It assumes that lanes which enter the function enter it together, and that they reconverge as described in
+//! [`levels`](super::levels). Where it is not sure it says divergent. Lanes that are elsewhere, or have left
+//! the kernel early, do not count, so they do not make the values of others divergent. (Karrenberg and Hack,
+//! CC 2012; Lee et al., "Convergence and scalarization for data-parallel architectures", CGO 2013; Timofeev,
+//! "Scalarization across threads", 2016.)
 
 use std::fmt::Write as _;
 
@@ -30,10 +29,11 @@ use super::solver::Solver;
 use crate::intrinsic::Intrinsic;
 use crate::width::Width;
 
-/// Causes that are named in a message.
+/// The largest number of causes in a message.
 const MAX_CAUSES: usize = 100;
 
-/// What is not uniform in a function, and why. All else is uniform in the whole grid.
+/// The values and branches of a function that are not uniform, and why. All others are uniform in the whole
+/// grid.
 pub(crate) struct Uniformity {
     flow: Flow,
     values: SecondaryMap<Value, Limit>,
@@ -43,7 +43,7 @@ pub(crate) struct Uniformity {
 }
 
 impl Uniformity {
-    /// Analyses `func`, of which `known` is known.
+    /// Analyses `func`; `known` is what is known about it.
     pub(crate) fn compute(func: &Function, known: Known<'_>) -> Uniformity {
         let flow = Flow::compute(func);
         let solver = Solver::solve(func, &flow, known);
@@ -53,12 +53,12 @@ impl Uniformity {
         Uniformity { flow, values, branches, calls, linkages }
     }
 
-    /// What other functions get from this one.
+    /// What the function passes to its callees and callers.
     pub(crate) fn linkages(&self) -> &Linkages {
         &self.linkages
     }
 
-    /// The indirect calls on whose targets lanes may disagree.
+    /// The indirect calls whose targets may differ between lanes.
     pub(crate) fn divergent_calls(&self) -> &[Inst] {
         &self.calls
     }
@@ -68,22 +68,22 @@ impl Uniformity {
         &self.flow
     }
 
-    /// How far `value` is the same where it is defined.
+    /// The width of `value` where it is defined.
     ///
-    /// Outside of the loop of its definition it may diverge nevertheless.
+    /// Outside of the loop of its definition it may be divergent even so.
     pub(crate) fn width(&self, func: &Function, value: Value) -> Width {
         self.values[func.dfg.resolve_aliases(value)].width
     }
 
     /// Why `value` is divergent where it is defined; none if it is uniform in a warp there.
     ///
-    /// Outside of the loop of its definition it may diverge nevertheless.
+    /// Outside of the loop of its definition it may be divergent even so.
     #[cfg(test)]
     pub(crate) fn divergence(&self, func: &Function, value: Value) -> Option<Cause> {
         self.values[func.dfg.resolve_aliases(value)].divergence()
     }
 
-    /// Why the lanes that end `block` may go different ways; none if they do not.
+    /// Why lanes may take different edges at the end of `block`; none if they do not.
     pub(crate) fn branch_divergence(&self, block: Block) -> Option<Cause> {
         self.branches[block].divergence()
     }
@@ -95,7 +95,8 @@ impl Uniformity {
 
     fn explain_cause(&self, func: &Function, mut next: Option<Cause>) -> String {
         let mut text = String::new();
-        // A cause names what was known before, so the chain ends; but it can be as long as the function.
+        // A cause refers to something known before it, so the chain ends; but it can be as long as the
+        // function.
         for _ in 0..MAX_CAUSES {
             let Some(cause) = next else { return text };
             let _ = write!(text, " <- {cause}");
@@ -113,7 +114,7 @@ impl Uniformity {
         text
     }
 
-    /// Every value and branch that is not uniform in the grid with its width and cause, one a line.
+    /// All values and branches that are not uniform in the grid with width and cause, one per line.
     pub(crate) fn dump(&self, func: &Function) -> String {
         let mut text = String::new();
         for value in func.dfg.values() {
@@ -133,7 +134,7 @@ fn divergent_calls(func: &Function, flow: &Flow, solver: &Solver<'_>) -> Vec<Ins
     let mut calls = Vec::new();
     for block in flow.blocks() {
         for inst in func.layout.block_insts(block) {
-            // A tail call is one, too.
+            // Tail calls included.
             let InstructionData::CallIndirect { .. } = func.dfg.insts[inst] else { continue };
             let target = func.dfg.inst_args(inst)[0];
             if solver.used(target, block).width == Width::Thread {
@@ -144,7 +145,7 @@ fn divergent_calls(func: &Function, flow: &Flow, solver: &Solver<'_>) -> Vec<Ins
     calls
 }
 
-/// What is passed to other functions, and back to the caller.
+/// What is passed to callees, and back to callers.
 fn linkages(func: &Function, flow: &Flow, solver: &Solver<'_>) -> Linkages {
     let mut linkages = Linkages {
         results: vec![Width::Grid; func.signature.returns.len()],

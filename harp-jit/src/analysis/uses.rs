@@ -1,4 +1,4 @@
-//! Where values are used.
+//! The uses of values.
 
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst, Value};
@@ -7,13 +7,13 @@ use super::Flow;
 
 /// The instructions that use each value, as operands or as arguments of blocks.
 pub(super) struct Uses {
-    /// Where the instructions of each value begin in `insts`; one more at the end.
+    /// Where the instructions of each value begin in `insts`, and the end.
     starts: Vec<usize>,
     insts: Vec<Inst>,
 }
 
 impl Uses {
-    /// The uses in blocks that can be reached.
+    /// The uses in reachable blocks.
     pub(super) fn new(func: &Function, flow: &Flow) -> Uses {
         let mut starts = vec![0; func.dfg.num_values() + 1];
         let mut all = Vec::new();
@@ -31,7 +31,7 @@ impl Uses {
             end += *start;
             *start = end;
         }
-        // From behind, so that in the end each start is where it says.
+        // From the end, so that each start is right when all are filled in.
         let mut insts = vec![Inst::new(0); all.len()];
         for (value, inst) in all.into_iter().rev() {
             starts[value.index()] -= 1;
@@ -40,7 +40,7 @@ impl Uses {
         Uses { starts, insts }
     }
 
-    /// The instructions that use `value`, which is no alias, in the order of blocks.
+    /// The instructions that use `value`, which must not be an alias, in the order of blocks.
     pub(super) fn of(&self, value: Value) -> &[Inst] {
         &self.insts[self.starts[value.index()]..self.starts[value.index() + 1]]
     }

@@ -7,24 +7,24 @@ use cranelift_codegen::ir::{Block, Inst, Type, Value};
 use super::{Caller, KernelBuilder, machine_config};
 use crate::error::{BuildError, BuildErrorKind};
 
-/// How far a block is built.
+/// How far the building of a block has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Nothing is in it.
+    /// It has no instructions.
     Empty,
     /// It has no branch, return or trap yet.
     Open,
-    /// It has.
+    /// It has a branch, return or trap at its end.
     Ended,
 }
 
 impl KernelBuilder<'_> {
-    /// A new block. It joins the function with its first instruction.
+    /// Creates a block. It is inserted into the function with its first instruction.
     pub fn create_block(&mut self) -> Block {
         self.inner.create_block()
     }
 
-    /// Makes `block` the current one. The one before must have ended.
+    /// Makes `block` the current block. The previous one must have ended.
     #[track_caller]
     pub fn switch_to_block(&mut self, block: Block) {
         let place = Location::caller();
@@ -46,8 +46,8 @@ impl KernelBuilder<'_> {
         self.inner.switch_to_block(block);
     }
 
-    /// Promises that no more branches to `block` will come, which lets variables be resolved there.
-    /// [`finalize`](KernelBuilder::finalize) does it for blocks that are not sealed.
+    /// Declares that `block` gets no more predecessors, which lets variables be resolved there.
+    /// [`finalize`](KernelBuilder::finalize) seals all blocks that are not sealed.
     #[track_caller]
     pub fn seal_block(&mut self, block: Block) {
         let place = Location::caller();
@@ -61,7 +61,7 @@ impl KernelBuilder<'_> {
         }
     }
 
-    /// Seals every block that there is.
+    /// Seals every block created so far.
     pub fn seal_all_blocks(&mut self) {
         self.inner.seal_all_blocks();
         self.sealed.extend(self.inner.func.dfg.blocks.iter());
@@ -132,7 +132,7 @@ impl KernelBuilder<'_> {
         self.error.get_or_insert(BuildError { kind, place });
     }
 
-    /// If the current block has ended, records the error and goes on in a block that nothing reaches.
+    /// If the current block has ended, records the error and goes on in an unreachable block.
     pub(super) fn reopen(&mut self, place: Caller) {
         let block = self.current();
         if self.progress(block) != Progress::Ended {
@@ -143,10 +143,10 @@ impl KernelBuilder<'_> {
         self.switch_to_sealed(dead);
     }
 
-    /// Makes a block that gets no more predecessors the current one.
+    /// Switches to `block`, which gets no more predecessors, and seals it.
     ///
-    /// Does nothing for a block that user code has ended by guessing its number: there
-    /// [`reopen`](Self::reopen) records the error.
+    /// Does nothing if user code has ended the block by guessing its number: there [`reopen`](Self::reopen)
+    /// records the error.
     pub(super) fn switch_to_sealed(&mut self, block: Block) {
         self.seal_once(block);
         if self.progress(block) != Progress::Ended {

@@ -1,7 +1,7 @@
 //! Structured control flow from closures.
 //!
-//! The closures get the builder and may do with it whatever they like: define variables, nest, leave
-//! the kernel. The current block is another one after each of these calls.
+//! The closures get the builder and may do anything with it: define variables, nest, leave the kernel. After
+//! each of these calls the current block is a different one.
 
 use std::panic::Location;
 
@@ -45,7 +45,7 @@ impl KernelBuilder<'_> {
         self.switch_to_sealed(after);
     }
 
-    /// Runs `body` as long as `condition` gives an integer that is not 0, testing it first.
+    /// Runs `body` as long as `condition` gives an integer that is not 0. The condition is tested first.
     #[track_caller]
     pub fn while_loop(
         &mut self,
@@ -66,8 +66,8 @@ impl KernelBuilder<'_> {
         self.switch_to_sealed(after);
     }
 
-    /// Runs `body` with a counter that goes from `start` in steps of `step` as long as it is below
-    /// `end`, all of one integer type and unsigned. The counter wraps around at the end of its type.
+    /// Runs `body` with a counter that starts at `start` and grows by `step` as long as it is below `end`.
+    /// All are unsigned integers of one type. The counter wraps around at the end of its type.
     #[track_caller]
     pub fn for_range(
         &mut self,

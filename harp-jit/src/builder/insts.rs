@@ -1,11 +1,11 @@
 //! The builder's methods for CLIF instructions.
 //!
-//! They are those of Cranelift's trait `InstBuilder`, with the same names, parameters and results
-//! (`build.rs` derives them from the trait's text). The trait's own methods look up the types of operands, and
-//! Cranelift's builder the targets of branches, without asking whether the kernel has them: a number that
-//! is not the kernel's is a panic there. So the methods here are not the trait's: values are looked at before
-//! it sees them, and all else before the instruction is made. Misuse is kept as the builder's other methods
-//! keep it, and something harmless with as many results is built in the instruction's place.
+//! They have the names, parameters and results of Cranelift's trait `InstBuilder` (`build.rs` derives them
+//! from the trait's text). The trait's own methods look up the types of operands, and Cranelift's builder
+//! looks up the targets of branches, without checking that the kernel has them: a number that is not the
+//! kernel's panics there. So the methods here wrap the trait's: values are checked before the trait sees
+//! them, and everything else before the instruction is inserted. Misuse is kept as in the builder's other
+//! methods, and something harmless with as many results is built in the instruction's place.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl<'short, 'long> KernelInstBuilder<'short, 'long> {
         CheckedInserter { builder: self.builder, place: self.place }
     }
 
-    /// The operand, if the kernel has it.
+    /// Returns the operand if the kernel has it, else a placeholder.
     fn value(&mut self, value: Value) -> Value {
         if self.builder.known(value, self.place) {
             return value;
@@ -67,7 +67,7 @@ impl<'short, 'long> KernelInstBuilder<'short, 'long> {
         args.collect()
     }
 
-    /// The flags, if there is room for them.
+    /// Returns the flags if the kernel has room for another set of flags, else the first set that it has.
     fn flags(&mut self, given: MemFlagsData) -> MemFlagsData {
         if self.builder.inner.func.dfg.mem_flags.insert(given).is_ok() {
             return given;
@@ -84,7 +84,7 @@ impl fmt::Debug for KernelInstBuilder<'_, '_> {
     }
 }
 
-/// What the trait's methods insert instructions with: it looks at them first.
+/// The inserter that the trait's methods use: it checks each instruction first.
 struct CheckedInserter<'short, 'long> {
     builder: &'short mut KernelBuilder<'long>,
     place: Caller,
@@ -116,7 +116,7 @@ impl<'short> InstBuilderBase<'short> for CheckedInserter<'short, '_> {
 }
 
 impl KernelBuilder<'_> {
-    /// Why an instruction with this controlling type cannot be made.
+    /// Says why an instruction with this controlling type cannot be built, if it cannot.
     fn misuse(&self, data: &InstructionData, ty: Type) -> Option<BuildErrorKind> {
         let (func, opcode) = (&*self.inner.func, data.opcode());
         if let Some(unknown) = unknown_in(func, data) {
@@ -137,8 +137,8 @@ impl KernelBuilder<'_> {
         sealed.map(|block| BuildErrorKind::BlockSealed { block })
     }
 
-    /// What stands for an instruction that cannot be made: with as many results, of its controlling type or
-    /// the word's, and the end of a block if it is one.
+    /// The replacement of an instruction that cannot be built: it has as many results, of the instruction's
+    /// controlling type or the word's, and ends the block if the instruction does.
     fn harmless(&mut self, opcode: Opcode, ty: Type) -> (InstructionData, Type) {
         if opcode.is_terminator() {
             let code = TrapCode::HEAP_OUT_OF_BOUNDS;

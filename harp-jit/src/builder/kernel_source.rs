@@ -1,4 +1,4 @@
-//! A kernel before compilation: its CLIF function and what belongs to it.
+//! A kernel before compilation: its CLIF function with parameters and source places.
 
 use std::fmt;
 
@@ -28,12 +28,12 @@ pub struct KernelSource {
     name: String,
 }
 
-/// What a kernel's code does not say about its use of work-groups.
+/// A kernel's use of work-groups, as far as its code does not show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupUse {
-    /// Whether it reads words about them from the argument block.
+    /// Whether the kernel reads words about work-groups from the argument block.
     pub(super) used: bool,
-    /// Bytes of a group's memory.
+    /// Bytes of memory per work-group.
     pub(super) bytes: u32,
 }
 
@@ -52,8 +52,8 @@ impl KernelSource {
         }
     }
 
-    /// A kernel from a CLIF function, such as one that was read from text, with the types of its
-    /// arguments in the order of their words in the argument block.
+    /// Makes a kernel of a CLIF function, such as one read from text, with the types of its arguments in the
+    /// order of their words in the argument block.
     ///
     /// # Errors
     ///
@@ -75,8 +75,8 @@ impl KernelSource {
         Ok(KernelSource { func, params: params.to_vec(), finalized: true, ..empty })
     }
 
-    /// The same kernel, whose work-groups get at least `bytes` bytes of memory each. The builder counts
-    /// what its own arrays take; this is for functions that name `%harp_group_memory` themselves.
+    /// Gives each work-group of the kernel at least `bytes` bytes of memory. The builder counts its own
+    /// arrays; this is for functions that use `%harp_group_memory` themselves.
     pub fn with_group_bytes(mut self, bytes: u32) -> KernelSource {
         self.groups.bytes = self.groups.bytes.max(bytes);
         self
@@ -87,7 +87,7 @@ impl KernelSource {
         self.groups.bytes
     }
 
-    /// Whether it reads words about work-groups from the argument block.
+    /// Whether the kernel reads words about work-groups from the argument block.
     pub(crate) fn reads_group_extents(&self) -> bool {
         self.groups.used
     }
@@ -97,12 +97,12 @@ impl KernelSource {
         &self.name
     }
 
-    /// The machine that it is for.
+    /// The machine that the kernel is for.
     pub fn arch(&self) -> ArchId {
         self.arch
     }
 
-    /// Words of the argument block that its arguments take.
+    /// The number of words that its arguments take in the argument block.
     pub(crate) fn argument_words(&self) -> u32 {
         self.params.iter().map(|ty| ty.words(self.arch.word())).sum()
     }
@@ -112,17 +112,17 @@ impl KernelSource {
         &self.params
     }
 
-    /// The places that its instructions come from.
+    /// The source places of its instructions.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
     }
 
-    /// The CLIF function as far as it is built.
+    /// The CLIF function as built so far.
     pub fn function(&self) -> &Function {
         &self.func
     }
 
-    /// The CLIF function of a kernel whose builder was finalized.
+    /// The CLIF function, once the builder was finalized.
     ///
     /// # Errors
     ///
@@ -135,11 +135,12 @@ impl KernelSource {
         Err(BuildError { kind, place: None })
     }
 
-    /// Forgets all that was built.
+    /// Drops everything built so far.
     pub(super) fn reset(&mut self) {
         let name = UserFuncName::testcase(&self.name);
         self.func = Function::with_name_signature(name, kernel_signature(self.arch));
-        // Locations are kept relative to a base; from 0 no number can meet the one for "none".
+        // Locations are stored relative to a base; with base 0 none can collide with the number for "no
+        // location".
         self.func.params.ensure_base_srcloc(SourceLoc::new(0));
         // A builder that was dropped or failed leaves a context that cranelift refuses to use.
         self.context = FunctionBuilderContext::new();

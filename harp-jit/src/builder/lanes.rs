@@ -1,8 +1,8 @@
-//! What lanes do together: barriers, votes, shuffles, reductions, one lane after the other.
+//! Operations across lanes: barriers, votes, shuffles, reductions, and code that runs in one lane after the
+//! other.
 //!
-//! Votes and shuffles are among the lanes of a warp that execute them together, under the same
-//! conditions and in the same round of each loop. Where a condition that lanes disagree on parts
-//! them, each side votes for itself.
+//! Votes and shuffles are among the lanes of a warp that execute them together: under the same conditions and
+//! in the same iteration of each loop. Where lanes diverge at a condition, each side votes on its own.
 
 use std::panic::Location;
 
@@ -14,12 +14,12 @@ use crate::error::BuildErrorKind;
 use crate::intrinsic::{Intrinsic, Reduction};
 
 impl KernelBuilder<'_> {
-    /// Waits until all work-items of the work-group have come here. What they wrote before is seen by
-    /// all of them afterwards.
+    /// Waits until all work-items of the work-group have reached the barrier. Afterwards all of them see what
+    /// any of them wrote before it.
     ///
-    /// All must come to the same barrier: where some do not, the launch ends in a trap, a divergent
-    /// barrier if they are of the same warp, else a deadlock. So a barrier does not belong under a
-    /// condition that work-items of a group can disagree on, nor behind an early return of some.
+    /// All must reach the same barrier. If some do not, the launch ends in a trap: a divergent barrier if
+    /// they are of the same warp, else a deadlock. So do not use a barrier under a condition on which
+    /// work-items of a group can disagree, nor after an early return of some of them.
     #[track_caller]
     pub fn barrier(&mut self) {
         self.enter(Location::caller());
@@ -27,25 +27,25 @@ impl KernelBuilder<'_> {
         self.inner.ins().call(callee, &[]);
     }
 
-    /// Whether `condition`, an integer, is not 0 in any of the executing lanes: 0 or 1, an `i8`, equal
+    /// Whether `condition`, an integer, is not 0 in any of the executing lanes: an `i8` of 0 or 1, the same
     /// in all of them.
     #[track_caller]
     pub fn any(&mut self, condition: Value) -> Value {
         self.vote(Intrinsic::Any, condition, Location::caller())
     }
 
-    /// Whether `condition`, an integer, is not 0 in all executing lanes: 0 or 1, an `i8`, equal in all of
-    /// them.
+    /// Whether `condition`, an integer, is not 0 in all executing lanes: an `i8` of 0 or 1, the same in all
+    /// of them.
     #[track_caller]
     pub fn all(&mut self, condition: Value) -> Value {
         self.vote(Intrinsic::All, condition, Location::caller())
     }
 
-    /// In which of the executing lanes `condition`, an integer, is not 0: a word with a bit for each lane,
-    /// equal in all of them. Part 0 is about the lowest lanes, as many as a word has bits, part 1 about
-    /// those above, which only machines with 4-byte words can have.
+    /// The executing lanes in which `condition`, an integer, is not 0: a word with a bit for each lane, the
+    /// same in all of them. Part 0 covers the lowest lanes, as many as a word has bits. Part 1 covers the
+    /// lanes above, which only machines with 4-byte words can have. Another part is an error.
     ///
-    /// Takes extension X; without it the kernel does not compile. Another part is an error.
+    /// Needs extension X: without it the kernel does not compile.
     ///
     /// ```
     /// # use harp_jit::prelude::*;
@@ -85,8 +85,8 @@ impl KernelBuilder<'_> {
         self.inner.inst_results(call)[0]
     }
 
-    /// The `value` that lane number `lane`, a word, has here. A lane that does not execute this, or that
-    /// the warp does not have, gives nothing: the result is the lane's own value then.
+    /// The `value` of lane number `lane`, a word. If the warp has no such lane, or that lane does not execute
+    /// this shuffle, the result is the lane's own value.
     #[track_caller]
     pub fn shuffle(&mut self, value: Value, lane: Value) -> Value {
         let place = Location::caller();
@@ -100,9 +100,9 @@ impl KernelBuilder<'_> {
         self.inner.inst_results(call)[0]
     }
 
-    /// The values that the executing lanes have here, made one, the same in all of them.
+    /// Combines the values of all executing lanes into one, which is the same in all of them.
     ///
-    /// A value of a type that the reduction is not about is an error.
+    /// A value whose type the reduction does not support is an error.
     ///
     /// ```
     /// # use harp_jit::{Reduction, prelude::*};
@@ -140,11 +140,11 @@ impl KernelBuilder<'_> {
         self.inner.inst_results(call)[0]
     }
 
-    /// Runs `body` in one lane after the other, in the order of their numbers, in those that execute this.
+    /// Runs `body` in the executing lanes one after the other, in the order of their numbers.
     ///
-    /// This is the place for what the lanes of a warp cannot do at the same time, such as taking a lock:
-    /// with a plain loop, lanes that wait for the lock would wait together with the one that holds it,
-    /// which would never come to give it back.
+    /// Use it for what the lanes of a warp cannot do at the same time, such as taking a lock. With a plain
+    /// loop, the lanes that wait for the lock would hold up the lane that has it, which could never release
+    /// it.
     ///
     /// ```
     /// # use harp_jit::{ir::AtomicRmwOp, prelude::*};
@@ -187,7 +187,7 @@ impl KernelBuilder<'_> {
         self.inner.inst_results(call)[0]
     }
 
-    /// Whether `condition` is not 0: 0 or not, an `i8`.
+    /// An `i8` that is not 0 where `condition` is not 0.
     fn truth(&mut self, condition: Value, place: Caller) -> Value {
         let condition = self.checked_int(condition, "condition", place);
         if self.inner.func.dfg.value_type(condition) == types::I8 {

@@ -6,7 +6,8 @@ use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value}
 
 use super::{Caller, KernelBuilder};
 
-/// Arrays are aligned to their elements; their addresses are the user's, so an access can trap.
+/// Flags of element accesses. Arrays are aligned to their elements. The user chooses the address, so an
+/// access can trap.
 fn element_flags() -> MemFlagsData {
     MemFlagsData::new().with_aligned()
 }
@@ -14,15 +15,14 @@ fn element_flags() -> MemFlagsData {
 impl KernelBuilder<'_> {
     /// Loads element `index` of the array of `ty` at address `base`.
     ///
-    /// `base` and `index` are words, `ty` an integer or float of at most 64 bits. An address where there is no
-    /// memory is a trap that names this call.
+    /// `base` and `index` are words, `ty` an integer or float of at most 64 bits. An address without memory
+    /// behind it causes a trap that names this call.
     ///
-    /// The address must be a multiple of the size of `ty`, and this is at the user's word: of a word at
-    /// another address the machine moves only the bytes up to the end of the aligned word that it begins
-    /// in, and does not say so. With
-    /// [`CompileOptions::check_alignment`](crate::CompileOptions::check_alignment) that is a trap, too, which
-    /// names this call; the check costs two or three instructions an access. For data that need not be
-    /// aligned there is `ins().load` with flags that do not promise it.
+    /// The address must be a multiple of the size of `ty`; the builder trusts the user on this. For a word at
+    /// an unaligned address the machine silently moves only the bytes up to the end of the aligned word in
+    /// which it begins. With [`CompileOptions::check_alignment`](crate::CompileOptions::check_alignment) this
+    /// is a trap, too, that names this call; the check costs two or three instructions per access. For data
+    /// that need not be aligned, use `ins().load` with flags that do not promise alignment.
     #[track_caller]
     pub fn load_elem(&mut self, ty: Type, base: Value, index: Value) -> Value {
         let place = Location::caller();
@@ -45,11 +45,11 @@ impl KernelBuilder<'_> {
         self.inner.ins().store(element_flags(), value, address, 0);
     }
 
-    /// Replaces element `index` of an array of `value`'s type, an integer, at address `base` by what `op`
-    /// makes of it and `value`, in one step that nothing comes between; the result is what the element
-    /// was before. Lanes that meet at an element take turns, the lowest first.
+    /// Atomically replaces element `index` of an array at address `base` by `op` of the element and `value`.
+    /// The element has the type of `value`, an integer. The result is the old element. Lanes that access the
+    /// same element take turns, the lowest first.
     ///
-    /// Takes extension X; without it the kernel does not compile. Otherwise see
+    /// Needs extension X: without it the kernel does not compile. For the rest see
     /// [`load_elem`](KernelBuilder::load_elem).
     #[track_caller]
     pub fn atomic_elem(
@@ -67,9 +67,8 @@ impl KernelBuilder<'_> {
         self.inner.ins().atomic_rmw(ty, element_flags(), op, address, value)
     }
 
-    /// Replaces element `index` of an array of `new`'s type, an integer, at address `base` by `new` if it
-    /// is `expected`, in one step that nothing comes between; the result is what the element was
-    /// before.
+    /// Atomically replaces element `index` of an array at address `base` by `new` if it equals `expected`.
+    /// The element has the type of `new`, an integer. The result is the old element.
     ///
     /// See [`atomic_elem`](KernelBuilder::atomic_elem).
     #[track_caller]

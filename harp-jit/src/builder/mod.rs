@@ -1,4 +1,4 @@
-//! Building kernels: cranelift-frontend's builder with what kernels need besides.
+//! Building kernels: cranelift-frontend's builder with additions for kernels.
 //!
 //! A [`KernelSource`] owns the function, a [`KernelBuilder`] fills it. The builder adds typed
 //! parameters, the work-item's ids, array elements and structured control flow, and stamps every
@@ -48,16 +48,16 @@ pub(crate) fn word_float(word: WordSize) -> Type {
     }
 }
 
-/// What cranelift's frontend wants to know of a target: `ArchId` converts to and from a triple.
+/// The configuration that cranelift-frontend needs of a target. `ArchId` converts to and from a triple.
 ///
 /// # Errors
 ///
-/// If the triple names no HARP machine.
+/// If the triple does not name a HARP machine.
 pub fn frontend_config(target: &Triple) -> Result<TargetFrontendConfig, TripleError> {
     ArchId::try_from(target).map(machine_config)
 }
 
-/// The same for a machine.
+/// The configuration of a machine.
 fn machine_config(arch: ArchId) -> TargetFrontendConfig {
     TargetFrontendConfig {
         default_call_conv: CallConv::Fast,
@@ -75,11 +75,11 @@ fn machine_config(arch: ArchId) -> TargetFrontendConfig {
 ///
 /// # Misuse
 ///
-/// The builder's methods and those of [`ins`](KernelBuilder::ins) do not panic. The first misuse is kept,
-/// with the place of the call, and [`finalize`](KernelBuilder::finalize) returns it; until then the methods go
-/// on with values of the right type that mean nothing. What is done through [`inner`](KernelBuilder::inner)
-/// is cranelift's own and panics as cranelift says. What is not found while building, such as a second
-/// operand of a wrong type, the verifier reports when the kernel is compiled.
+/// The builder's methods and those of [`ins`](KernelBuilder::ins) do not panic. The builder keeps the first
+/// misuse with the place of the call, and [`finalize`](KernelBuilder::finalize) returns it. Until then the
+/// methods go on with placeholder values of the right type. Calls through [`inner`](KernelBuilder::inner) are
+/// cranelift's own and panic as cranelift documents. Misuse that is not found while building, such as a
+/// second operand of a wrong type, is reported by the verifier when the kernel is compiled.
 ///
 /// # Example
 ///
@@ -116,7 +116,7 @@ pub struct KernelBuilder<'a> {
 }
 
 impl<'a> KernelBuilder<'a> {
-    /// Starts a kernel from nothing: what `kernel` held before is dropped.
+    /// Starts a new kernel: drops what `kernel` held before.
     pub fn new(kernel: &'a mut KernelSource) -> KernelBuilder<'a> {
         kernel.reset();
         let arch = kernel.arch();
@@ -126,7 +126,7 @@ impl<'a> KernelBuilder<'a> {
         inner.append_block_params_for_function_params(entry);
         inner.switch_to_block(entry);
         inner.seal_block(entry);
-        // Parameters and ids are loaded at its top, whatever block is the current one then.
+        // Parameters and ids are loaded at the top of this block, whichever block is the current one then.
         inner.ensure_inserted_block();
         let prologue = Prologue::new(entry, inner.block_params(entry)[0]);
         let mut sealed = EntitySet::new();
@@ -161,8 +161,8 @@ impl<'a> KernelBuilder<'a> {
         word_float(self.arch.word())
     }
 
-    /// A method for each CLIF instruction, which puts it at the end of the current block. The instruction
-    /// gets the place of this call.
+    /// The methods that append a CLIF instruction to the current block, one for each. The instruction gets
+    /// the source place of this call.
     #[track_caller]
     pub fn ins<'short>(&'short mut self) -> KernelInstBuilder<'short, 'a> {
         let place = Location::caller();
@@ -170,22 +170,23 @@ impl<'a> KernelBuilder<'a> {
         KernelInstBuilder::new(self, place)
     }
 
-    /// Cranelift's own builder, with cranelift's own panics. Instructions that are made through it
-    /// get the place of the last call of one of the methods here.
+    /// Cranelift's own builder, which panics on misuse as cranelift documents. Instructions built through it
+    /// get the source place of the last call of one of the methods here.
     pub fn inner(&mut self) -> &mut FunctionBuilder<'a> {
         &mut self.inner
     }
 
-    /// Ends the current block by leaving the kernel: the work-item is done.
+    /// Ends the current block with a return: the work-item is done.
     #[track_caller]
     pub fn return_(&mut self) {
         self.enter(Location::caller());
         self.inner.ins().return_(&[]);
     }
 
-    /// `value`, which the compiler then takes to be equal in all executing lanes.
+    /// Returns `value`, which the compiler then takes to be equal in all executing lanes.
     ///
-    /// This is at the user's word: if lanes disagree and a branch depends on it, the machine traps.
+    /// The compiler trusts the user on this. If lanes disagree and a branch depends on the value, the machine
+    /// traps.
     #[track_caller]
     pub fn assume_uniform(&mut self, value: Value) -> Value {
         let place = Location::caller();
@@ -197,8 +198,8 @@ impl<'a> KernelBuilder<'a> {
         self.inner.inst_results(call)[0]
     }
 
-    /// Declares a variable: a name for one value after the other, which cranelift-frontend turns
-    /// into values and block parameters. One that is used before it is defined reads 0.
+    /// Declares a variable: a name that can be assigned several times, which cranelift-frontend turns into
+    /// values and block parameters. A variable that is used before it is defined reads 0.
     #[track_caller]
     pub fn declare_var(&mut self, ty: Type) -> Variable {
         let place = Location::caller();
@@ -208,7 +209,7 @@ impl<'a> KernelBuilder<'a> {
         variable
     }
 
-    /// Sets a variable from here on.
+    /// Assigns `value` to the variable from this point on.
     #[track_caller]
     pub fn def_var(&mut self, variable: Variable, value: Value) {
         let place = Location::caller();
@@ -226,7 +227,7 @@ impl<'a> KernelBuilder<'a> {
         self.fail(kind, place);
     }
 
-    /// The value of a variable here.
+    /// The value of the variable at this point.
     #[track_caller]
     pub fn use_var(&mut self, variable: Variable) -> Value {
         let place = Location::caller();
@@ -240,20 +241,20 @@ impl<'a> KernelBuilder<'a> {
         }
     }
 
-    /// Makes `place` that of the instructions to come, and sees to it that they have an open block.
+    /// Makes `place` the source place of the next instructions, and ensures that the current block is open.
     fn enter(&mut self, place: Caller) {
         let number = self.sources.intern(SourcePlace::from(place));
         self.inner.set_srcloc(number);
         self.reopen(place);
     }
 
-    /// Keeps the first error.
+    /// Records an error, unless there is one already.
     fn fail(&mut self, kind: BuildErrorKind, place: Caller) {
         let place = Some(SourcePlace::from(place));
         self.error.get_or_insert(BuildError { kind, place });
     }
 
-    /// The declaration of an intrinsic, made at its first use.
+    /// Returns the declaration of an intrinsic; its first use declares it.
     fn callee(&mut self, intrinsic: Intrinsic, ty: Type) -> FuncRef {
         let found = self.callees.iter().find(|(i, t, _)| (*i, *t) == (intrinsic, ty));
         if let Some(&(_, _, callee)) = found {
@@ -273,7 +274,7 @@ impl<'a> KernelBuilder<'a> {
         known
     }
 
-    /// `value` if it is of type `expected`, else a placeholder and the error.
+    /// Returns `value` if it is of type `expected`; else records the error and returns a placeholder.
     fn checked(
         &mut self,
         value: Value,
@@ -292,7 +293,7 @@ impl<'a> KernelBuilder<'a> {
         self.placeholder(expected)
     }
 
-    /// `value` if it is an integer, else a placeholder and the error.
+    /// Returns `value` if it is an integer; else records the error and returns a placeholder.
     fn checked_int(&mut self, value: Value, role: &'static str, place: Caller) -> Value {
         if !self.known(value, place) {
             return self.placeholder(self.word_int());
@@ -305,7 +306,8 @@ impl<'a> KernelBuilder<'a> {
         self.placeholder(self.word_int())
     }
 
-    /// `value` if it is a scalar of at most 64 bits, else a placeholder and the error.
+    /// Returns `value` if it is a scalar of at most 64 bits; else records the error and returns a
+    /// placeholder.
     fn checked_scalar(&mut self, value: Value, role: &'static str, place: Caller) -> Value {
         if !self.known(value, place) {
             return self.placeholder(self.word_int());
@@ -315,7 +317,7 @@ impl<'a> KernelBuilder<'a> {
         if ty == given { value } else { self.placeholder(ty) }
     }
 
-    /// `ty` if it is a scalar of at most 64 bits, else the word's and the error.
+    /// Returns `ty` if it is a scalar of at most 64 bits; else records the error and returns the word's type.
     fn scalar_type(&mut self, ty: Type, role: &'static str, place: Caller) -> Type {
         if (ty.is_int() || ty.is_float()) && ty.bytes() <= 8 {
             return ty;
@@ -324,7 +326,7 @@ impl<'a> KernelBuilder<'a> {
         self.word_int()
     }
 
-    /// A value for calls that have failed: of the right type, without meaning.
+    /// A stand-in of the right type for the result of a call that has failed.
     fn placeholder(&mut self, ty: Type) -> Value {
         match ty {
             types::F32 => self.inner.ins().f32const(0.0),

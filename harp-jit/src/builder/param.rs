@@ -1,4 +1,4 @@
-//! Kernel parameters: how each type lies in its words of the argument block.
+//! Kernel parameters: how each type is stored in the argument block.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use harp_isa::WordSize;
 
 /// The type of a kernel parameter.
 ///
-/// Each parameter takes one word of the argument block, `I64` and `F64` two on machines with 4-byte words,
-/// the low half first. Integers and floats smaller than the word lie in its low bits; the bits above
-/// are not read.
+/// Each parameter takes one word of the argument block; on machines with 4-byte words `I64` and `F64` take
+/// two, the low half first. Integers and floats smaller than the word are stored in its low bits; the bits
+/// above are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamType {
@@ -69,7 +69,7 @@ impl ParamType {
     }
 }
 
-/// Nobody writes the argument block during a launch, and its address is good.
+/// Flags of loads from the argument block: no lane writes it during a launch, and its address is valid.
 pub(super) fn argument_flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move()
 }

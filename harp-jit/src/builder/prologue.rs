@@ -1,8 +1,8 @@
-//! What a kernel reads before anything else: its parameters, the extents of the grid and its groups,
-//! and the work-item's ids.
+//! The values that a kernel reads at its start: its parameters, the extents of the grid and its groups, and
+//! the work-item's ids.
 //!
-//! All of it stands at the top of the entry block, in the order of the calls, so that the values
-//! can be used everywhere and each id is asked for once.
+//! All of them are read at the top of the entry block, in the order of the calls. So they can be used in
+//! every block, and each id is read once.
 
 use std::panic::Location;
 
@@ -18,10 +18,10 @@ use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 use crate::source::SourcePlace;
 
-/// Parameters of a kernel, so that every one lies within reach of a load's offset.
+/// The largest number of parameters: all must be within reach of a load's offset.
 const MAX_PARAMS: usize = 4096;
 
-/// Bytes of memory of a work-group.
+/// The largest memory of a work-group in bytes.
 const MAX_GROUP_BYTES: u32 = 1 << 28;
 
 /// The top of the entry block as far as it is built.
@@ -78,8 +78,8 @@ impl KernelBuilder<'_> {
 
     /// The work-item's position in its work-group in dimension `dim`, 0 to 2: a word, unsigned.
     ///
-    /// Kernels that ask for this, or for anything else about work-groups, can only be launched with
-    /// them. Another dimension is an error.
+    /// A kernel that uses this, or anything else about work-groups, can only be launched with work-groups.
+    /// Another dimension is an error.
     #[track_caller]
     pub fn local_id(&mut self, dim: u8) -> Value {
         self.position(&Intrinsic::LOCAL_ID, dim, Location::caller())
@@ -111,8 +111,8 @@ impl KernelBuilder<'_> {
         self.position(&Intrinsic::GROUP_ID, dim, Location::caller())
     }
 
-    /// The extent of work-groups in dimension `dim`, 0 to 2, as the launch has it: a word, unsigned,
-    /// equal in all lanes.
+    /// The extent of work-groups in dimension `dim`, 0 to 2, as set at the launch: a word, unsigned, equal in
+    /// all lanes.
     ///
     /// Another dimension is an error.
     #[track_caller]
@@ -131,9 +131,9 @@ impl KernelBuilder<'_> {
         self.extent(ArgumentBlock::group_count, dim, Location::caller())
     }
 
-    /// Memory for an array of `len` elements of type `ty`, which the work-items of a group share: its
-    /// address, a word, equal in all lanes of the group. Each group has its own; what is in it at the
-    /// group's start is not said.
+    /// The address of memory for an array of `len` elements of type `ty`, which the work-items of a group
+    /// share: a word, equal in all lanes of the group. Each group has its own array; its initial contents are
+    /// unspecified.
     ///
     /// More than 2^28 bytes in a kernel are an error.
     #[track_caller]
@@ -177,7 +177,7 @@ impl KernelBuilder<'_> {
         self.id(Intrinsic::CORE_ID, Location::caller())
     }
 
-    /// One of three intrinsics, by dimension.
+    /// The value of one of three intrinsics, chosen by dimension.
     fn position(&mut self, ids: &[Intrinsic; 3], dim: u8, place: Caller) -> Value {
         match ids.get(usize::from(dim)) {
             Some(&id) => self.id(id, place),
@@ -185,7 +185,7 @@ impl KernelBuilder<'_> {
         }
     }
 
-    /// A word of the argument block's header, of which `offset` says where it is.
+    /// A word of the argument block's header; `offset` computes its offset.
     fn extent(&mut self, offset: fn(u8, WordSize) -> u32, dim: u8, place: Caller) -> Value {
         if usize::from(dim) >= Intrinsic::GLOBAL_ID.len() {
             return self.no_dimension(dim, place);
@@ -221,7 +221,7 @@ impl KernelBuilder<'_> {
         self.in_prologue(place, |at| at.ins().iconst(ty, 0))
     }
 
-    /// Builds a value after what is already at the top of the entry block.
+    /// Builds a value behind what is at the top of the entry block already.
     fn in_prologue(
         &mut self,
         place: Caller,

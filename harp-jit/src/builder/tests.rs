@@ -1,4 +1,4 @@
-//! What the builder makes, and what it says about misuse.
+//! Tests of the code that the builder makes, and of its errors on misuse.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -237,7 +237,7 @@ fn the_place_of_an_error_is_that_of_the_first_misuse() {
     let error = b.finalize().unwrap_err();
     assert_eq!(error.place.as_ref().unwrap().line, line);
     let message = error.to_string();
-    let wanted = "dimension 7 of the grid: dimensions go from 0 to 2";
+    let wanted = "dimension 7 of the grid: it must be 0, 1 or 2";
     assert!(message.ends_with(wanted), "{message}");
 }
 

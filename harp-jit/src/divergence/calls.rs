@@ -1,10 +1,10 @@
-//! Calls that lanes do not make together.
+//! Rewrites divergent calls, which not all lanes make together.
 //!
-//! An indirect call on whose target lanes may disagree becomes a loop: in each round the target of some
-//! lane is taken, and all lanes with that target call it.
+//! An indirect call on whose target lanes may disagree becomes a loop: each iteration takes the target of
+//! some lane, and all lanes with that target call it.
 //!
-//! A tail call ends the function, so lanes that make one must not leave others behind: where lanes may part
-//! that end differently, it becomes a call and a return.
+//! A tail call ends the function, so lanes that make one must not leave others behind. Where lanes may
+//! diverge and end differently, the tail call becomes a call and a return.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -20,9 +20,8 @@ use crate::intrinsic::Intrinsic;
 use crate::legalize;
 use crate::plan::Steering;
 
-/// Rewrites the calls that lanes do not make together. Returns whether there were any; what was known of
-/// the function does not hold any more then. Conditions that say where lanes are bound for are added to
-/// `steering`.
+/// Rewrites divergent calls. Returns whether there were any; facts about the function are invalid then.
+/// Conditions that steer lanes are added to `steering`.
 pub(super) fn make_convergent(
     func: &mut Function,
     facts: &Uniformity,
@@ -37,7 +36,7 @@ pub(super) fn make_convergent(
         let last = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
         last.filter(|&inst| is_tail_call(func, inst)).collect()
     } else {
-        // The target decides which lanes end here.
+        // With a divergent target, the target decides which lanes end here.
         indirect.iter().copied().filter(|&inst| is_tail_call(func, inst)).collect()
     };
     for &inst in &tail_calls {
@@ -58,7 +57,7 @@ fn is_tail_call(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::ReturnCall | Opcode::ReturnCallIndirect)
 }
 
-/// A tail call becomes a call and a return.
+/// Replaces a tail call by a call and a return.
 fn call_and_return(func: &mut Function, inst: Inst) {
     let args = func.dfg.inst_args(inst).to_vec();
     let mut at = FuncCursor::new(func).at_inst(inst);
@@ -74,7 +73,7 @@ fn call_and_return(func: &mut Function, inst: Inst) {
     at.func.replace(inst).return_(&results);
 }
 
-/// An indirect call becomes a loop over the targets.
+/// Replaces an indirect call by a loop over the targets.
 fn call_in_turn(func: &mut Function, inst: Inst, steering: &mut Steering) {
     let InstructionData::CallIndirect { sig_ref, .. } = func.dfg.insts[inst] else { return };
     let args = func.dfg.inst_args(inst).to_vec();
@@ -84,7 +83,7 @@ fn call_in_turn(func: &mut Function, inst: Inst, steering: &mut Steering) {
     let before = func.layout.inst_block(inst).expect("it is in the layout");
     let [round, called, latch, after] = std::array::from_fn(|_| func.dfg.make_block());
     func.layout.split_block(after, inst);
-    // Where it ends, the results are the latch's parameters.
+    // When the loop ends, the results are the latch's parameters.
     let done = func.dfg.append_block_param(latch, I8);
     steering.insert(done);
     let passed: Vec<Value> =
@@ -117,7 +116,7 @@ fn call_in_turn(func: &mut Function, inst: Inst, steering: &mut Steering) {
     at.goto_bottom(latch);
     at.ins().brif(done, after, &[], round, &[]);
 
-    // The old call's results are other values from now on.
+    // The old call's results are defined elsewhere from now on.
     at.func.dfg.clear_results(inst);
     for (result, passed) in results.into_iter().zip(passed) {
         at.func.dfg.change_to_alias(result, passed);

@@ -1,15 +1,15 @@
 //! The canonical form of control flow: every cycle is a natural loop with one back edge.
 //!
-//! A cycle with several entries gets a block in front that all edges to its entries go through, and
-//! that goes on by a number which they pass (the dispatch of a strongly connected region; see Erosa and
-//! Hendren, ICCL 1994, for the problem). That block is the header of a natural loop then; cycles
-//! within the rest are treated in the same way. A header with several back edges gets one latch, so where
-//! some of these are to be a loop of their own, they were given one before ([`shared_headers`](super::shared_headers)).
+//! A cycle with several entries gets a dispatch block in front: all edges to its entries go through it and
+//! pass a number that says which entry they lead to (the dispatch of a strongly connected region; see Erosa
+//! and Hendren, ICCL 1994, for the problem). The dispatch block is then the header of a natural loop, and
+//! cycles within the rest are treated in the same way. A header with several back edges gets one latch. Where
+//! some back edges are to form a loop of their own, [`shared_headers`](super::shared_headers) has given that
+//! loop a header before.
 //!
-//! Assumes legal CLIF, of which every block can be reached. What the function computes is the same,
-//! and so is dominance among the blocks that were there: an entry of a cycle can be reached without
-//! the others, so nothing in the cycle dominates it, and what lies outside dominates all entries or
-//! none.
+//! Assumes legal CLIF in which every block is reachable. The function computes the same as before, and
+//! dominance among the old blocks is unchanged: each entry of a cycle is reachable without the others, so no
+//! block in the cycle dominates it, and a block outside dominates all entries or none.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -26,15 +26,15 @@ use super::edges::{Edge, destinations, edges_to, hand_on};
 use crate::intrinsic::Intrinsic;
 use crate::plan::Steering;
 
-/// Arguments that edges may pass to blocks in front of cycles with several entries: all edges pass those of all
+/// The largest number of arguments that edges pass to dispatch blocks: each edge passes the arguments of all
 /// entries, so there are as many as edges times entries.
 const MAX_DISPATCHED: usize = 100_000;
 
-/// See the [module](self). Conditions that say where lanes are bound for are added to `steering`.
+/// See the [module](self). Conditions that steer lanes are added to `steering`.
 ///
 /// # Errors
 ///
-/// If edges would pass more than [`MAX_DISPATCHED`] arguments to the blocks that are made.
+/// If edges would pass more than [`MAX_DISPATCHED`] arguments to the dispatch blocks.
 pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<(), TooMany> {
     let mut dispatched = 0;
     let mut cfg = ControlFlowGraph::with_function(func);
@@ -49,7 +49,7 @@ pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Resu
     Ok(())
 }
 
-/// The strongly connected parts of the graph of these blocks that hold a cycle.
+/// The strongly connected components of the graph of these blocks that contain a cycle.
 fn cycles(func: &Function, blocks: &[Block]) -> Vec<Vec<Block>> {
     let mut graph: DiGraph<Block, ()> = DiGraph::new();
     let nodes: HashMap<Block, NodeIndex> =
@@ -70,7 +70,7 @@ fn cycles(func: &Function, blocks: &[Block]) -> Vec<Vec<Block>> {
     parts.filter(|part| part.len() > 1 || own_successor.contains(&part[0])).collect()
 }
 
-/// The blocks of a cycle without its header, which is made if there is none.
+/// The blocks of a cycle without its header, which is created if there is none.
 fn without_header(
     func: &mut Function,
     cfg: &mut ControlFlowGraph,
@@ -98,7 +98,7 @@ fn without_header(
     Ok(rest)
 }
 
-/// Sends all edges to `entries` through a new block. Returns the other blocks that are made in the
+/// Redirects all edges to `entries` through a new dispatch block. Returns the other blocks created in the
 /// cycle.
 fn insert_dispatch(
     func: &mut Function,
@@ -110,7 +110,7 @@ fn insert_dispatch(
     let mut made = Vec::new();
     let dispatch = func.dfg.make_block();
     let number = func.dfg.append_block_param(dispatch, I32);
-    // The parameters of all entries, side by side.
+    // The concatenated parameters of all entries.
     let types: Vec<Vec<Type>> =
         entries.iter().map(|&entry| func.dfg.block_param_types(entry).collect()).collect();
     let params: Vec<Vec<Value>> = types
@@ -153,7 +153,7 @@ fn insert_dispatch(
     made
 }
 
-/// A chain of comparisons; returns its blocks but the first.
+/// Writes a chain of comparisons; returns its blocks except the first.
 fn dispatch_body(
     func: &mut Function,
     dispatch: Block,
@@ -183,14 +183,14 @@ fn dispatch_body(
     chain
 }
 
-/// A value that nobody looks at.
+/// An undefined value.
 pub(super) fn undef(at: &mut FuncCursor<'_>, ty: Type) -> Value {
     let callee = Intrinsic::Undef.declare(at.func, ty);
     let call = at.ins().call(callee, &[]);
     at.func.dfg.first_result(call)
 }
 
-/// Gives every header of a loop that several edges lead back to a block that they go through.
+/// Gives each loop header with several back edges a latch that all of these go through.
 fn one_latch_each(func: &mut Function) {
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);

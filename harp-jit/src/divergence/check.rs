@@ -1,14 +1,14 @@
 //! Proves that a plan's splits and joins match on every path.
 //!
-//! The checker shares nothing with the planner but the plan: it walks the control-flow graph and
-//! gives every block the stack of splits that are open at its entry. It proves that
+//! The checker shares nothing with the planner but the plan: it walks the control-flow graph and computes for
+//! each block the stack of splits that are open at its entry. It proves that
 //!
 //! * this stack is the same on all paths to a block, and empty at the entry and at returns;
 //! * each join closes one split, always the same one, and each split is closed by one join only.
 //!
-//! So the machine's stack is balanced, and both sides of a split stop at the same join. Where no return
-//! can be reached any more, only what is pushed from there on counts, and there of a split only if the plan
-//! has a join for it: nothing comes after it. That unsplit branches are uniform is not proved here.
+//! So the machine's stack is balanced, and both sides of a split stop at the same join. Where no return is
+//! reachable, the stack below does not matter any more: only splits pushed from there on count, and of these
+//! only splits for which the plan has a join. The checker does not prove that unsplit branches are uniform.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, Function, Inst};
@@ -36,7 +36,7 @@ pub(crate) enum Imbalance {
 ///
 /// # Errors
 ///
-/// The first path, from the entry on, that does not join what it split.
+/// The first path from the entry whose splits and joins do not match.
 pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
     let mut checker = Checker::default();
     let mut todo: Vec<Block> = func.layout.entry_block().into_iter().collect();
@@ -56,7 +56,7 @@ pub(crate) fn check(func: &Function, plan: &Plan) -> Result<(), Imbalance> {
     Ok(())
 }
 
-/// The blocks from which a return can be reached.
+/// The blocks from which a return is reachable.
 fn returning(func: &Function) -> EntitySet<Block> {
     let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
     let mut todo = Vec::new();
@@ -74,11 +74,11 @@ fn returning(func: &Function) -> EntitySet<Block> {
     found
 }
 
-/// A stack of open splits: none if it is empty, else the number of an [`Open`]. Two of the same splits have one
-/// number.
+/// A stack of open splits: none if it is empty, else the number of an [`Open`]. Equal stacks have equal
+/// numbers.
 type Stack = Option<usize>;
 
-/// A split that is open on top of others.
+/// An open split on top of others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Open {
     below: Stack,
@@ -87,10 +87,10 @@ struct Open {
 
 #[derive(Default)]
 struct Checker {
-    /// The stacks that are not empty.
+    /// All non-empty stacks.
     opens: Vec<Open>,
     numbers: HashMap<Open, usize>,
-    /// The open splits at the entry of each block that was reached.
+    /// The open splits at the entry of each block reached so far.
     stacks: SecondaryMap<Block, Option<Stack>>,
     /// The join of each split.
     closed: HashMap<Inst, Block>,
@@ -99,7 +99,7 @@ struct Checker {
 }
 
 impl Checker {
-    /// The open splits at the end of `block`, from which lanes may return or not.
+    /// The open splits at the end of `block`, from which a return is reachable or not.
     fn run(
         &mut self,
         func: &Function,
@@ -148,7 +148,7 @@ impl Checker {
         all
     }
 
-    /// Goes along an edge to `block`; returns whether it is reached for the first time.
+    /// Follows an edge to `block`; returns whether the block is reached for the first time.
     fn enter(&mut self, block: Block, open: Stack) -> Result<bool, Imbalance> {
         match self.stacks[block] {
             None => {

@@ -1,8 +1,8 @@
-//! The claims of the analysis, put into the function as calls that the simulated warp looks at.
+//! The claims of the analysis, inserted into the function as calls that the simulated warp checks.
 //!
-//! What is claimed to be uniform in a warp must be equal in all lanes that execute the call together; what is
-//! claimed of the whole grid, in two warps, too. The latter is compared outside of loops only, where all
-//! warps that come there are in the same round.
+//! A value claimed to be uniform in a warp must be equal in all lanes that execute the call together; a value
+//! claimed for the whole grid must be equal in two warps, too. The latter is compared outside of loops only,
+//! where all warps that reach the call are in the same iteration.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ use super::Prepared;
 use crate::validate;
 use crate::width::Width;
 
-/// What a call claims, told by the name of what it calls.
+/// What a call claims, encoded in the name of its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Claim {
     value: u32,
-    /// Whether other warps have the same.
+    /// Whether other warps have the same value.
     everywhere: bool,
 }
 
-/// A value that was claimed to be uniform.
+/// A value that was claimed to be uniform, as a lane saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     claim: Claim,
     value: u64,
 }
 
-/// Puts a call behind the definition of every value that is uniform.
+/// Inserts a call behind the definition of every uniform value.
 pub(super) fn insert(prepared: &mut Prepared) {
     let Prepared { func, facts, .. } = prepared;
     let values: Vec<Value> = func.dfg.values().collect();
@@ -70,7 +70,7 @@ pub(super) fn insert(prepared: &mut Prepared) {
     }
 }
 
-/// The claims among what lanes did, in the order of time. Lanes that make one together must agree.
+/// The claims among the effects of lanes, in the order of time. Lanes that execute one together must agree.
 pub(super) fn seen(func: &Function, effects: Vec<validate::Seen>) -> Vec<Seen> {
     let mut found: BTreeMap<(u64, Inst), Seen> = BTreeMap::new();
     for validate::Seen { inst, time, operands } in effects {
@@ -91,7 +91,7 @@ fn of_call(func: &Function, inst: Inst) -> Option<Claim> {
     Some(Claim { value: value.parse().ok()?, everywhere: kind == "grid" })
 }
 
-/// Two warps must have the same wherever that is claimed and both have come to.
+/// Checks that two warps saw the same values for claims of the grid that both have reached.
 pub(super) fn compare(a: &[Seen], b: &[Seen]) {
     let everywhere = |seen: &&Seen| seen.claim.everywhere;
     let first: HashMap<Claim, u64> =

@@ -1,4 +1,4 @@
-//! The edges of a function, by their terminators and sides.
+//! The edges of a function, each named by its terminator and side.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -12,12 +12,12 @@ pub(super) struct Edge {
     pub(super) side: usize,
 }
 
-/// How many edges a terminator has.
+/// The number of a terminator's edges.
 pub(super) fn destinations(func: &Function, inst: Inst) -> usize {
     calls(func, inst).len()
 }
 
-/// The edges to a block from those that can be reached, in the order of the code.
+/// The edges to a block from reachable blocks, in layout order.
 pub(super) fn edges_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Edge> {
     let mut insts: Vec<(Block, Inst)> =
         cfg.pred_iter(block).map(|pred| (pred.block, pred.inst)).collect();
@@ -29,7 +29,7 @@ pub(super) fn edges_to(func: &Function, cfg: &ControlFlowGraph, block: Block) ->
     edges.filter(|edge| edge.target(func) == block).collect()
 }
 
-/// Makes a block that hands what it is given on to `to`.
+/// Creates a block that forwards its parameters to `to`.
 pub(super) fn hand_on(func: &mut Function, to: Block) -> Block {
     let block = func.dfg.make_block();
     let types: Vec<Type> = func.dfg.block_param_types(to).collect();
@@ -41,17 +41,17 @@ pub(super) fn hand_on(func: &mut Function, to: Block) -> Block {
 }
 
 impl Edge {
-    /// Where it leads.
+    /// The edge's target.
     pub(super) fn target(self, func: &Function) -> Block {
         calls(func, self.inst)[self.side].block(&func.dfg.value_lists)
     }
 
-    /// What it passes.
+    /// The arguments that the edge passes.
     pub(super) fn arguments(self, func: &Function) -> Vec<BlockArg> {
         calls(func, self.inst)[self.side].args(&func.dfg.value_lists).collect()
     }
 
-    /// Lets it lead elsewhere.
+    /// Redirects the edge.
     pub(super) fn redirect(self, func: &mut Function, to: Block, args: &[BlockArg]) {
         let dfg = &mut func.dfg;
         let call = BlockCall::new(to, args.iter().copied(), &mut dfg.value_lists);

@@ -1,24 +1,24 @@
-//! Manages the divergence of control: rewrites a function so that the machine can run it with lanes that
-//! disagree, and plans how each branch is executed.
+//! Divergence management: rewrites a function so that the machine can run it with lanes that disagree, and
+//! plans how each branch is executed.
 //!
-//! A uniform branch is a plain branch. At a divergent one the machine `split`s: it runs the true side
-//! with some lanes and then the false side with the others, each up to the `join` of this split (Gupta
-//! 2016, algorithms 1 to 4). That is right only if the code between is entered through the branch alone,
-//! and if lanes cannot come back to the branch before they join. Where that is not so, the code is
-//! rearranged until it is:
+//! A uniform branch is a plain branch. At a divergent one the machine `split`s: it runs the true side with
+//! some lanes and then the false side with the others, each up to the `join` of this split (Gupta 2016,
+//! algorithms 1 to 4). That is correct only if the code between is entered through the branch alone, and if
+//! lanes cannot come back to the branch before they join. Where that does not hold, the control flow is
+//! rearranged until it does:
 //!
-//! 1. [`shared_headers`]: two loops of the program do not share a header if lanes wait for each other in the
-//!    outer one only;
+//! 1. [`shared_headers`]: separates loops that share a header if lanes wait for each other in the outer one
+//!    only;
 //! 2. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
 //! 3. [`Uniformity`]: which branches diverge;
 //! 4. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
 //! 5. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
 //! 6. [`Decisions`]: how each region is managed;
-//! 7. [`mod@structurize`]: the function is written anew.
+//! 7. [`mod@structurize`]: the function is rewritten.
 //!
-//! Nothing is refused but what comes to [`TooMany`] values that are set in one place and kept in others. The
-//! function must be legalized. [`check()`] proves, without the plan's reasons, that
-//! every path joins what it split.
+//! The only functions refused are those with [`TooMany`] values that are set in one place and live through
+//! others. Assumes a legalized function. [`check()`] proves from the plan alone that every path joins what it
+//! split.
 
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst};
@@ -54,29 +54,28 @@ pub(crate) use structurize::structurize;
 /// How a region is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Method {
-    /// Split and join, as it stands. Only for [nested](regions::Region::nested) regions.
+    /// Split and join, without rearranging. Only for [nested](regions::Region::nested) regions.
     SplitJoin,
-    /// Its parts one after the other, each behind a guard.
+    /// Linearization: its parts one after the other, each behind a guard.
     Linear,
-    /// If-conversion, with all regions in it. Only where nothing in it is a loop, a call, a trap, a
-    /// vote or a barrier.
+    /// If-conversion, including all regions inside. Only if it contains no loop, call, trap, vote or barrier.
     Predicate,
 }
 
-/// A technique for each region.
+/// The chosen technique for each region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decisions {
     methods: HashMap<RegionId, Method>,
 }
 
 impl Decisions {
-    /// Chooses a technique for a region. For regions without a choice it is split and join, where that
-    /// is possible, else linearization.
+    /// Chooses a technique for a region. The default is split and join where that is possible, else
+    /// linearization.
     pub(crate) fn choose(&mut self, region: RegionId, technique: Method) {
         self.methods.insert(region, technique);
     }
 
-    /// Which regions are predicated, themselves or as a part of one around them.
+    /// The regions that are predicated, themselves or as a part of an enclosing region.
     pub(crate) fn predicated(&self, regions: &Regions) -> HashSet<RegionId> {
         let mut found = HashSet::new();
         for id in regions.outside_in() {
@@ -97,26 +96,26 @@ impl Decisions {
     }
 }
 
-/// More of something than is compiled in acceptable time and memory.
+/// A count that exceeds what can be compiled in acceptable time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany {
     pub(crate) what: &'static str,
-    /// How many were counted until it was given up.
+    /// The count when compilation was given up.
     pub(crate) given: usize,
     pub(crate) limit: usize,
 }
 
 impl TooMany {
-    /// The same as the user sees it, of the function with this name.
+    /// The error as the user sees it, for the function with this name.
     pub(crate) fn explain(self, name: &str) -> CompileError {
         let TooMany { what, given, limit } = self;
         CompileError::TooMany { kernel: name.to_owned(), what, given, limit }
     }
 }
 
-/// A function before its regions are decided upon.
+/// A function in the form in which its regions are decided upon.
 pub(crate) struct Prepared {
-    /// In canonical form.
+    /// The function in canonical form.
     pub(crate) func: Function,
     pub(crate) facts: Uniformity,
     pub(crate) regions: Regions,
@@ -124,7 +123,7 @@ pub(crate) struct Prepared {
     pub(crate) own: Own,
 }
 
-/// Brings a function, of which `known` is known, to the form in which regions are decided upon.
+/// Brings a function to canonical form and analyses it; `known` is what the caller knows about the function.
 ///
 /// # Errors
 ///
@@ -152,7 +151,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// The calls of intrinsics among the instructions that were made after the first `insts`.
+/// The calls of intrinsics among the instructions created after the first `insts`.
 fn calls_since(func: &Function, insts: usize) -> Own {
     let made = (insts..func.dfg.num_insts()).map(Inst::new);
     let mut own = Own::new();
@@ -161,8 +160,8 @@ fn calls_since(func: &Function, insts: usize) -> Own {
 }
 
 impl Prepared {
-    /// The function with its divergence managed as decided, and how its branches are executed.
-    /// Branches keep the names that `branches` has for them.
+    /// Rewrites the function as decided, and plans how its branches are executed. Branches keep their ids
+    /// from `branches`.
     ///
     /// # Errors
     ///

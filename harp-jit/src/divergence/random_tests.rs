@@ -1,4 +1,4 @@
-//! Random programs, structured and not, against a simulated warp.
+//! Tests with random programs, structured and unstructured, on a simulated warp.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestR
 use super::tests::{runs, verify};
 use crate::builder::{KernelBuilder, KernelSource};
 
-/// Makes programs out of random bytes. All zero bytes make a small one, so failures shrink.
+/// Generates programs from random bytes. All-zero bytes give a small program, so failures shrink.
 struct Generator<'a> {
     bytes: std::slice::Iter<'a, u8>,
     vars: Vec<Variable>,
@@ -165,7 +165,7 @@ impl<'a> Generator<'a> {
                 self.assign(b);
             }
             self.emit(b);
-            // Mostly forward, so that many graphs end.
+            // Mostly forward edges, so that many graphs terminate.
             let mut target = || {
                 let step = usize::from(self.below(4));
                 blocks[if step == 3 { index / 2 } else { (index + 1 + step).min(blocks.len() - 1) }]
@@ -201,7 +201,7 @@ fn build(bytes: &[u8], fill: impl FnOnce(&mut Generator<'_>, &mut KernelBuilder<
     source.function().clone()
 }
 
-/// What random programs came to.
+/// Statistics of the random programs.
 #[derive(Debug, Default)]
 struct Outcomes {
     uniform: usize,
@@ -216,7 +216,7 @@ fn random_programs(
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let test = |bytes: Vec<u8>| -> TestCaseResult {
         let func = build(&bytes, &fill);
-        // What the entry does not reach is no business of a plan; the mid-end drops it.
+        // Plans do not cover unreachable blocks; the mid-end drops these.
         let mut context = cranelift_codegen::Context::for_function(func);
         context.compute_cfg();
         context.compute_domtree();

@@ -1,12 +1,12 @@
 //! The regions in which divergence is managed.
 //!
-//! A region is a part of one [level](crate::analysis::Levels) that control enters through its head
-//! alone and leaves to its end alone; the head belongs to it, the end does not. Each divergent branch
-//! belongs to the smallest region that holds it and all that its lanes can run until they meet. For
-//! most branches that begins at the branch itself. Where a way from elsewhere leads in, as into the
-//! body of `if (a || b)` past `b`, it begins further up.
+//! A region is a part of one [level](crate::analysis::Levels) that control enters only through its head and
+//! leaves only to its end; the head belongs to it, the end does not. Each divergent branch belongs to the
+//! smallest region that contains the branch and everything its lanes can run until they reconverge. For most
+//! branches that region begins at the branch itself. Where an edge enters from elsewhere, as into the body of
+//! `if (a || b)` past `b`, it begins further up.
 //!
-//! Two regions are apart, or one lies in the other.
+//! Two regions are disjoint, or one contains the other.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -23,29 +23,29 @@ use crate::analysis::{Flow, Level, LevelId, Node, Uniformity};
 pub(crate) struct RegionId(pub(super) usize);
 
 impl RegionId {
-    /// Its place among all regions.
+    /// The region's index among all regions.
     pub(crate) fn index(self) -> usize {
         self.0
     }
 }
 
-/// One region, by the numbers of its level.
+/// One region; nodes are numbered as on its level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) level: LevelId,
     pub(crate) head: usize,
-    /// The end of the level if lanes do not meet on it.
+    /// The node where control leaves to; the end of the level if lanes do not reconverge on it.
     pub(crate) end: usize,
-    /// The head and what lies between it and the end. Nodes are numbered as a search in depth leaves them, in
-    /// reverse; it leaves the whole of a region between coming to the head and leaving that, and what comes
-    /// after the end before.
+    /// The head and the nodes between it and the end. Nodes are numbered in reverse post-order of a
+    /// depth-first search, which finishes the nodes after the end first and then the whole region, with the
+    /// head last.
     pub(crate) nodes: Range<usize>,
     /// The divergent branches that belong to no smaller region.
     pub(crate) branches: Vec<usize>,
-    /// Whether it is one branch and what lies between it and its immediate post-dominator, so that
-    /// split and join suffice.
+    /// Whether the region is one branch and the nodes up to its immediate post-dominator, so that split and
+    /// join suffice.
     pub(crate) nested: bool,
-    /// The smallest region around it on its level.
+    /// The smallest enclosing region on its level.
     pub(crate) parent: Option<RegionId>,
 }
 
@@ -53,18 +53,18 @@ pub(crate) struct Region {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Regions {
     regions: Vec<Region>,
-    /// The smallest region around each node of a level.
+    /// The smallest region that contains each node of a level.
     innermost: HashMap<(LevelId, usize), RegionId>,
-    /// The regions of a level that lie immediately in another, or in none, in the order of their heads.
+    /// The regions of a level directly inside another region, or in none, in the order of their heads.
     children: HashMap<(LevelId, Option<RegionId>), Vec<RegionId>>,
-    /// Loops whose lanes may leave in different rounds, or leave a round by its end only.
+    /// Loops whose lanes may leave in different iterations, or leave an iteration at its end only.
     masked: EntitySet<Loop>,
-    /// Those of them whose lanes may go different ways behind the loop.
+    /// Masked loops after which lanes may take different paths.
     parting: EntitySet<Loop>,
 }
 
 impl Regions {
-    /// Finds the regions of `func`, of which `facts` are known.
+    /// Finds the regions of `func`; `facts` are the facts about it.
     pub(crate) fn find(func: &Function, facts: &Uniformity) -> Regions {
         let mut result = Regions::default();
         let levels = facts.flow().levels();
@@ -79,7 +79,7 @@ impl Regions {
         result
     }
 
-    /// Whether lanes may go different ways behind a node.
+    /// Whether lanes may take different paths after a node.
     fn divides(&self, func: &Function, facts: &Uniformity, node: Node) -> bool {
         match node {
             Node::Loop(inner) => self.parting.contains(inner),
@@ -100,7 +100,7 @@ impl Regions {
         for &branch in divergent {
             left |= level.ipdom[branch] == level.end();
             let mut region = smallest(level, id, branch, &mut outwards);
-            // A choice of three ways is no single split.
+            // A choice of three paths is not a single split.
             if let Node::Loop(inner) = level.nodes[branch] {
                 region.nested &= flow.levels().exits(inner).len() < 3;
             }
@@ -126,15 +126,15 @@ impl Regions {
         }
     }
 
-    /// Finds out which regions lie in which.
+    /// Finds out which regions contain which.
     fn nest(&mut self) {
-        // Each before those that lie in it.
+        // Each region before those that it contains.
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         order.sort_by_key(|&index| {
             let Region { level, nodes, .. } = &self.regions[index];
             (*level, nodes.start, Reverse(nodes.end))
         });
-        // Those that are around the current node, and what was not left yet.
+        // The regions that contain the current node, and those not popped yet.
         let mut around: Vec<usize> = Vec::new();
         let mut at = 0;
         for index in order.into_iter().map(Some).chain([None]) {
@@ -167,12 +167,12 @@ impl Regions {
         &self.regions[id.0]
     }
 
-    /// All regions, those of inner loops before those around them.
+    /// All regions; those of inner loops before those of the enclosing ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RegionId, &Region)> {
         self.regions.iter().enumerate().map(|(index, region)| (RegionId(index), region))
     }
 
-    /// All regions, each before those that lie in it.
+    /// All regions, each before those that it contains.
     pub(crate) fn outside_in(&self) -> impl Iterator<Item = RegionId> + use<> {
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         order.sort_by_key(|&index| Reverse(self.regions[index].nodes.len()));
@@ -184,18 +184,18 @@ impl Regions {
         self.regions.is_empty()
     }
 
-    /// Whether a loop runs until none of its lanes is live any more.
+    /// Whether a loop runs until none of its lanes is live.
     pub(crate) fn is_masked(&self, inner: Loop) -> bool {
         self.masked.contains(inner)
     }
 
-    /// The smallest region around a node.
+    /// The smallest region that contains a node.
     pub(crate) fn innermost(&self, level: LevelId, node: usize) -> Option<RegionId> {
         self.innermost.get(&(level, node)).copied()
     }
 
-    /// Takes apart what lies on a level: the regions of `nodes` that lie immediately in `within`, or in none,
-    /// and the nodes in none of these, each as the first node that it has.
+    /// Partitions a level: gives the regions of `nodes` that lie directly in `within`, or in none, and the
+    /// nodes in none of these. Each is named by its first node.
     pub(crate) fn parts(
         &self,
         level: LevelId,
@@ -215,14 +215,13 @@ impl Regions {
         parts
     }
 
-    /// Every block of a region in topological order, the head's included, with those of the loops in
-    /// it.
+    /// All blocks of a region in topological order, including the head and the blocks of loops inside.
     pub(crate) fn blocks(&self, flow: &Flow, id: RegionId) -> Vec<Block> {
         let region = self.get(id);
         flow.levels().blocks(region.level, region.nodes.clone())
     }
 
-    /// The blocks of these regions together.
+    /// The union of the blocks of these regions.
     pub(crate) fn all_blocks(
         &self,
         flow: &Flow,
@@ -230,7 +229,7 @@ impl Regions {
     ) -> HashSet<Block> {
         let mut order: Vec<&Region> = regions.map(|id| self.get(id)).collect();
         order.sort_by_key(|region| (region.level, region.nodes.start, Reverse(region.nodes.end)));
-        // What lies in another one is there already.
+        // The blocks of a contained region are in the containing one already.
         order.dedup_by(|inner, outer| {
             inner.level == outer.level && inner.nodes.end <= outer.nodes.end
         });
@@ -239,7 +238,7 @@ impl Regions {
     }
 }
 
-/// The smallest region that holds `branch` and what its lanes can run until they meet.
+/// The smallest region that contains `branch` and everything its lanes can run until they reconverge.
 fn smallest(level: &Level, id: LevelId, branch: usize, known: &mut Outwards) -> Region {
     let (mut head, mut end) = (branch, level.ipdom[branch]);
     let mut steps = Vec::new();
@@ -250,7 +249,7 @@ fn smallest(level: &Level, id: LevelId, branch: usize, known: &mut Outwards) -> 
         steps.push((head, end));
         let (outer, last) = level.entered_through(head, end);
         match outer {
-            // Nobody comes back, so there is nothing to wait for.
+            // No lane returns from there, so there is nothing to wait for.
             _ if id == LevelId::DOOMED && end == level.end() => break None,
             None => break None,
             Some(outer) if outer == head => break Some((head, end, last)),
@@ -267,6 +266,6 @@ fn smallest(level: &Level, id: LevelId, branch: usize, known: &mut Outwards) -> 
     Region { level: id, head, end, nodes, branches, nested, parent: None }
 }
 
-/// What looking for a region outwards from a head and an end comes to: head, end and last node; none if the
-/// branch where it began is alone.
+/// Results of the search for a region outwards from a head and an end: head, end and last node. None if no
+/// region is found, so that the branch where the search began is alone.
 type Outwards = HashMap<(usize, usize), Option<(usize, usize, usize)>>;

@@ -1,11 +1,11 @@
-//! Loops that share a header, where lanes wait for each other in the outer one only.
+//! Splits headers shared by two loops whose lanes wait for each other in the outer one only.
 //!
-//! Two edges back to one header may be those of two loops: `do { do { .. } while (d); barrier } while (u)`
+//! Two back edges to one header may belong to two loops: `do { do { .. } while (d); barrier } while (u)`
 //! without a block in front of the inner loop. In the graph they look like one loop with a `continue`, and
-//! that is how they are taken otherwise: all lanes begin a round together. Here that would let some of them
-//! reach the barrier while others go round. As OpenCL wants it (all work-items or none execute a barrier in
-//! a round), lanes that go back without passing a barrier must do so in a loop of their own. So the header
-//! is divided: the edges back from behind a barrier, and those into the loop, get a header in front.
+//! other passes treat them so: all lanes begin an iteration together. Here that would let some lanes reach
+//! the barrier while others iterate. As OpenCL requires (all work-items or none execute a barrier in an
+//! iteration), lanes that go back without passing a barrier must do so in a loop of their own. So the header
+//! is divided: back edges from behind a barrier, and edges into the loop, get a new header in front.
 //!
 //! ```text
 //!     h: brif d, h, b                 outer: jump h
@@ -13,11 +13,11 @@
 //!                                     b: barrier; brif u, outer, exit
 //! ```
 //!
-//! An edge back that barriers may or may not be passed on the way to belongs to the outer loop. Latches that
-//! only hand on what they are given are seen through; what a shared latch computes is not duplicated.
+//! A back edge belongs to the outer loop if a barrier may be passed on some path to it. Latches that only
+//! forward their parameters are bypassed; what a shared latch computes is not duplicated.
 //!
-//! This is about the loops of the program, so it comes before all else: a block that lanes are sent through to
-//! the entries of a cycle is no header that loops share.
+//! This concerns the loops of the source program, so it comes before all else: a dispatch block made for a
+//! cycle with several entries is not a header that loops share.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -30,7 +30,7 @@ use crate::analysis::Callees;
 use crate::intrinsic::Intrinsic;
 use crate::legalize;
 
-/// An edge to a header, from its loop or into it, and what comes by it.
+/// An edge to a header, a back edge or an entry, and the arguments that it passes.
 struct Way {
     edge: Edge,
     args: Vec<BlockArg>,
@@ -55,7 +55,7 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
         }
     }
     if divided {
-        // Latches that were seen through are entered by nobody any more.
+        // Bypassed latches are unreachable now.
         legalize::reachable(func);
     }
 }
@@ -82,8 +82,8 @@ fn may_wait(func: &Function, inst: Inst, callees: &dyn Callees) -> bool {
     }
 }
 
-/// The edges back to `header`, those by way of blocks that only hand on what they are given from where
-/// these are entered.
+/// The back edges to `header`. For a block that only forwards its parameters, its incoming edges count
+/// instead.
 fn back_edges(
     func: &Function,
     cfg: &ControlFlowGraph,
@@ -100,7 +100,7 @@ fn back_edges(
             found.push(way);
             continue;
         }
-        // Nothing but the header comes behind, so nobody else looks at the parameters.
+        // Only the header follows, so no other block uses the parameters.
         let params = func.dfg.block_params(from);
         for before in ways_to(func, cfg, from) {
             let handed_on = |arg: &BlockArg| {
@@ -112,7 +112,7 @@ fn back_edges(
             todo.push(Way { args, ..before });
         }
     }
-    // In the order of the code, whatever the order in which they were found.
+    // In layout order, independent of the order in which they were found.
     found.sort_by_key(|way| (way.edge.inst, way.edge.side));
     found
 }
@@ -122,7 +122,7 @@ fn ways_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Way> {
     edges.map(|edge| Way { edge, args: edge.arguments(func) }).collect()
 }
 
-/// Whether lanes may wait on some way from `header` to `last`, in the loop that an edge back from there
+/// Whether lanes may wait on some path from `header` to `last`, in the loop that the back edge from `last`
 /// closes.
 fn waits_on_the_way(
     cfg: &ControlFlowGraph,
@@ -146,7 +146,7 @@ fn waits_on_the_way(
     false
 }
 
-/// Puts a header in front of `header`, for the edges into the loop and `outer` ones.
+/// Puts a new header in front of `header`, for the edges into the loop and the `outer` back edges.
 fn divide_header(
     func: &mut Function,
     cfg: &ControlFlowGraph,
@@ -166,7 +166,7 @@ fn divide_header(
     }
 }
 
-/// Lets lanes go to `to`: by a block of their own if the branch leads there already.
+/// Redirects an edge to `to`; through a block of its own if the branch leads there already.
 fn lead(func: &mut Function, Way { edge, args }: &Way, to: Block) {
     let mut others = (0..destinations(func, edge.inst)).filter(|&side| side != edge.side);
     if !others.any(|side| Edge { side, ..*edge }.target(func) == to) {

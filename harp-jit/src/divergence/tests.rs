@@ -1,4 +1,4 @@
-//! Plans of small functions, run on a simulated warp.
+//! Tests of plans: small functions run on a simulated warp.
 
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::settings;
@@ -14,10 +14,10 @@ use crate::profile::Branches;
 use crate::times::Clock;
 use crate::validate::{self, Inputs};
 
-/// What a warp may take, in operations of a lane.
+/// The limit of a warp's execution, in operations of lanes.
 const FUEL: u64 = 40_000;
 
-/// Inputs of a warp of lanes with these numbers.
+/// Inputs of a warp whose lanes have these numbers.
 fn inputs(seed: u64, lanes: &[i64]) -> Inputs {
     let lanes = lanes.iter().map(|lane| lane.cast_unsigned()).collect();
     Inputs { seed, lanes, warp: 3, computes: true, undefined_differs: true }
@@ -37,7 +37,7 @@ pub(super) fn verify(func: &Function) {
     verify_function(func, &flags).unwrap_or_else(|errors| panic!("{errors}\n{}", func.display()));
 }
 
-/// A kernel with a lane number `v1` and a warp number `v2`.
+/// A kernel with the lane number `v1` and the warp number `v2`.
 fn kernel(body: &str) -> Function {
     let text = format!("function %f(i32) {{{HEADER}{body}}}");
     cranelift_reader::parse_functions(&text).unwrap().remove(0)
@@ -47,7 +47,7 @@ fn planned(func: &Function) -> (Function, Plan) {
     managed(func, |_| {})
 }
 
-/// The function with its divergence managed, after `change` in its canonical form.
+/// The function with its divergence managed; `change` edits its canonical form before.
 fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize::after(&mut func);
@@ -61,7 +61,7 @@ fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Pl
     (func, plan)
 }
 
-/// Plans and runs; returns the plan and the number of splits in which lanes disagreed.
+/// Plans and runs a function; returns the plan and the number of splits at which lanes disagreed.
 pub(super) fn runs(func: &Function) -> (Plan, usize) {
     let (after, plan) = planned(func);
     let mut reference = func.clone();
@@ -79,10 +79,10 @@ pub(super) fn runs(func: &Function) -> (Plan, usize) {
     (plan, parted)
 }
 
-/// What is claimed to be uniform in a warp or the grid must be so.
+/// Checks that every value claimed to be uniform in a warp or the grid is so.
 fn claims_hold(func: &Function, plan: &Plan) {
     let [first, second] = [3, 5].map(|warp| {
-        // The analysis takes values that nobody looks at for whatever suits it.
+        // The analysis assumes any value for undefined ones.
         let inputs =
             Inputs { warp, undefined_differs: false, ..inputs(7, &[0, 1, 2, 3, 4, 5, 6, 7]) };
         claims::seen(func, validate::effects(func, plan, &inputs, FUEL))
@@ -260,7 +260,8 @@ fn a_return_in_a_uniform_loop_is_a_divergent_loop() {
     assert!(runs(&func).1 > 0);
 }
 
-/// block4 is entered beside the branch that parts lanes, so its region begins at the header and ends with the round.
+/// block4 has an entry beside the divergent branch, so the region begins at the header and ends with the
+/// iteration.
 #[test]
 fn a_loop_is_left_by_all_out_of_a_region_that_ends_with_the_round() {
     let func = kernel(
@@ -398,15 +399,15 @@ fn the_checker_finds_what_is_wrong() {
     let sides: Vec<Block> = after.block_successors(source).collect();
     let [one, other] = sides[..] else { panic!("two sides") };
     assert!(matches!(with(&[one, other]), Err(Imbalance::TwoJoins { .. })));
-    // Which of the two paths is found first is no business of the test.
+    // The test does not depend on which of the two paths is found first.
     assert!(with(&[one]).is_err());
     assert!(with(&[join, other]).is_err());
     let entry = after.layout.entry_block().unwrap();
     assert_eq!(with(&[entry, join]), Err(Imbalance::NothingToJoin { block: entry }));
 }
 
-/// An inner loop around `edge`, which goes on in it or with other values round the loop around it. The inner
-/// loop reads `v10`, which the outer header has from that edge.
+/// An inner loop around `edge`, which continues it or goes with other values to the header of the outer loop.
+/// The inner loop reads `v10`, which the outer header gets from that edge.
 fn on_to_the_outer_header(outer: &str, edge: &str) -> String {
     format!(
         "   v3 = iconst.i32 0

@@ -1,8 +1,8 @@
 //! A function's instructions before they have addresses.
 //!
-//! How far away other functions are is not known yet, so calls and addresses are kept as such. Jumps
-//! within the function name items; those that would not reach get *islands* here, places between other
-//! instructions where a jump goes on to the next island or to the target.
+//! The distances to other functions are not known yet, so calls and addresses stay symbolic. Jumps within the
+//! function refer to items. Jumps that would not reach get *islands* here: places between other instructions
+//! where a jump leads on to the next island or to the target.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
 use harp_check::Note;
 
-/// A piece of code.
+/// A piece of code, mostly one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Plain(Instruction),
-    /// To the item with this index.
+    /// A jump to the item with this index.
     Jump {
         guard: Option<Pred>,
         target: usize,
@@ -54,26 +54,26 @@ impl Item {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(super) items: Vec<Item>,
-    /// The place in the source of each item.
+    /// The source location of each item.
     pub(super) places: Vec<SourceLoc>,
-    /// The codes of the items that are `trap`s, ascending.
+    /// The trap codes of `trap` items, ascending.
     pub(super) traps: Vec<(usize, TrapCode)>,
-    /// The branches that the items decide, ascending.
+    /// The branches that items decide, ascending.
     pub(super) branches: Vec<(usize, BranchSite)>,
-    /// At which item each block begins, ascending, with the number of the block.
+    /// The first item of each block, ascending, with the number of the block.
     pub(super) blocks: Vec<(usize, u32)>,
-    /// A note on each item, if they were taken; none on jumps of islands.
+    /// A note on each item, if notes are kept; none on jumps of islands.
     pub(super) notes: Vec<Option<Note>>,
 }
 
 impl Body {
-    /// The places in the source that occur.
+    /// The source locations that occur.
     pub(crate) fn source_locs(&self) -> impl Iterator<Item = SourceLoc> + '_ {
         self.places.iter().copied()
     }
 
-    /// The same with islands where jumps do not reach, with items of these sizes at most and jumps that
-    /// reach so far.
+    /// The same code with islands where jumps do not reach. `sizes` are the largest sizes of the items,
+    /// `reach` is how far jumps reach.
     pub(super) fn with_islands(
         &self,
         size: impl Fn(&Item) -> usize,
@@ -84,7 +84,7 @@ impl Body {
         if self.items.iter().map(&size).sum::<usize>() + jump <= reach {
             return body;
         }
-        // Islands move others apart that reached each other before, so it takes some rounds.
+        // Islands push jumps apart that were in reach before, so this takes several iterations.
         for _ in 0..ISLAND_ROUNDS {
             let sizes: Vec<usize> = body.items.iter().map(&size).collect();
             let Some(islands) = Islands::plan(&body.items, &sizes, reach, jump) else { break };
@@ -94,37 +94,37 @@ impl Body {
     }
 }
 
-/// How often islands are put in at most. What does not reach then is refused when it is encoded.
+/// The largest number of iterations. Jumps that do not reach after that are refused when they are encoded.
 const ISLAND_ROUNDS: u32 = 8;
 
-/// Where a jump goes while islands are planned.
+/// The target of a jump while islands are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hop {
     Item(usize),
-    /// The entry with this number among all islands' entries.
+    /// The entry with this index among all islands' entries.
     Entry(usize),
 }
 
-/// Islands: jumps in front of items.
+/// Islands: groups of jumps in front of items.
 struct Islands {
-    /// In front of which items, ascending.
+    /// The items in front of which islands stand, ascending.
     points: Vec<usize>,
-    /// The entries: at which point, and where the jump goes.
+    /// The entries: the index of the point, and the target of the jump.
     entries: Vec<(usize, Hop)>,
-    /// What the jumps that do not reach do instead, by item.
+    /// The new targets of jumps that do not reach, by item.
     rerouted: HashMap<usize, Hop>,
 }
 
 impl Islands {
-    /// None if every jump reaches. One hop takes at most half the reach: the rest is for the islands
-    /// on the way.
+    /// Plans islands; none if every jump reaches. One hop covers at most half the reach: the rest is for the
+    /// islands in between.
     fn plan(items: &[Item], sizes: &[usize], reach: usize, jump: usize) -> Option<Islands> {
         let mut offsets = Vec::with_capacity(items.len() + 1);
         offsets.push(0);
         for size in sizes {
             offsets.push(offsets[offsets.len() - 1] + size);
         }
-        // A displacement counts from the next instruction.
+        // A displacement is relative to the next instruction.
         let distance = |from: usize, to: usize| offsets[from].abs_diff(offsets[to]) + jump;
         let far: Vec<(usize, usize)> = (items.iter().enumerate())
             .filter_map(|(index, item)| match *item {
@@ -142,7 +142,7 @@ impl Islands {
         let mut known = HashMap::new();
         for (from, target) in far {
             let way = islands.way(from, target, &offsets, reach / 2);
-            // From the target backwards: each entry leads to the one after it.
+            // From the target backwards: each entry leads to the next one.
             let hop = way.into_iter().rev().fold(Hop::Item(target), |next, point| {
                 let entry = *known.entry((point, target)).or_insert_with(|| {
                     islands.entries.push((point, next));
@@ -155,8 +155,8 @@ impl Islands {
         Some(islands)
     }
 
-    /// The points on the way from item `from` to item `target`, none farther from the next than
-    /// `reach`, if there are enough of them.
+    /// The points between item `from` and item `target`, each at most `reach` from the next, if there are
+    /// enough of them.
     fn way(&self, from: usize, target: usize, offsets: &[usize], reach: usize) -> Vec<usize> {
         let mut way = Vec::new();
         let mut at = from;
@@ -169,7 +169,7 @@ impl Islands {
                 let start = self.points.partition_point(|&point| point < at && !within(point));
                 self.points.get(start).copied().filter(|&point| point < at && point > target)
             };
-            // Without a point the jump is left to fail when it is encoded.
+            // Without a point the jump stays and fails when it is encoded.
             let Some(next) = next else { break };
             way.push(next);
             at = next;
@@ -186,7 +186,7 @@ impl Islands {
         let mut result = Body::default();
         let mut moved = vec![0; body.items.len() + 1];
         let mut entry_places = vec![0; entries.len()];
-        // Jumps of islands, to be filled in when all places are known.
+        // Jumps of islands, to be filled in when all positions are known.
         let mut hops: Vec<(usize, Hop)> = Vec::new();
         let mut points = points.into_iter().peekable();
         for (index, &item) in body.items.iter().enumerate() {
@@ -235,7 +235,7 @@ impl Islands {
     }
 }
 
-/// Items in front of which an island may stand, about `spacing` bytes apart: not between a `split` and
+/// Items in front of which an island may stand, about `spacing` bytes apart, but not between a `split` and
 /// its branch.
 fn points(items: &[Item], offsets: &[usize], spacing: usize) -> Vec<usize> {
     let mut points = Vec::new();
@@ -260,11 +260,10 @@ mod tests {
 
     use super::*;
 
-    /// The plain items that control passes from the first item on, with every guarded jump taken
-    /// where `taken` says so.
+    /// The plain items that control passes from the first item on; guarded jumps are taken as `taken` says.
     fn walk(items: &[Item], taken: &[bool], steps: usize) -> Vec<i64> {
         let (mut at, mut guarded, mut idle, mut seen) = (0, 0, 0, Vec::new());
-        // Jumps in a circle, by way of islands or not, see nothing any more.
+        // Jumps in a cycle, through islands or not, see no more plain items.
         while let Some(item) = items.get(at)
             && seen.len() < steps
             && idle < 2000
@@ -289,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any jumps, forwards and backwards, over any distance, on a machine that reaches 256 bytes.
+        /// Random jumps, forwards and backwards, over any distance, on a machine that reaches 256 bytes.
         #[test]
         fn islands_lead_where_the_jumps_led(
             jumps in prop::collection::vec((0..1000_usize, 0..1000_usize, any::<bool>()), 0..12),

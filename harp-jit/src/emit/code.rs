@@ -1,7 +1,7 @@
-//! The buffer of instructions with jumps to blocks that are not placed yet.
+//! A buffer of instructions with jumps to blocks without positions yet.
 //!
-//! Blocks that do nothing but jump are passed by, and a jump to the next instruction is left out.
-//! A block that holds a `join` is never such a block, so no path loses its reconvergence.
+//! Jumps bypass blocks that only jump, and a jump to the next instruction is omitted. A block with a `join`
+//! is never bypassed, so no path loses its reconvergence.
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::{Gpr, Instruction, Op, Pred};
@@ -14,7 +14,7 @@ use harp_check::{Holder, Holders, Name, Note, Role};
 
 #[derive(Debug)]
 pub(super) struct CodeBuffer {
-    /// Jumps name blocks here, by their index.
+    /// The items; jumps refer to blocks here, by index.
     items: Vec<Item>,
     places: Vec<SourceLoc>,
     traps: Vec<(usize, TrapCode)>,
@@ -22,20 +22,21 @@ pub(super) struct CodeBuffer {
     /// The index of the first item of each block.
     starts: Vec<usize>,
     place: SourceLoc,
-    /// A note on each item, if they are wanted.
+    /// A note on each item, if notes are kept.
     notes: Option<Vec<Note>>,
-    /// The block that items are put in.
+    /// The current block.
     block: Label,
-    /// What the next item is there for.
+    /// The role of the next item.
     role: Option<Role>,
-    /// What holds nothing that is meant from the next item on.
+    /// Holders whose contents are undefined from the next item on.
     undefined: Holders,
-    /// What holds nothing that is meant once a block was left: not noted on jumps, which may be left out.
+    /// Holders whose contents are undefined once a block was left: not noted on jumps, because these may be
+    /// omitted.
     left_undefined: Vec<(Label, Holders)>,
 }
 
 impl CodeBuffer {
-    /// For so many blocks and about so many items.
+    /// A buffer for this many blocks and about this many items.
     pub(super) fn new(blocks: usize, items: usize, recording: bool) -> CodeBuffer {
         CodeBuffer {
             items: Vec::with_capacity(items),
@@ -52,27 +53,27 @@ impl CodeBuffer {
         }
     }
 
-    /// From the next item on, there is nothing that is meant.
+    /// Declares the contents of `holder` undefined from the next item on.
     pub(super) fn set_undefined(&mut self, holder: Holder) {
         self.undefined.push(holder);
     }
 
-    /// Whether notes are taken for the checker.
+    /// Whether notes for the checker are kept.
     pub(super) fn is_recording(&self) -> bool {
         self.notes.is_some()
     }
 
-    /// What holds nothing that is meant once a block was left.
+    /// Takes the holders whose contents are undefined once a block was left.
     pub(super) fn left_undefined(&mut self) -> Vec<(Label, Holders)> {
         std::mem::take(&mut self.left_undefined)
     }
 
-    /// What the next item is there for, if it is more than a part of something.
+    /// Sets the role of the next item, if it is more than a part of an expansion.
     pub(super) fn set_role(&mut self, role: Role) {
         self.role = Some(role);
     }
 
-    /// The last item computes this predicate.
+    /// Notes that the last item computes this predicate.
     pub(super) fn defines(&mut self, name: Name) {
         if let Some(Note { role: Role::Part { defines, .. }, .. }) =
             self.notes.as_mut().and_then(|notes| notes.last_mut())
@@ -81,23 +82,23 @@ impl CodeBuffer {
         }
     }
 
-    /// The next item begins block `label`.
+    /// Begins block `label` at the next item.
     pub(super) fn bind(&mut self, label: Label) {
         self.starts[label.index()] = self.items.len();
         self.block = label;
     }
 
-    /// What follows was built there.
+    /// Sets the source location of the following items.
     pub(super) fn set_place(&mut self, place: SourceLoc) {
         self.place = place;
     }
 
-    /// The next item is a `trap` with this code.
+    /// Notes that the next item is a `trap` with this code.
     pub(super) fn set_trap(&mut self, code: TrapCode) {
         self.traps.push((self.items.len(), code));
     }
 
-    /// The next item decides this branch.
+    /// Notes that the next item decides this branch.
     pub(super) fn set_branch(&mut self, branch: BranchSite) {
         self.branches.push((self.items.len(), branch));
     }
@@ -120,7 +121,7 @@ impl CodeBuffer {
         self.item(Item::Call { symbol, far });
     }
 
-    /// Goes to `symbol` for good; by way of `scratch` where it is out of reach.
+    /// Jumps to `symbol` without returning; through `scratch` if it is out of reach.
     pub(super) fn tail_jump(&mut self, symbol: Symbol, scratch: Gpr) {
         self.item(Item::TailJump { symbol, scratch });
     }
@@ -152,8 +153,8 @@ impl CodeBuffer {
         matches!(before, Some(Item::Plain(Instruction { op: Op::Split {}, .. })))
     }
 
-    /// Where a jump to each block ends up: past items that are left out and through blocks that only
-    /// jump on. A cycle of such blocks is an endless loop and stays.
+    /// The final position of a jump to each block: past omitted items and through blocks that only jump. A
+    /// cycle of such blocks is an endless loop and stays.
     fn destinations(&self) -> Vec<usize> {
         let mut found: Vec<Option<usize>> = vec![None; self.starts.len()];
         let mut way = Vec::new();
@@ -163,7 +164,7 @@ impl CodeBuffer {
                 if let Some(end) = found[at] {
                     break end;
                 }
-                // Met again on this very way: a cycle, which ends where it is.
+                // If this block is met again on the same walk, the blocks form a cycle, which ends here.
                 found[at] = Some(self.starts[at]);
                 way.push(at);
                 match self.items.get(self.starts[at]) {
@@ -178,8 +179,8 @@ impl CodeBuffer {
         found.into_iter().map(|end| end.expect("every block was visited")).collect()
     }
 
-    /// Which items need not be encoded: jumps of passed-by blocks that nothing falls into, and jumps
-    /// to what comes next anyway.
+    /// The items to omit: jumps of bypassed blocks that no item falls through to, and jumps to the item that
+    /// follows anyway.
     fn removable(&self, destinations: &[usize]) -> Vec<bool> {
         let mut targeted = vec![false; self.items.len() + 1];
         for item in &self.items {
@@ -194,7 +195,7 @@ impl CodeBuffer {
                 passes_on && !targeted[index] && !falls_in
             })
             .collect();
-        // The first item at or behind the next one that stays.
+        // The first item at or after the next one that is kept.
         let mut kept = self.items.len();
         for index in (0..self.items.len()).rev() {
             if let Item::Jump { target, .. } = self.items[index]
@@ -210,11 +211,11 @@ impl CodeBuffer {
         removed
     }
 
-    /// The code without what is left out.
+    /// The code without the omitted items.
     pub(super) fn finish(self) -> Body {
         let destinations = self.destinations();
         let removed = self.removable(&destinations);
-        // Where each item went; one that is left out to what comes after it.
+        // The new index of each item; for an omitted one that of the item after it.
         let mut moved = Vec::with_capacity(self.items.len() + 1);
         let mut body = Body::default();
         body.items.reserve(self.items.len());
@@ -239,7 +240,7 @@ impl CodeBuffer {
         body.traps = traps.map(|&(index, code)| (moved[index], code)).collect();
         let branches = self.branches.iter().filter(|&&(index, _)| !removed[index]);
         body.branches = branches.map(|&(index, id)| (moved[index], id)).collect();
-        // Of blocks that begin at one place now, the last is the one that is left.
+        // Of blocks that now begin at the same item, only the last is left.
         let mut starts: Vec<(usize, u32)> = self.starts.iter().copied().zip(0..).collect();
         starts.sort_unstable();
         body.blocks = starts.into_iter().map(|(start, id)| (moved[start], id)).collect();
@@ -247,7 +248,7 @@ impl CodeBuffer {
     }
 }
 
-/// An unconditional jump, or what ends a function.
+/// Whether it is an unconditional jump or ends a function.
 pub(super) fn ends_flow(instruction: &Instruction) -> bool {
     instruction.guard.is_none() && matches!(instruction.op, Op::Jmpr { .. } | Op::Trap {})
 }

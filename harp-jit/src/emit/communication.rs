@@ -1,4 +1,4 @@
-//! Pseudo-instructions by which warps of a work-group and lanes of a warp work together.
+//! Pseudo-instructions for communication between warps of a work-group and between lanes of a warp.
 
 use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Gpr, Op, Pred};
@@ -18,7 +18,7 @@ impl Emitter<'_> {
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
 
-    /// Waits until all warps of the group that have work-items do.
+    /// Waits until all warps of the group that have work-items wait here.
     pub(super) fn barrier(&mut self, [id, warps]: [Gpr; 2]) {
         self.lane_word(warps, LaneField::Group);
         let field = |field: GroupField| field.offset(self.word).into();
@@ -28,10 +28,10 @@ impl Emitter<'_> {
         self.op(Op::Bar { id, warps });
     }
 
-    /// `dst` := the `value` of the lane with number `lane` by base instructions. Every executing lane
-    /// clears the mark of the lane that it asks, then sets its own and puts its value beside it: who
-    /// finds the mark set after that knows that the lane that it asked executes this, too. The mark of
-    /// a lane that does not execute it stays cleared.
+    /// `dst` := the `value` of the lane with number `lane`, by base instructions. Every executing lane clears
+    /// the mark of the lane that it reads from, then sets its own mark and stores its value beside it. If a
+    /// lane then finds the mark set, the lane that it reads from executes this, too. The mark of a lane that
+    /// does not execute it stays cleared.
     pub(super) fn shuffle(&mut self, dst: Gpr, value: Gpr, lane: Gpr, temps: ShuffleTemps) {
         let ShuffleTemps { gprs: [own, other], preds: [exists, negative] } = temps;
         let bits = i64::from(self.lane_stack_log2);
@@ -40,8 +40,9 @@ impl Emitter<'_> {
         let lanes = field(LaneField::Lanes);
         let number = field(LaneField::Lane);
 
-        // The address of the own control block, and of that of the lane asked, which lies as many stacks
-        // away as the lanes' numbers differ. A lane that the warp does not have is replaced by the own.
+        // The address of the own control block, and of that of the lane to read from, which is as many stacks
+        // away as the lanes' numbers differ. A lane number that the warp does not have is replaced by the own
+        // one.
         self.op(Op::Shri { dst: own, src: self.roles.stack_pointer(), imm: bits });
         self.op(Op::Shli { dst: own, src: own, imm: bits });
         self.op(Op::Ld { dst: other, base: own, offset: lanes });

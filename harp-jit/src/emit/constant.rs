@@ -1,13 +1,13 @@
-//! Constants of any size from immediates of few bits.
+//! Constants of any size, built from immediates of few bits.
 
 use harp_isa::{Gpr, Layout, Op, Opcode, WordSize};
 
-/// Instructions that put `value`, sign-extended from the word, into `dst`, which they do not read
-/// before they have written it.
+/// Instructions that load `value`, sign-extended from the word, into `dst`, which they do not read before
+/// they have written it.
 ///
-/// One `ldi` where it suffices, `ldi` and `shli` for a short number with zeros below; else the
-/// number goes in from the top, a piece at a time, as `shli` and `ori` with an immediate that is
-/// not negative.
+/// They are one `ldi` if it suffices, or `ldi` and `shli` for a short number followed by zero bits. Otherwise
+/// the number is built from the top, piece by piece, with `shli` and `ori` of an immediate that is not
+/// negative.
 pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> Vec<Op> {
     let ldi = |imm| Op::Ldi { dst, imm };
     if layout.fits(Opcode::Ldi, value) {
@@ -17,7 +17,7 @@ pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> 
     if layout.fits(Opcode::Ldi, value >> zeros) {
         return vec![ldi(value >> zeros), shift_left(dst, zeros)];
     }
-    // `ori` must not see a negative immediate: one bit less than its field.
+    // `ori` must not have a negative immediate: use one bit less than its field.
     let piece = u32::from(layout.immediate_bits(Opcode::Ori)) - 1;
     let piece = piece.min(u32::from(word.bits()) - 1);
     let mut pieces = Vec::new();
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// What the sequence leaves in its register, and whether all immediates are allowed.
+    /// Runs a sequence: returns what it leaves in its register, and checks the immediates.
     fn run(ops: &[Op], layout: Layout, word: WordSize) -> i64 {
         let mut reg = None;
         for op in ops {

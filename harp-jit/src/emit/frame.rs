@@ -13,8 +13,8 @@
 //!     stack arguments of this function, then stack results
 //! ```
 //!
-//! Everything is addressed from the stack pointer, which does not move between prolog and epilog, so no
-//! frame pointer is needed. A function that needs nothing of it has no frame and no prolog.
+//! All offsets are from the stack pointer, which does not move between prologue and epilogue, so no frame
+//! pointer is needed. A function that uses none of these words has no frame and no prologue.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ use crate::forms;
 use crate::regalloc::{Allocated, Location, Step};
 use crate::vcode::{FrameNeeds, FrameValue, FrameWord, MInst, MOperand, VCode};
 
-/// The most general registers that a machine has.
+/// The largest number of general registers of a machine.
 const MAX_GPRS: usize = 64;
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Frame {
         words.saturating_mul(self.word_bytes()).saturating_add(self.needs.slot_bytes)
     }
 
-    /// The bytes from the entry's stack pointer down to where `%ra` is saved.
+    /// The bytes from the stack pointer at the entry down to where `%ra` is saved.
     fn return_address_depth(&self) -> i64 {
         (self.words_to_bytes(self.needs.tail_growth_words) + self.word_bytes()).cast_signed()
     }
@@ -128,12 +128,13 @@ impl Frame {
         self.words_to_bytes(self.needs.outgoing_words + index).cast_signed()
     }
 
-    /// The offset from the stack pointer of the place `offset` among the stack slots, in bytes.
+    /// The offset from the stack pointer of `offset` in the stack slots, in bytes.
     pub(super) fn stack_slot_offset(&self, offset: i64) -> i64 {
         self.spill_offset(self.spills + self.saved.len() as u32).wrapping_add(offset)
     }
 
-    /// The bytes of spill slots and of saved and kept registers, counted from the stack pointer at the entry.
+    /// The ranges of spill slots and of saved and kept registers, in bytes from the stack pointer at the
+    /// entry.
     pub(super) fn private(&self) -> Vec<Range<i64>> {
         let base = -self.bytes().cast_signed();
         let saved = u32::try_from(self.saved.len()).expect("registers have numbers of 8 bits");
@@ -145,7 +146,7 @@ impl Frame {
         if self.saves_return_address { vec![kept, link] } else { vec![kept] }
     }
 
-    /// Where the prolog keeps registers for a moment, counted likewise.
+    /// The range where the prologue keeps registers temporarily, in the same unit.
     pub(super) fn scratch(&self) -> Range<i64> {
         let word = self.word_bytes().cast_signed();
         let near = self.return_address_depth().min(stack_reserve_bytes(self.word).into());
@@ -165,25 +166,25 @@ impl Frame {
 /// The smallest stack that a lane is given, in bytes.
 const MIN_LANE_STACK: u64 = 256;
 
-/// The stack that a lane needs for a kernel that takes `bytes` of it: the lane control block, the word
-/// above the first stack pointer and those, rounded up to a power of two.
+/// The stack size that a lane needs for a kernel whose frames take `bytes`: the lane control block, the word
+/// above the first stack pointer and `bytes`, rounded up to a power of two.
 pub(crate) fn lane_stack_bytes(bytes: u64, word: WordSize) -> u64 {
     let needed = bytes.saturating_add(besides_frames(word));
     needed.checked_next_power_of_two().unwrap_or(u64::MAX).max(MIN_LANE_STACK)
 }
 
-/// How many bytes frames may take of a stack of this size.
+/// The number of bytes for frames in a stack of this size.
 pub(crate) fn frame_room(stack_bytes: u64, word: WordSize) -> u64 {
     stack_bytes.saturating_sub(besides_frames(word))
 }
 
-/// The lane control block, and the word that keeps the stack pointer inside of the stack.
+/// The size of the lane control block and of the word that keeps the stack pointer inside the stack.
 fn besides_frames(word: WordSize) -> u64 {
     u64::from(LaneField::block_bytes(word)) + u64::from(word.bytes())
 }
 
 impl Emitter<'_> {
-    /// Takes the frame and saves registers in it; before that, looks whether there is room for it.
+    /// Emits the prologue: checks that there is room for the frame, allocates it and saves registers in it.
     pub(super) fn prolog(&mut self) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         let word = i64::from(self.word.bytes());
@@ -193,7 +194,7 @@ impl Emitter<'_> {
         let near = self.fits(Opcode::St, -depth);
         let mut saved = false;
         if self.checks_stack {
-            // The check needs `%ra`. Below the limit there is room for a few words of everyone.
+            // The check needs `%ra`. Every function has a reserve of a few words below the limit.
             let reserve = i64::from(stack_reserve_bytes(self.word));
             saved = saves && near && depth + word <= reserve;
             let place = if saved { depth } else { word };
@@ -223,12 +224,12 @@ impl Emitter<'_> {
         self.access_below(depth, |base, offset| Op::St { value, base, offset });
     }
 
-    /// Loads it.
+    /// Loads a word `depth` bytes below the stack pointer.
     fn load_below(&mut self, dst: Gpr, depth: i64) {
         self.access_below(depth, |base, offset| Op::Ld { dst, base, offset });
     }
 
-    /// Where an offset cannot be negative that takes the stack pointer there and back.
+    /// If an offset cannot be negative, moves the stack pointer down for the access and back.
     fn access_below(&mut self, depth: i64, access: impl Fn(Gpr, i64) -> Op) {
         let base = self.roles.stack_pointer();
         let at_once = access(base, -depth);
@@ -241,8 +242,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Traps if the stack pointer would be below the limit with a frame of `bytes`. Changes `%ra`; the
-    /// word `spare` bytes below the stack pointer is free.
+    /// Traps if a frame of `bytes` would put the stack pointer below the limit. Changes `%ra` and the unused
+    /// word `spare` bytes below the stack pointer.
     fn check_stack(&mut self, bytes: i64, spare: i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         self.lane_word(ra, LaneField::StackLimit);
@@ -256,15 +257,15 @@ impl Emitter<'_> {
             self.op(Op::Sub { dst: ra, a: ra, b: other });
             self.load_below(other, spare);
         }
-        // Of all lanes that run this the stack pointers are equally high: they agree.
+        // All lanes that run this have the same depth of stack, so they agree.
         let none_left = Pred::new(0);
         self.op(Op::Isneg { dst: none_left, src: ra });
         self.code.set_trap(TrapCode::STACK_OVERFLOW);
         self.guarded(none_left, Op::Trap {});
     }
 
-    /// Gives everything back, with the stack pointer `shift` bytes above what it was at the entry.
-    /// Changes no register of the lower half.
+    /// Emits the epilogue: restores registers and frees the frame, with the stack pointer `shift` bytes above
+    /// what it was at the entry. Changes no register of the lower half.
     pub(super) fn epilog(&mut self, shift: i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         for (index, reg) in self.saved_registers() {
@@ -286,7 +287,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `dst` = what code asks about its frame.
+    /// `dst` = a property of the frame.
     pub(super) fn frame_value(&mut self, dst: Gpr, value: FrameValue) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         let bytes = self.frame.bytes().cast_signed();
@@ -306,12 +307,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Saved registers with the numbers of their slots, which follow the spill slots.
+    /// The saved registers with the numbers of their slots, which follow the spill slots.
     fn saved_registers(&self) -> Vec<(u32, Gpr)> {
         (self.frame.spills..).zip(self.frame.saved.iter().copied()).collect()
     }
 
-    /// Adds to the stack pointer; over large distances by way of the scratch register.
+    /// Adds to the stack pointer; for large distances through the scratch register.
     pub(super) fn move_stack_pointer(&mut self, bytes: i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         if bytes == 0 {
@@ -325,7 +326,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds to the stack pointer without another register, in as many steps as it takes.
+    /// Adds to the stack pointer without another register, in several steps if needed.
     fn step_stack_pointer(&mut self, bytes: i64) {
         let sp = self.roles.stack_pointer();
         let word = i64::from(self.word.bytes());

@@ -1,10 +1,10 @@
-//! The order in which blocks lie in memory.
+//! The order of blocks in memory.
 //!
 //! Blocks keep their order, except that a loop's test moves behind the loop: a header that ends in a
-//! conditional branch is laid out after the last block that jumps back to it. A round then takes one
-//! jump, the conditional one, instead of two; entering the loop takes one more.
+//! conditional branch is placed after the last block that jumps back to it. An iteration then takes one jump,
+//! the conditional one, instead of two; entering the loop takes one more.
 //!
-//! A branch whose taken side comes next costs a jump over a jump. Where the opposite of its condition
+//! A branch whose taken side follows directly costs a jump over a jump. If the opposite of its condition
 //! costs the same, [`turn_branches`] exchanges its sides.
 
 use harp_isa::Opcode;
@@ -15,8 +15,8 @@ use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// All blocks, the entry first.
 pub(super) fn order(vcode: &VCode) -> Vec<BlockId> {
-    // Headers that move, by the block that they come to lie behind: the last one that jumps back. No
-    // header is one of those, so these stay in their places.
+    // Headers that move, by the block that they will follow: the last one that jumps back. That block is
+    // never a moving header, so it stays in its place.
     let mut moved_behind: HashMap<BlockId, Vec<BlockId>> = HashMap::new();
     let mut moves = vec![false; vcode.blocks.len()];
     for (header, block) in vcode.blocks() {
@@ -43,14 +43,14 @@ fn last(vcode: &VCode, block: BlockId) -> &MInst {
     &vcode.insts[vcode.blocks[block.index()].insts.end - 1]
 }
 
-/// Exchanges the sides of branches whose taken side will come next, where the condition is a comparison
-/// with 0 that serves nothing else.
+/// Exchanges the sides of branches whose taken side will follow directly, if the condition is a comparison
+/// with 0 that has no other use.
 pub(crate) fn turn_branches(vcode: &mut VCode) {
     let mut mentions = vec![0_u32; vcode.num_regs];
     for inst in &vcode.insts {
         inst.for_each_reg(|reg, _| mentions[reg.index()] += 1);
     }
-    // From the last block on, the first block behind that does more than to jump on.
+    // From the last block on: the first following block that does more than jump.
     let mut next = None;
     for id in order(vcode).into_iter().rev() {
         if passed_by(vcode, id).is_none() {
@@ -90,7 +90,7 @@ fn test_of(inst: &mut MInst, condition: Reg) -> Option<&mut Opcode> {
     }
 }
 
-/// Where a block leads that does nothing but jump.
+/// The target of a block that only jumps.
 fn passed_by(vcode: &VCode, id: BlockId) -> Option<BlockId> {
     match &vcode.insts[vcode.blocks[id.index()].insts.clone()] {
         [MInst::Jump { target, args }] if args.is_empty() => Some(*target),

@@ -1,8 +1,8 @@
 //! Emission: VCode with registers assigned becomes machine code.
 //!
-//! Pseudo-instructions are expanded, the allocator's moves and the frame's code are put in, branches
-//! get their final form: `split` stands right before its branch, with nothing between. `%ra` is the
-//! scratch register; a function that needs it saves it first.
+//! Pseudo-instructions are expanded, the allocator's moves and the frame's code are inserted, and branches
+//! get their final form: `split` stands right before its branch, with nothing between. `%ra` is the scratch
+//! register; a function that needs it saves it first.
 
 use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
@@ -38,30 +38,30 @@ pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place};
 pub(crate) struct Emitted {
     pub(crate) body: Body,
     pub(crate) stack: StackUse,
-    /// The size of the stacks that it runs on.
+    /// The size of the stacks that the function runs on.
     pub(crate) lane_stack_bytes: u64,
-    /// What the function finds at its entry, for the checker; what lanes agree on is left open.
+    /// The state at the function's entry, for the checker; which values are uniform is left open.
     pub(crate) entry: Entry,
-    /// For the checker: what holds nothing that is meant once a block was left.
+    /// For the checker: the holders whose contents are undefined once a block was left.
     pub(crate) left_undefined: Vec<(BlockId, Holders)>,
 }
 
-/// What a function takes of the stack.
+/// How much stack a function uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackUse {
     /// Bytes of its frame.
     pub(crate) frame: u64,
-    /// Bytes with the functions that it calls, at most; none if that is not known.
+    /// The largest total with its callees, in bytes; none if it is not known.
     pub(crate) total: Option<u64>,
-    /// Whether it looks at the stack's limit before it takes its frame.
+    /// Whether it checks the stack's limit before it allocates its frame.
     pub(crate) checks: bool,
 }
 
-/// How functions are emitted that find the lane control block and the end of the stack.
+/// How emitted functions find the lane control block and the end of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneStack {
-    /// A kernel, which is given the stack that it needs; if it calls functions that look for the lane
-    /// control block, or might, one of the size given.
+    /// A kernel, whose stack is as small as it needs; if it calls functions that use the lane control block,
+    /// or might, its stack has the size given.
     OfKernel { shared: Option<u32> },
     /// A function on a stack of this many bytes.
     OfFunction { bytes: u32 },
@@ -70,7 +70,7 @@ pub(crate) enum LaneStack {
 /// Why a function cannot be emitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EmitError {
-    /// A jump does not reach.
+    /// A jump does not reach its target.
     TooLarge(CodeTooLarge),
     /// The frame does not fit the address space of a lane.
     Frame { given: u64, limit: u64 },
@@ -101,8 +101,8 @@ impl EmitError {
 /// The largest stack that a lane of a kernel without calls can be given.
 const MAX_LANE_STACK: u64 = 1 << 20;
 
-/// Emits `vcode` with the registers and slots of `allocated`. `unchecked_stack` gives what a function
-/// that is called takes of the stack without a look at the limit, if that is known.
+/// Emits `vcode` with the registers and slots of `allocated`. `unchecked_stack` gives the stack that a callee
+/// uses without checking the limit, if it is known.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub(crate) fn emit(
     let total = total_stack(vcode, frame.bytes(), arch.word(), unchecked_stack);
     let checks = matches!(lane_stack, LaneStack::OfFunction { .. })
         && total.is_none_or(|total| total > reserve);
-    // Below the frame, there is to be the reserve of functions that do not look at the limit.
+    // Below the frame there must be the reserve of functions that do not check the limit.
     let (given, limit, stack_bytes) = match lane_stack {
         LaneStack::OfKernel { shared: None } => {
             let all = total.unwrap_or_else(|| frame.bytes());
@@ -133,7 +133,7 @@ pub(crate) fn emit(
         }
     };
     let stack = StackUse { frame: frame.bytes(), total, checks };
-    // A stack may have no room for any frame, not even an empty one.
+    // A stack may be too small for any frame, even an empty one.
     if given > limit || limit == 0 {
         return Err(EmitError::Frame { given, limit });
     }
@@ -146,7 +146,7 @@ pub(crate) fn emit(
         lane_stack_log2: stack_bytes.trailing_zeros(),
         checks_stack: checks,
         word: arch.word(),
-        // Frame and moves add to it.
+        // The frame and the moves add items.
         code: CodeBuffer::new(vcode.blocks.len(), 2 * vcode.insts.len(), recording),
         named: Vec::new(),
         frame,
@@ -184,8 +184,7 @@ pub(crate) fn emit(
     Ok(Emitted { body, stack, lane_stack_bytes: stack_bytes, entry, left_undefined })
 }
 
-/// The frame and the deepest of the functions that are called from it or in its place; none if
-/// nothing is known about one of them.
+/// The frame plus the deepest callee, tail calls included; none if nothing is known about one of them.
 fn total_stack(
     vcode: &VCode,
     frame: u64,
@@ -221,8 +220,8 @@ struct Emitter<'a> {
     lane_stack_log2: u32,
     checks_stack: bool,
     code: CodeBuffer,
-    /// The predicates that the current instruction reads, with the numbers of their virtual registers,
-    /// if notes are taken.
+    /// The predicates that the current instruction reads, with the numbers of their virtual registers, if
+    /// notes are kept.
     named: Vec<(Pred, Name)>,
 }
 
@@ -231,7 +230,7 @@ impl Emitter<'_> {
         self.code.push(Instruction::new(op));
     }
 
-    /// Whether all machines of the id agree on what the instruction does with the immediate.
+    /// Whether the immediate fits the instruction and means the same on all machines with this id.
     fn fits(&self, opcode: Opcode, imm: i64) -> bool {
         forms::fits(self.arch, opcode, imm)
     }
@@ -241,20 +240,21 @@ impl Emitter<'_> {
         self.code.push(Instruction::new(op).guarded_by(guard));
     }
 
-    /// `dst = value`, in as many instructions as that takes.
+    /// `dst = value`, in as many instructions as needed.
     fn constant(&mut self, dst: Gpr, value: i64) {
         for op in constant::sequence(dst, value, self.layout, self.word) {
             self.op(op);
         }
     }
 
-    /// The next item is guarded by a predicate that the current instruction reads, or by another.
+    /// Notes that the next item is guarded, by a predicate that the current instruction reads or by another
+    /// one.
     fn note_guard(&mut self, guard: Pred) {
         let guard = self.named.iter().find(|&&(reg, _)| reg == guard).map(|&(_, name)| name);
         self.code.set_role(Role::Part { guard, defines: None });
     }
 
-    /// Emits an instruction, with notes on it if they are taken.
+    /// Emits an instruction, with notes on it if they are kept.
     fn inst(&mut self, index: usize) {
         if !self.code.is_recording() {
             return self.emit_inst(index);
@@ -375,8 +375,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A vote by base instructions: all lanes clear the warp's scratch word, those where `src` holds
-    /// store its address, which is not 0, and all read it.
+    /// A vote by base instructions: all lanes clear the warp's scratch word, those where `src` holds store
+    /// its address, which is not 0, and all read it.
     fn any(&mut self, dst: Pred, src: Pred, address: Gpr, temp: Gpr) {
         self.op(Op::Ldi { dst: temp, imm: 0 });
         self.op(Op::St { value: temp, base: address, offset: 0 });
@@ -425,7 +425,7 @@ impl Emitter<'_> {
         self.code.push(Instruction { guard, op });
     }
 
-    /// What the checker is told about a machine instruction.
+    /// The record of a machine instruction for the checker.
     fn selected(&self, inst: &MInst) -> Selected {
         let MInst::Op { opcode, guard, operands } = inst else {
             unreachable!("only machine instructions are told about")
@@ -465,25 +465,25 @@ impl Emitter<'_> {
         self.vcode.promises.callees.get(&callee.symbol()?)
     }
 
-    /// The arguments that a function takes to be uniform.
+    /// The arguments that the callee assumes to be uniform.
     fn asked(&self, callee: Callee) -> Regs {
         self.contract(callee).map(|contract| contract.arguments.clone()).unwrap_or_default()
     }
 
-    /// Those of `results` that are known of a function from its arguments.
+    /// Of these results, those that the callee guarantees to be uniform if some arguments are.
     fn promised(&self, callee: Callee, results: impl Iterator<Item = Gpr>) -> Vec<(Gpr, Regs)> {
         let known = self.contract(callee).map_or(&[][..], |contract| &contract.results);
         let known = |place| known.iter().find(|(result, _)| *result == place).cloned();
         results.filter_map(known).collect()
     }
 
-    /// The results of which callers know that they are uniform if arguments are.
+    /// The results that callers know to be uniform if some arguments are.
     fn promises(&self) -> impl Iterator<Item = Gpr> {
         self.vcode.promises.own.results.iter().map(|&(place, _)| place)
     }
 
-    /// Loads a word of the lane control block, which lies at the base of the lane's stack: the
-    /// stack pointer with its low bits cut off.
+    /// Loads a word of the lane control block, which lies at the base of the lane's stack: at the stack
+    /// pointer with its low bits cleared.
     fn lane_word(&mut self, dst: Gpr, field: harp_isa::abi::LaneField) {
         let bits = i64::from(self.lane_stack_log2);
         self.op(Op::Shri { dst, src: self.roles.stack_pointer(), imm: bits });
@@ -492,17 +492,17 @@ impl Emitter<'_> {
     }
 }
 
-/// What the checker calls a predicate.
+/// The checker's name of a predicate.
 pub(crate) fn name(reg: Reg) -> Name {
     Name::try_from(reg.index()).expect("registers are numbered with 32 bits")
 }
 
-/// The registers that the calling convention wants.
+/// The registers that the calling convention requires.
 fn fixed(fixed: &Fixed) -> Regs {
     fixed.iter().map(|&(_, reg)| reg).collect()
 }
 
-/// Where the registers of an instruction are.
+/// The places of an instruction's registers.
 struct Places(SmallVec<[(Reg, Access, Location); 6]>);
 
 impl Places {
@@ -537,7 +537,7 @@ impl Places {
         }
     }
 
-    /// The predicates with such roles.
+    /// The predicates with these accesses.
     fn predicates(&self, wanted: impl Fn(Access) -> bool) -> impl Iterator<Item = (Reg, Pred)> {
         self.0.iter().filter_map(move |&(reg, access, location)| match location {
             Location::Pred(place) if wanted(access) => Some((reg, place)),

@@ -1,8 +1,8 @@
 //! The allocator's moves, between registers and spill slots.
 //!
-//! Predicates have no memory instructions: they go through the scratch register as 0 or 1. A slot
-//! too far from the stack pointer is addressed through the scratch register; where that holds the
-//! value, the stack pointer itself moves there and back.
+//! Predicates have no memory instructions: they go through the scratch register as 0 or 1. A slot too far
+//! from the stack pointer is addressed through the scratch register; if that holds the value, the stack
+//! pointer itself moves there and back.
 
 use harp_isa::{Gpr, Op, Opcode, Pred};
 
@@ -46,7 +46,7 @@ impl Emitter<'_> {
         self.op(Op::Ld { dst, base, offset });
     }
 
-    /// Base and offset for an access to the frame; computes the base where the offset is too large.
+    /// The base and offset of an access to the frame; computes the base if the offset is too large.
     pub(super) fn stack_address(&mut self, opcode: Opcode, offset: i64) -> (Gpr, i64) {
         let (sp, ra) = (self.roles.stack_pointer(), self.roles.return_address());
         if self.fits(opcode, offset) {

@@ -1,8 +1,8 @@
-//! Functions next to each other: the last form of calls and addresses, and the encoding.
+//! Placement of functions next to each other: the final form of calls and addresses, and the encoding.
 //!
-//! A call reaches as far as its immediate. A function that lies in the same group and in reach is
-//! called by one instruction; where the immediate is too short, or where nobody knows how far away the
-//! function will be, its address is read from a word that stands among the instructions:
+//! A call reaches as far as its immediate. A function in the same group and within reach is called by one
+//! instruction. If the immediate is too short, or the distance to the function is not known yet, its address
+//! is read from a word among the instructions:
 //!
 //! ```text
 //!     jali %r3, #4        %r3: the address of the next word, which is skipped
@@ -11,9 +11,9 @@
 //!     jalr %ra, %r3
 //! ```
 //!
-//! If every register that a call may change carries an argument, another one is kept in the frame meanwhile.
-//! Only machines with 4-byte words in the word encoding have immediates that can be too short: in the byte
-//! encoding they are whole words, and on 8-byte words they are longer than any image.
+//! If every register that a call may change carries an argument, another register is saved in the frame
+//! during the call. Only machines with 4-byte words in the word encoding have immediates that can be too
+//! short: in the byte encoding they are whole words, and on 8-byte words they are longer than any image.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub(crate) struct CodeTooLarge {
     pub(crate) limit: u64,
 }
 
-/// How often calls are looked at again because others grew between them and their functions.
+/// The largest number of iterations over calls, which grow as code between them and their callees grows.
 const ROUNDS: u32 = 5;
 
 /// A function to be placed: its code and the names that it refers to.
@@ -54,18 +54,18 @@ pub(crate) struct Unplaced<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) bytes: Vec<u8>,
-    /// Words among the instructions that hold addresses, ascending.
+    /// The offsets of words among the instructions that hold addresses, ascending.
     pub(crate) literals: Vec<u32>,
-    /// What the linker has to fill in.
+    /// The references that the linker fills in.
     pub(crate) references: Vec<Reference>,
-    /// From which offset on code belongs to which place in the source, ascending.
+    /// The offsets at which the source location changes, ascending.
     pub(crate) places: Vec<(u32, SourceLoc)>,
     /// The codes of `trap` instructions by offset, ascending.
     pub(crate) traps: Vec<(u32, TrapCode)>,
     pub(crate) branches: Vec<(u32, BranchSite)>,
-    /// At which offset each block begins, ascending, with the number of the block.
+    /// The offset at which each block begins, ascending, with the number of the block.
     pub(crate) blocks: Vec<(u32, u32)>,
-    /// Notes for the checker by offset, ascending, if they were taken.
+    /// Notes for the checker by offset, ascending, if they are kept.
     pub(crate) notes: Vec<(u32, Note)>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Placed {
 ///
 /// # Errors
 ///
-/// If a function is so large that no chain of jumps leads through it.
+/// If a function is so large that no chain of jumps leads through it, or an instruction cannot be encoded.
 pub(crate) fn place(functions: &[Unplaced<'_>], arch: ArchId) -> Result<Vec<Placed>, EmitError> {
     let forms = Forms { arch, layout: Layout::new(arch) };
     let bodies: Vec<Cow<'_, Body>> =
@@ -83,7 +83,7 @@ pub(crate) fn place(functions: &[Unplaced<'_>], arch: ArchId) -> Result<Vec<Plac
     placed.map(|((body, function), near)| forms.encode(body, function.symbols, near)).collect()
 }
 
-/// Which items of each function have their short form.
+/// For each item of each function, whether it has its short form.
 fn near_calls(
     functions: &[Unplaced<'_>],
     bodies: &[Cow<'_, Body>],
@@ -143,7 +143,7 @@ fn near_calls(
     near
 }
 
-/// The forms that items can have.
+/// Which forms items have on a machine, and their sizes.
 #[derive(Clone, Copy)]
 struct Forms {
     arch: ArchId,
@@ -171,7 +171,7 @@ impl Forms {
         }
     }
 
-    /// Two instructions and a word.
+    /// The size of two instructions and a word.
     fn literal_size(self) -> usize {
         let word = usize::from(self.arch.word().bytes());
         self.layout.size(Opcode::Jali) + word + self.layout.size(Opcode::Ld)
@@ -245,12 +245,12 @@ struct Encoder<'a> {
     forms: Forms,
     symbols: &'a [String],
     placed: Placed,
-    /// The note on what is left of the item that is encoded.
+    /// What remains to be noted on the current item.
     note: Option<Note>,
 }
 
 impl Encoder<'_> {
-    /// An instruction before or behind the one that an item is there for.
+    /// Encodes an instruction before or after the main one of an item.
     fn part(&mut self, instruction: Instruction) -> Result<(), EmitError> {
         self.encode(instruction, Some(Role::Part { guard: None, defines: None }))
     }
@@ -259,12 +259,13 @@ impl Encoder<'_> {
         self.encode(instruction, None)
     }
 
-    /// An instruction with the role of the item, or another.
+    /// Encodes an instruction with the role of the item, or another one.
     fn encode(&mut self, instruction: Instruction, role: Option<Role>) -> Result<(), EmitError> {
         let at = self.placed.bytes.len() as u32;
         if let Some(note) = &mut self.note {
             let role = role.unwrap_or_else(|| note.role.clone());
-            // It is so from the first instruction on, and the next ones may define it.
+            // The contents are undefined from the item's first instruction on, and later ones may define
+            // them.
             let undefined = std::mem::take(&mut note.undefined);
             self.placed.notes.push((at, Note { role, undefined, ..*note }));
         }
@@ -272,7 +273,7 @@ impl Encoder<'_> {
             .map_err(EmitError::Encode)
     }
 
-    /// An instruction whose immediate the linker fills in.
+    /// Encodes an instruction whose immediate the linker fills in.
     fn referring(&mut self, op: Op, symbol: Symbol) -> Result<(), EmitError> {
         let (arch, opcode) = (self.forms.arch, op.opcode());
         let at = self.placed.bytes.len() as u64;
@@ -299,7 +300,7 @@ impl Encoder<'_> {
                 self.instruction(Instruction::new(Op::Jalr { link, target }))
             }
             FarCall::Kept { register, word } => {
-                // The function that is called preserves the address in it; here the value returns.
+                // The callee preserves the address in the register; the kept value is restored here.
                 let offset = i64::from(word) * i64::from(self.forms.arch.word().bytes());
                 self.part(Instruction::new(Op::St { value: register, base, offset }))?;
                 self.literal(register, symbol)?;
@@ -309,7 +310,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// `dst` = the address of `symbol`, read from a word that is skipped.
+    /// `dst` = the address of `symbol`, read from a word that control skips.
     fn literal(&mut self, dst: Gpr, symbol: Symbol) -> Result<(), EmitError> {
         let word = self.forms.arch.word().bytes();
         self.part(Instruction::new(Op::Jali { link: dst, rel: word.into() }))?;

@@ -1,4 +1,4 @@
-//! What can go wrong while a kernel is built.
+//! Errors while a kernel is built.
 
 use cranelift_codegen::ir::{Block, BlockArg, MemFlagsData, Opcode, Type, Value};
 use cranelift_frontend::Variable;
@@ -8,14 +8,14 @@ use thiserror::Error;
 use crate::abi::word_int;
 use crate::source::SourcePlace;
 
-/// The first misuse of a [`KernelBuilder`](crate::KernelBuilder), and the call that it happened in.
+/// The first misuse of a [`KernelBuilder`](crate::KernelBuilder), and the call that caused it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{kind}", PlacePrefix(.place))]
 pub struct BuildError {
     /// What is wrong.
     #[source]
     pub kind: BuildErrorKind,
-    /// The call of the builder, if one is to blame.
+    /// The call of the builder, if a single one caused it.
     pub place: Option<SourcePlace>,
 }
 
@@ -31,8 +31,8 @@ pub enum BuildErrorKind {
         /// The largest number of parameters.
         limit: usize,
     },
-    /// A dimension that grids and groups do not have.
-    #[error("dimension {given} of the grid: dimensions go from 0 to 2")]
+    /// A dimension other than 0 to 2.
+    #[error("dimension {given} of the grid: it must be 0, 1 or 2")]
     Dimension {
         /// The dimension.
         given: u8,
@@ -45,50 +45,50 @@ pub enum BuildErrorKind {
         /// The most bytes.
         limit: u32,
     },
-    /// A part that the mask of a warp's lanes does not have.
-    #[error("part {given} of a ballot: the parts are 0 and 1")]
+    /// A part of a ballot other than 0 and 1.
+    #[error("part {given} of a ballot: it must be 0 or 1")]
     BallotPart {
         /// The part.
         given: u8,
     },
     /// A value that the kernel does not define.
-    #[error("{value} is no value of this kernel")]
+    #[error("{value} is not a value of this kernel")]
     UnknownValue {
         /// The value.
         value: Value,
     },
     /// A block that the kernel does not have.
-    #[error("{block} is no block of this kernel")]
+    #[error("{block} is not a block of this kernel")]
     UnknownBlock {
         /// The block.
         block: Block,
     },
     /// An instruction refers to something else that the kernel does not have.
-    #[error("`{opcode}` refers to {entity}, which is not of this kernel")]
+    #[error("`{opcode}` refers to {entity}, which is not part of this kernel")]
     UnknownEntity {
         /// The instruction's opcode.
         opcode: Opcode,
         /// What it refers to.
         entity: String,
     },
-    /// An operand or result of a type that the instruction does not have.
-    #[error("`{opcode}` for {given}: it has no such type")]
+    /// A type for which the instruction does not exist.
+    #[error("`{opcode}` does not exist for type {given}")]
     ControllingType {
         /// The instruction's opcode.
         opcode: Opcode,
         /// The type.
         given: Type,
     },
-    /// An argument of a block that is no value: only calls that catch exceptions have others.
-    #[error("{argument} as the argument of a block: values are wanted")]
+    /// A block argument that is not a value: only calls that catch exceptions have others.
+    #[error("{argument} is not a value: only values can be arguments of a block")]
     BlockArgument {
         /// The argument.
         argument: BlockArg,
     },
-    /// More different flags of memory accesses than a kernel can have.
-    #[error("flags {given}: the kernel has as many different flags already as it can have")]
+    /// More different sets of memory flags than a kernel can have.
+    #[error("flags {given}: the kernel cannot have more different flags")]
     MemFlags {
-        /// The flags that are one too many.
+        /// The set of flags that is one too many.
         given: MemFlagsData,
     },
     /// A variable that was not declared.
@@ -97,18 +97,18 @@ pub enum BuildErrorKind {
         /// The variable.
         variable: Variable,
     },
-    /// A value of another type than its use wants.
-    #[error("the {role} is of type {given}, {expected} is wanted")]
+    /// A value of another type than expected.
+    #[error("the {role} is of type {given}, expected {expected}")]
     ValueType {
         /// What the value is used for.
         role: &'static str,
-        /// The type wanted.
+        /// The expected type.
         expected: Type,
         /// The value's type.
         given: Type,
     },
-    /// A condition or counter that is no integer.
-    #[error("the {role} is of type {given}, an integer is wanted")]
+    /// A condition or counter that is not an integer.
+    #[error("the {role} is of type {given}, expected an integer")]
     NoInteger {
         /// What the value is used for.
         role: &'static str,
@@ -116,7 +116,7 @@ pub enum BuildErrorKind {
         given: Type,
     },
     /// A type that is neither an integer nor a float of at most 64 bits.
-    #[error("the {role} is of type {given}: integers and floats of at most 64 bits are wanted")]
+    #[error("the {role} is of type {given}, expected an integer or float of at most 64 bits")]
     NoScalar {
         /// What the type is used for.
         role: &'static str,
@@ -129,7 +129,7 @@ pub enum BuildErrorKind {
         /// The block.
         block: Block,
     },
-    /// A block was left, or the kernel finished, before the block got its branch, return or trap.
+    /// A block was left, or the kernel was finalized, before the block had a branch, return or trap.
     #[error("{block} has no branch, return or trap at its end")]
     BlockOpen {
         /// The block.
@@ -153,8 +153,8 @@ pub enum BuildErrorKind {
         /// The block.
         block: Block,
     },
-    /// Cranelift's own builder left a block that is no basic block.
-    #[error("{block} is no basic block: {message}")]
+    /// Cranelift's own builder left a block that is not a basic block.
+    #[error("{block} is not a basic block: {message}")]
     Malformed {
         /// The block.
         block: Block,

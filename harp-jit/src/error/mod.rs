@@ -1,4 +1,4 @@
-//! Why a kernel or function was not compiled: whose fault it is, where, and by how much.
+//! Errors of compilation: the cause, the place, and for limits the numbers.
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
@@ -15,10 +15,10 @@ pub use build::{BuildError, BuildErrorKind};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The kernel was built wrongly.
+    /// The builder was misused.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The kernel or function is no valid CLIF.
+    /// The kernel or function is not valid CLIF.
     #[error("invalid CLIF in `{kernel}`:\n{message}")]
     Invalid {
         /// The kernel's or function's name.
@@ -38,7 +38,7 @@ pub enum CompileError {
         /// Where the instruction was built.
         place: Option<SourcePlace>,
     },
-    /// Something in a declaration that this version does not compile, whether it is used or not.
+    /// A declaration that this version does not compile, whether it is used or not.
     #[error("`{kernel}`: not supported: {what}: `{declaration}`")]
     UnsupportedDeclaration {
         /// The kernel's or function's name.
@@ -48,7 +48,7 @@ pub enum CompileError {
         /// The declaration: a signature, a global value, a dynamic type.
         declaration: String,
     },
-    /// A size that the machine cannot have.
+    /// A size that exceeds what the machine can have.
     #[error("`{kernel}`: {what} of {given} bytes, the limit is {limit}")]
     Limit {
         /// The kernel's or function's name.
@@ -60,16 +60,16 @@ pub enum CompileError {
         /// The largest size in bytes.
         limit: u64,
     },
-    /// More of something than is compiled in acceptable time and memory.
+    /// A count that exceeds what can be compiled in acceptable time and memory.
     #[error("`{kernel}`: more than {limit} {what}, {given} so far")]
     TooMany {
         /// The kernel's or function's name.
         kernel: String,
-        /// What there is too much of.
+        /// What there are too many of.
         what: &'static str,
-        /// How many were counted until it was given up.
+        /// The count when compilation was given up.
         given: usize,
-        /// How many there may be.
+        /// The largest count that is accepted.
         limit: usize,
     },
     /// A kernel that was built for another machine than the compiler's.
@@ -82,15 +82,15 @@ pub enum CompileError {
         /// The compiler's machine.
         wanted: ArchId,
     },
-    /// A size of stacks that cannot be.
-    #[error("stacks of {given} bytes: it must be a power of two of at most {limit}")]
+    /// An invalid stack size.
+    #[error("stacks of {given} bytes: the size must be a power of two of at most {limit}")]
     StackBytes {
         /// [`CompileOptions::stack_bytes`](crate::CompileOptions::stack_bytes).
         given: u32,
         /// The largest size.
         limit: u32,
     },
-    /// A profile that is not there, or not of this function.
+    /// A profile that is missing or does not fit this function.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// A defect of this crate, found by one of its checks.
@@ -103,7 +103,7 @@ pub enum CompileError {
     },
 }
 
-/// Something that is not compiled, inside the pipeline.
+/// Something that the pipeline does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unsupported {
     pub(crate) inst: Inst,
@@ -112,7 +112,7 @@ pub(crate) struct Unsupported {
 }
 
 impl Unsupported {
-    /// The same as the user sees it.
+    /// The error with the names and places that the user sees.
     pub(crate) fn explain(self, func: &Function, sources: &SourceMap) -> CompileError {
         CompileError::Unsupported {
             what: self.what,

@@ -1,4 +1,4 @@
-//! One region after the other: the members' code behind that of the head.
+//! Converts one region after the other: appends the members' code to that of the head.
 
 use std::ops::{Index, IndexMut};
 
@@ -12,19 +12,19 @@ use super::guards::Guards;
 use super::{Region, needs_guard};
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
-/// An instruction with its place.
+/// An instruction with its source location.
 pub(super) type Placed = (MInst, SourceLoc);
 
 /// An edge of a region.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
-    /// Where it is taken.
+    /// True in the lanes that take the edge.
     pub(super) predicate: Function,
     /// Arguments for the target's parameters.
     pub(super) args: SmallVec<[Reg; 4]>,
 }
 
-/// Registers that are others under a second name.
+/// Registers that are replaced by others.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(HashMap<Reg, Reg>);
 
@@ -37,7 +37,7 @@ impl Aliases {
     }
 }
 
-/// How often each register is read, arguments included, and what it was before the last region.
+/// How often each register is read, arguments included; the changes since the last region can be undone.
 #[derive(Debug)]
 pub(super) struct Uses {
     counts: Vec<usize>,
@@ -69,21 +69,21 @@ impl IndexMut<usize> for Uses {
 pub(super) struct Converter<'a> {
     pub(super) vcode: &'a mut VCode,
     pub(super) layout: Layout,
-    /// How many predicates the machine has: an instruction must not ask for more.
+    /// The number of the machine's predicates: an instruction must not need more.
     pub(super) predicates: usize,
     pub(super) uses: Uses,
-    /// Registers that nobody looks at.
+    /// Registers with undefined values.
     pub(super) undefined: HashSet<Reg>,
     aliases: Aliases,
-    // The rest is of one region.
+    // The remaining fields belong to the current region.
     pub(super) guards: Guards,
     /// The code; none where an instruction has moved further down.
     pub(super) code: Vec<Option<Placed>>,
-    /// Where in the code the region's registers are defined.
+    /// The indices in the code where the region's registers are defined.
     pub(super) homes: HashMap<Reg, usize>,
-    /// The guards of guarded instructions, by their places in the code.
+    /// The guards of guarded instructions, by their indices in the code.
     pub(super) guarded: HashMap<usize, Function>,
-    /// The place in the source of what is added.
+    /// The source location of added instructions.
     place: SourceLoc,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Goes back to before the last region, when there were `num_regs` registers.
+    /// Undoes the last region, before which there were `num_regs` registers.
     pub(super) fn forget(&mut self, num_regs: usize) {
         while let Some((index, count)) = self.uses.before.pop() {
             self.uses.counts[index] = count;
@@ -125,12 +125,12 @@ impl<'a> Converter<'a> {
         self.aliases.0.clear();
     }
 
-    /// What parameters became that have but one value.
+    /// The replacements of parameters that have only one value.
     pub(super) fn into_aliases(self) -> Aliases {
         self.aliases
     }
 
-    /// The code of a region's head with its `members` behind it, and how many branches it replaces.
+    /// The code of a region's head followed by its `members`, and the number of branches it replaces.
     pub(super) fn region(&mut self, region: Region, members: &[BlockId]) -> (Vec<Placed>, usize) {
         self.uses.before.clear();
         self.guards = Guards::new();
@@ -156,7 +156,7 @@ impl<'a> Converter<'a> {
         (self.code.drain(..).flatten().collect(), branches)
     }
 
-    /// Defines the parameters of a member and returns its guard.
+    /// Defines the parameters of a member and returns the member's guard.
     fn enter(&mut self, block: BlockId, edges: &[Edge]) -> Function {
         let guard =
             edges.iter().fold(Function::FALSE, |any, edge| self.guards.or(any, edge.predicate));
@@ -168,13 +168,13 @@ impl<'a> Converter<'a> {
         guard
     }
 
-    /// What arrives for each parameter at the end of `edges`, in the lanes where `care` is true.
+    /// The values of all parameters at the end of `edges`, valid in the lanes where `care` is true.
     fn values(&mut self, edges: &[Edge], care: Function) -> SmallVec<[Reg; 4]> {
         let count = edges.first().map_or(0, |edge| edge.args.len());
         let mut values = SmallVec::new();
         for index in 0..count {
             let value = self.merge(edges, index, care);
-            // As long as there are merges to come, the value counts as read.
+            // The value counts as read as long as merges are to come.
             self.uses[value.index()] += 1;
             values.push(value);
         }
@@ -182,7 +182,7 @@ impl<'a> Converter<'a> {
         values
     }
 
-    /// Appends the code of a block, and returns where it leads.
+    /// Appends the code of a block, and returns the edges that leave it.
     fn block(
         &mut self,
         block: BlockId,
@@ -223,7 +223,7 @@ impl<'a> Converter<'a> {
             let own = self.register(guard);
             *given = Some(match *given {
                 None => {
-                    // The instruction comes next.
+                    // The instruction is pushed next.
                     self.guarded.insert(self.code.len(), guard);
                     own
                 }
@@ -233,7 +233,7 @@ impl<'a> Converter<'a> {
         self.push(inst);
     }
 
-    /// A new predicate, computed from two others.
+    /// Creates a predicate computed from two others.
     pub(super) fn combine(&mut self, opcode: Opcode, a: Reg, b: Reg) -> Reg {
         let result = self.vcode.new_reg(RegClass::Pred);
         self.uses.resize(self.vcode.num_regs);
@@ -242,7 +242,7 @@ impl<'a> Converter<'a> {
         result
     }
 
-    /// A register with a function of the conditions, which is no constant.
+    /// Returns a register with a function of the conditions, which must not be constant.
     pub(super) fn register(&mut self, function: Function) -> Reg {
         let mut made = Vec::new();
         let register = self.guards.register(function, self.vcode, |inst| made.push(inst));

@@ -1,9 +1,9 @@
-//! Truth functions of branch conditions, as reduced ordered binary decision diagrams (Bryant,
-//! "Graph-based algorithms for Boolean function manipulation", 1986): two guards are the same
-//! function if, and only if, they are the same number.
+//! Truth functions of branch conditions, as reduced ordered binary decision diagrams (Bryant, "Graph-based
+//! algorithms for Boolean function manipulation", 1986): two guards are the same function if and only if they
+//! have the same number.
 //!
-//! Diagrams can grow exponentially, so there is a limit. An operation that would exceed it has no
-//! result; who asked goes on without knowing more of the function than its name.
+//! Diagrams can grow exponentially, so there is a limit. An operation that would exceed it has no result; the
+//! caller then treats the result as an unknown function.
 
 use hashbrown::HashMap;
 
@@ -24,7 +24,7 @@ struct Node {
     high: Function,
 }
 
-/// Nodes beyond which no operation makes another one. It bounds the depth of recursion, too.
+/// The limit of nodes, beyond which no operation creates another one. It bounds the depth of recursion, too.
 const MAX_NODES: usize = 2048;
 
 /// The functions of one region.
@@ -38,7 +38,7 @@ pub(super) struct Functions {
 
 impl Functions {
     pub(super) fn new() -> Functions {
-        // The constants come behind all variables.
+        // In the order of variables, the constants come after all variables.
         let constant = |function| Node { variable: u32::MAX, low: function, high: function };
         Functions {
             nodes: vec![constant(Function::FALSE), constant(Function::TRUE)],
@@ -48,7 +48,7 @@ impl Functions {
         }
     }
 
-    /// A new variable, which comes behind all others.
+    /// Creates a variable, which comes after all others in the order.
     pub(super) fn variable(&mut self) -> Function {
         let variable = self.variables;
         self.variables += 1;
@@ -72,12 +72,12 @@ impl Functions {
         self.choose(f, not_g, g)
     }
 
-    /// Whether `f` and `g` are equal wherever `care` is true, as far as that is known.
+    /// Whether `f` and `g` are known to be equal wherever `care` is true.
     pub(super) fn agree(&mut self, f: Function, g: Function, care: Function) -> bool {
         f == g || self.xor(f, g).and_then(|differ| self.and(differ, care)) == Some(Function::FALSE)
     }
 
-    /// `g` where `f` is true, `h` where it is not.
+    /// `g` where `f` is true, `h` elsewhere.
     fn choose(&mut self, f: Function, g: Function, h: Function) -> Option<Function> {
         match (f, g, h) {
             (Function::TRUE, _, _) => return Some(g),
@@ -120,7 +120,7 @@ impl Functions {
         self.nodes[f.0 as usize]
     }
 
-    /// `f` where `variable`, its first or one before it, has `value`.
+    /// `f` where `variable`, its first variable or one before it, has `value`.
     fn part(&self, f: Function, variable: u32, value: bool) -> Function {
         let node = self.node(f);
         match (node.variable == variable, value) {

@@ -1,4 +1,4 @@
-//! The predicates of a region: which there are in registers, and how others are computed from them.
+//! The predicates of a region: which are in registers, and how others are computed from them.
 
 use harp_isa::{Opcode, RegClass};
 use hashbrown::HashMap;
@@ -7,14 +7,14 @@ use smallvec::{SmallVec, smallvec};
 use super::functions::{Function, Functions};
 use crate::vcode::{MInst, MOperand, Reg, VCode};
 
-/// Of the predicates in registers, so many are looked at for one from which to compute another. It
-/// bounds the time of compilation, and favours predicates that were made lately.
+/// The number of latest predicates in registers that are tried as operands of another one. It bounds compile
+/// time, and favours recent predicates.
 const LOOK_BACK: usize = 10;
 
-/// What a predicate is computed from.
+/// The operands of a predicate's computation.
 type Parts = SmallVec<[Function; 2]>;
 
-/// How a function came about.
+/// The operation that a function was made by.
 #[derive(Clone, Copy, Debug)]
 enum Recipe {
     Not(Function),
@@ -27,7 +27,7 @@ pub(super) struct Guards {
     functions: Functions,
     recipes: HashMap<Function, Recipe>,
     registers: HashMap<Function, Reg>,
-    /// The functions in registers, in the order in which they came.
+    /// The functions in registers, in the order in which they were computed.
     known: Vec<Function>,
 }
 
@@ -43,8 +43,8 @@ impl Guards {
 
     /// The condition of a branch, which is in `register`.
     ///
-    /// Each branch has its own, though branches may share a register, so every way through the region
-    /// is taken for possible and no guard for impossible.
+    /// Each branch has its own variable, though branches may share a register. So every path through the
+    /// region counts as possible and no guard as impossible.
     pub(super) fn condition(&mut self, register: Reg) -> Function {
         let condition = self.functions.variable();
         self.put(condition, register);
@@ -66,12 +66,12 @@ impl Guards {
         self.made(result, Recipe::Or(f, g))
     }
 
-    /// Whether two functions are equal where `care` is true.
+    /// Whether two functions are known to be equal where `care` is true.
     pub(super) fn agree(&mut self, f: Function, g: Function, care: Function) -> bool {
         self.functions.agree(f, g, care)
     }
 
-    /// A register with a function that equals `f` where `care` is true.
+    /// A register whose function equals `f` where `care` is true.
     pub(super) fn agreeing(&mut self, f: Function, care: Function) -> Option<Reg> {
         if let Some(&register) = self.registers.get(&f) {
             return Some(register);
@@ -81,7 +81,7 @@ impl Guards {
         Some(self.registers[found])
     }
 
-    /// A register with `f`, which is no constant. Instructions that compute it are passed to `emit`.
+    /// A register with `f`, which must not be constant. Instructions that compute it are passed to `emit`.
     pub(super) fn register(
         &mut self,
         f: Function,
@@ -109,7 +109,8 @@ impl Guards {
         self.registers[&f]
     }
 
-    /// The last instruction of a short sequence that computes `f`. What it takes may still be missing.
+    /// The last instruction of a short sequence that computes `f`. Its operands may still have to be
+    /// computed.
     fn cheapest(&mut self, f: Function) -> (Opcode, Parts) {
         if let Some(found) = self.one_instruction(f) {
             return found;
@@ -125,7 +126,7 @@ impl Guards {
         recipe
     }
 
-    /// The instruction that computes `f` from predicates that are in registers.
+    /// The instruction that computes `f` from predicates in registers, if one suffices.
     fn one_instruction(&mut self, f: Function) -> Option<(Opcode, Parts)> {
         let Guards { functions, known, .. } = self;
         for (at, &g) in lately(known).enumerate() {
@@ -146,7 +147,7 @@ impl Guards {
         None
     }
 
-    /// The instruction by which `f` came about.
+    /// The operation that `f` was made by.
     fn recipe(&self, f: Function) -> (Opcode, Parts) {
         match self.recipes[&f] {
             Recipe::Not(g) => (Opcode::Notp, smallvec![g]),
@@ -160,10 +161,10 @@ impl Guards {
         self.known.push(f);
     }
 
-    /// The result of an operation. If nothing is known of it, it is a variable of its own.
+    /// The result of an operation; a new variable if the result is unknown.
     fn made(&mut self, result: Option<Function>, recipe: Recipe) -> Function {
         let result = result.unwrap_or_else(|| self.functions.variable());
-        // A function that is made from itself would not come to an end.
+        // A recipe with its own result as an operand would never end.
         let parts = match recipe {
             Recipe::Not(f) => [f, f],
             Recipe::And(f, g) | Recipe::Or(f, g) => [f, g],
@@ -175,7 +176,7 @@ impl Guards {
     }
 }
 
-/// The last few of the functions in registers, the latest first.
+/// The latest functions in registers, the most recent first.
 fn lately(known: &[Function]) -> impl Iterator<Item = &Function> {
     known.iter().rev().take(LOOK_BACK)
 }

@@ -1,9 +1,9 @@
 //! Block parameters as predicated moves.
 //!
-//! Of the values that arrive, one is taken as it is; each other one is moved over it where its edges
-//! are taken. The predicate of a move must be right only in the lanes that reach the block, so that a
-//! condition often serves without the guard around it. A value that is computed for the parameter
-//! alone needs no move: its instruction writes over the old value itself, under the predicate.
+//! One of the incoming values is taken as it is; each other one is moved over it where its edges are taken. A
+//! move's predicate must be right only in the lanes that reach the block, so a condition often serves without
+//! the guard around it. A value computed for the parameter alone needs no move: its instruction writes over
+//! the old value itself, under the predicate.
 
 use harp_isa::{Opcode, RegClass};
 use smallvec::{SmallVec, smallvec};
@@ -13,35 +13,35 @@ use super::functions::Function;
 use super::needs_guard;
 use crate::vcode::{MInst, MOperand, Reg};
 
-/// A value that arrives by some of a block's edges.
+/// A value that arrives on some of a block's edges.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     value: Reg,
-    /// Where one of them is taken.
+    /// True where one of these edges is taken.
     predicate: Function,
 }
 
-/// The guard, the value, the old value and the new one of a predicate's predicated move. The last two are
-/// one register, but the allocator wants another for the old value if that lives on.
+/// The predicates that a predicated move of a predicate needs: the guard, the value, the old value and the
+/// new one. The last two share a register, but the old value needs another one if it stays live.
 const PREDICATES_OF_A_MOVE: usize = 4;
 
-/// How a value gets where others are, too.
+/// How a value is written over another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Its instruction, at this place in the code and guarded already, writes over the old value.
+    /// In place: its instruction, at this index in the code and already guarded, writes over the old value.
     InPlace(usize),
-    /// Its instruction, at this place, goes down to the merge and is guarded there.
+    /// Its instruction, at this index, moves down to the merge and is guarded there.
     Sink(usize),
-    /// By an instruction of its own.
+    /// A move instruction.
     Move,
 }
 
 impl Converter<'_> {
-    /// The register with argument `index` of the edge that was taken, where `care` is true.
+    /// Returns a register with argument `index` of the edge that was taken, valid where `care` is true.
     pub(super) fn merge(&mut self, edges: &[Edge], index: usize, care: Function) -> Reg {
         let mut arrivals = self.arrivals(edges, index);
         let costs: Vec<_> = arrivals.iter().map(|arrival| self.cost(arrival, care)).collect();
-        // The dearest is not moved; of several the first, whose instruction comes before the others'.
+        // The costliest value is not moved; of several, the first, whose instruction precedes the others'.
         let dearest = (0..arrivals.len()).rev().max_by_key(|&at| costs[at]);
         let first = arrivals.remove(dearest.expect("a member of a region has an entry"));
         let mut merged = first.value;
@@ -51,7 +51,7 @@ impl Converter<'_> {
         merged
     }
 
-    /// The different values of argument `index`.
+    /// The distinct values of argument `index`.
     fn arrivals(&mut self, edges: &[Edge], index: usize) -> SmallVec<[Arrival; 4]> {
         let mut arrivals: SmallVec<[Arrival; 4]> = SmallVec::new();
         for edge in edges {
@@ -64,7 +64,7 @@ impl Converter<'_> {
                 None => arrivals.push(Arrival { value, predicate: edge.predicate }),
             }
         }
-        // Where nobody looks at the value, any other will do.
+        // Any other value will do in place of an undefined one.
         let is_defined = |arrival: &Arrival| !self.undefined.contains(&arrival.value);
         match arrivals.iter().any(is_defined) {
             true => arrivals.retain(|arrival| is_defined(arrival)),
@@ -73,7 +73,7 @@ impl Converter<'_> {
         arrivals
     }
 
-    /// About how many instructions it takes to write a value over another.
+    /// The approximate number of instructions for writing a value over another one.
     fn cost(&mut self, arrival: &Arrival, care: Function) -> usize {
         let way = self.way(None, arrival, care);
         let is_predicate_made = matches!(way, Way::InPlace(_))
@@ -81,7 +81,7 @@ impl Converter<'_> {
         usize::from(way == Way::Move) + usize::from(!is_predicate_made)
     }
 
-    /// The best way for a value to be written over `old`, or over one of which nothing is known.
+    /// The cheapest way to write a value over `old`, or over an undefined value.
     fn way(&mut self, old: Option<Reg>, arrival: &Arrival, care: Function) -> Way {
         let Some(&home) = self.homes.get(&arrival.value) else { return Way::Move };
         if self.uses[arrival.value.index()] > 0 {
@@ -104,21 +104,22 @@ impl Converter<'_> {
         }
     }
 
-    /// Whether an instruction with these operands and a guard asks for more predicates than there are.
+    /// Whether a guarded instruction with these operands needs more predicates than the machine has.
     fn asks_too_much(&self, operands: &[MOperand]) -> bool {
         if !matches!(operands.first(), Some(MOperand::Def(reg)) if reg.class() == RegClass::Pred) {
-            // Of predicates, no instruction for general registers reads more than one besides its guard.
+            // Besides its guard, an instruction with a general register as its result reads at most one
+            // predicate.
             return false;
         }
         let is_predicate = |operand: &&MOperand| match operand {
             MOperand::Def(reg) | MOperand::Use(reg) => reg.class() == RegClass::Pred,
             _ => false,
         };
-        // The guard, and the old value, which may live on.
+        // The guard, and the old value, which may stay live.
         2 + operands.iter().filter(is_predicate).count() > self.predicates
     }
 
-    /// Whether a guarded instruction can write over `old` where it stands.
+    /// Whether a guarded instruction can write over `old` at its present place.
     fn in_place(
         &mut self,
         home: usize,
@@ -132,7 +133,7 @@ impl Converter<'_> {
         if fits { Way::InPlace(home) } else { Way::Move }
     }
 
-    /// A register with `arrival`'s value where its edges are taken, and `old` elsewhere.
+    /// Returns a register with `arrival`'s value where its edges are taken, and `old` elsewhere.
     fn write_over(&mut self, old: Reg, arrival: &Arrival, care: Function) -> Reg {
         let new = self.vcode.new_reg(old.class());
         self.uses.resize(self.vcode.num_regs);
@@ -182,8 +183,8 @@ impl Converter<'_> {
         new
     }
 
-    /// A predicate with `value` where `predicate` is true and `old` elsewhere, by instructions that ask
-    /// for two predicates each: `old` with the bits in which they differ exchanged.
+    /// Returns a predicate with `value` where `predicate` is true and `old` elsewhere. The instructions need
+    /// two predicates each: they flip the bits of `old` that differ.
     fn blend(&mut self, predicate: Reg, value: Reg, old: Reg) -> Reg {
         let differ = self.combine(Opcode::Xorp, value, old);
         let changed = self.combine(Opcode::Andp, differ, predicate);

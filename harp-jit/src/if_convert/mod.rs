@@ -1,24 +1,24 @@
-//! If-conversion: the blocks of acyclic regions become straight code under predicates.
+//! If-conversion: turns the blocks of acyclic regions into straight-line code under predicates.
 //!
-//! It works on VCode, before registers are allocated, so that every region can be converted: a
-//! predicate more is a virtual register more. All blocks of a region are appended to its head, in
-//! topological order.
+//! It works on VCode, before registers are allocated, so that every region can be converted: one more
+//! predicate is one more virtual register. All blocks of a region are appended to its head, in topological
+//! order.
 //!
-//! * A block's guard is true in the lanes that would run it: the disjunction of its incoming edges'
-//!   predicates, each the conjunction of a guard and a condition. Guards are compared as functions of
-//!   the conditions ([`functions`]), so what is entered whenever the head is has no guard, two blocks that
-//!   are entered by the same lanes have one, and each is computed when it is first needed, from what
-//!   is in registers at that time ([`guards`]).
-//! * Instructions with an effect or a trap (loads, stores, atomics, divisions) get the guard. All else
-//!   is executed in all lanes: the registers are fresh, and what lanes compute that do not belong there
-//!   is read by nobody who does. The same is true of what a guarded load defines, so it is a plain
-//!   definition to the allocator.
+//! * A block's guard is true in the lanes that would run the block: the disjunction of its incoming edges'
+//!   predicates, each the conjunction of a guard and a condition. Guards are compared as functions of the
+//!   conditions ([`functions`]). So a block that runs whenever the head does has no guard, two blocks that
+//!   are run by the same lanes share one, and each guard is computed when it is first needed, from what is in
+//!   registers at that time ([`guards`]).
+//! * Instructions that have a side effect or can trap (loads, stores, atomics, divisions) get the guard. All
+//!   others are executed in all lanes: their result registers are fresh, and what they compute in lanes
+//!   outside the block is not read in lanes inside. The same is true of the result of a guarded load, so it
+//!   is a plain definition to the allocator.
 //! * A block parameter becomes a chain of predicated moves ([`merge`]).
 //!
-//! Assumes the [invariants](crate::vcode) of VCode and that regions have no members in common. Keeps
-//! the invariants. The whole of a region is executed with the lanes that are active at its head, so
-//! nothing in it may depend on which these are: calls, traps, votes, barriers, splits and joins are
-//! refused, before anything is changed.
+//! Assumes the [invariants](crate::vcode) of VCode and that regions have no members in common. Keeps the
+//! invariants. The whole region is executed with the lanes that are active at its head, so its instructions
+//! must not depend on which lanes these are: calls, traps, votes, barriers, splits and joins are refused,
+//! before anything is changed.
 
 use harp_isa::{ArchId, Opcode, OpcodeFlags};
 use smallvec::smallvec;
@@ -37,33 +37,33 @@ mod tests;
 
 use convert::{Converter, Placed};
 
-/// A region that is entered through its head alone and left to its end alone.
+/// A region that is entered only through its head and left only to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Ends in a branch; does not belong to the members.
+    /// A block that ends in a branch; it is not a member.
     pub(crate) head: BlockId,
-    /// Where all ways from the head lead; does not belong to the members. It may be the head, or lie
-    /// before it, if the region ends a loop's body.
+    /// The block where all paths from the head lead; it is not a member. It may be the head, or lie before
+    /// it, if the region ends a loop's body.
     pub(crate) end: BlockId,
 }
 
-/// Why a region cannot be converted: whoever chose it was wrong.
+/// Why a region cannot be converted, which is an error of the caller that chose it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum NotPredicable {
     #[error("{head} does not end in a branch without split")]
     Head { head: BlockId },
-    #[error("{block} is entered by other ways than through {head}")]
+    #[error("{block} has an entry that does not lead through {head}")]
     Entry { block: BlockId, head: BlockId },
-    #[error("{block} leads back")]
+    #[error("{block} has a back edge")]
     Cycle { block: BlockId },
-    #[error("{block} holds `{inst}`")]
+    #[error("{block} contains `{inst}`")]
     Instruction { block: BlockId, inst: String },
 }
 
-/// What conversion came to.
+/// The result of conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Predicated {
-    /// Branches that are no more.
+    /// The number of branches removed.
     pub(crate) branches: usize,
 }
 
@@ -105,19 +105,19 @@ pub(crate) fn convert(
     Ok(result)
 }
 
-/// Converts regions for a look at the code only.
+/// Converts regions on trial, to look at the code.
 pub(crate) struct Trial<'a> {
     converter: Converter<'a>,
 }
 
 impl<'a> Trial<'a> {
-    /// `vcode` keeps its code.
+    /// Prepares trials, which leave the code of `vcode` unchanged.
     pub(crate) fn new(vcode: &'a mut VCode, arch: ArchId) -> Trial<'a> {
         Trial { converter: Converter::new(vcode, arch) }
     }
 
-    /// What stands behind the head's own code after conversion, but for the jump to the end; none if
-    /// the region cannot be converted.
+    /// The code that conversion would append to the head's own, without the jump to the end; none if the
+    /// region cannot be converted.
     pub(crate) fn convert(&mut self, region: Region) -> Option<Vec<MInst>> {
         let members = members(self.converter.vcode, region).ok()?;
         let num_regs = self.converter.vcode.num_regs;
@@ -128,7 +128,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The blocks of a region, which come in topological order.
+/// The blocks of a region in topological order.
 fn members(vcode: &VCode, region: Region) -> Result<Vec<BlockId>, NotPredicable> {
     let Region { head, end } = region;
     let terminator = |block: BlockId| &vcode.insts[vcode.blocks[block.index()].insts.end - 1];
@@ -161,7 +161,7 @@ fn members(vcode: &VCode, region: Region) -> Result<Vec<BlockId>, NotPredicable>
     Ok(members)
 }
 
-/// Whether an instruction may stand in a region that is executed by more lanes than belong there.
+/// Whether an instruction may be in a region that lanes outside the region execute along.
 fn is_predicable(inst: &MInst) -> bool {
     match inst {
         MInst::Op { opcode, .. } => !opcode.flags().intersects(
@@ -193,14 +193,14 @@ fn is_predicable(inst: &MInst) -> bool {
     }
 }
 
-/// Whether lanes that do not belong there must be kept from executing an instruction.
+/// Whether lanes outside the block must not execute an instruction.
 fn needs_guard(opcode: Opcode) -> bool {
     opcode.flags().intersects(
         OpcodeFlags::LOAD | OpcodeFlags::STORE | OpcodeFlags::ATOMIC | OpcodeFlags::DIVIDES,
     )
 }
 
-/// New code for heads, and the blocks that go.
+/// The new code of heads, and the blocks to remove.
 struct Rewrite {
     code: Vec<Option<Vec<Placed>>>,
     removed: Vec<bool>,

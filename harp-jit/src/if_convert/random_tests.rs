@@ -1,4 +1,4 @@
-//! Random acyclic regions, before and after conversion, on simulated lanes.
+//! Tests with random acyclic regions, before and after conversion, on simulated lanes.
 
 use cranelift_codegen::ir::SourceLoc;
 use harp_isa::abi::LaneField;
@@ -13,19 +13,19 @@ use crate::regalloc;
 use crate::validate;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VBlock, VCode};
 
-/// A node of the graph that is made: a block, or an edge with code of its own.
+/// A node of the generated graph: a block, or an edge with code of its own.
 #[derive(Default)]
 struct Node {
     params: Vec<Reg>,
     code: Vec<MInst>,
-    /// What is defined here and in the blocks that dominate this one.
+    /// The registers defined here and in dominating blocks.
     available: Vec<Reg>,
     /// The nodes that jump here.
     sources: Vec<usize>,
     succs: Vec<usize>,
 }
 
-/// Makes regions out of random bytes.
+/// Generates regions from random bytes.
 struct Generator<'a> {
     bytes: std::slice::Iter<'a, u8>,
     vcode: VCode,
@@ -43,7 +43,7 @@ impl Generator<'_> {
 
     fn any(&mut self, node: usize) -> Reg {
         let count = self.nodes[node].available.len();
-        // Later values are likelier.
+        // Later values are more likely.
         let back = self.below(count).min(self.below(count));
         self.nodes[node].available[count - 1 - back]
     }
@@ -76,7 +76,7 @@ impl Generator<'_> {
                 self.push(node, Opcode::Div, &[def, x, MOperand::Use(divisor)]);
             }
             _ => {
-                // What a `select` becomes.
+                // The instruction that a `select` becomes.
                 let condition = self.condition(node);
                 let old = self.any(node);
                 let operands = smallvec![MOperand::Mod { old, new: dst }, x, MOperand::Imm(3)];
@@ -106,8 +106,8 @@ impl Generator<'_> {
         self.nodes.len() - 1
     }
 
-    /// A graph in which `places` hold the nodes so far wanted: nodes that jump to places still to
-    /// come. Returns the code; block 0 is the head, the last the end.
+    /// A graph in which `places` hold the nodes requested so far: nodes that jump to later places. Returns
+    /// the code; block 0 is the head, the last block the end.
     fn graph(mut self, places: usize) -> VCode {
         let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); places];
         let lane = self.gpr();
@@ -180,7 +180,7 @@ impl Generator<'_> {
         node
     }
 
-    /// Puts the nodes in an order in which each comes after those that lead to it.
+    /// Orders the nodes topologically.
     fn finish(self) -> VCode {
         let mut order = Vec::new();
         let mut seen = vec![false; self.nodes.len()];
@@ -227,7 +227,7 @@ fn post_order(nodes: &[Node], node: usize, seen: &mut [bool], order: &mut Vec<us
     order.push(node);
 }
 
-/// The code with one effect without its guard, and with one under the guard of another.
+/// Variants of the code with one side effect without its guard, or under another one's guard.
 fn with_another_guard(vcode: &VCode) -> Vec<VCode> {
     let guarded: Vec<(usize, Reg)> = (vcode.insts.iter().enumerate())
         .filter_map(|(at, inst)| match inst {
@@ -279,7 +279,7 @@ fn random_regions_do_what_their_branches_did() {
             outcomes[3] += usize::from(seen);
         }
         outcomes[0] += predicated.branches;
-        // The allocator's checker proves the answer right.
+        // The allocator's checker proves the allocation right.
         let allocated = regalloc::allocate(&after, arch, true).unwrap();
         let moves = after.blocks().flat_map(|(id, _)| allocated.steps(id));
         let spills = moves
@@ -292,6 +292,6 @@ fn random_regions_do_what_their_branches_did() {
         .unwrap_or_else(|error| panic!("{error}"));
     let [branches, spills, wrong, seen] = outcomes.into_inner();
     assert!(branches > 1500 && spills > 200, "{branches} branches, {spills} spills of predicates");
-    // Some guards never hold, or always, and what is loaded may be of no use.
+    // Some guards never hold, or always do, and some loads are unused, so not every wrong guard can be seen.
     assert!(wrong > 500 && seen * 10 > wrong * 8, "{seen} seen of {wrong} wrong guards");
 }

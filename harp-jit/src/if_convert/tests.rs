@@ -1,4 +1,4 @@
-//! Small regions, whose code after conversion is written down.
+//! Tests of small regions, with the expected code after conversion.
 
 use expect_test::{Expect, expect};
 use harp_isa::ArchId;
@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::symbols::PlainNames;
 use crate::vcode::{BlockId, VCode};
 
-/// Code for a kernel, of which the entry is a region's head and the last block its end.
+/// Selected code of a kernel whose entry is a region's head and whose last block is the region's end.
 fn selected(body: &str) -> (VCode, Region) {
     let text = format!(
         "function %f(i32, i32) {{
@@ -34,7 +34,7 @@ fn selected(body: &str) -> (VCode, Region) {
     (vcode, Region { head: BlockId::new(0), end })
 }
 
-/// Converts the region and compares all of the code behind the head's own.
+/// Converts the region and compares all code behind the head's own with `expected`.
 fn check(body: &str, expected: Expect) {
     let (mut vcode, region) = selected(body);
     let own = vcode.blocks[0].insts.len() - 1;

@@ -1,4 +1,4 @@
-//! Calls, returns and everything else that the calling convention or the frame decides upon.
+//! Calls, returns and everything else that depends on the calling convention or the frame.
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
@@ -19,7 +19,7 @@ use crate::vcode::{
 /// The largest alignment of a stack slot, as a power of two.
 const MAX_ALIGN_SHIFT: u8 = 12;
 
-/// Where the stack slots of a function lie, in bytes from the first.
+/// The offsets of a function's stack slots, in bytes from the first slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotLayout {
     offsets: SecondaryMap<StackSlot, u64>,
@@ -27,8 +27,8 @@ pub(super) struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// Slots begin at words. One with a larger alignment gets as much room as it takes to find such
-    /// an address in it at run time.
+    /// Slots begin at word boundaries. A slot with a larger alignment gets enough room that an aligned
+    /// address can be found in it at run time.
     fn new(func: &Function, word: WordSize) -> SlotLayout {
         let mut layout = SlotLayout::default();
         for (slot, data) in &func.sized_stack_slots {
@@ -42,7 +42,7 @@ impl SlotLayout {
     }
 }
 
-/// The frame that the instructions of `func` ask for.
+/// What the instructions of `func` need of the frame.
 pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLayout) {
     let slots = SlotLayout::new(func, arch.word());
     let own = CallLayout::new(&func.signature, arch);
@@ -67,7 +67,7 @@ pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLay
     (needs, slots)
 }
 
-/// Whether a call of a function that may be out of reach has no register to spare: all that a call may
+/// Whether a call to a function that may be out of reach has no free register: all registers that a call may
 /// change carry arguments.
 fn needs_kept_register(func: &Function, inst: Inst, layout: &CallLayout, arch: ArchId) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::Call { .. })
@@ -76,7 +76,7 @@ fn needs_kept_register(func: &Function, inst: Inst, layout: &CallLayout, arch: A
 }
 
 impl Lower<'_> {
-    /// The parameters of the function arrive.
+    /// Defines the parameters of the function as they arrive.
     pub(super) fn entry_params(&mut self, clif: Block) -> Result<(), Unsupported> {
         let func = self.func;
         let params = func.dfg.block_params(clif);
@@ -118,7 +118,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A call that comes back.
+    /// Lowers a call that returns.
     pub(super) fn call(&mut self, inst: Inst) {
         let func = self.func;
         let signature = func.dfg.call_signature(inst).expect("a call has a signature");
@@ -164,7 +164,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A call that ends this function.
+    /// Lowers a call that ends this function.
     pub(super) fn tail_call(&mut self, inst: Inst, block: Block) -> Result<(), Unsupported> {
         let func = self.func;
         let refuse = |what: &str| Unsupported { inst, block, what: what.to_owned() };
@@ -199,7 +199,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Results go to their places.
+    /// Lowers a return: puts the results in their places.
     pub(super) fn return_(&mut self, values: &[Value]) {
         let func = self.func;
         let layout = CallLayout::new(&func.signature, self.arch);
@@ -219,7 +219,7 @@ impl Lower<'_> {
         self.inst_code.push(MInst::Ret { results });
     }
 
-    /// The arguments of a call, without the address that it may go to.
+    /// The arguments of a call, without the callee's address.
     fn call_args(&self, inst: Inst) -> Vec<Value> {
         let args = self.func.dfg.inst_args(inst);
         let indirect = matches!(self.func.dfg.insts[inst], InstructionData::CallIndirect { .. });
@@ -247,13 +247,14 @@ impl Lower<'_> {
         if far != FarCall::Reached || reaches_everything(self.arch) {
             return Callee::Symbol { symbol, far };
         }
-        // There is no room in an immediate for the place where one would be kept.
+        // An immediate has no room for the frame word that would keep one.
         let dst = self.vcode.new_reg(RegClass::Gpr);
         self.inst_code.push(MInst::Address { dst, symbol });
         Callee::Register { address: dst, symbol: Some(symbol) }
     }
 
-    /// A callee-saved register, which is kept in the last of the words for outgoing arguments.
+    /// A callee-saved register, which is kept in the last of the words for outgoing arguments during the
+    /// call.
     fn kept_register(&self) -> FarCall {
         let word = self.vcode.frame.outgoing_words - 1;
         let offset = i64::from(word) * i64::from(self.arch.word().bytes());
@@ -266,7 +267,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The register with an argument or result as the signature wants it.
+    /// The register with an argument or result, extended as the signature requires.
     fn extended(&mut self, value: Value, param: &AbiParam) -> Reg {
         match param.extension {
             ArgumentExtension::None => self.value_gpr(value),
@@ -281,7 +282,7 @@ impl Lower<'_> {
         *self.symbol_numbers.entry(name).or_insert_with_key(|name| vcode.add_symbol(name.clone()))
     }
 
-    /// The value of an instruction that the frame or the linker decides upon; none for others.
+    /// The value of an instruction whose result depends on the frame or the linker; none for others.
     pub(super) fn place_address(&mut self, inst: Inst) -> Option<Reg> {
         let func = self.func;
         match func.dfg.insts[inst] {
@@ -301,7 +302,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Something about the frame.
+    /// A property of the frame.
     pub(super) fn frame_value(&mut self, value: FrameValue) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
         self.inst_code.push(MInst::FrameValue { dst, value });
@@ -341,7 +342,7 @@ impl Lower<'_> {
         if offset == 0 { aligned } else { rules::constructor_add_imm(self, aligned, offset) }
     }
 
-    /// The place of an address in the stack slots, if it has one that is known before the run.
+    /// The offset of an address in the stack slots, if it is known at compile time.
     pub(super) fn slot_offset(&self, inst: Inst) -> Option<i64> {
         let InstructionData::StackAddr { stack_slot, offset, .. } = self.func.dfg.insts[inst]
         else {
@@ -352,7 +353,7 @@ impl Lower<'_> {
         exact.then(|| self.slots.offsets[stack_slot].cast_signed() + i64::from(offset))
     }
 
-    /// Alignments beyond a limit, and slots of dynamic size, are refused.
+    /// Refuses alignments beyond a limit, and slots of dynamic size.
     pub(super) fn check_slots(&self) -> Result<(), Unsupported> {
         let func = self.func;
         for block in func.layout.blocks() {

@@ -1,4 +1,4 @@
-//! What lanes of a warp and warps of a work-group do together.
+//! Communication between the lanes of a warp and between the warps of a work-group.
 
 use cranelift_codegen::ir::{Block, Inst, Value};
 use harp_isa::{Opcode, RegClass};
@@ -27,14 +27,14 @@ impl Lower<'_> {
         dst
     }
 
-    /// The address of the warp's scratch word, which is found out once, at the function's entry.
+    /// The address of the warp's scratch word, which is computed once, at the function's entry.
     pub(super) fn scratch_address(&mut self) -> Reg {
         let vcode = &mut self.vcode;
         *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
     }
 
-    /// Whether the truth value holds in all executing lanes; without the instruction, whether there is none
-    /// where it does not.
+    /// Whether the truth value holds in all executing lanes. Without an instruction for that: whether it is
+    /// false in none.
     pub(super) fn all(&mut self, src: Reg) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Pred);
         if self.arch.has_extension() {
@@ -48,7 +48,7 @@ impl Lower<'_> {
         dst
     }
 
-    /// What some executing lane has.
+    /// The value of one executing lane.
     pub(super) fn of_some_lane(&mut self, src: Reg) -> Reg {
         let address = self.scratch_address();
         let dst = self.vcode.new_reg(RegClass::Gpr);

@@ -67,8 +67,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A copy that is uniform, if the promise holds. Without a copy the promise would be one about the
-    /// original everywhere.
+    /// A copy that is uniform if the promise holds. Without a copy the promise would apply to the original
+    /// everywhere.
     fn promised_uniform(&mut self, given: Reg) -> Reg {
         if self.execution == Execution::SingleLane {
             return given;

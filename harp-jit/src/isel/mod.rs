@@ -1,11 +1,11 @@
 //! Instruction selection: CLIF to VCode by the rules in `*.isle`.
 //!
-//! Blocks are visited in reverse order and instructions backwards, so that an instruction's uses are
-//! known before its code is made: what nobody uses and has no effect is skipped, a truth value is
-//! computed in the register file in which it is wanted, and constants are made anew at each use.
+//! Blocks are visited in reverse order and instructions backwards, so the uses of a result are known before
+//! the code of its instruction is made. Instructions without uses and side effects are skipped, a truth value
+//! is computed in the register file in which it is used, and constants are rematerialized at each use.
 //!
 //! Assumes legal CLIF (see [`legalize`](crate::legalize)): branches are `jump` and `brif`, traps are
-//! unconditional, there is at most one `return`. What no rule covers is reported, never guessed.
+//! unconditional, there is at most one `return`. Instructions without a rule are reported, never guessed.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{F32, F64};
@@ -38,7 +38,7 @@ mod values;
 use calls::SlotLayout;
 use order::{BlockOrder, Lowered};
 
-/// What instruction selection knows besides the function.
+/// The inputs of instruction selection besides the function.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     /// The linker's name of the function.
@@ -49,21 +49,21 @@ pub(crate) struct Target<'a> {
     pub(crate) symbols: &'a dyn Symbols,
 }
 
-/// The blocks of VCode for the blocks of a function.
+/// Maps blocks of the function to blocks of VCode.
 pub(crate) struct BlockIds(BlockOrder);
 
 impl BlockIds {
-    /// The block of VCode for `block`, which the entry reaches.
+    /// The VCode block of `block`, which must be reachable.
     pub(crate) fn of(&self, block: Block) -> BlockId {
         self.0.block(block)
     }
 }
 
-/// The code of `func` over virtual registers, with `split` and `join` where `plan` wants them.
+/// Selects instructions for `func` over virtual registers, with `split` and `join` as in `plan`.
 ///
 /// # Errors
 ///
-/// If an instruction is not covered.
+/// If no rule covers an instruction.
 pub(crate) fn select(
     func: &Function,
     plan: &Plan,
@@ -86,7 +86,7 @@ pub(crate) fn select(
     Ok((lower.finish(blocks, plan), BlockIds(order)))
 }
 
-/// An instruction with its place, as it is collected backwards.
+/// An instruction with its source location; the code is collected backwards.
 type Placed = (MInst, SourceLoc);
 
 struct Lower<'a> {
@@ -99,20 +99,20 @@ struct Lower<'a> {
     slots: SlotLayout,
     layout: Layout,
     vcode: VCode,
-    /// The general register in which a value is wanted, and the predicate in which it is wanted or was made.
+    /// The general register that uses of a value read, and the predicate that they read or that was computed.
     gprs: SecondaryMap<Value, Option<Reg>>,
     preds: SecondaryMap<Value, Option<Reg>>,
-    /// Where the position in the first dimension of the grid stays, if it is asked for.
+    /// The register with the position in the first dimension of the grid, if it is used.
     global_id_x: Option<Reg>,
-    /// Where the address of the warp's scratch word stays, if it is asked for.
+    /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
-    /// Parameters of blocks that live in predicates.
+    /// Block parameters that live in predicates.
     predicate_params: EntitySet<Value>,
-    /// Registers that turned out to be other registers, by index.
+    /// Registers that are aliases of other registers, by index.
     aliases: Vec<Option<Reg>>,
-    /// The code of the current CLIF instruction, forwards.
+    /// The code of the current CLIF instruction, in forward order.
     inst_code: Vec<MInst>,
-    /// All code, backwards.
+    /// All code, in reverse order.
     code: Vec<Placed>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Every value must fit a register.
+    /// Checks that every value fits a register.
     fn check_types(&self) -> Result<(), Unsupported> {
         let word = self.arch.word();
         for block in self.func.layout.blocks() {
@@ -174,7 +174,7 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// Lowers a CLIF block, last instruction first.
+    /// Lowers a CLIF block from its last instruction to the first.
     fn block(
         &mut self,
         clif: Block,
@@ -202,12 +202,12 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// Moves the code of one CLIF instruction to the rest.
+    /// Appends the code of one CLIF instruction to the rest.
     fn flush(&mut self, place: SourceLoc) {
         self.code.extend(self.inst_code.drain(..).rev().map(|inst| (inst, place)));
     }
 
-    /// The parameters of a block; those of the entry arrive in registers.
+    /// Defines the parameters of a block; those of the entry arrive in registers.
     fn params(&mut self, clif: Block, block: &mut VBlock) -> Result<(), Unsupported> {
         let params = self.func.dfg.block_params(clif);
         if self.func.layout.entry_block() == Some(clif) {
@@ -269,7 +269,7 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// A block of its own for an edge: the jump and its arguments.
+    /// Lowers the block of an edge: the jump and its arguments.
     fn edge(&mut self, branch: Inst, successor: usize, order: &BlockOrder, block: &mut VBlock) {
         let destination = order::successor_call(self.func, branch, successor);
         let target = order.block(destination.block(&self.func.dfg.value_lists));
@@ -278,7 +278,7 @@ impl<'a> Lower<'a> {
         self.flush(self.func.srcloc(branch));
     }
 
-    /// The register in which a block's parameter arrives.
+    /// The register of a block parameter.
     fn param(&mut self, param: Value) -> Reg {
         if self.predicate_params.contains(param) {
             self.value_pred(param)
@@ -303,7 +303,7 @@ impl<'a> Lower<'a> {
         self.inst_code.push(MInst::Jump { target, args });
     }
 
-    /// Whether an instruction has an effect or a result that is used.
+    /// Whether an instruction has a side effect or a result that is used.
     fn is_wanted(&self, inst: Inst) -> bool {
         let dfg = &self.func.dfg;
         let used = |&value: &Value| self.gprs[value].is_some() || self.preds[value].is_some();
@@ -323,7 +323,7 @@ impl<'a> Lower<'a> {
         traps || opcode.can_store() || opcode.other_side_effects()
     }
 
-    /// Lowers an instruction that is no terminator.
+    /// Lowers an instruction that is not a terminator.
     fn inst(&mut self, inst: Inst, block: Block) -> Result<(), Unsupported> {
         let opcode = self.func.dfg.insts[inst].opcode();
         let refuse = |what: String| Unsupported { inst, block, what };
@@ -365,7 +365,7 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// An address must be a word: nothing says how a narrower one is extended.
+    /// Checks that an address is a word: CLIF does not say how a narrower one is extended.
     fn check_address(&self, inst: Inst, block: Block) -> Result<(), Unsupported> {
         let address = match self.func.dfg.insts[inst] {
             InstructionData::Load { arg, .. } => arg,
@@ -387,7 +387,7 @@ impl<'a> Lower<'a> {
         Err(Unsupported { inst, block, what })
     }
 
-    /// Keeps what the flags of an access to memory say.
+    /// Records what the flags of a memory access promise.
     fn promise(&mut self, inst: Inst) {
         let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
         if !flags.is_some_and(MemFlagsData::readonly) {
@@ -422,8 +422,8 @@ impl<'a> Lower<'a> {
         reg
     }
 
-    /// Turns the code around and gives every register its final name. Where the blocks' code lies is
-    /// counted backwards.
+    /// Reverses the code and gives every register its final name. The ranges of the blocks' code are relative
+    /// to the reversed order.
     fn finish(mut self, mut blocks: Vec<VBlock>, plan: &Plan) -> VCode {
         let mut vcode = std::mem::take(&mut self.vcode);
         let code = std::mem::take(&mut self.code);

@@ -1,8 +1,8 @@
-//! The order of blocks: a reverse post-order in which loops lie together, with a block of its own for
-//! each critical edge.
+//! The order of blocks: a reverse post-order in which loops are contiguous, with a block of its own for each
+//! critical edge.
 //!
-//! What lies together is what the register allocator takes for a loop, and what emission lays out as
-//! one. The block of an edge stands behind the branch, or, if the edge leaves a loop, in front of its target.
+//! The register allocator recognizes loops by contiguous blocks, and emission lays them out so. The block of
+//! an edge follows the branch or, if the edge leaves a loop, precedes its target.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::vcode::BlockId;
 
-/// What a block of VCode stands for.
+/// What a VCode block was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lowered {
     /// A block of the function.
@@ -29,12 +29,12 @@ pub(super) enum Lowered {
 pub(super) struct BlockOrder {
     order: Vec<Lowered>,
     blocks: SecondaryMap<Block, Option<BlockId>>,
-    /// Where each side of a `brif` leads: the edge's block, or the target itself.
+    /// The target of each side of a `brif`: the edge's block, or the CLIF target itself.
     sides: HashMap<(Inst, usize), BlockId>,
 }
 
 impl BlockOrder {
-    /// Unreachable blocks are left out.
+    /// Unreachable blocks are omitted.
     pub(super) fn new(func: &Function) -> BlockOrder {
         let cfg = ControlFlowGraph::with_function(func);
         let domtree = DominatorTree::with_function(func, &cfg);
@@ -46,7 +46,7 @@ impl BlockOrder {
             sides: HashMap::new(),
         };
         let mut direct = Vec::with_capacity(func.dfg.num_blocks());
-        // Edges that leave loops, by their targets.
+        // Edges that leave loops, by target.
         let mut leaving: SecondaryMap<Block, SmallVec<[(Inst, usize); 2]>> = SecondaryMap::new();
         for block in reverse_postorder(func, &loops) {
             for (branch, side) in std::mem::take(&mut leaving[block]) {
@@ -60,7 +60,7 @@ impl BlockOrder {
                 continue;
             }
             let targets = [0, 1].map(|side| calls[side].block(&func.dfg.value_lists));
-            // The side that falls through comes first.
+            // The fall-through side comes first.
             for side in [1, 0] {
                 let target = targets[side];
                 let has_args = calls[side].len(&func.dfg.value_lists) > 0;
@@ -98,21 +98,21 @@ impl BlockOrder {
         (0..count).map(|index| (BlockId::new(index), self.order[index]))
     }
 
-    /// The block of VCode for a reachable block of the function.
+    /// The VCode block of a reachable CLIF block.
     pub(super) fn block(&self, block: Block) -> BlockId {
         self.blocks[block].expect("a reachable block's successors are reachable")
     }
 
-    /// Where side 0 (taken) or 1 of a `brif` leads.
+    /// The target of side 0 (taken) or 1 of a `brif`.
     pub(super) fn successor(&self, branch: Inst, side: usize) -> BlockId {
         self.sides[&(branch, side)]
     }
 }
 
-/// The reachable blocks. Of a block's successors those in more loops come first, then the one that falls
-/// through; so what follows a loop is behind all of it.
+/// The reachable blocks. Of a block's successors, those in more loops come first, then the fall-through one.
+/// So the code after a loop follows the whole loop.
 fn reverse_postorder(func: &Function, loops: &LoopAnalysis) -> Vec<Block> {
-    // What comes last is visited first.
+    // The search visits first what comes last in reverse post-order.
     let successors = |block| {
         let last = func.layout.last_inst(block);
         let mut successors: SmallVec<[Block; 2]> = last

@@ -1,4 +1,4 @@
-//! Why an instruction has no rule.
+//! Reasons why an instruction has no rule.
 
 use cranelift_codegen::ir::{Inst, InstructionData};
 
@@ -6,7 +6,7 @@ use super::Lower;
 use crate::options::Execution;
 
 impl Lower<'_> {
-    /// The reason, or at least what there is no rule for.
+    /// The reason, or at least the operation that has no rule.
     pub(super) fn reason(&self, inst: Inst) -> String {
         let data = &self.func.dfg.insts[inst];
         let (opcode, arch) = (data.opcode(), self.arch);

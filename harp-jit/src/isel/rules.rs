@@ -1,4 +1,4 @@
-//! The compiled rules, and the names that they expect around them.
+//! The compiled rules, with the names that they expect in scope.
 
 pub(super) use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 pub(super) use cranelift_codegen::ir::immediates::Offset32;
@@ -15,7 +15,7 @@ pub(super) type ValueArray2 = [Value; 2];
 pub(super) type ValueArray3 = [Value; 3];
 pub(super) type BlockArray2 = [BlockCall; 2];
 
-/// What a rule made: the register of the result, if there is one.
+/// The output of a rule: the register of the result, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InstOutput(pub(super) Option<Reg>);
 

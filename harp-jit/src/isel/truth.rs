@@ -1,8 +1,8 @@
 //! Block parameters that live in predicates.
 //!
-//! A truth value of CLIF is a number, so a block parameter that is one would be made a number on every edge
-//! and tested anew behind it. Where all edges pass truth values, and somebody asks for one, it stays in
-//! the predicate file instead.
+//! A truth value of CLIF is a number, so a block parameter with a truth value would be converted to a number
+//! on every edge and tested again after it. If all edges pass truth values and some use needs a truth value,
+//! the parameter stays in the predicate file instead.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::I8;
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{BlockArg, Function, InstructionData, Opcode, Value, 
 
 use crate::intrinsic::Intrinsic;
 
-/// The parameters of blocks that are to live in predicates.
+/// The block parameters that live in predicates.
 pub(super) fn predicate_params(func: &Function) -> EntitySet<Value> {
     let entry = func.layout.entry_block();
     let blocks = func.layout.blocks().filter(|&block| Some(block) != entry);
@@ -21,7 +21,7 @@ pub(super) fn predicate_params(func: &Function) -> EntitySet<Value> {
         return candidates;
     }
     let passed = passed(func);
-    // Those that are passed a number are none, nor those that are passed one of these.
+    // A parameter that is passed a number is not a candidate, nor one that is passed the former.
     let mut checked = false;
     while !checked {
         checked = true;
@@ -35,10 +35,10 @@ pub(super) fn predicate_params(func: &Function) -> EntitySet<Value> {
     asked_for(func, &passed, &candidates)
 }
 
-/// Operands of truth values are followed this deep.
+/// The depth to which operands of truth values are followed.
 const DEPTH: u32 = 8;
 
-/// Arguments with the parameters that they are passed to.
+/// Pairs of arguments and the parameters that they are passed to.
 fn passed(func: &Function) -> Vec<(Value, Value)> {
     let dfg = &func.dfg;
     let mut passed = Vec::new();
@@ -53,7 +53,7 @@ fn passed(func: &Function) -> Vec<(Value, Value)> {
     passed
 }
 
-/// Whether a value is 0 or 1 by its definition, if the parameters in `params` are.
+/// Whether a value is 0 or 1 by its definition, provided that the parameters in `params` are.
 pub(super) fn is_truth(func: &Function, params: &EntitySet<Value>, value: Value) -> bool {
     is_truth_within(func, params, value, DEPTH)
 }
@@ -77,7 +77,7 @@ fn is_truth_within(func: &Function, params: &EntitySet<Value>, value: Value, dep
     }
 }
 
-/// The candidates that are a condition somewhere, or passed on to one that is.
+/// The candidates that are used as a condition, or passed on to one that is.
 fn asked_for(
     func: &Function,
     passed: &[(Value, Value)],

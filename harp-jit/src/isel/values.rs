@@ -1,4 +1,4 @@
-//! Registers for values: asked for at uses, before the code of the definition is made.
+//! Registers of values: requested at uses, before the code of the definition is made.
 
 use cranelift_codegen::ir::{InstructionData, Opcode, Value, ValueDef};
 use harp_isa::RegClass;
@@ -8,7 +8,7 @@ use crate::intrinsic::Intrinsic;
 use crate::vcode::{MInst, MOperand, Reg};
 
 impl Lower<'_> {
-    /// The register that holds a value, from its definition to here.
+    /// The register that holds a value here.
     pub(super) fn value_gpr(&mut self, value: Value) -> Reg {
         let value = self.func.dfg.resolve_aliases(value);
         if let Some(bits) = self.constant(value) {
@@ -25,7 +25,7 @@ impl Lower<'_> {
         reg
     }
 
-    /// The predicate that holds whether a value is not zero.
+    /// The predicate that says whether a value is not zero.
     pub(super) fn value_pred(&mut self, value: Value) -> Reg {
         let value = self.func.dfg.resolve_aliases(value);
         if self.constant(value).is_some() {
@@ -48,14 +48,14 @@ impl Lower<'_> {
         Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef)
     }
 
-    /// A register of its own for each use, so that none is kept for it.
+    /// Makes a register for each use, so that no register is occupied between uses.
     pub(super) fn undef(&mut self, class: RegClass) -> Reg {
         let dst = self.vcode.new_reg(class);
         self.inst_code.push(MInst::Undef { dst });
         dst
     }
 
-    /// The value was computed into `reg`; where it is wanted as a predicate, that follows.
+    /// Records that `value` was computed into `reg`; computes the predicate, too, if a use needs it.
     pub(super) fn define_gpr(&mut self, value: Value, reg: Reg) {
         if let Some(wanted) = self.preds[value] {
             let zext = rules::constructor_zext_reg(self, self.func.dfg.value_type(value), reg);
@@ -67,7 +67,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The truth value was computed into `pred`; where it is wanted as a number, that follows.
+    /// Records that the truth value was computed into `pred`; computes the number, too, if a use needs it.
     pub(super) fn define_pred(&mut self, value: Value, pred: Reg) {
         match self.preds[value] {
             Some(wanted) => self.alias(wanted, pred),

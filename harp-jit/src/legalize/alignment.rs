@@ -1,18 +1,18 @@
-//! Checks of addresses that the code promises to be aligned.
+//! Checks addresses that the code promises to be aligned.
 //!
-//! An access that is promised to be aligned becomes the machine's one instruction, and at another address
-//! that moves only the bytes up to the end of the word, without a word about it. The checks are for programs
-//! whose promises are in doubt: `and` and a conditional trap before each access, which the mid-end shares
-//! between accesses to the same address.
+//! An access with the flag `aligned` becomes one machine instruction, which at an unaligned address silently
+//! moves only the bytes up to the end of the word. The checks are for programs whose promises are in doubt:
+//! an `and` and a conditional trap before each access, which the mid-end shares between accesses to the same
+//! address.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I16, I32};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, TrapCode, Type, Value};
 
-/// The trap of an address that is not aligned as was promised: `user128`.
+/// The trap of an address that is not aligned as promised: `user128`.
 pub(crate) const MISALIGNED: TrapCode = TrapCode::unwrap_user(128);
 
-/// Puts a check before each access that promises an aligned address, unless it promises not to trap either.
+/// Inserts a check before each access with the flag `aligned`, unless it has `notrap`, too.
 pub(crate) fn check_alignment(func: &mut Function) {
     let mut at = FuncCursor::new(func);
     while at.next_block().is_some() {
@@ -37,8 +37,8 @@ pub(crate) fn check_alignment(func: &mut Function) {
     }
 }
 
-/// The integer or float that is read or written, and the address; atomic operations find misaligned addresses
-/// by themselves.
+/// The integer or float type that is read or written, and the address. Atomic operations trap on misaligned
+/// addresses by themselves.
 fn accessed(func: &Function, inst: Inst) -> Option<(Type, Value)> {
     let ty = match func.dfg.insts[inst].opcode() {
         Opcode::Load => func.dfg.value_type(func.dfg.first_result(inst)),

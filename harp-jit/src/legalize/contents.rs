@@ -1,14 +1,15 @@
-//! What a function holds, found out in one walk, so that a step with nothing to do needs no walk of its own.
+//! The contents of a function, found out in one walk, so that a step with nothing to do needs no walk of its
+//! own.
 
 use cranelift_codegen::ir::types::{F32, F64, I128};
 use cranelift_codegen::ir::{Function, Opcode, Type};
 
-/// The opcodes that occur in a function.
+/// The opcodes of a function.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opcodes([u64; 4]);
 
 impl Opcodes {
-    /// Those of the instructions in the layout of any function, also one that is malformed.
+    /// The opcodes of the instructions in the layout; the function may be malformed.
     pub(crate) fn of(func: &Function) -> Opcodes {
         let mut found = Opcodes::default();
         for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
@@ -28,7 +29,7 @@ impl Opcodes {
     }
 }
 
-/// The types that may occur in a function. Values that are not in its layout any more count, too.
+/// The types that may occur in a function, including those of values outside its layout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Types {
     pub(super) has_i128: bool,

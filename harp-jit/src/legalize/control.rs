@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{
     Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode,
 };
 
-/// Sends every return through one block, with the results as its parameters.
+/// Redirects every return to one block, with the results as its parameters.
 pub(crate) fn one_return(func: &mut Function) {
     let returns = terminators(func, Opcode::Return);
     if returns.len() < 2 {
@@ -24,8 +24,8 @@ pub(crate) fn one_return(func: &mut Function) {
     }
 }
 
-/// A `brif` with equal targets becomes a jump if the arguments are equal too; else each edge gets a
-/// block of its own, so that there is a place for what belongs to one edge only.
+/// A `brif` with equal targets becomes a jump if the arguments are equal, too. Otherwise each edge gets a
+/// block of its own, so that code can be placed on a single edge.
 pub(super) fn distinct_targets(func: &mut Function) {
     for inst in terminators(func, Opcode::Brif) {
         let InstructionData::Brif { arg, blocks, .. } = func.dfg.insts[inst] else { continue };
@@ -54,7 +54,7 @@ pub(super) fn terminators(func: &Function, opcode: Opcode) -> Vec<Inst> {
     last.filter(|&inst| func.dfg.insts[inst].opcode() == opcode).collect()
 }
 
-/// Puts `block` at the end of the layout, ready for instructions with the source location of `inst`.
+/// Appends `block` to the layout; returns a cursor at its end with the source location of `inst`.
 pub(super) fn append_block(func: &mut Function, block: Block, inst: Inst) -> FuncCursor<'_> {
     func.layout.append_block(block);
     let place = func.srcloc(inst);

@@ -1,7 +1,7 @@
-//! Questions about the frame as calls of intrinsics.
+//! Turns instructions that query the frame into calls of intrinsics.
 //!
-//! HARP code has no frame pointer; where it asks for one it gets the address where its frame ends, the stack
-//! pointer at its entry.
+//! HARP code has no frame pointer. Code that asks for it gets the address of the frame's end, the stack
+//! pointer at the function's entry.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type};
@@ -10,11 +10,11 @@ use super::Opcodes;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 
-/// Replaces these instructions. `word` is the integer of addresses, `opcodes` are those that occur.
+/// Replaces these instructions. `word` is the integer type of addresses, `opcodes` are those that occur.
 ///
 /// # Errors
 ///
-/// The first of them whose result is less than a word.
+/// The first of them whose result is narrower than a word.
 pub(crate) fn frame_values(
     func: &mut Function,
     word: Type,
@@ -35,7 +35,7 @@ pub(crate) fn frame_values(
             };
             let ty = at.func.dfg.value_type(at.func.dfg.first_result(inst));
             if ty.bits() < word.bits() {
-                let what = format!("an address of type {ty}, which is less than a word");
+                let what = format!("an address of type {ty}, which is narrower than a word");
                 return Err(Unsupported { inst, block, what });
             }
             let callee = intrinsic.declare(at.func, word);

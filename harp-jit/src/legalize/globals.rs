@@ -1,8 +1,8 @@
-//! Global values as instructions.
+//! Expands global values to instructions.
 //!
-//! Afterwards every `symbol_value` is of a symbol without an offset: values that are loaded, computed or
-//! found in the `vmctx` parameter are written out. This happens before the mid-end, which then knows the
-//! loads.
+//! Afterwards every `symbol_value` refers to a symbol without an offset; global values that are loaded,
+//! computed or taken from the `vmctx` parameter are expanded. This happens before the mid-end, which can then
+//! optimize the loads.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
@@ -13,14 +13,14 @@ use cranelift_codegen::ir::{
 use super::Opcodes;
 use crate::error::Unsupported;
 
-/// Global values are followed this deep.
+/// The depth to which global values are followed.
 const MAX_DEPTH: u32 = 100;
 
-/// Replaces every use of a global value that is no symbol. `opcodes` are those that may occur.
+/// Replaces every use of a global value that is not a symbol. `opcodes` are those that may occur.
 ///
 /// # Errors
 ///
-/// If one has no meaning on its own, such as thread-local storage.
+/// If a global value is not supported, such as thread-local storage.
 pub(crate) fn expand_global_values(
     func: &mut Function,
     word: Type,
@@ -48,7 +48,7 @@ pub(crate) fn expand_global_values(
     Ok(())
 }
 
-/// Replaces `inst`, which asks for `global`, unless that is a symbol.
+/// Replaces `inst`, which refers to `global`, unless that is a symbol.
 fn expand(
     func: &mut Function,
     inst: Inst,
@@ -75,16 +75,16 @@ fn expand(
     Ok(())
 }
 
-/// Addresses are words; as wider integers they have zeros above.
+/// Checks the type of an address: an address is a word; in a wider integer it is zero-extended.
 fn check_symbol(tls: bool, wanted: Type, word: Type) -> Result<(), &'static str> {
     match (tls, wanted.is_int() && wanted.bits() >= word.bits()) {
         (true, _) => Err("thread-local storage"),
-        (false, false) => Err("an address that is no word"),
+        (false, false) => Err("an address that is not an integer of at least a word"),
         (false, true) => Ok(()),
     }
 }
 
-/// Code before the cursor that computes `global`. If it is an address, `wanted` is the type for it.
+/// Computes `global` in front of the cursor. If it is an address, `wanted` is its type.
 fn value(
     at: &mut FuncCursor<'_>,
     global: GlobalValue,

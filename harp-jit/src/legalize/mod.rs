@@ -1,26 +1,26 @@
 //! Brings functions to a form that instruction selection covers.
 //!
-//! It has three parts, around the two runs of the mid-end, which does well on their results:
+//! There are three parts, before, between and after two runs of the mid-end, which optimizes what they
+//! produce:
 //!
-//! 1. [`before`]: what no later step expects is refused; what has several results or an address of its own
-//!    is taken apart.
-//! 2. [`between`]: integers of two words become pairs of words, floats that the machine lacks become calls
-//!    or integers. The mid-end runs again if anything was done.
-//! 3. [`after`]: all control flow is made explicit. Instruction selection cannot make control flow once it
-//!    is planned which branches diverge, and the mid-end hides some: it turns branches to traps into
-//!    conditional traps. So this part stands between the mid-end and the analyses.
+//! 1. [`before`]: refuses what no later step supports, and expands operations with several results or with an
+//!    implicit address.
+//! 2. [`between`]: integers of two words become pairs of words, and float operations that the machine lacks
+//!    become calls or integer operations. If anything changed, the mid-end runs again.
+//! 3. [`after`]: makes all control flow explicit. Instruction selection cannot add control flow once it is
+//!    planned which branches diverge, and the mid-end hides some: it turns branches to traps into conditional
+//!    traps. So this part comes between the mid-end and the analyses.
 //!
-//! Each assumes a verified function. After the last
+//! Each part assumes a verified function. After the last one
 //!
-//! * there is no conditional trap and no overflow trap: they are branches to blocks of one `trap`;
-//! * `sdiv` cannot overflow: the check for it is a branch of its own (division by zero remains the
-//!   machine's to find);
-//! * there is no `br_table`: it is a chain of compares and branches;
+//! * there is no conditional trap and no overflow trap: they are branches to blocks with a single `trap`;
+//! * `sdiv` cannot overflow: a branch checks for that (the machine itself detects division by zero);
+//! * there is no `br_table`: it is a chain of comparisons and branches;
 //! * at most one block returns;
 //! * the two targets of every `brif` are different blocks.
 //!
-//! All else is untouched, the instructions that replace another one keep its source location, and
-//! what the function computes is the same.
+//! Everything else is unchanged. Instructions that replace another one keep its source location, and the
+//! function computes the same as before.
 
 use cranelift_codegen::ir::{Function, Opcode, types};
 use harp_isa::{ArchId, WordSize};
@@ -51,20 +51,20 @@ use contents::Types;
 pub(crate) use control::one_return;
 pub(crate) use wide::reachable;
 
-/// Where the code of a large operation goes.
+/// Where to put the code of a large operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LargeCode {
-    /// Into a routine of the library, which is called.
+    /// In a library routine, which is called.
     Library,
-    /// To where the operation is.
+    /// At the operation itself.
     InPlace,
 }
 
-/// The part before the mid-end. `check_alignment` puts checks in front of accesses to memory.
+/// The part before the mid-end. With `check_alignment`, accesses to memory get alignment checks.
 ///
 /// # Errors
 ///
-/// The first operation that is not covered.
+/// The first operation that is not supported.
 pub(crate) fn before(
     func: &mut Function,
     word: WordSize,
@@ -87,17 +87,16 @@ pub(crate) fn before(
     Ok(())
 }
 
-/// The part between the runs of the mid-end. Returns whether there was anything that is worth another run.
+/// The part between the runs of the mid-end. Returns whether there was a change that is worth another run.
 ///
-/// `i64` becomes two `i32` on 4-byte words, the low half first. `i128` is nothing that users may ask for,
-/// but the mid-end makes comparisons of that type, which become those of two `i64` again.
+/// `i64` becomes two `i32` on 4-byte words, the low half first. Users cannot use `i128`, but the mid-end
+/// makes comparisons of that type, which become comparisons of two `i64`.
 ///
-/// `code` says where the code of operations goes for which there is a routine in the
-/// [library](crate::library).
+/// `code` says where to put the code of operations for which the [library](crate::library) has a routine.
 ///
 /// # Errors
 ///
-/// The first operation on wide integers that is not covered.
+/// The first operation on wide integers that is not supported.
 pub(crate) fn between(
     func: &mut Function,
     arch: ArchId,

@@ -1,9 +1,9 @@
 //! Reductions over the executing lanes of a warp.
 //!
-//! A reduction becomes a loop over the numbers of lanes, which all executing lanes go through together: a
-//! vote says whether the lane of that number executes it, a shuffle fetches its value. So it takes the
-//! lanes in the order of their numbers, for sums of floats too, and needs no instruction that only some
-//! machines have. The mid-end and all later stages see votes and shuffles only.
+//! A reduction becomes a loop over the lane numbers, which all executing lanes run together: a vote says
+//! whether the lane of that number executes it, a shuffle fetches its value. So it combines the lanes in the
+//! order of their numbers, for sums of floats too, and needs no instruction that only some machines have. The
+//! mid-end and all later stages see only votes and shuffles.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -60,7 +60,7 @@ impl Expansion<'_> {
         let executes = self.ask(Intrinsic::Any, I8, &[is_own]);
         let fetched = self.ask(Intrinsic::Shuffle, ty, &[given, lane]);
         let part = self.at.ins().select(executes, fetched, neutral);
-        // The same lane's value or the neutral one: nobody sees that of a shuffle.
+        // That lane's value, or the neutral one if the lane does not execute this.
         let part = self.ask(Intrinsic::AssumeUniform, ty, &[part]);
         let (sum, dfg) = self.at.ins().Binary(reduction.opcode(), ty, so_far, part);
         let sum = dfg.first_result(sum);
@@ -76,7 +76,7 @@ impl Expansion<'_> {
         self.at.func.dfg.first_result(call)
     }
 
-    /// What changes nothing that it is combined with.
+    /// The neutral element of a reduction.
     fn neutral(&mut self, reduction: Reduction, ty: Type) -> Value {
         let highest = i64::MAX >> (64 - ty.bits().min(64));
         match reduction {

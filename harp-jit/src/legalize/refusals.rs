@@ -1,4 +1,4 @@
-//! What no later step expects, refused before the mid-end can hide it.
+//! Refuses what no later step supports, before the mid-end can hide it.
 
 use cranelift_codegen::ir::{Function, Opcode};
 
@@ -10,14 +10,14 @@ use crate::intrinsic::Intrinsic;
 ///
 /// # Errors
 ///
-/// The first instruction that asks for it.
+/// The first instruction that uses it.
 pub(super) fn check_registers(func: &Function, opcodes: &Opcodes) -> Result<(), Unsupported> {
-    let what = "a register that the program keeps for itself";
+    let what = "a pinned register";
     refuse(func, opcodes, &[Opcode::GetPinnedReg, Opcode::SetPinnedReg], what)
 }
 
-/// Refuses calls of intrinsics with other parameters and results than these have, before floats become
-/// integers: a call that means something else then could become one that is right.
+/// Refuses calls of intrinsics with parameters or results that these do not have. This comes before floats
+/// become integers, which could make a wrong signature right.
 ///
 /// # Errors
 ///
@@ -37,8 +37,8 @@ pub(super) fn check_intrinsics(func: &Function, opcodes: &Opcodes) -> Result<(),
     Ok(())
 }
 
-/// Refuses calls that catch exceptions, before the mid-end: their results are arguments of blocks, which
-/// no later step expects.
+/// Refuses calls that catch exceptions. This comes before the mid-end, because their results are block
+/// arguments, which no later step supports.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(super) fn check_calls(func: &Function, opcodes: &Opcodes) -> Result<(), Unsu
     refuse(func, opcodes, &[Opcode::TryCall, Opcode::TryCallIndirect], what)
 }
 
-/// Refuses instructions with one of the opcodes `refused`; those that occur in `func` are in `opcodes`.
+/// Refuses instructions with an opcode in `refused`; `opcodes` are those that occur in `func`.
 fn refuse(
     func: &Function,
     opcodes: &Opcodes,

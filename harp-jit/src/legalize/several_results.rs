@@ -1,7 +1,7 @@
-//! Operations with several results, and combinations of others, in terms of operations with one.
+//! Expands operations with several results, and some combined operations, to operations with one result.
 //!
-//! Stands in front of the mid-end, which can do more with the parts. Types wider than 64 bits are
-//! left as they are.
+//! This comes before the mid-end, which can optimize the parts. Types wider than 64 bits are left as they
+//! are.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
 };
 
-/// What [`single_results`] replaces.
+/// The opcodes that [`single_results`] replaces.
 pub(super) const REPLACED: [Opcode; 14] = [
     Opcode::UaddOverflow,
     Opcode::SaddOverflow,
@@ -27,8 +27,7 @@ pub(super) const REPLACED: [Opcode; 14] = [
     Opcode::Cls,
 ];
 
-/// Replaces sums, differences and products that tell of their overflow, `isplit`, `iconcat`, `cls`
-/// and `blendv`.
+/// Replaces sums, differences and products with overflow results, `isplit`, `iconcat`, `cls` and `blendv`.
 pub(super) fn single_results(func: &mut Function) {
     let mut at = FuncCursor::new(func);
     while at.next_block().is_some() {
@@ -46,7 +45,7 @@ pub(super) fn single_results(func: &mut Function) {
     }
 }
 
-/// What gives the results of an instruction, made before it; none if it stays.
+/// Code that computes the results of an instruction, inserted before it; none if the instruction stays.
 fn replacement(at: &mut FuncCursor<'_>, inst: Inst) -> Option<Vec<Value>> {
     let data = at.func.dfg.insts[inst];
     let (opcode, args) = (data.opcode(), at.func.dfg.inst_args(inst).to_vec());
@@ -103,7 +102,7 @@ fn split(at: &mut FuncCursor<'_>, full: Type, x: Value) -> Vec<Value> {
     vec![at.ins().ireduce(half, x), at.ins().ireduce(half, high)]
 }
 
-/// Copies of the sign below the sign: zeros above the highest bit that differs from it.
+/// The number of copies of the sign below the sign: zeros above the highest bit that differs from it.
 fn leading_signs(at: &mut FuncCursor<'_>, ty: Type, x: Value) -> Value {
     let signs = signs(at, ty, x);
     let different = at.ins().bxor(x, signs);
@@ -112,7 +111,7 @@ fn leading_signs(at: &mut FuncCursor<'_>, ty: Type, x: Value) -> Value {
     at.ins().isub(zeros, one)
 }
 
-/// The sign of the first chooses between the others.
+/// Chooses between `x` and `y` by the sign of `chooser`.
 fn blend(at: &mut FuncCursor<'_>, chooser: Value, x: Value, y: Value) -> Value {
     let first = is_negative(at, chooser);
     at.ins().select(first, x, y)
@@ -124,7 +123,7 @@ fn signs(at: &mut FuncCursor<'_>, ty: Type, x: Value) -> Value {
     at.ins().sshr(x, by)
 }
 
-/// A carry, of which any value but 0 means 1, as a number of the type of `like`.
+/// A carry, of which any nonzero value means 1, as a number of the type of `like`.
 fn carried(at: &mut FuncCursor<'_>, carry: Value, like: Value) -> Value {
     let ty = at.func.dfg.value_type(like);
     let is_bool = match at.func.dfg.value_def(at.func.dfg.resolve_aliases(carry)) {
@@ -158,7 +157,7 @@ fn unsigned_sum(
     (total, at.ins().bor(overflow, again))
 }
 
-/// The exact sum does not fit if its sign is that of neither term; also with a carry.
+/// A signed sum, also with a carry, overflows if its sign is that of neither term.
 fn signed_sum(at: &mut FuncCursor<'_>, x: Value, y: Value, carry: Option<Value>) -> (Value, Value) {
     let mut sum = at.ins().iadd(x, y);
     if let Some(carry) = carry {
@@ -185,8 +184,8 @@ fn unsigned_difference(
     (total, at.ins().bor(overflow, again))
 }
 
-/// The exact difference does not fit if the operands' signs differ and its own is not that of the
-/// first; also with a borrow.
+/// A signed difference, also with a borrow, overflows if the operands' signs differ and its own is not that
+/// of the first.
 fn signed_difference(
     at: &mut FuncCursor<'_>,
     x: Value,
@@ -217,7 +216,7 @@ fn unsigned_product(at: &mut FuncCursor<'_>, x: Value, y: Value) -> (Value, Valu
     (product, at.ins().icmp(IntCC::NotEqual, high, zero))
 }
 
-/// A product fits if its high half holds nothing but copies of its sign.
+/// A signed product overflows unless its high half holds only copies of its sign.
 fn signed_product(at: &mut FuncCursor<'_>, x: Value, y: Value, ty: Type) -> (Value, Value) {
     let product = at.ins().imul(x, y);
     let high = at.ins().smulhi(x, y);

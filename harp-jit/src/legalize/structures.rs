@@ -1,11 +1,10 @@
 //! Structures passed by value.
 //!
-//! A parameter `sarg(n)` is the address of `n` bytes that are the callee's own. The caller makes the copy
-//! in its frame, before the call, and passes its address like any other; so neither callees nor the
-//! places of arguments know anything of structures. Copies of calls that follow each other take turns in
-//! the same stack slots.
+//! A parameter `sarg(n)` is the address of `n` bytes that belong to the callee. The caller copies the
+//! structure to its frame before the call and passes the copy's address like any other. So neither callees
+//! nor the argument layout deal with structures. Copies for consecutive calls share the same stack slots.
 //!
-//! This happens before the mid-end, which then knows what the copies hold.
+//! This happens before the mid-end, which can then optimize accesses to the copies.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -16,18 +15,18 @@ use cranelift_codegen::ir::{
 
 use crate::error::Unsupported;
 
-/// Words that are copied one by one; more are copied in a loop.
+/// The largest number of words that are copied one by one; more are copied in a loop.
 const MAX_UNROLLED: u32 = 16;
 
 /// The largest structure that is passed by value, in bytes.
 const MAX_BYTES: u32 = 1 << 24;
 
-/// Copies the structures that calls pass by value. `word` is the integer of addresses.
+/// Copies the structures that calls pass by value. `word` is the integer type of addresses.
 ///
 /// # Errors
 ///
-/// The first such call that ends its function, whose frame does not outlive it, or whose structure is
-/// too large or has an address that is less than a word.
+/// The first such call that is a tail call, since the caller's frame ends with it, or whose structure is too
+/// large or has an address narrower than a word.
 pub(crate) fn copy_structures(func: &mut Function, word: Type) -> Result<(), Unsupported> {
     let mut params = func.dfg.signatures.values().flat_map(|signature| &signature.params);
     if !params.any(|param| matches!(param.purpose, ArgumentPurpose::StructArgument(_))) {
@@ -46,10 +45,10 @@ pub(crate) fn copy_structures(func: &mut Function, word: Type) -> Result<(), Uns
 }
 
 struct Caller<'f> {
-    /// Stands at the call: copies are made before it.
+    /// A cursor at the call: copies are made before it.
     at: FuncCursor<'f>,
     word: Type,
-    /// The copy of a call's first structure, its second, and so on.
+    /// The slots of the copies: for a call's first structure, its second, and so on.
     slots: Vec<StackSlot>,
 }
 
@@ -92,7 +91,7 @@ impl Caller<'_> {
         Err(Unsupported { inst, block, what })
     }
 
-    /// The address of a copy, in slot `number`.
+    /// Copies a structure to slot `number` and returns the copy's address.
     fn copy(&mut self, number: usize, from: Value, bytes: u32) -> Value {
         let slot = self.slot(number, bytes);
         let address = self.at.func.dfg.value_type(from);
@@ -110,7 +109,7 @@ impl Caller<'_> {
         to
     }
 
-    /// Whole words, so that stores are possible where several lanes run.
+    /// The slot is rounded up to whole words, so that it can be stored to where several lanes run.
     fn slot(&mut self, number: usize, bytes: u32) -> StackSlot {
         let size = bytes.next_multiple_of(self.word.bytes());
         let func = &mut *self.at.func;
@@ -132,7 +131,7 @@ impl Caller<'_> {
         self.at.ins().store(MemFlagsData::trusted(), value, to, offset);
     }
 
-    /// A loop. The call, and all that follows, moves to a block of its own.
+    /// Copies in a loop. The call and everything after it move to a new block.
     fn copy_words(&mut self, from: Value, to: Value, bytes: u32) {
         let inst = self.at.current_inst().expect("the cursor stands at the call");
         let func = &mut *self.at.func;
@@ -157,7 +156,7 @@ impl Caller<'_> {
         self.at.goto_inst(inst);
     }
 
-    /// The bytes after the last whole word, put together to a word.
+    /// Copies the bytes after the last whole word, combined into one word.
     fn copy_rest(&mut self, from: Value, to: Value, rest: std::ops::Range<u32>) {
         let start = rest.start;
         let bytes = rest.map(|offset| {

@@ -1,9 +1,8 @@
-//! `br_table` as a chain of compares.
+//! Lowers `br_table` to a chain of comparisons.
 //!
-//! Each distinct target is tested for once, by one condition for all its table entries. So a target
-//! that occurs often in the table still has one edge from the chain, and the regions of the branches
-//! nest; a search tree would enter it from several leaves, which split/join cannot manage where the
-//! index diverges.
+//! Each distinct target is tested once, with one condition for all its table entries. So a target that occurs
+//! often in the table still has one edge from the chain, and the regions of the branches nest. A search tree
+//! would enter it from several leaves, which split and join cannot manage if the index diverges.
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +20,7 @@ use super::control::terminators;
 /// A target with its block arguments.
 type Target = (Block, Vec<BlockArg>);
 
-/// A target and the runs of table indices that lead to it.
+/// A target and the ranges of table indices that lead to it.
 type Case = (Target, Vec<RangeInclusive<u32>>);
 
 /// Replaces every `br_table`.
@@ -51,7 +50,7 @@ fn lower(func: &mut Function, inst: Inst, index: Value, table: JumpTable) {
     func.replace(inst).jump(default.0, &default.1);
 }
 
-/// The targets of a table: the one for all other indices, and the others in the order of the table.
+/// The targets of a table: the default one, and the others in the order of the table.
 fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
     let pool = &func.dfg.value_lists;
     let table = &func.dfg.jump_tables[table];
@@ -80,7 +79,7 @@ fn cases(func: &Function, table: JumpTable) -> (Target, Vec<Case>) {
     (default, cases)
 }
 
-/// Whether `index` lies in one of the runs, of which there is at least one.
+/// Whether `index` lies in one of the ranges, of which there is at least one.
 fn is_in(at: &mut FuncCursor<'_>, index: Value, ty: Type, runs: &[RangeInclusive<u32>]) -> Value {
     let mut any: Option<Value> = None;
     for run in runs {
@@ -93,7 +92,7 @@ fn is_in(at: &mut FuncCursor<'_>, index: Value, ty: Type, runs: &[RangeInclusive
             let length = at.ins().iconst(ty, length);
             at.ins().icmp(IntCC::UnsignedLessThanOrEqual, distance, length)
         };
-        // At once, so that no more than one lives at a time.
+        // Combined at once, so that only one of them is live at a time.
         any = Some(any.map_or(test, |any| at.ins().bor(any, test)));
     }
     any.expect("a case has at least one index")

@@ -1,5 +1,5 @@
-//! Legalized functions stay valid, have no hidden control flow, and compute what they computed: the
-//! last is judged by cranelift's interpreter.
+//! Tests that legalized functions are valid, have no hidden control flow, and compute the same as before,
+//! according to cranelift's interpreter.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Opcode, SourceLoc, TrapCode};
@@ -34,7 +34,7 @@ fn run(func: &Function, args: &[i32]) -> Result<Vec<DataValue>, TrapCode> {
     }
 }
 
-/// Legalizes and compares before and after on every combination of interesting arguments.
+/// Legalizes a function and compares it before and after on all combinations of interesting arguments.
 fn legalized(text: &str) -> Function {
     let before = parse(text);
     verify(&before);
@@ -135,7 +135,7 @@ fn signed_division_checks_for_overflow() {
         ));
         assert!(func.layout.blocks().count() > 1);
     }
-    // The same with the operands as they are, so that the smallest number meets -1.
+    // The same without a mask on the operands, so that the smallest number is divided by -1.
     legalized(
         "function %f(i32, i32) -> i32 {
         block0(v0: i32, v1: i32):
@@ -180,7 +180,7 @@ fn tables_become_chains() {
             return v6
         }",
     );
-    // block1, block2(v0), block2(v9) and block4(v9): block4(v1) is the default.
+    // To block1, block2(v0), block2(v9) and block4(v9); block4(v1) is the default.
     let branches = func.layout.blocks().filter(|&block| func.block_successors(block).count() == 2);
     assert_eq!(branches.count(), 4, "{}", func.display());
 }

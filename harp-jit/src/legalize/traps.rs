@@ -1,4 +1,4 @@
-//! Conditional traps as branches.
+//! Turns conditional traps into branches.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -9,23 +9,23 @@ use cranelift_codegen::ir::{
 
 use super::control::append_block;
 
-/// What traps under a condition that is to be explicit.
+/// The opcodes that trap under a condition, which becomes explicit.
 pub(super) const REPLACED: [Opcode; 4] =
     [Opcode::Trapz, Opcode::Trapnz, Opcode::UaddOverflowTrap, Opcode::Sdiv];
 
-/// When a conditional trap is taken.
+/// The condition of a conditional trap.
 #[derive(Clone, Copy)]
 enum TrapIf {
     Zero,
     NotZero,
 }
 
-/// Replaces every conditional trap, and every trap that an operation hides, by a branch.
+/// Replaces every conditional trap, and every trap inside another operation, by a branch.
 pub(super) fn explicit_traps(func: &mut Function) {
     let mut at = FuncCursor::new(func);
     while at.next_block().is_some() {
-        // Each case leaves the cursor where the instructions behind the trap come next; they are in
-        // a block of their own then.
+        // Each case leaves the cursor at the instructions after the trap, which are then in a block of their
+        // own.
         while let Some(inst) = at.next_inst() {
             at.use_srcloc(inst);
             match at.func.dfg.insts[inst] {
@@ -50,7 +50,7 @@ pub(super) fn explicit_traps(func: &mut Function) {
     }
 }
 
-/// An unsigned sum overflows exactly if it is below one of its terms.
+/// An unsigned sum overflows exactly if it is less than one of its terms.
 fn overflowing_add(at: &mut FuncCursor<'_>, inst: Inst, x: Value, y: Value, code: TrapCode) {
     let sum = at.func.replace(inst).iadd(x, y);
     let next = at.func.layout.next_inst(inst).expect("an addition does not end a block");
@@ -61,7 +61,7 @@ fn overflowing_add(at: &mut FuncCursor<'_>, inst: Inst, x: Value, y: Value, code
     at.goto_top(rest);
 }
 
-/// `sdiv` traps if the smallest number is divided by -1, which no divider of the machine finds.
+/// `sdiv` traps if the smallest number is divided by -1, which the machine does not detect.
 fn overflowing_division(at: &mut FuncCursor<'_>, inst: Inst, x: Value, y: Value) {
     let ty = at.func.dfg.value_type(x);
     if !ty.is_int() || ty.bits() > 64 {

@@ -1,10 +1,9 @@
-//! Which side of a branch is the taken one.
+//! Chooses which side of a branch is the taken one.
 //!
-//! The mid-end moves code out of a loop only as long as it is inside: it walks the dominator tree,
-//! of a branch's sides the one that falls through first, and a block that does not belong to the loop
-//! ends it. So before the mid-end branches that leave a loop are turned so that the taken side leaves
-//! ([`leave_loops_by_jumping`]). After it they are turned to whatever condition costs least on HARP
-//! ([`simplify_conditions`]).
+//! The mid-end hoists code out of a loop only while it is inside the loop: it walks the dominator tree, a
+//! branch's fall-through side first, and a block outside the loop ends the loop. So before the mid-end,
+//! branches that leave a loop are turned so that the taken side leaves ([`leave_loops_by_jumping`]). After
+//! it, they are turned to the condition that costs least on HARP ([`simplify_conditions`]).
 //!
 //! Both assume a verified function and change neither what it computes nor its blocks and edges.
 
@@ -15,7 +14,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::loop_analysis::LoopAnalysis;
 
-/// Turns branches that stay in their loop by being taken and leave it by falling through. Whether
+/// Turns branches whose taken side stays in their loop and whose fall-through side leaves it. Returns whether
 /// there were any.
 pub(crate) fn leave_loops_by_jumping(func: &mut Function, loops: &LoopAnalysis) -> bool {
     let mut turned = false;
@@ -35,8 +34,8 @@ pub(crate) fn leave_loops_by_jumping(func: &mut Function, loops: &LoopAnalysis) 
     turned
 }
 
-/// Replaces conditions by others, with the sides exchanged where that is needed: a comparison with 0 by
-/// the value itself, and what the machine computes as the opposite of another comparison by that.
+/// Replaces conditions by cheaper ones, exchanging the sides if needed: a comparison with 0 by the value
+/// itself, and a comparison that the machine computes by negating another one by that one.
 pub(crate) fn simplify_conditions(func: &mut Function) {
     for (_, branch) in branches(func) {
         while let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] {
@@ -53,13 +52,13 @@ pub(crate) fn simplify_conditions(func: &mut Function) {
     }
 }
 
-/// How a condition can be had for less.
+/// A cheaper form of a condition.
 enum Simpler {
-    /// As the value, which is not 0 where the condition holds.
+    /// The value, which is not 0 where the condition holds.
     Same(Value),
-    /// As the value, which is 0 where the condition holds.
+    /// The value, which is 0 where the condition holds.
     Opposite(Value),
-    /// As the opposite comparison.
+    /// The opposite comparison.
     OppositeComparison,
     Not,
 }
@@ -136,7 +135,7 @@ fn opposite(func: &mut Function, branch: Inst, value: Value) -> Value {
     }
 }
 
-/// Exchanges the sides of a branch that depends on `value` then.
+/// Makes a branch depend on `value` and exchanges its sides.
 fn turn(func: &mut Function, branch: Inst, value: Value) {
     if let InstructionData::Brif { blocks, .. } = &mut func.dfg.insts[branch] {
         blocks.swap(0, 1);

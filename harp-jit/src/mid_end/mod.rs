@@ -1,4 +1,4 @@
-//! Cranelift's mid-end, and what HARP asks of it.
+//! Cranelift's mid-end, as HARP uses it.
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -13,8 +13,8 @@ mod stores;
 pub(crate) use branches::simplify_conditions;
 use stores::TooManyKinds;
 
-/// Cranelift's mid-end, in the order of `Context::optimize`, which asks for a target that Cranelift
-/// knows; branches of loops are turned to its liking.
+/// Runs Cranelift's mid-end, in the order of `Context::optimize`, which needs a target that Cranelift knows.
+/// Branches of loops are turned as the mid-end prefers them.
 pub(crate) fn optimize(func: Function, options: &CompileOptions) -> Result<Function, CompileError> {
     let flags = options.flags();
     let internal = |error: CodegenError| CompileError::Internal {
@@ -32,7 +32,7 @@ pub(crate) fn optimize(func: Function, options: &CompileOptions) -> Result<Funct
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
         context.compute_loop_analysis();
-        // The graph is the same then, but the tree has the order of a branch's sides.
+        // The graph is unchanged, but the tree depends on the order of a branch's sides.
         if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
             context.compute_domtree();
         }

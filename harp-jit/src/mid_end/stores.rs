@@ -1,10 +1,10 @@
-//! Stores that must survive the mid-end.
+//! Keeps stores that the mid-end would remove wrongly.
 //!
-//! Cranelift removes a store that a later one overwrites on all ways if nobody saw what it wrote. A store
-//! without an alias region may write anything, so it counts as the last store to all of memory; but it does not
-//! count as somebody who sees the one before. A load that comes behind both and reads what the first one wrote
-//! is then taken for one that sees the second one only, and where the way from the first store to the load is
-//! not the way from the first store to its overwriter, the first one is lost:
+//! Cranelift removes a store that a later store overwrites on all paths if no load in between reads it. A
+//! store without an alias region may write anywhere, so it counts as the last store to all of memory; but it
+//! does not count as a reader of the store before. A load after both that reads what the first one wrote is
+//! then taken to depend on the second one only. Where the path from the first store to the load is not the
+//! path from the first store to the overwriting one, the first one is lost:
 //!
 //! ```text
 //!     header: v1 = load p; store v1 + 1, p; brif v2, next, last
@@ -12,17 +12,17 @@
 //!     last:   store v4, p; return                 ; the store to p in the header vanishes
 //! ```
 //!
-//! Stores of one region do count as seeing each other. So for the mid-end all accesses belong to one region,
-//! unless the function says of every access which one it belongs to. What it says of some of them is dropped:
-//! an access that belongs to none may alias all others.
+//! Stores of one region do count as depending on each other. So for the mid-end all accesses get the same
+//! region, unless the function gives every access a region. If it gives some a region, that is dropped: an
+//! access without one may alias all others.
 
 use cranelift_codegen::ir::{AliasRegion, AliasRegionData, Function, Inst, MemFlagsData};
 
-/// More kinds of accesses than Cranelift can tell apart.
+/// More combinations of memory flags than Cranelift can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyKinds;
 
-/// Puts all accesses into one region if some are in none; whether it did.
+/// Puts all accesses into one region if some have none; returns whether it did.
 pub(crate) fn share_region(func: &mut Function) -> Result<bool, TooManyKinds> {
     let accesses = accesses(func);
     let in_none = |&inst: &Inst| func.dfg.insts[inst].alias_region(&func.dfg).is_none();
@@ -35,7 +35,7 @@ pub(crate) fn share_region(func: &mut Function) -> Result<bool, TooManyKinds> {
     Ok(shares)
 }
 
-/// Takes all accesses out of their regions.
+/// Removes all accesses from their regions.
 pub(crate) fn leave_region(func: &mut Function) -> Result<(), TooManyKinds> {
     set_region(func, &accesses(func), None)?;
     func.dfg.alias_regions.clear();
@@ -44,7 +44,7 @@ pub(crate) fn leave_region(func: &mut Function) -> Result<(), TooManyKinds> {
 
 fn accesses(func: &Function) -> Vec<Inst> {
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    // A bitcast has flags, too, and no region.
+    // A bitcast has memory flags, too, but no region.
     let is_access = |&inst: &Inst| {
         let opcode = func.dfg.insts[inst].opcode();
         (opcode.can_load() || opcode.can_store()) && func.dfg.insts[inst].memflags().is_some()

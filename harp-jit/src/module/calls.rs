@@ -1,12 +1,13 @@
-//! What functions of a module know of each other: which arguments their callers pass are uniform, and which
-//! results are if the arguments are.
+//! Facts across the calls of a module: which arguments are uniform at all call sites, and which results are
+//! uniform if the arguments are.
 //!
-//! Both are optimistic fixpoints over the graph of calls, cycles included: everything counts as uniform until
-//! a call, or a function that is called, says otherwise. First results in terms of arguments, which hold
-//! whoever calls; then arguments, as far as all callers are known (after Timofeev, "Scalarization across
-//! threads", 2016, who goes over the call graph bottom up and again where a caller passes less).
+//! Both are optimistic fixpoints over the call graph, cycles included: everything counts as uniform until a
+//! call site or a callee shows otherwise. First the results are computed in terms of the arguments, which
+//! holds for any caller; then the arguments, as far as all callers are known (after Timofeev, "Scalarization
+//! across threads", 2016, who walks the call graph bottom up and again where a caller passes a narrower
+//! argument).
 //!
-//! A fact about arguments rests on the callers that were analysed. Whatever is compiled later is held
+//! A fact about arguments depends on the callers that were analysed. Callers compiled later are checked
 //! against it.
 
 use std::collections::BTreeMap;
@@ -22,13 +23,13 @@ use crate::width::Width;
 
 /// A function that takes part in the analysis.
 pub(super) struct Member {
-    /// The linker's name; none of a kernel, which nobody calls.
+    /// The linker's name; none for a kernel, which no function calls.
     pub(super) name: Option<String>,
-    /// As it was given.
+    /// The function as the user gave it.
     pub(super) given: Function,
-    /// In canonical form.
+    /// The function in canonical form.
     pub(super) canonical: Function,
-    /// Whether all that call it take part, too.
+    /// Whether all its callers take part, too.
     pub(super) private: bool,
 }
 
@@ -43,19 +44,19 @@ impl CallFacts {
         self.functions.get(name).map(|(_, facts)| facts)
     }
 
-    /// Whether what is known about the function with this name was found out with another body.
+    /// Whether the facts about the function with this name were derived from a different body.
     pub(super) fn contradicts(&self, name: &str, body: &Function) -> bool {
         self.functions.get(name).is_some_and(|(given, _)| given != body)
     }
 
-    /// Whether nobody else may call the function with this name.
+    /// Whether only the analysed functions may call the function with this name.
     pub(super) fn is_closed(&self, name: &str) -> bool {
         let facts = self.facts(name);
         facts.is_some_and(|facts| facts.params.iter().any(|&width| width > Width::Thread))
     }
 }
 
-/// Analyses functions that call each other; `symbols` say what their names mean.
+/// Analyses functions that call each other; `symbols` resolves their names.
 pub(super) fn analyse(members: Vec<Member>, symbols: &dyn Symbols, arch: ArchId) -> CallFacts {
     let mut analysis = Analysis { members: &members, symbols, arch, facts: BTreeMap::new() };
     analysis.begin();
@@ -79,7 +80,7 @@ struct Analysis<'a> {
     facts: BTreeMap<String, FunctionFacts>,
 }
 
-/// The names mean what they did; the facts are those found so far.
+/// Symbols with the names of `symbols` and the facts found so far.
 struct SoFar<'a> {
     symbols: &'a dyn Symbols,
     facts: &'a BTreeMap<String, FunctionFacts>,
@@ -100,7 +101,7 @@ impl Symbols for SoFar<'_> {
 }
 
 impl Analysis<'_> {
-    /// Everything is uniform that may turn out to be.
+    /// Starts from the most optimistic facts.
     fn begin(&mut self) {
         let mut escaping = HashSet::new();
         for member in self.members {
@@ -115,7 +116,7 @@ impl Analysis<'_> {
             let layout = CallLayout::new(signature, self.arch);
             let closed = member.private && !escaping.contains(name);
             let width = |place: &WordPlace| match place {
-                // The stack is memory to those who check the code.
+                // Checkers of the code see arguments on the stack as plain memory.
                 WordPlace::Register(_) if closed => Width::Grid,
                 _ => Width::Thread,
             };
@@ -136,8 +137,8 @@ impl Analysis<'_> {
 
     /// Computes all results anew; returns whether anything has changed.
     ///
-    /// Whatever is divergent is so by one cause at a time, so what several arguments do is what each of
-    /// them does.
+    /// Each divergent value has a single cause, so the effect of several arguments is the union of their
+    /// single effects.
     fn results(&mut self) -> bool {
         let mut changed = false;
         for member in self.members {

@@ -1,8 +1,8 @@
 //! Data objects as chunks.
 //!
-//! References have no addends in the linker's format. The address of a place in a datum is the address of a
-//! label there, so the datum is cut into chunks at such places: chunks of alignment 1 lie one behind the
-//! other.
+//! References have no addends in the linker's format. So the address of a place inside a datum is the address
+//! of a label there, and the datum is cut into chunks at such places. Chunks of alignment 1 follow each other
+//! directly.
 
 use std::iter;
 
@@ -15,7 +15,7 @@ use super::ModuleError;
 /// The largest datum in bytes.
 const MAX_BYTES: usize = 1 << 30;
 
-/// A datum with its references.
+/// A datum and the addresses that it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
     bytes: Vec<u8>,
@@ -29,11 +29,11 @@ pub(super) struct Data {
 /// A word that holds an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address {
-    /// The offset of the word.
+    /// The offset of the word in the datum.
     at: u64,
-    /// The name of what it points to.
+    /// The name of the function or datum that it points to.
     pub(super) target: String,
-    /// The place in it.
+    /// The offset in the target.
     pub(super) offset: i64,
 }
 
@@ -76,17 +76,17 @@ impl Data {
         Ok(Data { bytes, alignment: description.align.unwrap_or(word), word, addresses })
     }
 
-    /// The names that it refers to.
+    /// The names that the datum refers to.
     pub(super) fn references(&self) -> impl Iterator<Item = &str> {
         self.addresses.iter().map(|address| address.target.as_str())
     }
 
-    /// The addresses that it holds of places within others, or itself.
+    /// The addresses in this datum that point into the middle of a datum, another or itself.
     pub(super) fn inner_addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter().filter(|address| address.offset != 0)
     }
 
-    /// Whether there can be a label so many bytes after the start.
+    /// Whether there can be a label at this offset from the start.
     pub(super) fn has_place(&self, offset: i64) -> bool {
         let inside = |address: &Address, offset: u64, word: u64| {
             (address.at + 1..address.at + word).contains(&offset)
@@ -97,13 +97,13 @@ impl Data {
         })
     }
 
-    /// The limit of places in it.
+    /// The length in bytes, which is also the limit of label offsets.
     pub(super) fn len(&self) -> i64 {
         self.bytes.len() as i64
     }
 
-    /// The datum in pieces: the first of the name, and one from each of the `labels` on, which are
-    /// [places](Data::has_place) of it in ascending order. `label` names places of data.
+    /// The datum as chunks: the first has the datum's name, and one more begins at each of the `labels`,
+    /// which are [places](Data::has_place) in it in ascending order. `label` names these.
     pub(super) fn chunks(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Names: what is declared, and how functions and data refer to it.
+//! Declarations of names, and how functions and data refer to them.
 
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Signature,
@@ -17,26 +17,26 @@ use super::{Module, ModuleError};
 pub enum DataAccess {
     /// Load only.
     ReadOnly,
-    /// Load and store. In launches every launch begins with the initial contents.
+    /// Load and store. Every launch begins with the initial contents.
     ReadWrite,
 }
 
 impl Module {
-    /// What was declared.
+    /// The declarations so far.
     pub fn declarations(&self) -> &ModuleDeclarations {
         &self.declarations
     }
 
-    /// A signature without parameters and results, of the convention `fast`.
+    /// A signature without parameters and results, of calling convention `fast`.
     pub fn make_signature(&self) -> Signature {
         Signature::new(CallConv::Fast)
     }
 
-    /// Declares a function; with a name that is known, again.
+    /// Declares a function, or declares it again.
     ///
     /// # Errors
     ///
-    /// If the name is known as something else, or cannot be a name.
+    /// If the name is declared as something else, or is not a valid name.
     pub fn declare_function(
         &mut self,
         name: &str,
@@ -61,11 +61,11 @@ impl Module {
         declared.map_err(|error| declaration_error("", error))
     }
 
-    /// Declares a datum; with a name that is known, again.
+    /// Declares a datum, or declares it again.
     ///
     /// # Errors
     ///
-    /// If the name is known as something else, or cannot be a name.
+    /// If the name is declared as something else, or is not a valid name.
     pub fn declare_data(
         &mut self,
         name: &str,
@@ -89,7 +89,7 @@ impl Module {
         declared.map_err(|error| declaration_error("", error))
     }
 
-    /// Makes a declared function known in `func`, to call it or take its address.
+    /// Imports a declared function into `func`, to call it or take its address.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Module {
         }))
     }
 
-    /// Makes a declared datum known in `func`, to ask for its address by `symbol_value`.
+    /// Imports a declared datum into `func`, to take its address with `symbol_value`.
     ///
     /// # Errors
     ///
@@ -132,17 +132,17 @@ impl Module {
         }))
     }
 
-    /// Makes a declared function known in a datum, to write its address there.
+    /// Imports a declared function into a datum, to write its address there.
     pub fn declare_func_in_data(&self, id: FuncId, data: &mut DataDescription) -> FuncRef {
         data.import_function(ModuleRelocTarget::from(id))
     }
 
-    /// Makes a declared datum known in a datum, to write its address there.
+    /// Imports a declared datum into a datum, to write its address there.
     pub fn declare_data_in_data(&self, id: DataId, data: &mut DataDescription) -> GlobalValue {
         data.import_global_value(ModuleRelocTarget::from(id))
     }
 
-    /// What has this linker's name.
+    /// The function or datum with this linker's name.
     pub(super) fn definition(&self, name: &str) -> Option<FuncOrDataId> {
         if let Some(found) = self.declarations.get_name(name) {
             return Some(found);
@@ -179,7 +179,7 @@ impl Module {
         Ok((declaration.linkage_name(id).into_owned(), declaration))
     }
 
-    /// The linker's name of what CLIF calls `u<namespace>:<index>`.
+    /// The linker's name of CLIF's name `u<namespace>:<index>`.
     pub(super) fn user_name(&self, namespace: u32, index: u32) -> String {
         let declared = match namespace {
             0 => self.function_declaration(FuncId::from_u32(index)).map(|(name, _)| name),

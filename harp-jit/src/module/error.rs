@@ -1,15 +1,15 @@
-//! Why a module cannot be.
+//! Errors of modules.
 
 use thiserror::Error;
 
 use crate::error::CompileError;
 
-/// Why something cannot be declared or defined in a module, or the module not finished.
+/// Why a function or datum cannot be declared or defined in a module, or why the module cannot be finished.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModuleError {
-    /// A name that an object file cannot have, or that belongs to the runtime library.
-    #[error("`{name}` is no name for a function or datum: {reason}")]
+    /// An invalid name, or one that belongs to the runtime library.
+    #[error("`{name}` is not a valid name for a function or datum: {reason}")]
     Name {
         /// The name.
         name: String,
@@ -21,7 +21,7 @@ pub enum ModuleError {
     Declaration {
         /// The name.
         name: String,
-        /// The signatures that differ, the older first, if it is a function both times.
+        /// The signatures that differ, the older first, if both declarations are functions.
         signatures: Option<(String, String)>,
     },
     /// An id of another module.
@@ -30,8 +30,8 @@ pub enum ModuleError {
         /// The id.
         id: String,
     },
-    /// The definition of what others define.
-    #[error("`{name}` is imported: it is not to be defined here")]
+    /// A definition of an imported name.
+    #[error("`{name}` is imported: it cannot be defined here")]
     Imported {
         /// The name.
         name: String,
@@ -42,17 +42,17 @@ pub enum ModuleError {
         /// The name.
         name: String,
     },
-    /// A definition with another signature than was declared.
+    /// A definition whose signature is not the declared one.
     #[error("`{name}` is declared as {declared}, but defined as {given}")]
     Signature {
         /// The name.
         name: String,
         /// The signature of the declaration.
         declared: String,
-        /// The function's.
+        /// The signature of the function.
         given: String,
     },
-    /// Data that no object can hold.
+    /// A datum that does not fit an object.
     #[error("data `{name}`: {what}, {given}; the limit is {limit}")]
     Data {
         /// The name.
@@ -61,17 +61,17 @@ pub enum ModuleError {
         what: &'static str,
         /// The offending number.
         given: i64,
-        /// What it may be at most.
+        /// The limit that it exceeds.
         limit: i64,
     },
-    /// Declared, not imported, and not defined.
+    /// Names that are declared, not imported, and not defined.
     #[error("not defined: {}", names.join(", "))]
     Undefined {
         /// The names.
         names: Vec<String>,
     },
-    /// What was found out about a function by [`Module::analyze_calls`](crate::Module::analyze_calls) does
-    /// not hold any more.
+    /// The result of [`Module::analyze_calls`](crate::Module::analyze_calls) does not hold for a function any
+    /// more.
     #[error("`{name}` {what}: its calls were analysed without that")]
     Analyzed {
         /// The name of the function.
@@ -79,7 +79,7 @@ pub enum ModuleError {
         /// What has changed.
         what: &'static str,
     },
-    /// A function does not compile.
+    /// A function or kernel does not compile.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }

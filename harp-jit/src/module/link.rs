@@ -1,4 +1,4 @@
-//! Putting together: what a kernel takes along, and the object of a module.
+//! Linking within a module: the definitions that a kernel needs, and the module's object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -45,8 +45,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If something is declared as the module's own, but not defined; if a function is too large
-    /// for its own jumps; or if a library routine does not compile.
+    /// If a local name is declared but not defined, if a function is too large for its own jumps, or if a
+    /// library routine does not compile.
     pub fn finish(self) -> Result<CompiledModule, ModuleError> {
         let functions = self.declarations.get_functions();
         let functions = functions
@@ -78,7 +78,7 @@ impl Module {
         })
     }
 
-    /// The names that are reached from a kernel through definitions.
+    /// The names that a kernel needs, transitively through definitions.
     pub(super) fn needed<'a>(&'a self, entry: &'a CompiledFunction) -> HashSet<&'a str> {
         let mut needed = HashSet::new();
         let mut todo: Vec<&str> = entry.references().collect();
@@ -101,7 +101,7 @@ impl Module {
         needed
     }
 
-    /// Data that is only read comes first, so that what is written lies at the end of an image.
+    /// The chunks of data: read-only data first, so that written data lies at the end of an image.
     pub(super) fn data_chunks(
         &self,
         needed: Option<&HashSet<&str>>,
@@ -127,7 +127,7 @@ impl Module {
         Ok(read_only)
     }
 
-    /// The places in data of which other data holds the addresses.
+    /// The places inside data whose addresses other data holds.
     fn inner_labels(&self) -> Result<BTreeMap<DataId, BTreeSet<i64>>, ModuleError> {
         let mut labels: BTreeMap<DataId, BTreeSet<i64>> = BTreeMap::new();
         for address in self.data.values().flat_map(Data::inner_addresses) {
@@ -153,7 +153,7 @@ impl Module {
         Ok(labels)
     }
 
-    /// The linker's name of a place in a datum, which is nobody else's.
+    /// A unique linker's name for a place in a datum.
     fn place_name(&self, name: &str, offset: i64) -> String {
         if offset == 0 {
             return name.to_owned();

@@ -1,17 +1,18 @@
 //! Modules: functions and data that refer to each other by name, and become one object.
 //!
-//! The manner is cranelift-module's, whose declarations, ids, linkage and data descriptions are used
-//! here. Its trait for back ends is not: that asks for a target which Cranelift knows.
+//! The module works like cranelift-module's and uses its declarations, ids, linkage and data descriptions. It
+//! does not use the trait for back ends, which needs a target that Cranelift knows.
 //!
-//! A name is declared first, in any order, and defined later, or imported from other objects. What is
-//! compiled on several threads goes through [`Module::compile`] and [`Module::define_compiled`]. A
-//! [kernel](Module::compile_kernel) is compiled against a module and takes along what it needs of it.
+//! A name is declared first, in any order, and defined later, or imported from other objects. To compile on
+//! several threads, use [`Module::compile`] and [`Module::define_compiled`]. A
+//! [kernel](Module::compile_kernel) is compiled against a module and includes a copy of the definitions that
+//! it needs.
 //!
-//! Functions are compiled on their own, with one exception: whether a function looks at the stack's
-//! limit depends on what is known about those that it calls. A function that is defined, and that with
-//! all it calls takes little of the stack, needs no look, nor do its callers for its sake. So defining
-//! callees before their callers gives better code; it never decides about right and wrong, since in any
-//! order of definitions each cycle of calls has a function that looks.
+//! Functions are compiled independently, with one exception: whether a function checks the stack's limit
+//! depends on its callees. A function whose definition is known, and which takes little stack together with
+//! all its callees, needs no check, and neither do its callers on its account. So defining callees before
+//! their callers gives better code. It does not affect correctness: in any order of definitions, each cycle
+//! of calls has a function that checks.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +68,7 @@ pub struct Module {
     declarations: ModuleDeclarations,
     functions: BTreeMap<FuncId, CompiledFunction>,
     data: BTreeMap<DataId, Data>,
-    /// What was found out about functions that call each other.
+    /// The facts found by the analysis of calls.
     calls: CallFacts,
 }
 
@@ -83,29 +84,29 @@ impl Module {
         }
     }
 
-    /// The machine that it is for.
+    /// The machine that the module is for.
     pub fn arch(&self) -> ArchId {
         self.compiler.arch()
     }
 
-    /// The options of its functions.
+    /// The options that its functions are compiled with.
     pub fn options(&self) -> &CompileOptions {
         self.compiler.options()
     }
 
-    /// Finds out which arguments and results are uniform, of functions that will be defined and kernels that
-    /// will be compiled. All that is not said to depend on the lane is taken to be uniform then, instead of
-    /// to differ: arguments of [local](Linkage::Local) functions whose address nobody takes, if all calls
-    /// that these functions and kernels make pass uniform ones, and results of any of the functions that are
-    /// made of uniform arguments.
+    /// Finds out which arguments and results are uniform, for functions that will be defined and kernels that
+    /// will be compiled. Without this, they are taken to differ from lane to lane. With it, two kinds are
+    /// taken to be uniform unless they depend on the lane: arguments of [local](Linkage::Local) functions
+    /// whose address is not taken, if all call sites in these functions and kernels pass uniform ones; and
+    /// results of any of the functions that are computed from uniform arguments.
     ///
-    /// It replaces what was found out before, and changes nothing in what is compiled already. A function
-    /// that is defined already may call whatever it likes, so nothing is taken for granted of the arguments
-    /// of those that it refers to.
+    /// The analysis replaces the one before, and does not change code compiled already. Functions that are
+    /// defined already may call anything, so nothing is assumed about the arguments of functions that they
+    /// refer to.
     ///
     /// # Errors
     ///
-    /// If one of them does not compile, as far as it takes to find out.
+    /// If one of the functions or kernels does not compile, as far as the analysis finds out.
     pub fn analyze_calls(
         &mut self,
         functions: &[(FuncId, &Function)],
@@ -142,13 +143,13 @@ impl Module {
         Unit { symbols: self, ..self.compiler.function_unit(name, sources) }
     }
 
-    /// Compiles a declared function without defining it: for several threads at once.
+    /// Compiles a declared function without defining it; several threads can do so at once.
     ///
     /// `sources` are the places that the function's source locations stand for.
     ///
     /// # Errors
     ///
-    /// If the function does not compile, or was declared otherwise.
+    /// If the function does not compile, or was declared differently.
     pub fn compile(
         &self,
         id: FuncId,
@@ -179,7 +180,7 @@ impl Module {
         self.define_compiled(id, compiled)
     }
 
-    /// Defines a declared function by what [`compile`](Self::compile) made.
+    /// Defines a declared function with a result of [`compile`](Self::compile).
     ///
     /// # Errors
     ///
@@ -202,7 +203,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If the datum is imported or defined already, or cannot be in an object.
+    /// If the datum is imported or defined already, or does not fit an object.
     pub fn define_data(
         &mut self,
         id: DataId,
@@ -222,12 +223,12 @@ impl Module {
         Ok(())
     }
 
-    /// Compiles a kernel that may refer to what the module declares. It takes along a copy of the
-    /// definitions that it needs; what is not defined is left to the linker.
+    /// Compiles a kernel that may refer to the module's declarations. The result includes a copy of the
+    /// definitions that the kernel needs; undefined names are left to the linker.
     ///
     /// # Errors
     ///
-    /// If the kernel does not compile, or its name is one of those that it needs.
+    /// If the kernel does not compile, or has the same name as one of the definitions that it needs.
     pub fn compile_kernel(&self, source: &KernelSource) -> Result<Kernel, ModuleError> {
         let unit = Unit { symbols: self, ..self.compiler.kernel_unit(source)? };
         let func = source.finished().map_err(CompileError::from)?;

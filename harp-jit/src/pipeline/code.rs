@@ -1,4 +1,4 @@
-//! The pipeline's end: VCode with nothing left to decide becomes a compiled function.
+//! The end of the pipeline: emits VCode and assembles the compiled function.
 
 use crate::abi::EntryKind;
 use crate::convergence;
@@ -13,7 +13,7 @@ use crate::vcode::{Callee, MInst, VCode};
 
 use super::record::record;
 
-/// Emits the code with the registers that are allocated.
+/// Emits the code with the allocated registers.
 pub(super) fn emit(
     vcode: &VCode,
     allocated: &Allocated,
@@ -33,8 +33,9 @@ pub(super) fn emit(
         .map_err(|error| error.explain(name))
 }
 
-/// Functions find the lane control block by the size of the stack. Those that are `independent` of it do
-/// not look for it, so a kernel that calls no others gets the stack that it needs.
+/// How the function's stack is laid out. Functions find the lane control block by the size of the stack;
+/// those that are `independent` of it do not look for it. So a kernel that calls only independent functions
+/// gets a stack as small as it needs.
 fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool) -> LaneStack {
     let bytes = unit.options.stack_bytes;
     let depends = |inst: &MInst| match inst {
@@ -53,7 +54,7 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
     }
 }
 
-/// Puts the function together.
+/// Assembles the compiled function from its parts.
 pub(super) fn assemble(
     unit: Unit<'_>,
     vcode: VCode,
@@ -83,8 +84,8 @@ pub(super) fn assemble(
     }
 }
 
-/// Proves that the finished code keeps lanes together as it must. How far away other functions are does
-/// not matter, so it is placed alone.
+/// Proves that the finished code keeps lanes converged where it must. The distance to other functions does
+/// not matter for the proof, so the function is placed alone.
 pub(super) fn check(compiled: &CompiledFunction) -> Result<(), CompileError> {
     let name = compiled.name();
     let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;

@@ -1,5 +1,5 @@
-//! The stage of the pipeline that manages divergence: what it takes from the function's surroundings, and
-//! the checks of its results.
+//! The pipeline's stage that manages divergence: it collects what the stage needs from the function's
+//! surroundings, and checks the stage's results.
 
 use cranelift_codegen::ir::Function;
 
@@ -53,8 +53,8 @@ pub(crate) fn manage(
     Ok(Managed { func, plan, branches, shares })
 }
 
-/// Brings a legal function to the form in which divergence is decided upon, and names its branches. One
-/// that is to count them does so afterwards.
+/// Brings a legal function to canonical form, in which divergence is decided upon, and names its branches. A
+/// function that is to count its branches gets the counters after that.
 pub(crate) fn prepare(
     func: Function,
     unit: Unit<'_>,
@@ -63,7 +63,8 @@ pub(crate) fn prepare(
     prepare_from(func, &mut None, unit, clock)
 }
 
-/// The same. `before`, if there is one, is a copy of `func`, and becomes what has the same effects as the result.
+/// Does the work of [`prepare`]. `before`, if given, is a copy of `func`; it is updated so that it has the
+/// same effects as the result.
 fn prepare_from(
     mut func: Function,
     before: &mut Option<Function>,
@@ -76,7 +77,7 @@ fn prepare_from(
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
     let Prepared { mut func, steering, own, .. } = prepared;
     if let Some(before) = before {
-        // Nothing is planned yet, so lanes are alone.
+        // Nothing is planned yet, so the comparison runs single lanes.
         same_values(before, &func, &Plan::unsplit(own), 1, unit)?;
     }
     profile::instrument(&mut func, &branches, CounterLayout::new(unit.arch, &branches), argument);
@@ -92,7 +93,7 @@ fn prepare_from(
     Ok((prepared, counted))
 }
 
-/// Compares what a function does with what it did, in warps of at most `lanes` lanes.
+/// Checks that `after` has the same effects as `before`, in warps of at most `lanes` lanes.
 fn same_values(
     before: &Function,
     after: &Function,
@@ -127,7 +128,7 @@ fn canonical_form(
     Ok((prepared, branches))
 }
 
-/// What decisions are made from.
+/// Collects the facts that decisions are based on.
 fn facts<'a>(
     prepared: &'a Prepared,
     branches: &'a Branches,
@@ -144,13 +145,13 @@ fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, Compile
     decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
 }
 
-/// Code for `func` without splits, to look at.
+/// Selects code for `func` without splits, for the cost model to look at.
 fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
     isel::select(func, &Plan::default(), unit.target())
         .map_err(|error| error.explain(func, unit.sources))
 }
 
-/// Converts the regions that the plan says.
+/// If-converts the regions that the plan predicates.
 pub(crate) fn predicate(
     vcode: &mut VCode,
     plan: &Plan,
@@ -180,7 +181,7 @@ pub(crate) fn predicate(
     Ok(predicated)
 }
 
-/// Says how divergence is managed in a legal function, and what the alternatives cost.
+/// Reports how divergence would be managed in a legal function, and what the alternatives cost.
 pub(crate) fn explain(func: Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
     let (prepared, branches) = prepare(func, unit, &Clock::new())?;
     let facts = facts(&prepared, &branches, unit)?;

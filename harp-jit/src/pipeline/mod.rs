@@ -1,4 +1,4 @@
-//! The pipeline: the road of one function from CLIF to machine code, stage by stage.
+//! The pipeline: takes one function from CLIF to machine code, stage by stage.
 //!
 //! ```text
 //! CLIF       precheck, verify; legalize::before, mid_end, legalize::between, (mid_end,) legalize::after
@@ -9,8 +9,8 @@
 //!            regalloc, emit -> machine code; harp-check, where it is asked for
 //! ```
 //!
-//! Selection runs once on this road. Decisions by cost run it on the side, without splits, on the CLIF that
-//! they are about: what predication of a region costs is known of its instructions only.
+//! Selection runs once in this sequence. Decisions by cost run it again on the side, without splits, on the
+//! CLIF that they are about, because only selected instructions tell what it costs to predicate a region.
 
 use cranelift_codegen::ir::Function;
 
@@ -35,7 +35,7 @@ mod record;
 use divergence::Managed;
 pub(crate) use divergence::explain;
 
-/// The whole road.
+/// Runs the whole pipeline.
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clock = Clock::new();
@@ -66,7 +66,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     Ok(compiled)
 }
 
-/// What the road's first half comes to.
+/// The result of the pipeline's first half.
 pub(crate) struct Selected {
     /// Managed CLIF.
     pub(crate) func: Function,
@@ -76,7 +76,7 @@ pub(crate) struct Selected {
     shares: Shares,
 }
 
-/// The road's first half: up to machine instructions over virtual registers.
+/// Runs the pipeline's first half: up to machine instructions over virtual registers.
 pub(crate) fn select(
     func: &Function,
     unit: Unit<'_>,
@@ -126,14 +126,14 @@ pub(crate) fn legal(
     Ok(func)
 }
 
-/// The function in the form in which divergence is decided upon.
+/// The function in canonical form, in which divergence is decided upon.
 pub(crate) fn canonical(func: &Function, unit: Unit<'_>) -> Result<Function, CompileError> {
     let clock = Clock::new();
     let (prepared, _) = divergence::prepare(legal(func, unit, &clock)?, unit, &clock)?;
     Ok(prepared.func)
 }
 
-/// Refuses what is no valid CLIF, or what no machine has.
+/// Refuses invalid CLIF, and types that no machine has.
 fn check_input(func: &Function, unit: Unit<'_>) -> Result<(), CompileError> {
     let Unit { name, options, .. } = unit;
     precheck(func).map_err(|refusal| refusal.explain(name, func, unit.sources))?;

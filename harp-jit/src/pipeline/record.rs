@@ -1,4 +1,4 @@
-//! What the checker of finished code is told of a function as a whole.
+//! The record for the checker of finished code: what it is told of a function as a whole.
 
 use harp_isa::RegClass;
 use harp_isa::abi::KernelEntry;
@@ -11,7 +11,7 @@ use crate::unit::Unit;
 use crate::vcode::{MInst, VBlock, VCode};
 use harp_check::{Entry, Holders, Name, Passes, Record};
 
-/// What the checker is told, without notes on instructions.
+/// The function's record, without notes on instructions.
 pub(crate) fn record(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Record {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
@@ -42,7 +42,7 @@ pub(crate) fn record(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Record
     }
 }
 
-/// What holds nothing that is meant once each block was left.
+/// For each block, the registers and slots whose contents are undefined once it was left.
 fn undefined(vcode: &VCode, emitted: &Emitted) -> Vec<Holders> {
     let mut undefined = vec![Holders::new(); vcode.blocks.len()];
     for (block, holders) in &emitted.left_undefined {
@@ -51,7 +51,7 @@ fn undefined(vcode: &VCode, emitted: &Emitted) -> Vec<Holders> {
     undefined
 }
 
-/// The predicates that nobody looks at.
+/// Predicates with an undefined value, which no instruction depends on.
 fn free(vcode: &VCode) -> Vec<Name> {
     let undefined = vcode.insts.iter().filter_map(|inst| match *inst {
         MInst::Undef { dst } if dst.class() == RegClass::Pred => Some(name(dst)),
@@ -60,7 +60,7 @@ fn free(vcode: &VCode) -> Vec<Name> {
     undefined.collect()
 }
 
-/// The predicates that each block passes to its successor.
+/// The predicates that each block passes as arguments to its successor.
 fn passes(vcode: &VCode) -> Vec<Passes> {
     let pass = |block: &VBlock| match &vcode.insts[block.insts.end - 1] {
         MInst::Jump { target, args } => (vcode.blocks[target.index()].params.iter().zip(args))

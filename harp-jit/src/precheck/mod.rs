@@ -1,15 +1,15 @@
-//! What is looked at before anything else, of any function, also one that is malformed.
+//! Checks before all others, which accept any function, even a malformed one.
 //!
-//! Cranelift's verifier and passes take some things for granted and answer what is different with a panic or
-//! without an end. [`precheck`] makes sure of them, whether or not the verifier is asked:
+//! Cranelift's verifier and passes assume some properties and panic or do not terminate without them.
+//! [`precheck`] ensures these, whether or not the verifier runs:
 //!
-//! * what the function [refers to](references) exists;
-//! * its [types] are those of some HARP machine;
+//! * everything that the function [refers to](references) exists;
+//! * its [types] exist on some HARP machine;
 //! * its blocks have the [structure] of a function;
 //! * instructions have a controlling type that their opcode allows. The verifier reports others, but then
-//!   asks for the types that follow from them, such as half of a scalar's lanes.
+//!   computes types derived from them, such as half of a scalar's lanes.
 //!
-//! Uses that no definition comes before, and operands of wrong types, are the [verifier](verify)'s to find.
+//! The [verifier](verify) finds uses that no definition dominates, and operands of wrong types.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Type};
@@ -31,16 +31,16 @@ pub(crate) use types::is_supported;
 /// Why a function is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is no CLIF; the instruction, if one is to blame, and what is wrong.
+    /// It is not valid CLIF: the instruction, if one is the cause, and the error.
     Invalid(Option<Inst>, String),
-    /// No machine has what an instruction asks for.
+    /// An instruction needs something that no machine has.
     Unsupported(Unsupported),
-    /// No machine has what a declaration asks for.
+    /// A declaration needs something that no machine has.
     Declaration { what: String, declaration: String },
 }
 
 impl Refusal {
-    /// The same as the user sees it.
+    /// The error as the user sees it.
     pub(crate) fn explain(
         self,
         kernel: &str,
@@ -62,21 +62,21 @@ impl Refusal {
     }
 }
 
-/// Looks for what the [module](self) names, the types aside.
+/// Checks everything that the [module](self) lists except types.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong; the instruction, if one is to blame.
+/// The first error, with the instruction if one is the cause.
 pub(crate) fn precheck_form(func: &Function) -> Result<(), (Option<Inst>, String)> {
     if let Some(unknown) = references::unknown_in_declarations(func) {
-        return Err((None, format!("a declaration refers to {unknown}, which is not there")));
+        return Err((None, format!("a declaration refers to {unknown}, which does not exist")));
     }
     for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
         let data = &func.dfg.insts[inst];
-        // Nothing else of the instruction can be shown then.
+        // The rest of the instruction cannot be printed then.
         if let Some(unknown) = unknown_in(func, data) {
             let message =
-                format!("- {inst} ({}): refers to {unknown}, which is not there", data.opcode());
+                format!("- {inst} ({}): refers to {unknown}, which does not exist", data.opcode());
             return Err((Some(inst), message));
         }
     }
@@ -97,18 +97,18 @@ pub(crate) fn precheck_form(func: &Function) -> Result<(), (Option<Inst>, String
     Ok(())
 }
 
-/// Looks for what the [module](self) names.
+/// Checks everything that the [module](self) lists.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, or that no HARP machine has.
+/// The first error, or the first thing that no HARP machine has.
 pub(crate) fn precheck(func: &Function) -> Result<(), Refusal> {
     precheck_form(func).map_err(|(inst, message)| Refusal::Invalid(inst, message))?;
     types::check(func)
 }
 
-/// The type that decides about the others; none if the instruction lacks the operand or result that
-/// has it, which the verifier finds.
+/// The controlling type. None if the instruction lacks the operand or result that has it, which the verifier
+/// reports.
 fn controlling_type(func: &Function, inst: Inst) -> Option<Type> {
     let data = &func.dfg.insts[inst];
     let value = if data.opcode().constraints().requires_typevar_operand() {
@@ -119,16 +119,16 @@ fn controlling_type(func: &Function, inst: Inst) -> Option<Type> {
     Some(func.dfg.value_type(value))
 }
 
-/// Instructions that the verifier wants to ask a target about.
+/// Instructions for which the verifier queries a target.
 const ABOUT_THE_TARGET: [Opcode; 4] =
     [Opcode::GetFramePointer, Opcode::GetReturnAddress, Opcode::GetPinnedReg, Opcode::SetPinnedReg];
 
-/// Cranelift's verifier, for a function that has passed [`precheck_form`]. Instructions about which it would
-/// ask a target of Cranelift's are as good as others with the same operands and results.
+/// Runs Cranelift's verifier on a function that has passed [`precheck_form`]. Instructions for which it would
+/// query a Cranelift target are replaced by others with the same operands and results.
 ///
 /// # Errors
 ///
-/// What it finds.
+/// The errors that it finds.
 pub(crate) fn verify(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
     if !Opcodes::of(func).contain_any(&ABOUT_THE_TARGET) {
         return verify_function(func, flags);

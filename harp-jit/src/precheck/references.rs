@@ -1,8 +1,8 @@
-//! Whether what instructions and declarations refer to exists.
+//! Checks that everything that instructions and declarations refer to exists.
 //!
-//! Entities are numbers: one that belongs to another function, or to none, is as good as any until
-//! something is looked up by it, which is a panic. Cranelift's verifier finds such numbers, but looks
-//! things up to print what it found.
+//! Entities are numbers. One that belongs to another function, or to none, is harmless until it is used to
+//! look something up, which panics. Cranelift's verifier finds such numbers, but looks things up to print its
+//! findings.
 
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::entity::packed_option::ReservedValue;
@@ -14,8 +14,8 @@ use cranelift_codegen::ir::{
     MemFlags, SigRef, StackSlot, Value, ValueList,
 };
 
-/// The first thing that an instruction refers to and the function does not have. Of instructions, their
-/// lists and tables are looked at, too.
+/// The first entity that an instruction refers to and that the function does not have. This includes the
+/// instruction's lists and tables.
 pub(crate) fn unknown_in(func: &Function, data: &InstructionData) -> Option<Unknown> {
     let mut search = Search { func, unknown: None };
     data.map(&mut search);
@@ -25,7 +25,7 @@ pub(crate) fn unknown_in(func: &Function, data: &InstructionData) -> Option<Unkn
     search.unknown
 }
 
-/// The same of declarations: global values, dynamic types, functions.
+/// The same for declarations: global values, dynamic types, functions.
 pub(super) fn unknown_in_declarations(func: &Function) -> Option<Unknown> {
     let mut search = Search { func, unknown: None };
     for data in func.global_values.values() {
@@ -40,7 +40,7 @@ pub(super) fn unknown_in_declarations(func: &Function) -> Option<Unknown> {
             _ => {}
         }
     }
-    // In text, numbers may be left out: the reader puts functions without a signature there.
+    // In text, numbers may be skipped: the reader fills the gaps with functions without a signature.
     let functions = func.dfg.ext_funcs.values().map(|data| data.signature);
     for signature in functions.filter(|signature| !signature.is_reserved_value()) {
         search.map_sig_ref(signature);
@@ -51,7 +51,7 @@ pub(super) fn unknown_in_declarations(func: &Function) -> Option<Unknown> {
     search.unknown
 }
 
-/// Something that a function does not have.
+/// An entity that a function does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     Entity(AnyEntity),
@@ -72,7 +72,7 @@ impl std::fmt::Display for Unknown {
     }
 }
 
-/// Goes through all that an instruction refers to, changes nothing.
+/// Visits everything that an instruction refers to, and changes nothing.
 struct Search<'a> {
     func: &'a Function,
     unknown: Option<Unknown>,
@@ -178,7 +178,7 @@ impl InstructionMapper for Search<'_> {
     }
 
     fn map_constant(&mut self, constant: Constant) -> Constant {
-        // Only constants of types that no machine has are ever referred to.
+        // Instructions refer to constants only for types that no machine has.
         let known = self.func.dfg.constants.iter().any(|(&known, _)| known == constant);
         self.entity(known, constant);
         constant

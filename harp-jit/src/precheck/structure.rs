@@ -1,10 +1,10 @@
-//! The shape that passes take for granted, also where nobody asks for the verifier: blocks that end, and
-//! branches to blocks of the function that take as many arguments, none of them to its entry.
+//! Checks the structure that passes assume even if the verifier does not run: each block ends in a
+//! terminator, and branches lead to blocks of the function that take as many arguments, but not to its entry.
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 
-/// Looks for what is wrong with the blocks of a function that refers to nothing unknown. With what is wrong
-/// comes the instruction, if one is to blame.
+/// Checks the blocks of a function all of whose references exist. The error comes with the instruction, if
+/// one is the cause.
 pub(super) fn check(func: &Function) -> Result<(), (Option<Inst>, String)> {
     let Some(entry) = func.layout.entry_block() else {
         return Err((None, "the function has no blocks".to_owned()));

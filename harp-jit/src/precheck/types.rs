@@ -1,7 +1,7 @@
-//! Whether some HARP machine has the types that a function names, used or not.
+//! Checks that the types that a function names, used or not, exist on some HARP machine.
 //!
-//! The mid-end has rules for scalars that it applies to vectors and floats of other widths as well, and
-//! panics when it makes a constant of such a type. So it must not see one, wherever it stands.
+//! The mid-end has rules for scalars that it also applies to vectors and floats of other widths, and panics
+//! when it makes a constant of such a type. So such types must not reach it anywhere.
 
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{Function, GlobalValueData, Signature, Type, Value, ValueDef};
@@ -9,14 +9,14 @@ use cranelift_codegen::ir::{Function, GlobalValueData, Signature, Type, Value, V
 use super::Refusal;
 use crate::error::Unsupported;
 
-/// Whether there is a lowering for values of the type: integers and floats of at most 64 bits.
+/// Whether values of this type are supported: integers and floats of at most 64 bits.
 pub(crate) fn is_supported(ty: Type) -> bool {
     [I8, I16, I32, I64, F32, F64].contains(&ty)
 }
 
-/// Refuses all other types: of values, whether they are used or not, and in declarations.
+/// Refuses all other types: of values, used or not, and in declarations.
 pub(super) fn check(func: &Function) -> Result<(), Refusal> {
-    // Values that are in no block any more count: a pass may come across them.
+    // Values outside the layout count, too: a pass may visit them.
     let refused = |value: &Value| !is_supported(func.dfg.value_type(*value));
     match func.dfg.values().find(refused) {
         Some(value) => Err(refusal(func, value)),
@@ -60,8 +60,8 @@ fn check_type(ty: Type, declaration: impl Fn() -> String) -> Result<(), Refusal>
     Err(Refusal::Declaration { what: format!("the type {ty}"), declaration: declaration() })
 }
 
-/// Why a value is refused, at the instruction that makes it, or at the first of the block whose parameter
-/// it is.
+/// The refusal of a value, at the instruction that defines it, or at the first instruction of the block whose
+/// parameter it is.
 fn refusal(func: &Function, value: Value) -> Refusal {
     let what = format!("a value of type {}", func.dfg.value_type(value));
     let inst = match func.dfg.value_def(value) {

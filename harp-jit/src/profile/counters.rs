@@ -1,4 +1,4 @@
-//! Counters of branches that a kernel keeps itself: where they lie, and what they say.
+//! Counters of branches that a kernel keeps itself: their layout in memory, and how to read them.
 //!
 //! Every warp has a record for each branch, in the order of the warps' numbers, then the branches':
 //!
@@ -10,18 +10,18 @@
 //! | 3 + 2·lane | executions of the lane |
 //! | 4 + 2·lane | how often the lane found it true |
 //!
-//! A word that is full stays as it is.
+//! A counter saturates at the largest value of a word.
 
 use harp_isa::{ArchId, WordSize};
 
 use super::{BranchCounts, BranchId, BranchProfile, Branches, ProfileError, WarpCounts};
 
 /// The counters that a kernel compiled with
-/// [`CompileOptions::count_branches`](crate::CompileOptions::count_branches) keeps, on whatever machine it
-/// runs.
+/// [`CompileOptions::count_branches`](crate::CompileOptions::count_branches) keeps, on any machine that it
+/// runs on.
 ///
-/// They are words in memory, which whoever launches the kernel provides: the argument after the last one is
-/// the address of [`bytes`](BranchCounters::bytes) bytes, zero at first and aligned to words.
+/// They are words in memory that the launch provides: the argument after the kernel's last one is the address
+/// of [`bytes`](BranchCounters::bytes) bytes, initially zero and aligned to words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchCounters {
     function: String,
@@ -30,20 +30,20 @@ pub struct BranchCounters {
     branches: Vec<BranchId>,
 }
 
-/// Where counters lie.
+/// The layout of counters in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterLayout {
     arch: ArchId,
     branches: u64,
 }
 
-/// A counter of a warp's record.
+/// One counter of a warp's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
     Executed,
     UnanimousTrue,
     UnanimousFalse,
-    /// Of a lane: with the offset of its [pair](CounterLayout::pair_bytes).
+    /// For a lane: relative to the lane's [pair](CounterLayout::pair_bytes) of counters.
     LaneExecuted,
     LaneTaken,
 }
@@ -73,7 +73,7 @@ impl CounterLayout {
         self.arch.word().bytes().into()
     }
 
-    /// From one lane's counters to the next one's.
+    /// The distance between the counters of consecutive lanes.
     pub(crate) fn pair_bytes(self) -> u64 {
         2 * self.word_bytes()
     }
@@ -83,12 +83,12 @@ impl CounterLayout {
             + u64::from(self.arch.lanes()) * self.pair_bytes()
     }
 
-    /// From one warp's records to the next one's.
+    /// The distance between the records of consecutive warps.
     pub(crate) fn warp_bytes(self) -> u64 {
         self.branches * self.record_bytes()
     }
 
-    /// The offset of a counter in a warp's records, for lane 0 if it is a lane's.
+    /// The offset of a counter in a warp's records; for a lane's counter that of lane 0.
     pub(crate) fn offset(self, branch: u64, counter: Counter) -> u64 {
         branch * self.record_bytes() + counter.word() * self.word_bytes()
     }
@@ -105,16 +105,16 @@ impl BranchCounters {
         }
     }
 
-    /// The size of the counters of so many cores, in bytes.
+    /// The size of the counters for this many cores, in bytes.
     pub fn bytes(&self, cores: u16) -> u64 {
         u64::from(cores) * u64::from(self.layout.arch.warps()) * self.layout.warp_bytes()
     }
 
-    /// What the counters say, for as many cores as `memory` holds whole records of.
+    /// Reads the counters, for as many cores as `memory` has complete records of.
     ///
     /// # Errors
     ///
-    /// If a counter was too small.
+    /// If a counter is full.
     pub fn profile(&self, memory: &[u8]) -> Result<BranchProfile, ProfileError> {
         let mut branches = Vec::new();
         let warp_bytes = usize::try_from(self.layout.warp_bytes()).unwrap_or(usize::MAX).max(1);
@@ -138,7 +138,7 @@ impl BranchCounters {
     }
 }
 
-/// What one warp counted of one branch.
+/// The counts of one warp for one branch.
 struct Record<'a> {
     layout: CounterLayout,
     branch: u64,
@@ -147,7 +147,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// None if a counter is full.
+    /// Adds the record to `counts`. None if a counter is full.
     fn add_to(&self, counts: &mut BranchCounts, place: usize) -> Option<()> {
         let executed = self.read(Counter::Executed, 0)?;
         if executed == 0 {
@@ -196,10 +196,10 @@ mod tests {
             layout: CounterLayout { arch, branches: 2 },
             branches: ids.to_vec(),
         };
-        // Two warps, two branches: three words for the warp, two for each of two lanes.
+        // Two warps and two branches; three words per warp, and two for each of two lanes.
         assert_eq!(counters.bytes(1), 2 * 2 * (3 + 2 * 2) * 4);
         let mut words = vec![0_u32; 28];
-        // The second warp's second branch.
+        // The record of the second warp for the second branch.
         words[21..].copy_from_slice(&[9, 1, 3, 9, 5, 4, 1]);
         let bytes = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
         let profile = counters.profile(&bytes(&words)).unwrap();

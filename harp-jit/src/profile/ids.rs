@@ -1,4 +1,4 @@
-//! Names of branches that do not depend on how they are executed.
+//! Ids of branches, which do not depend on how the branches are executed.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::Flow;
 
-/// A branch of a function: the place where it was built, and which of the branches of that place it
-/// is, in reverse post-order.
+/// Identifies a branch of a function: by the place where it was built, and its ordinal among the branches of
+/// that place, in reverse post-order.
 ///
-/// The same source, compiled with the same options for the same machine, has the same branches,
-/// whatever the strategy.
+/// The same source, compiled with the same options for the same machine, has the same branch ids under every
+/// strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BranchId {
     /// The number of the place in the source; `u32::MAX` if it has none.
     pub place: u32,
-    /// Which branch of the place, from 0.
+    /// The branch's ordinal at its place, from 0.
     pub ordinal: u32,
 }
 
@@ -30,16 +30,16 @@ impl fmt::Display for BranchId {
     }
 }
 
-/// Where a branch is executed.
+/// A place in the code where a branch is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchSite {
     /// The branch.
     pub id: BranchId,
-    /// Whether the machine's condition is the opposite of the branch's: lanes that take the jump found
-    /// the branch's condition false.
+    /// Whether the machine's condition is the negation of the branch's: lanes that jump found the branch's
+    /// condition false.
     pub inverted: bool,
-    /// Whether the lanes that execute it are those that execute the branch. At the top of a loop that lanes
-    /// leave one by one, those that have left may come along.
+    /// Whether exactly the lanes that execute the branch execute this. At the top of a loop that lanes leave
+    /// one by one, lanes that have left may execute it, too.
     pub exact: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Branches {
 }
 
 impl Branches {
-    /// Names the branches of `func`.
+    /// Assigns ids to the branches of `func`.
     pub(crate) fn new(func: &Function, flow: &Flow) -> Branches {
         let mut ordinals: HashMap<u32, u32> = HashMap::new();
         let mut result = Branches::default();
@@ -73,22 +73,22 @@ impl Branches {
         self.all.iter().copied()
     }
 
-    /// Their names.
+    /// The ids of all branches.
     pub(crate) fn ids(&self) -> impl Iterator<Item = BranchId> {
         self.iter().map(|(id, _)| id)
     }
 
-    /// The name of a branch.
+    /// The id of a branch.
     pub(crate) fn id(&self, inst: Inst) -> Option<BranchId> {
         self.by_inst.get(&inst).copied()
     }
 
-    /// Where a branch was built.
+    /// The source location where a branch was built.
     pub(crate) fn place(&self, id: BranchId) -> SourceLoc {
         SourceLoc::new(id.place)
     }
 
-    /// A number that tells the branches of one function from those of another: FNV-1a (Fowler, Noll,
+    /// A number that distinguishes the branches of one function from those of another: FNV-1a (Fowler, Noll,
     /// Vo) over the ids.
     pub(crate) fn fingerprint(&self) -> u64 {
         let numbers = self.ids().flat_map(|id| [id.place, id.ordinal]);

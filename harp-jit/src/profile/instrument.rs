@@ -1,7 +1,7 @@
 //! Puts [counters](super::counters) in front of branches.
 //!
-//! A warp's own counters are written by all its active lanes at once, with the same value: lanes of a warp
-//! execute each instruction together. That lanes agree is found out by votes among those that are there.
+//! All active lanes of a warp write the warp's own counters at once, with the same value, because lanes of a
+//! warp execute each instruction together. Votes among the active lanes find out whether they agree.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -16,8 +16,8 @@ use super::counters::{Counter, CounterLayout};
 use crate::abi::word_int;
 use crate::intrinsic::Intrinsic;
 
-/// Makes a legal kernel in canonical form count what its branches do. `argument` is the number of the
-/// argument that is the counters' address.
+/// Adds counters for all branches to a legal kernel in canonical form. `argument` is the index of the
+/// argument that holds the counters' address.
 pub(crate) fn instrument(
     func: &mut Function,
     branches: &Branches,
@@ -57,7 +57,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Counts in front of a branch.
+    /// Inserts the counting code in front of a branch.
     fn branch(&mut self, inst: Inst, number: u64, warp: Value, lane: Value) {
         let InstructionData::Brif { arg: condition, .. } = self.at.func.dfg.insts[inst] else {
             return;
@@ -85,7 +85,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds 0 or 1 to a counter, unless it is full.
+    /// Adds 0 or 1 to a counter, unless the counter is full.
     fn add(&mut self, records: Value, offset: u64, added: Value) {
         let (address, offset) = self.place(records, offset);
         let old = self.at.ins().load(self.word, flags(), address, offset);
@@ -99,7 +99,7 @@ impl Writer<'_> {
         self.at.ins().load(self.word, flags, address, offset)
     }
 
-    /// `base` and `offset` with an offset that instructions can have.
+    /// Splits `base` plus `offset` into an address and an offset that an instruction can have.
     fn place(&mut self, base: Value, offset: u64) -> (Value, i32) {
         match i32::try_from(offset) {
             Ok(offset) => (base, offset),
@@ -115,7 +115,7 @@ impl Writer<'_> {
         self.at.ins().imul(value, factor)
     }
 
-    /// A constant, cut to its type.
+    /// A constant, truncated to its type.
     fn constant(&mut self, ty: Type, value: u64) -> Value {
         let shift = 64 - ty.bits();
         self.at.ins().iconst(ty, (value << shift >> shift).cast_signed())
@@ -128,7 +128,7 @@ impl Writer<'_> {
     }
 }
 
-/// Counters are where the launch says.
+/// Flags of accesses to counters: the launch chooses their address.
 fn flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_aligned()
 }

@@ -1,11 +1,11 @@
-//! What the branches of a kernel did in a run, read by the strategies.
+//! Profiles: what the branches of a kernel did in a run, for the strategies that use it.
 //!
-//! There are two ways to count. An emulator looks on, and the code is as it always is: counts are exact for
-//! branches that are executed as branches; those that are predicated are not there to be counted, so what is
-//! to be profiled is compiled with [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin).
-//! Or the [code counts](crate::CompileOptions::count_branches) itself, on any machine: [`BranchCounters`].
+//! There are two ways to count. The emulator can observe a run without changing the code. Its counts are
+//! exact for branches that are executed as branches; predicated branches cannot be observed, so compile with
+//! [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin) to profile. Or the [code
+//! counts](crate::CompileOptions::count_branches) itself, on any machine: [`BranchCounters`].
 //!
-//! Profiles are plain data for serde; which format they are kept in is the user's choice.
+//! Profiles are plain data for serde; the user chooses the file format.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -27,15 +27,15 @@ pub struct BranchProfile {
     pub version: u32,
     /// The name of the kernel or function.
     pub function: String,
-    /// [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) of what ran.
+    /// The [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) of the code that ran.
     pub fingerprint: u64,
-    /// Each branch that was executed.
+    /// The branches that were executed.
     pub branches: Vec<BranchCounts>,
 }
 
-/// What a branch did in a run.
+/// The counts of one branch in a run.
 ///
-/// A warp is *unanimous* at an execution if all its active lanes go the same way.
+/// A warp is *unanimous* at an execution if all its active lanes take the same side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BranchCounts {
     /// The branch.
@@ -48,7 +48,7 @@ pub struct BranchCounts {
     pub unanimous_false: u64,
     /// How often active lanes disagreed.
     pub divergent: u64,
-    /// The same lane by lane, of each warp that executed it.
+    /// The counts by lane, for each warp that executed the branch.
     pub warps: Vec<WarpCounts>,
 }
 
@@ -69,39 +69,39 @@ pub struct WarpCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// The strategy needs one.
-    #[error("`{function}`: the strategy asks for a profile, and there is none")]
+    /// The strategy needs a profile.
+    #[error("`{function}`: the strategy needs a profile, and none was given")]
     Missing {
         /// The kernel or function that is compiled.
         function: String,
     },
-    /// It is of another version of the format.
-    #[error("a profile of version {given}, this is version {expected}")]
+    /// The profile has another version of the format.
+    #[error("the profile has version {given}, expected {expected}")]
     Version {
-        /// The profile's.
+        /// The version of the profile.
         given: u32,
         /// [`BranchProfile::VERSION`].
         expected: u32,
     },
-    /// It is of another function.
-    #[error("a profile of `{given}` for `{expected}`")]
+    /// The profile belongs to another function.
+    #[error("the profile is of `{given}`, not of `{expected}`")]
     Function {
-        /// The profile's.
+        /// The function that the profile names.
         given: String,
-        /// What is compiled.
+        /// The function that is compiled.
         expected: String,
     },
-    /// It is of the function as it was, or with other options: its branches are others.
+    /// The profile is of an older version of the function, or of other options: the branches differ.
     #[error(
-        "a stale profile of `{function}`: it is of branches with the fingerprint {given:#018x}, \
-         not {expected:#018x}"
+        "a stale profile of `{function}`: its branches have the fingerprint {given:#018x}, \
+         expected {expected:#018x}"
     )]
     Stale {
         /// The kernel or function that is compiled.
         function: String,
-        /// The profile's.
+        /// The fingerprint in the profile.
         given: u64,
-        /// The function's.
+        /// The fingerprint of the function.
         expected: u64,
     },
     /// The counts of a branch contradict each other.
@@ -114,7 +114,7 @@ pub enum ProfileError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The code counted its branches, and a counter did not hold more.
+    /// The code counted its branches, and a counter is full.
     #[error("`{function}`: a counter of branch {branch} is full")]
     Full {
         /// The kernel.
@@ -128,11 +128,11 @@ impl BranchProfile {
     /// The version of the format.
     pub const VERSION: u32 = 1;
 
-    /// Adds what was counted in another run of the same code.
+    /// Adds the counts of another run of the same code.
     ///
     /// # Errors
     ///
-    /// If it is of another version or function, or of other code for it. Nothing is added then.
+    /// If the other profile has another version, function or fingerprint. Nothing is added then.
     pub fn merge(&mut self, other: &BranchProfile) -> Result<(), ProfileError> {
         check_version(other.version)?;
         if other.function != self.function {
@@ -157,7 +157,7 @@ impl BranchProfile {
         self.branches.iter().find(|counts| counts.id == id)
     }
 
-    /// Checks that it is a profile of `function` with these branches.
+    /// Checks that this is a profile of `function` with these branches.
     pub(crate) fn check(&self, function: &str, branches: &Branches) -> Result<(), ProfileError> {
         check_version(self.version)?;
         if self.function != function {
@@ -180,7 +180,7 @@ impl BranchProfile {
 }
 
 impl BranchCounts {
-    /// Of a branch that was never executed.
+    /// The counts of a branch that was never executed.
     pub fn new(id: BranchId) -> BranchCounts {
         let [executed, unanimous_true, unanimous_false, divergent] = [0; 4];
         BranchCounts { id, executed, unanimous_true, unanimous_false, divergent, warps: Vec::new() }

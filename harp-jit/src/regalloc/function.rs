@@ -1,4 +1,4 @@
-//! VCode as regalloc2 wants to see it.
+//! VCode as regalloc2's `Function`.
 //!
 //! The operands of an instruction are its registers in the order of [`MInst::for_each_reg`].
 
@@ -14,18 +14,18 @@ use smallvec::SmallVec;
 use super::{class, gpr_preg};
 use crate::vcode::{Access, MInst, Reg, VCode};
 
-/// A copy of what regalloc2 asks for, in its own types.
+/// A copy of the function in regalloc2's own types.
 #[derive(Debug)]
 pub(super) struct Adapter {
     operands: Vec<Operand>,
-    /// Where the operands of each instruction end.
+    /// The end of each instruction's operands.
     operand_ends: Vec<usize>,
     kinds: Vec<Kind>,
-    /// What calls change besides their results, by instruction.
+    /// The registers that calls change besides their results, by instruction.
     clobbers: HashMap<usize, PRegSet>,
-    /// What a call may change.
+    /// The registers that a call may change.
     caller_saved: PRegSet,
-    /// Parameters of blocks and arguments of jumps.
+    /// The lists of block parameters and jump arguments.
     lists: Vec<VReg>,
     blocks: Vec<AdapterBlock>,
     num_vregs: usize,
@@ -43,9 +43,9 @@ struct AdapterBlock {
     insts: InstRange,
     succs: SmallVec<[Block; 2]>,
     preds: SmallVec<[Block; 2]>,
-    /// Where in the lists its parameters stand.
+    /// The range of its parameters in the lists.
     params: Range<usize>,
-    /// Where in the lists the arguments stand of the jump that ends it.
+    /// The range in the lists of the arguments of the jump that ends it.
     args: Range<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Adapter {
         adapter
     }
 
-    /// Where in the lists these registers stand now.
+    /// Appends these registers to the lists and returns their range.
     fn list(&mut self, regs: &[Reg]) -> Range<usize> {
         let start = self.lists.len();
         self.lists.extend(regs.iter().copied().map(vreg));
@@ -105,7 +105,7 @@ impl Adapter {
         }
         let kind = match inst {
             MInst::Jump { .. } | MInst::CondBr { .. } => Kind::Branch,
-            // A trap ends its block for good: to the allocator, a return.
+            // A trap ends the function like a return, as the allocator sees it.
             MInst::Ret { .. } | MInst::TailCall { .. } | MInst::Trap { .. } => Kind::Ret,
             _ => Kind::Plain,
         };
@@ -122,7 +122,7 @@ fn vreg(reg: Reg) -> VReg {
     VReg::new(reg.index(), class(reg.class()))
 }
 
-/// An operand behind `before` others of its instruction. What is passed to a block's parameters is none.
+/// An operand that follows `before` others of its instruction. Arguments of a jump are not operands.
 fn operand(reg: Reg, access: Access, before: usize) -> Option<Operand> {
     let reg = vreg(reg);
     Some(match access {

@@ -1,9 +1,9 @@
-//! The adapter to regalloc2: the only place that knows its types.
+//! The adapter to regalloc2: the only module that knows its types.
 //!
-//! General registers are regalloc2's `Int` class, predicates its `Float` class. `%sp` and `%ra` are
-//! not allocated; everything else is, caller-saved registers first. Spill slots are one word in both
-//! classes. regalloc2 gets no scratch register of its own: `%ra` is left to emission, which needs it
-//! for far slots and predicate spills that regalloc2's own moves may surround.
+//! General registers are regalloc2's `Int` class, predicates its `Float` class. `%sp` and `%ra` are not
+//! allocated; all other registers are, caller-saved ones first. Spill slots are one word in both classes.
+//! regalloc2 gets no scratch register of its own: emission needs `%ra` for far slots and predicate spills,
+//! which may occur between regalloc2's own moves.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ use function::Adapter;
 /// regalloc2 names at most this many registers of a class.
 const MAX_REGS: u8 = 63;
 
-/// Where a value lives after allocation.
+/// The place of a value after allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Location {
     Gpr(Gpr),
@@ -44,7 +44,7 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// Whether a predicate goes to or comes from a slot.
+    /// Whether the move loads or stores a predicate in a slot.
     pub(crate) fn is_predicate_spill(&self) -> bool {
         matches!(
             (self.from, self.to),
@@ -53,16 +53,16 @@ impl Move {
     }
 }
 
-/// What is to be emitted next in a block.
+/// The next thing to emit in a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// The instruction with that index in [`VCode::insts`].
+    /// The instruction with this index in [`VCode::insts`].
     Inst(usize),
     /// A move.
     Move(Move),
 }
 
-/// The allocator's answer for one function.
+/// The allocation of one function.
 #[derive(Debug)]
 pub(crate) struct Allocated {
     output: Output,
@@ -71,11 +71,11 @@ pub(crate) struct Allocated {
 
 /// Assigns registers and spill slots to the virtual registers of `vcode`.
 ///
-/// With `check`, regalloc2's symbolic checker proves the answer right.
+/// With `check`, regalloc2's symbolic checker proves the allocation correct.
 ///
 /// # Errors
 ///
-/// If regalloc2 refuses the function or its checker the answer: both are defects of this crate.
+/// If regalloc2 refuses the function, or its checker the allocation: both are defects of this crate.
 pub(crate) fn allocate(
     vcode: &VCode,
     arch: ArchId,
@@ -83,7 +83,7 @@ pub(crate) fn allocate(
 ) -> Result<Allocated, CompileError> {
     let internal = |message: String| CompileError::Internal { stage: "regalloc", message };
     let env = machine_env(arch);
-    // All predicates and the lower half of the general registers: what is preferred, too.
+    // All predicates and the lower half of the general registers, which are also preferred.
     let caller_saved = env.preferred_regs_by_class.iter().fold(PRegSet::empty(), |mut all, set| {
         all.union_from(*set);
         all
@@ -100,13 +100,13 @@ pub(crate) fn allocate(
 }
 
 thread_local! {
-    /// The allocator's working memory, for the next function that this thread compiles: for small ones it
-    /// shows how long it takes to come by it.
+    /// The allocator's working memory, kept for the next function that this thread compiles: for small
+    /// functions, allocating it takes a noticeable share of the time.
     static MEMORY: Cell<Option<Box<Ctx>>> = const { Cell::new(None) };
 }
 
-/// Instructions of a function after which working memory is kept: it takes about 1.5 kilobytes an
-/// instruction.
+/// The largest function, in instructions, after which the working memory is kept: it takes about 1.5
+/// kilobytes per instruction.
 const MAX_KEPT: usize = 10_000;
 
 fn run(
@@ -124,7 +124,7 @@ fn run(
 }
 
 impl Allocated {
-    /// Words of spill slots.
+    /// The number of spill slots, in words.
     pub(crate) fn slots(&self) -> u32 {
         self.output.num_spillslots as u32
     }
@@ -148,8 +148,8 @@ impl Allocated {
         })
     }
 
-    /// Where the registers of an instruction are, in the order of
-    /// [`MInst::for_each_reg`](crate::vcode::MInst::for_each_reg); one that is passed to a block has no place.
+    /// The places of an instruction's registers, in the order of
+    /// [`MInst::for_each_reg`](crate::vcode::MInst::for_each_reg); arguments of a jump have no place.
     pub(crate) fn operands(&self, inst: usize) -> impl Iterator<Item = Location> + '_ {
         let allocations = self.output.inst_allocs(regalloc2::Inst::new(inst));
         allocations.iter().copied().map(location)

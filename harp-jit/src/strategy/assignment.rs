@@ -1,29 +1,29 @@
-//! Techniques chosen by somebody else: a search for the best ones, or a user.
+//! Techniques chosen for single branches, by a search for the best ones or by a user.
 
 use std::collections::BTreeMap;
 
 use super::Technique;
 use crate::profile::BranchId;
 
-/// Techniques for branches. A region is managed in the way that is chosen for the first of its
-/// [branches](crate::RegionReport::branches) that one is chosen for.
+/// Techniques for branches. A region uses the technique of the first of its
+/// [branches](crate::RegionReport::branches) that has one.
 ///
-/// What is not possible in a region, such as to predicate a loop, is done as
-/// [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin) does it. What lies in a
-/// predicated region is predicated with it. Branches that do not exist are ignored.
+/// If a technique is not possible for a region, such as to predicate a loop, the region is managed as under
+/// [`DivergenceStrategy::SplitJoin`](crate::DivergenceStrategy::SplitJoin). Regions inside a predicated
+/// region are predicated with it. Branches that do not exist are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Assignment {
     techniques: BTreeMap<BranchId, Technique>,
 }
 
 impl Assignment {
-    /// Nothing chosen.
+    /// An empty assignment.
     pub fn new() -> Assignment {
         Assignment::default()
     }
 
-    /// Chooses a technique for a branch, instead of the one that was chosen before. One of
-    /// [`Technique::Branch`] is as [`Technique::SplitJoin`]: lanes may disagree.
+    /// Chooses a technique for a branch, replacing an earlier choice. [`Technique::Branch`] means
+    /// [`Technique::SplitJoin`], because lanes may disagree.
     pub fn choose(&mut self, branch: BranchId, technique: Technique) {
         self.techniques.insert(branch, technique);
     }

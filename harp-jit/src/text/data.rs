@@ -1,7 +1,7 @@
 //! Data in comments.
 //!
-//! CLIF text has functions only, which name data of others: `gv0 = symbol %table`. What a file needs of
-//! that stands in a comment, which nobody else minds:
+//! CLIF text can only contain functions, which refer to data by name: `gv0 = symbol %table`. The data that a
+//! file needs is defined in comments, which other readers ignore:
 //!
 //! ```text
 //! ; data: %table i16 1 2 0x30 -4
@@ -15,7 +15,7 @@ use cranelift_module::DataDescription;
 
 use super::value::parse_value;
 
-/// The largest datum of a text in bytes.
+/// The largest size of a datum in a text, in bytes.
 const MAX_BYTES: usize = 1 << 24;
 
 /// A datum that code may load and store.
@@ -28,11 +28,11 @@ pub struct TextData {
 }
 
 impl TextData {
-    /// Reads a comment from its `;` on; none if it is about something else.
+    /// Parses a comment from its `;` on; none if it does not define data.
     ///
     /// # Errors
     ///
-    /// What is wrong with the datum.
+    /// The error in the definition.
     pub(super) fn parse(comment: &str) -> Option<Result<TextData, String>> {
         let text = comment.trim_start_matches([';', ' ']).strip_prefix("data:")?;
         Some(Self::parse_datum(text))
@@ -70,7 +70,7 @@ fn data_type(name: &str) -> Option<Type> {
     all.into_iter().find(|ty| ty.to_string() == name)
 }
 
-/// The first value and what follows; a string with its quotes.
+/// The first value and the rest; a string includes its quotes.
 fn next_value(text: &str) -> Result<(&str, &str), String> {
     if let Some(string) = text.strip_prefix('"') {
         let end = string.find('"').ok_or("a string without its end")?;
@@ -79,7 +79,7 @@ fn next_value(text: &str) -> Result<(&str, &str), String> {
     Ok(text.split_once(char::is_whitespace).unwrap_or((text, "")))
 }
 
-/// Appends a string, a value, or a value so many times: `0*64`.
+/// Appends a string, a value, or a repeated value: `0*64`.
 fn append(bytes: &mut Vec<u8>, value: &str, ty: Type) -> Result<(), String> {
     if let Some(string) = value.strip_prefix('"') {
         if ty != types::I8 {

@@ -1,4 +1,4 @@
-//! What is wrong with CLIF text, and where.
+//! Errors in CLIF text, with their places.
 
 use std::ops::Range;
 
@@ -9,37 +9,37 @@ use thiserror::Error;
 
 use crate::source::SourcePlace;
 
-/// The first thing that is wrong with a text.
+/// The first error in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {kind}")]
 pub struct TextError {
     /// The place: file, line and column.
     pub place: SourcePlace,
-    /// The place in bytes of the text; empty at its end.
+    /// The byte range in the text; empty at its end.
     pub span: Range<usize>,
-    /// What is wrong there.
+    /// The error.
     pub kind: TextErrorKind,
 }
 
-/// What can be wrong with a text.
+/// The kinds of errors in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TextErrorKind {
-    /// A character that starts nothing.
+    /// A character that no token starts with.
     #[error("no item of the language starts like this")]
     UnknownCharacter,
-    /// What Cranelift's reader says.
+    /// An error of Cranelift's reader.
     #[error("{0}")]
     Syntax(String),
-    /// Text that is no valid CLIF.
+    /// Text that is not valid CLIF.
     #[error("`{function}` is not valid: {message}")]
     Invalid {
         /// The function.
         function: String,
-        /// What Cranelift's verifier says.
+        /// The error of Cranelift's verifier.
         message: String,
     },
-    /// Vectors whose length is not known.
+    /// Vectors of dynamic length.
     #[error("vectors of dynamic length are not supported")]
     DynamicVectors,
     /// A value, block or other entity with a number that would take too much of the host's memory.
@@ -56,17 +56,17 @@ pub enum TextErrorKind {
         /// The function.
         function: String,
     },
-    /// A datum in a comment `data: %name type value...` that is none.
-    #[error("no datum: {0}; expected `data: %name type value...`")]
+    /// An invalid datum in a comment `data: %name type value...`.
+    #[error("not a datum: {0}; expected `data: %name type value...`")]
     Data(String),
-    /// A text that Cranelift's reader does not survive.
+    /// A text that makes Cranelift's reader panic.
     #[error("Cranelift's reader gives up on this text: {0}")]
     Reader(String),
 }
 
 impl TextError {
-    /// The error for people: the message, the place, the line of `source` and a caret below. `source`
-    /// is the text that was read.
+    /// The error for people: the message, the place, the line of `source` and a caret below it. `source` is
+    /// the text that was parsed.
     pub fn render(&self, source: &str, colors: Colors) -> String {
         let renderer = match colors {
             Colors::Plain => Renderer::plain(),

@@ -1,13 +1,13 @@
 //! Functions from CLIF text.
 //!
-//! [`TextFile::parse`] reads what Cranelift's own tools read and print: functions, comments, and the
-//! lines `test`, `set`, `target` and `feature` before the functions. Every instruction gets its line and
-//! column as its source place, so errors of the code generator and traps name them. Names in the text
-//! are the linker's: `%f` is `f`, `u0:1` is `u0:1`.
+//! [`TextFile::parse`] parses what Cranelift's own tools read and print: functions, comments, and the lines
+//! `test`, `set`, `target` and `feature` before the functions. Every instruction gets its line and column as
+//! its source place, so errors of the code generator and traps can name them. Names in the text are the
+//! linker's: `%f` is `f`, `u0:1` is `u0:1`.
 //!
-//! Cranelift's reader does the reading. It tells lines only and asserts now and then what a text can
-//! contradict; so it gets the text with a token a line, without what it is known not to
-//! survive, and, as the last resort, its panics are errors about the text.
+//! The parser is Cranelift's reader. That one reports lines only, and asserts some properties that a text may
+//! violate. So it gets the text with one token per line and without constructs known to make it panic; as the
+//! last resort, its panics are caught and become errors about the text.
 //!
 //! ```
 //! use harp_jit::text::TextFile;
@@ -55,7 +55,7 @@ pub use error::{TextError, TextErrorKind};
 pub use value::{Call, CallError, ValueError, parse_value};
 pub use words::{argument_words, result_values};
 
-/// What run commands in comments are read with.
+/// The values of run commands in comments.
 pub use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 /// Run commands in comments.
 pub use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command};
@@ -67,14 +67,14 @@ use crate::precheck::{precheck_form, verify};
 use crate::source::{SourceMap, SourcePlace};
 use tokens::Tokens;
 
-/// Functions and what a file says about them.
+/// The functions of a file and the rest of its contents.
 #[derive(Clone, Debug)]
 pub struct TextFile {
     functions: Vec<TextFunction>,
     data: Vec<TextData>,
     header: Vec<TextLine>,
     sources: SourceMap,
-    /// The bytes of the text at the places of functions and instructions.
+    /// The byte ranges, in the text, of functions and instructions.
     spans: HashMap<SourcePlace, Range<usize>>,
 }
 
@@ -85,7 +85,7 @@ pub struct TextFunction {
     pub name: String,
     /// The function; its source locations are numbers of [`TextFile::sources`].
     pub func: Function,
-    /// Where the text of the function begins.
+    /// The place where the function begins.
     pub place: SourcePlace,
     /// The comments in the function and after it, up to the next function.
     pub comments: Vec<TextLine>,
@@ -96,26 +96,26 @@ pub struct TextFunction {
 pub struct TextLine {
     /// The text without the line's end.
     pub text: String,
-    /// Where it begins.
+    /// The place where it begins.
     pub place: SourcePlace,
 }
 
 impl TextFile {
-    /// Reads a text. `file` is how errors and traps name it.
+    /// Parses a text. Errors and traps name it as `file`.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the text.
+    /// The first error in the text.
     pub fn parse(text: &str, file: &str) -> Result<TextFile, TextError> {
         Reader { text, file, lines: line_starts(text) }.read()
     }
 
-    /// The functions in their order.
+    /// The functions in order.
     pub fn functions(&self) -> &[TextFunction] {
         &self.functions
     }
 
-    /// The function with this linker's name; of several the first.
+    /// The first function with this linker's name.
     pub fn function(&self, name: &str) -> Option<&TextFunction> {
         self.functions.iter().find(|function| function.name == name)
     }
@@ -130,16 +130,16 @@ impl TextFile {
         &self.header
     }
 
-    /// The places that the functions' source locations stand for.
+    /// The source places that the functions' source locations refer to.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
     }
 
-    /// Checks that a function is valid CLIF. Compiling it finds the same, but not the place.
+    /// Checks that a function is valid CLIF. Compiling it finds the same errors, but not their places.
     ///
     /// # Errors
     ///
-    /// The first thing that Cranelift's verifier does not like.
+    /// The first error of Cranelift's verifier.
     pub fn verify(&self, function: &TextFunction) -> Result<(), TextError> {
         let func = &function.func;
         let error = |place: &SourcePlace, message: String| TextError {
@@ -169,7 +169,7 @@ impl TextFile {
     ///
     /// # Errors
     ///
-    /// If a name is there twice or as something else, or a function does not compile.
+    /// If a name is defined twice or declared as something else, or if a function does not compile.
     pub fn define(&self, module: &mut Module) -> Result<(), ModuleError> {
         self.define_data(module)?;
         let ids = self.functions.iter().map(|function| {
@@ -187,7 +187,7 @@ impl TextFile {
     ///
     /// # Errors
     ///
-    /// If a name is there twice or as something else.
+    /// If a name is defined twice or declared as something else.
     pub fn define_data(&self, module: &mut Module) -> Result<(), ModuleError> {
         for data in &self.data {
             let id = module.declare_data(&data.name, Linkage::Export, DataAccess::ReadWrite)?;
@@ -214,7 +214,7 @@ impl TextFile {
     }
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 fn line_starts(text: &str) -> Vec<usize> {
     let after_newlines = text.match_indices('\n').map(|(at, _)| at + 1);
     [0].into_iter().chain(after_newlines).collect()
@@ -229,7 +229,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self) -> Result<TextFile, TextError> {
         let tokens = Tokens::new(self.text).map_err(|(span, kind)| self.error(span, kind))?;
-        // The reader takes the host's convention if the text says `test run`, which it never sees.
+        // The reader takes the host's convention if the text says `test run`; it does not see that line.
         let options =
             ParseOptions { default_calling_convention: CallConv::Fast, ..ParseOptions::default() };
         let parsed = panic::catch_unwind(|| parse_test(&tokens.text, options));
@@ -264,7 +264,7 @@ impl Reader<'_> {
         Ok(file)
     }
 
-    /// Adds a function, with places for its instructions and a meaning for its names.
+    /// Adds a function, with source places for its instructions and resolved names.
     fn function(
         &self,
         tokens: &Tokens,
@@ -288,7 +288,7 @@ impl Reader<'_> {
         if !plain_names(&mut func) {
             return Err(self.error(span, TextErrorKind::ExternalName { function: name }));
         }
-        // The reader leaves gaps in the numbers of functions without a signature.
+        // The reader fills gaps in the numbers of functions with functions without a signature.
         if func.dfg.ext_funcs.values().any(|data| data.signature == SigRef::reserved_value()) {
             let nothing = func.import_signature(Signature::new(CallConv::Fast));
             for data in func.dfg.ext_funcs.values_mut() {
@@ -319,7 +319,8 @@ impl Reader<'_> {
     }
 
     fn syntax(&self, tokens: &Tokens, error: ParseError) -> TextError {
-        // Some errors are about an operand, but are placed at the instruction: the message ends with it.
+        // Some errors concern an operand, but are placed at the instruction: the message ends with the
+        // operand.
         let named = error.message.split(' ').next_back().unwrap_or_default();
         let span = tokens.named_on_line(error.location.line_number, named, self.text);
         self.error(span, TextErrorKind::Syntax(error.message))
@@ -335,8 +336,8 @@ fn linker_name(name: &UserFuncName) -> String {
     text.strip_prefix('%').map_or(text.clone(), str::to_owned)
 }
 
-/// Makes names such as `u0:1` plain ones, for in modules their numbers mean something else. False if
-/// there is one without a number.
+/// Turns names such as `u0:1` into plain ones, because in modules their numbers mean something else. Returns
+/// false if a name has no number.
 fn plain_names(func: &mut Function) -> bool {
     let users = func.params.user_named_funcs().clone();
     let plain = |name: &mut ExternalName| {

@@ -1,22 +1,22 @@
-//! CLIF text with one token a line.
+//! CLIF text with one token per line.
 //!
-//! Cranelift's reader tells places by their lines alone. So it is given each token on a line of its
-//! own, which to it is the same text, and a line there is a line and a column here. Comments and the
-//! lines before the first function are taken out: the reader would look up the machines named there.
+//! Cranelift's reader reports places by line only. So it gets each token on a line of its own, which is the
+//! same text to it, and a line there is a line and column here. Comments and the lines before the first
+//! function are removed: the reader would look up the targets named there.
 //!
-//! What the reader answers with a panic, or by taking all of the host's memory, is refused here.
+//! Text that makes the reader panic or take all of the host's memory is refused here.
 
 use std::ops::Range;
 
 use super::error::TextErrorKind;
 
-/// The largest number of a value, block, slot and so on. The reader keeps a table up to it.
+/// The largest number of a value, block, slot and so on. The reader allocates a table of that size.
 const MAX_ENTITY: u32 = 1 << 20;
 
-/// Words that begin a line before the functions.
+/// Words that begin a line before the first function.
 const HEADERS: [&str; 4] = ["test", "set", "target", "feature"];
 
-/// What precedes the number of an entity.
+/// The prefixes of entity numbers.
 const ENTITIES: [&str; 15] = [
     "v",
     "block",
@@ -35,12 +35,12 @@ const ENTITIES: [&str; 15] = [
     "exn",
 ];
 
-/// A text in tokens.
+/// A text as tokens.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    /// A token a line.
+    /// The text with one token per line.
     pub(super) text: String,
-    /// Where each line's token is in the original text.
+    /// The byte range of each line's token in the original text.
     pub(super) spans: Vec<Range<usize>>,
     /// The comments from their `;` to the line's end.
     pub(super) comments: Vec<Range<usize>>,
@@ -49,11 +49,11 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Takes `text` apart.
+    /// Splits `text` into tokens.
     ///
     /// # Errors
     ///
-    /// The place that cannot be, and why.
+    /// The byte range of the first error, and the error.
     pub(super) fn new(text: &str) -> Result<Tokens, (Range<usize>, TextErrorKind)> {
         let mut tokens = Tokens::default();
         let mut at = tokens.take_header(text);
@@ -85,7 +85,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Takes the lines before the functions; gives where these begin.
+    /// Takes the lines before the functions; returns the offset where these begin.
     fn take_header(&mut self, text: &str) -> usize {
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -105,14 +105,14 @@ impl Tokens {
         at
     }
 
-    /// The place of a line that the reader names, counted from 1; the end of the text for lines beyond.
+    /// The range of a line that the reader reports, counted from 1; the end of the text for lines beyond it.
     pub(super) fn span(&self, line: usize, text: &str) -> Range<usize> {
         let span = line.checked_sub(1).and_then(|index| self.spans.get(index));
         span.cloned().unwrap_or(text.trim_end().len()..text.trim_end().len())
     }
 
-    /// The place of the token `name`, if it stands on the original line of that token or after it; else
-    /// that token's.
+    /// The range of the token `name`, if it is on the original line of that line's token or after it; else
+    /// the range of that token.
     pub(super) fn named_on_line(&self, line: usize, name: &str, text: &str) -> Range<usize> {
         let span = self.span(line, text);
         let end = text[span.start..].find('\n').map_or(text.len(), |length| span.start + length);
@@ -126,7 +126,7 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\x09'..='\x0d')
 }
 
-/// Whether the character is a token of its own wherever it stands (but see [`word_length`]).
+/// Whether the character is always a token of its own (but see [`word_length`]).
 fn is_punctuation(c: char) -> bool {
     matches!(c, '(' | ')' | '{' | '}' | '[' | ']' | ',' | ':' | '=')
 }
@@ -136,8 +136,8 @@ fn is_of_a_word(c: char) -> bool {
         || matches!(c, '_' | '%' | '.' | '+' | '-' | '*' | '<' | '>' | '!' | '#' | '@')
 }
 
-/// The length of what belongs together at the beginning of `text`: up to a blank or punctuation, but the
-/// colon of a NaN's payload, `NaN:0x1`, is no punctuation.
+/// The length of the word at the beginning of `text`: up to a blank or punctuation. The colon of a NaN's
+/// payload, `NaN:0x1`, is part of the word.
 fn word_length(text: &str) -> usize {
     let mut length = 0;
     for c in text.chars() {
@@ -150,7 +150,7 @@ fn word_length(text: &str) -> usize {
     length
 }
 
-/// Looks for entities in a token that the reader had better not see.
+/// Refuses tokens with entities that the reader cannot handle.
 fn check_entities(token: &str) -> Result<(), (Range<usize>, TextErrorKind)> {
     if token.starts_with(['%', '"', '#']) {
         return Ok(());
@@ -164,7 +164,7 @@ fn check_entities(token: &str) -> Result<(), (Range<usize>, TextErrorKind)> {
         if part == "dyn_scale_target_const" || !number.is_empty() && ["dt", "dss"].contains(&name) {
             return Err((span, TextErrorKind::DynamicVectors));
         }
-        // What is beyond `u32` is no entity to the reader.
+        // A number beyond `u32` does not make an entity to the reader.
         let number: u32 = number.parse().unwrap_or(0);
         if ENTITIES.contains(&name) && number > MAX_ENTITY {
             return Err((span, TextErrorKind::EntityNumber { given: number, limit: MAX_ENTITY }));

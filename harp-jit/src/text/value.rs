@@ -6,17 +6,17 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_reader::{RunCommand, parse_run_command};
 use thiserror::Error;
 
-/// Why a text is no value or no call.
+/// Why a text is not a valid call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// No call at all.
-    #[error("`{text}` is no call: expected `%name(value, ...)`")]
+    /// It is not a call.
+    #[error("`{text}` is not a call: expected `%name(value, ...)`")]
     Syntax {
         /// The text.
         text: String,
     },
-    /// A call of a function that is not there.
+    /// The function does not exist.
     #[error("there is no function `%{name}`")]
     NoFunction {
         /// The name.
@@ -27,46 +27,46 @@ pub enum CallError {
     Count {
         /// The function.
         name: String,
-        /// How many it takes.
+        /// The number of parameters.
         expected: usize,
-        /// How many were given.
+        /// The number of arguments.
         given: usize,
     },
-    /// Several values where one is to be.
+    /// Several values without a comma between them.
     #[error("argument {number} of `%{name}`, `{text}`: a comma is missing")]
     Comma {
         /// The function.
         name: String,
-        /// Which argument, counted from 1.
+        /// The argument's number, counted from 1.
         number: usize,
         /// The argument.
         text: String,
     },
-    /// An argument that is not of the parameter's type.
+    /// An argument that is not a value of the parameter's type.
     #[error("argument {number} of `%{name}`, `{text}`: {error}")]
     Argument {
         /// The function.
         name: String,
-        /// Which argument, counted from 1.
+        /// The argument's number, counted from 1.
         number: usize,
         /// The argument.
         text: String,
-        /// Why it is no value.
+        /// Why it is not a value of that type.
         error: ValueError,
     },
 }
 
-/// Why a text is no value of a type.
+/// Why a text is not a value of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no value of type {ty}: {message}")]
+#[error("not a value of type {ty}: {message}")]
 pub struct ValueError {
     /// The type.
     pub ty: Type,
-    /// What is wrong.
+    /// The reason.
     pub message: String,
 }
 
-/// A call with arguments that are of the parameters' types.
+/// A call whose arguments have the parameters' types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The function's name, without `%`.
@@ -76,11 +76,11 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads `%name(value, ...)`. `signature_of` gives the signature of a function.
+    /// Parses `%name(value, ...)`. `signature_of` gives the signature of a function.
     ///
     /// # Errors
     ///
-    /// If it is no call, or not one that the function takes.
+    /// If it is not a call, or if the function does not exist or does not take the arguments.
     pub fn parse<'a>(
         text: &str,
         signature_of: impl Fn(&str) -> Option<&'a Signature>,
@@ -117,12 +117,12 @@ impl Call {
     }
 }
 
-/// A value as CLIF's run commands write it: integers decimal or hexadecimal, floats with a point or as
+/// Parses a value as in CLIF's run commands: integers decimal or hexadecimal, floats with a point or as
 /// hexadecimal `0x1.8p0`, `Inf`, `NaN`.
 ///
 /// # Errors
 ///
-/// If the text is no value of that type.
+/// If the text is not a value of that type.
 pub fn parse_value(text: &str, ty: Type) -> Result<DataValue, ValueError> {
     let fail = |message: String| Err(ValueError { ty, message });
     let of_a_value = |c: char| c.is_ascii_alphanumeric() || "_+-.:".contains(c);

@@ -9,8 +9,8 @@ fn word_count(ty: Type, word: WordSize) -> usize {
     ty.bits().div_ceil(word.bits().into()) as usize
 }
 
-/// The words of an argument, the lowest first. The upper bits of one that is narrower than a word are
-/// what the signature asks for, else 0.
+/// The words of an argument, the lowest first. The upper bits of an argument narrower than a word are
+/// extended as the signature requires, else 0.
 fn words_of(value: &DataValue, param: &AbiParam, word: WordSize) -> Vec<u64> {
     let ty = value.ty();
     let mut bytes = [0; 16];
@@ -26,20 +26,20 @@ fn words_of(value: &DataValue, param: &AbiParam, word: WordSize) -> Vec<u64> {
         .collect()
 }
 
-/// The words of a call's arguments one after the other, as [`CallLayout`](crate::CallLayout) counts them: of a value
-/// wider than a word the lowest comes first. The upper bits of one that is narrower are what its parameter asks for,
-/// else 0.
+/// The words of a call's arguments in order, as [`CallLayout`](crate::CallLayout) counts them: of a value
+/// wider than a word the lowest comes first. The upper bits of a narrower value are extended as its parameter
+/// requires, else 0.
 pub fn argument_words(values: &[DataValue], params: &[AbiParam], word: WordSize) -> Vec<u64> {
     values.iter().zip(params).flat_map(|(value, param)| words_of(value, param, word)).collect()
 }
 
-/// The value of type `ty` in these words, the lowest first.
+/// The value of type `ty` that these words hold, the lowest first.
 fn value_of(words: &[u64], ty: Type, word: WordSize) -> DataValue {
     let bits = words.iter().rev().fold(0_u128, |bits, &low| bits << word.bits() | u128::from(low));
     DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
 }
 
-/// The values of a call's results in their words one after the other.
+/// The values of a call's results, whose words are given in order.
 pub fn result_values(words: &[u64], results: &[AbiParam], word: WordSize) -> Vec<DataValue> {
     let mut rest = words;
     let values = results.iter().map(|result| {

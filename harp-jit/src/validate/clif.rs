@@ -1,8 +1,8 @@
-//! CLIF as the simulated warp knows it.
+//! Translates CLIF for the simulated warp.
 //!
-//! What structurization makes itself is computed as it is: truth values, comparisons, choices. Other instructions
-//! that only compute are functions of their opcode, type, immediates and operands, of which nothing else is
-//! known.
+//! Instructions that structurization itself makes are computed exactly: truth values, comparisons, choices.
+//! Other instructions without side effects are opaque functions of their opcode, type, immediates and
+//! operands.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -23,7 +23,8 @@ use crate::plan::Plan;
 use crate::width::{Rule, Width};
 
 impl<'a> Program<'a> {
-    /// `func`, of which `known` is known, under a plan; without one, for a single lane.
+    /// Translates `func` under a plan, or for a single lane without one; `known` is what is known about
+    /// `func`.
     pub(super) fn of_function(
         func: &'a Function,
         plan: Option<&Plan>,
@@ -119,7 +120,7 @@ impl Reader<'_, '_> {
         self.push(inst, kind, args, results);
     }
 
-    /// A call of a function, and the return behind it, if it is a tail call.
+    /// A call of a function, and the return after it if it is a tail call.
     fn call(&mut self, inst: Inst, opcode: Opcode, key: u64, callee: Option<FuncRef>) {
         let func = self.func;
         let args = self.values(func.dfg.inst_args(inst));
@@ -173,7 +174,7 @@ impl Reader<'_, '_> {
         Kind::Effect { key: key(&intrinsic), outcomes, writes_frame: false }
     }
 
-    /// Whatever is no call and does not end a block.
+    /// An instruction that is not a call and does not end a block.
     fn computation(&self, inst: Inst) -> Kind {
         let dfg = &self.func.dfg;
         let data = &dfg.insts[inst];
@@ -212,7 +213,7 @@ impl Reader<'_, '_> {
         Kind::Opaque(key)
     }
 
-    /// What is computed as it is.
+    /// An instruction that is computed exactly.
     fn known_function(&self, inst: Inst) -> Option<Kind> {
         let dfg = &self.func.dfg;
         let ty = |value: Value| dfg.value_type(value);
@@ -254,14 +255,14 @@ impl Reader<'_, '_> {
         Some(known)
     }
 
-    /// What an instruction is but for its operands.
+    /// A key of everything in an instruction except its operands.
     fn instruction_key(&self, inst: Inst) -> u64 {
         let mut data = self.func.dfg.insts[inst];
         let (opcode, ty) = (data.opcode(), self.func.dfg.ctrl_typevar(inst));
         if let InstructionData::MultiAry { .. } = data {
             return key(&(opcode, ty));
         }
-        // What is left has its operands in itself.
+        // The remaining instructions have their operands in place.
         data.map_values(
             &mut ValueListPool::new(),
             &mut JumpTables::new(),
@@ -275,7 +276,7 @@ impl Reader<'_, '_> {
 /// The key of all returns.
 const RETURN: u64 = 0x7265_7475_726e;
 
-/// The bits of a value; a truth value's are the lowest of them.
+/// The mask of the bits that count of a value; of a truth value only the lowest.
 fn type_mask(ty: Type) -> u64 {
     if ty == types::INVALID { u64::MAX } else { mask(ty.bits()) }
 }

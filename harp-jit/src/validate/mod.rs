@@ -1,37 +1,39 @@
-//! Validation of values: a function whose control flow was rearranged must do, in each lane, what it did before.
+//! Validation of values: a function whose control flow was rearranged must do in each lane what it did
+//! before.
 //!
-//! Both functions are interpreted on random inputs. What is compared are the *effects* of each lane, in their order
-//! and with all their operands: loads, stores, atomic operations, calls, barriers, votes and shuffles of the
-//! program, divisions and whatever else can trap, traps, and what is returned.
+//! Both functions are interpreted on random inputs. The *effects* of each lane are compared, in order and
+//! with all their operands: loads, stores, atomic operations, calls, barriers, votes and shuffles of the
+//! program, divisions and other instructions that can trap, traps, and returned values.
 //!
-//! * [`rearranged`] compares a legal function with the same function in canonical form, structurized, with its
-//!   [`Plan`]: the new one is run by a warp by the machine's rules for `split` and `join`, the old one by each lane
-//!   alone. It also finds branches without `split` on which lanes disagree, joins without a split, and returns while
-//!   others wait.
-//! * [`converted`] compares VCode before and after [if-conversion](crate::if_convert), a lane at a time: nothing in a
-//!   region that is converted depends on other lanes.
+//! * [`rearranged`] compares a legal function with its structurized form and [`Plan`]. A warp runs the new
+//!   function by the machine's rules for `split` and `join`; each lane alone runs the old one. This also
+//!   finds branches without `split` on which lanes disagree, joins without a split, and returns while others
+//!   wait.
+//! * [`converted`] compares VCode before and after [if-conversion](crate::if_convert), one lane at a time,
+//!   because no instruction in a converted region depends on other lanes.
 //!
-//! The new function goes first and is recorded; in the old one the same effects have the same results. So results can
-//! be anything: they are drawn anew for each effect, mostly small, so that loops end. Regions that are to be
+//! The new function runs first and is recorded; in the old one the same effects get the same results. So
+//! results can be arbitrary: they are random for each effect, mostly small, so that loops end. Regions to be
 //! predicated are plain branches in CLIF, which each lane follows alone.
 //!
-//! *What is computed as it is*: what the transformations make themselves, i.e. constants, comparisons, choices, logic,
-//! extension and truncation; in every other round sums and products, too. All else is a function of opcode, type,
-//! immediates and operands of which nothing is known, so that another operand is another result.
+//! *What is computed exactly*: what the transformations themselves make, i.e. constants, comparisons,
+//! choices, logic, extension and truncation; in every other round also sums and products. All other
+//! instructions are opaque functions of opcode, type, immediates and operands, so that a different operand
+//! gives a different result.
 //!
-//! *What is assumed*: what the analysis may rely on, and no more. Parameters are the same as far as they are
-//! [known](Known) to be; ids as far as their [rule](crate::intrinsic::Intrinsic::rule) says; loads that are
-//! `readonly` depend on their address alone,
-//! and so does a division on its operands; results of calls that are known to be uniform are so among lanes that
-//! call together and agree on the arguments that count. What is assumed by `%harp_assume_uniform` is true.
+//! *What is assumed*: what the analysis may rely on, and no more. Parameters are uniform as far as they are
+//! [known](Known) to be; ids as far as their [rule](crate::intrinsic::Intrinsic::rule) says. Loads that are
+//! `readonly` depend on their address alone, and divisions on their operands. Results of calls that are known
+//! to be uniform are so among lanes that call together and agree on the arguments that count. Assumptions by
+//! `%harp_assume_uniform` hold.
 //!
-//! *What it cannot see*: ways that no round takes, and what comes after the fuel is spent; which lanes vote together,
-//! since the old function takes the results of votes from the new one; values that nothing depends on; what counts
-//! branches, of which [`instrument`](crate::profile::instrument) puts in effects of its own; and all that comes before
-//! and after, i.e. the mid-end, selection and allocation.
+//! *What it cannot find*: errors on paths that no round takes, or after the fuel is spent; which lanes vote
+//! together, since the old function takes the results of votes from the new one; values without effects; the
+//! counters of branches, which [`instrument`](crate::profile::instrument) adds with effects of its own; and
+//! errors of other stages, i.e. the mid-end, selection and allocation.
 //!
-//! A value of `%harp_undef` in the old function may be anything, and so may all that depends on it. In the new one,
-//! those that the compiler has put in differ from lane to lane and from time to time.
+//! A value of `%harp_undef` in the old function may be anything, and so may all that depends on it. In the
+//! new one, those that the compiler has inserted differ from lane to lane and from time to time.
 
 use cranelift_codegen::ir::Function;
 #[cfg(test)]
@@ -57,22 +59,22 @@ use program::Program;
 pub(crate) use warp::End;
 use warp::{Fault, Record, Warp};
 
-/// How often functions are compared, with inputs and numbers of lanes of their own.
+/// The number of comparisons per function, each with its own inputs and number of lanes.
 const ROUNDS: usize = 3;
 
-/// What the new function may take a round, in operations of a lane: so many, and so many times its size.
+/// The fuel of the new function per round, in operations of a lane: this many, and this many times its size.
 const FUEL: u64 = 1500;
 const FUEL_PER_OP: u64 = 4;
 
-/// What it may take if each lane alone has come to an end.
+/// The limit of its fuel if each lane alone has ended.
 const ENDLESS: u64 = 1 << 18;
 
-/// A lane that does not do what it did, or lanes that do not keep together.
+/// A lane that does not do what it did before, or lanes that wrongly diverge.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("with {lanes} lanes and inputs {seed:#018x}: {what}")]
 pub(crate) struct Difference {
     lanes: usize,
-    /// From this all inputs follow.
+    /// The seed that determines all inputs.
     seed: u64,
     what: What,
 }
@@ -97,32 +99,31 @@ enum What {
     #[error("block {block} has no code that ends it")]
     NoCode { block: usize },
     #[error(
-        "there is no end after {blocks} blocks, all lanes alone came to one within {alone} before"
+        "the warp has not ended after {blocks} blocks; before, all lanes ended after {alone} in total"
     )]
     Endless { blocks: u64, alone: u64 },
-    #[error(
-        "lane {lane} comes to an end after {blocks} blocks, but did not within {before} before"
-    )]
+    #[error("lane {lane} ends after {blocks} blocks, but before had not ended after {before}")]
     Ends { lane: usize, blocks: u64, before: u64 },
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[cfg_attr(not(test), expect(dead_code, reason = "tests ask for it"))]
 #[derive(Clone, Debug)]
 pub(crate) struct Compared {
     /// How the new function ended.
     pub(crate) end: End,
-    /// Splits whose lanes disagreed.
+    /// The number of splits at which lanes disagreed.
     pub(crate) parted: usize,
-    /// Effects that were compared.
+    /// The number of effects compared.
     pub(crate) effects: usize,
 }
 
-/// Compares a legal function, of which `known` is known, with what became of it; a warp has at most `lanes` lanes.
+/// Compares a legal function with its rearranged form; a warp has at most `lanes` lanes. `known` is what is
+/// known about the function.
 ///
 /// # Errors
 ///
-/// The first difference that was found.
+/// The first difference found.
 pub(crate) fn rearranged(
     before: &Function,
     after: &Function,
@@ -139,12 +140,12 @@ pub(crate) fn rearranged(
 ///
 /// # Errors
 ///
-/// The first difference that was found.
+/// The first difference found.
 pub(crate) fn converted(before: &VCode, after: &VCode, word: WordSize) -> Result<(), Difference> {
     rounds(&Program::of_vcode(before, word), &Program::of_vcode(after, word), 1, ROUNDS)
 }
 
-/// Compares a legal kernel with what became of it on the given inputs.
+/// Compares a legal kernel with its rearranged form on the given inputs.
 #[cfg(test)]
 pub(super) fn compared(
     before: &Function,
@@ -160,7 +161,7 @@ pub(super) fn compared(
 #[cfg(test)]
 pub(super) struct Seen {
     pub(super) inst: Inst,
-    /// When it was: equal for lanes that executed it together.
+    /// The time of the effect: equal for lanes that executed it together.
     pub(super) time: u64,
     pub(super) operands: Vec<u64>,
 }
@@ -194,7 +195,7 @@ fn rounds(
     Ok(())
 }
 
-/// Compares on these inputs; the new function may take `fuel`, and more if it seems never to end.
+/// Compares on these inputs; the new function gets `fuel`, and more if it seems to run for ever.
 fn compare(
     old: &Program<'_>,
     new: &Program<'_>,
@@ -210,10 +211,10 @@ fn compare(
     let mut compared = Compared { end: End::Undefined, parted, effects: 0 };
     let goes_on = ended == Ok(End::OutOfFuel);
     let (mut alone, mut all_end) = (0, true);
-    // What lanes did is looked at first: why they went wrong is there more often than not.
+    // The lanes' effects are compared first, because they usually show what went wrong.
     for (lane, record) in records.iter().enumerate() {
         let mut follower = Warp::following(old, inputs, lane, record, goes_on && all_end);
-        // A block of the new function stands for those of a converted region at most.
+        // A block of the new function stands for at most all blocks of a converted region.
         let limit = blocks.saturating_mul(old.count as u64);
         let end = follower.run(fuel);
         let before = follower.time;
@@ -231,7 +232,7 @@ fn compare(
     }
     compared.end = ended.map_err(|fault| wrong(stuck(fault, new)))?;
     if goes_on && all_end {
-        // Between two blocks that some lane runs alone, too, each of the others is run once at most.
+        // Between two blocks that some lane alone runs too, each other block is run at most once.
         if blocks > (alone + 1).saturating_mul(new.count as u64) {
             return Err(wrong(What::Endless { blocks, alone }));
         }
@@ -243,7 +244,7 @@ fn compare(
     Ok(compared)
 }
 
-/// What is wrong if a lane alone cannot follow the warp.
+/// The error if a lane alone cannot follow the warp's record.
 fn differs(
     fault: Fault,
     lane: usize,
@@ -263,7 +264,7 @@ fn differs(
     }
 }
 
-/// What is wrong if a warp cannot go on.
+/// The error if a warp is stuck.
 fn stuck(fault: Fault, program: &Program<'_>) -> What {
     match fault {
         Fault::Parted { op, lanes: [one, other] } => {
@@ -277,7 +278,7 @@ fn stuck(fault: Fault, program: &Program<'_>) -> What {
 }
 
 impl Program<'_> {
-    /// A number that is the same for the same code.
+    /// A number that depends on the code alone.
     fn fingerprint(&self) -> u64 {
         let lists = self.lists.iter().map(|&register| u64::from(register));
         let kinds = self.ops.iter().map(|op| op.kind.fingerprint());

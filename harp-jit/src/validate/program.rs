@@ -1,4 +1,4 @@
-//! Code as the simulated warp knows it: CLIF with a plan and VCode come to the same few operations.
+//! The common form of code for the simulated warp, made from CLIF with a plan or from VCode.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ use crate::analysis::Arguments;
 use crate::vcode::VCode;
 use crate::width::Width;
 
-/// The number of a value, or of a virtual register.
+/// The number of a CLIF value or a virtual register.
 pub(super) type Register = u32;
 
-/// What a lane may see of an instruction, or others of it.
+/// How the results of an effect are determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Anything, in each lane.
+    /// An arbitrary value in each lane.
     Any,
-    /// Anything, but the same for the same operands.
+    /// An arbitrary value that is the same for the same operands.
     OfOperands,
-    /// Anything, but the same in lanes that execute it together and agree on these operands.
+    /// An arbitrary value that is the same in lanes that execute it together and agree on these operands.
     OfWarp(Arguments),
-    /// What the lanes that execute it together make of their operands.
+    /// Computed from the operands of all lanes that execute it together.
     Exchange(Exchange),
 }
 
-/// How lanes tell each other something.
+/// How lanes exchange values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exchange {
     Any,
     All,
-    /// From this lane on, a bit a lane.
+    /// A bit for each lane, from this lane on.
     Ballot {
         first: usize,
     },
@@ -39,7 +39,7 @@ pub(super) enum Exchange {
     OfSomeLane,
 }
 
-/// What is computed as it is. The widths are those of operands, in bits.
+/// Operations that are computed exactly. The numbers are the widths of operands, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
     Copy,
@@ -53,7 +53,7 @@ pub(super) enum Compute {
 }
 
 impl Compute {
-    /// What it makes of the bits of two operands, if there are as many.
+    /// The result for the bits of the operands, of which the operation uses as many as it has.
     pub(super) fn of(self, x: u64, y: u64) -> u64 {
         match self {
             Compute::Copy | Compute::Select => x,
@@ -67,8 +67,8 @@ impl Compute {
     }
 }
 
-/// What takes part in no decision that structurization makes: in some rounds it is computed, in others it is
-/// like any other function.
+/// Operations that structurization does not use for its own decisions: in some rounds they are computed
+/// exactly, in others they are opaque functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Add,
@@ -81,29 +81,29 @@ pub(super) enum Kind {
     Constant(u64),
     Compute(Compute),
     Arithmetic(Arithmetic, u64),
-    /// Some function of the operands.
+    /// An opaque function of the operands.
     Opaque(u64),
     /// The number of the lane.
     LaneNumber,
-    /// The same each time, and this far.
+    /// A constant input, the same among lanes within this width.
     Ask(u64, Width),
-    /// Something about the frame, the same until something is written there.
+    /// A value about the frame, the same until the frame is written.
     Frame(u64),
-    /// Whatever it is, nobody looks at it. The compiler's own may differ each time; whoever looks at one of
-    /// the program's gets what he gets.
+    /// An undefined value. Those that the compiler inserted (`own`) may differ each time; the program must
+    /// accept any value of its own ones.
     Undefined {
         own: bool,
     },
     /// An exchange that the compiler has inserted.
     Vote(Exchange),
-    /// What others can see; a result for each register that is written.
+    /// An operation with effects or unknown results; it has an outcome for each register that is written.
     Effect {
         key: u64,
         outcomes: SmallVec<[Outcome; 1]>,
         writes_frame: bool,
     },
     Jump(Edge),
-    /// On the first operand.
+    /// A branch on the first operand.
     Branch {
         edges: [Edge; 2],
         split: bool,
@@ -114,12 +114,12 @@ pub(super) enum Kind {
     Trap {
         key: u64,
     },
-    /// Lanes do not come here: control is not as it must be.
+    /// An instruction without a translation, which correct code does not reach.
     Unknown,
 }
 
 impl Kind {
-    /// A number that tells most operations apart.
+    /// A number that distinguishes most operations.
     pub(super) fn fingerprint(&self) -> u64 {
         match self {
             Kind::Constant(key)
@@ -136,20 +136,20 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     pub(super) target: usize,
-    /// In [`Program::lists`].
+    /// A range of [`Program::lists`].
     pub(super) args: Range<usize>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     pub(super) kind: Kind,
-    /// In [`Program::lists`].
+    /// A range of [`Program::lists`].
     pub(super) args: Range<usize>,
-    /// In [`Program::lists`].
+    /// A range of [`Program::lists`].
     pub(super) results: Range<usize>,
-    /// Only lanes where it holds execute this.
+    /// Only lanes in which this holds execute the operation.
     pub(super) guard: Option<Register>,
-    /// What the result is in others; without it, anything.
+    /// The value of the result in the other lanes; undefined without it.
     pub(super) kept: Option<Register>,
     /// The number of the instruction.
     pub(super) source: usize,
@@ -157,15 +157,15 @@ pub(super) struct Op {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    /// In [`Program::lists`].
+    /// A range of [`Program::lists`].
     pub(super) params: Range<usize>,
     pub(super) ops: Range<usize>,
     pub(super) join: bool,
-    /// Where a predicated region ends that begins with this block's branch.
+    /// The end of a predicated region that begins with this block's branch.
     pub(super) region_end: Option<usize>,
 }
 
-/// What the numbers of instructions stand for.
+/// The code that the instruction numbers refer to, for messages.
 #[derive(Clone, Copy)]
 pub(super) enum Text<'a> {
     Clif(&'a Function),
@@ -180,11 +180,11 @@ pub(super) struct Program<'a> {
     pub(super) ops: Vec<Op>,
     /// Operands, results and parameters.
     pub(super) lists: Vec<Register>,
-    /// How far each of the function's parameters is the same.
+    /// The width of each parameter of the function.
     pub(super) params: Vec<Width>,
-    /// The bits that each register holds.
+    /// A mask of the bits that each register has.
     pub(super) masks: Vec<u64>,
-    /// How many blocks there are to be run.
+    /// The number of blocks that have code.
     pub(super) count: usize,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Program<'a> {
         Register::try_from(self.masks.len() - 1).expect("values are numbered with 32 bits")
     }
 
-    /// The instruction of an operation, and its block.
+    /// Describes an operation by its instruction and block, for messages.
     pub(super) fn describe(&self, op: usize) -> String {
         let source = self.ops[op].source;
         match self.text {
@@ -234,7 +234,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The bits of a value of so many.
+/// A mask of this many low bits.
 pub(super) fn mask(bits: u32) -> u64 {
     u64::MAX.checked_shr(64_u32.saturating_sub(bits)).unwrap_or(0)
 }

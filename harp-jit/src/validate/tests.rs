@@ -1,4 +1,4 @@
-//! What was rearranged wrongly must be refused.
+//! Tests that wrongly rearranged functions are refused.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,8 @@ fn validate(before: &Function, after: &Function, plan: &Plan) -> Result<(), Diff
     rearranged(before, after, plan, Known::KERNEL, 16)
 }
 
-/// A loop that lanes leave in different rounds by two exits, with values of both levels, and a choice in it.
+/// A loop that lanes leave in different iterations by two exits, with values of both levels, and a choice in
+/// it.
 const LOOP: &str = "function %f(i32) {
         fn0 = %harp_lane_id() -> i32
         fn1 = %emit(i32, i32)
@@ -104,8 +105,8 @@ fn what_is_right_is_accepted() {
     }
 }
 
-/// An inner loop whose lanes stay or go on to the outer one: those that stay must keep what the outer loop
-/// carries. `kept` is what they are given for it.
+/// An inner loop whose lanes stay or go on to the outer loop: those that stay must keep what the outer loop
+/// carries. `kept` is the value that they pass for it.
 fn loops_with_one_latch(kept: &str) -> Function {
     parsed(&format!(
         "function %f(i32) {{
@@ -202,10 +203,10 @@ fn messages_name_lane_inputs_and_operand() {
     assert!(expected.iter().all(|part| error.contains(part)), "{error}");
 }
 
-/// A function that went wrong in one place, and how.
+/// A function with one error, the error's kind first.
 type Mutant = (&'static str, Function, Plan);
 
-/// All mutants with one fault of those that rearranging control flow may have.
+/// All mutants with one error of the kinds that rearranging control flow may make.
 fn mutants(func: &Function, plan: &Plan) -> Vec<Mutant> {
     let mut found = Vec::new();
     let insts: Vec<Inst> =
@@ -282,10 +283,10 @@ fn mutants(func: &Function, plan: &Plan) -> Vec<Mutant> {
     found
 }
 
-/// Takes a mutant: what is wrong, and how it is made so.
+/// Adds a mutant: the kind of the error, and how to make it.
 type Add<'a> = dyn FnMut(&'static str, &dyn Fn(&mut Function)) + 'a;
 
-/// What can be wrong about the arguments of an edge.
+/// The errors that the arguments of an edge may have.
 fn edges(func: &Function, call: &BlockCall, inst: Inst, side: usize, add: &mut Add<'_>) {
     let pool = &func.dfg.value_lists;
     let args: Vec<Value> = call.args(pool).map(|arg| arg.as_value().unwrap()).collect();
@@ -320,7 +321,7 @@ fn set_arguments(func: &mut Function, inst: Inst, side: usize, args: &[Value]) {
     calls[side] = BlockCall::new(target, args, &mut dfg.value_lists);
 }
 
-/// Whether so many rounds see the difference.
+/// Whether this many rounds see the difference.
 fn is_seen(before: &Function, (_, after, plan): &Mutant, count: usize) -> bool {
     let old = Program::of_function(before, None, Known::KERNEL);
     let new = Program::of_function(after, Some(plan), Known::KERNEL);
@@ -329,8 +330,8 @@ fn is_seen(before: &Function, (_, after, plan): &Mutant, count: usize) -> bool {
 
 #[test]
 fn faults_of_structurization_are_found() {
-    // How many mutants there are, how many are seen, and how many by many more rounds. The others do what the function
-    // did: what nobody looks at is passed on, too.
+    // For each kind: how many mutants there are, how many are seen, and how many are seen by many more
+    // rounds. The others are equivalent to the function: undefined values are passed on, too.
     let mut found: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for text in [LOOP, SIDE_ENTRANCE] {
         let func = parsed(text);

@@ -1,7 +1,8 @@
-//! VCode as the simulated warp knows it, a lane at a time.
+//! Translates VCode for the simulated warp, which runs one lane of it at a time.
 //!
-//! What if-conversion makes itself is computed as it is: constants, moves, what predicates are made of. Other
-//! machine instructions are functions of their opcode, immediates and operands, or effects.
+//! Instructions that if-conversion itself makes are computed exactly: constants, moves, operations on
+//! predicates. Other machine instructions are opaque functions of their opcode, immediates and operands, or
+//! effects.
 
 use harp_isa::{Gpr, Opcode, OpcodeFlags, RegClass, WordSize};
 use smallvec::{SmallVec, smallvec};
@@ -12,7 +13,7 @@ use crate::vcode::{Callee, FrameWord, MInst, MOperand, Reg, Symbol, VCode};
 use crate::width::Width;
 
 impl<'a> Program<'a> {
-    /// `vcode`, code for a machine with words of this size, for a single lane.
+    /// Translates `vcode`, code for a machine with words of this size, for a single lane.
     pub(super) fn of_vcode(vcode: &'a VCode, word: WordSize) -> Program<'a> {
         let mut program = Program::new(Text::VCode(vcode), vcode.blocks.len());
         program.masks = vec![mask(word.bits().into()); vcode.num_regs];
@@ -47,7 +48,7 @@ impl Reader<'_> {
         Register::try_from(index).expect("registers are numbered with 32 bits")
     }
 
-    /// What an instruction reads and what it writes, in the order in which it names them.
+    /// The registers that an instruction reads and writes, each in the order of its operands.
     fn accesses(&mut self, inst: &MInst) -> [SmallVec<[Register; 4]>; 2] {
         let mut found = [SmallVec::new(), SmallVec::new()];
         inst.for_each_reg(|reg, access| {
@@ -128,7 +129,7 @@ impl Reader<'_> {
                 }
                 MOperand::Use(reg) => args.push(self.register(reg)),
                 MOperand::Imm(imm) => immediates.push(imm),
-                // An immediate follows, so it cannot be taken for one.
+                // An immediate follows, so this marker is unambiguous.
                 MOperand::StackSlots => immediates.extend([i64::MIN; 2]),
             }
         }
@@ -159,7 +160,7 @@ impl Reader<'_> {
     }
 }
 
-/// What others can see, or what tells more than the operands do.
+/// Instructions whose effects are visible, or whose results depend on more than the operands.
 const EFFECTS: OpcodeFlags = OpcodeFlags::LOAD
     .union(OpcodeFlags::STORE)
     .union(OpcodeFlags::ATOMIC)
@@ -175,7 +176,7 @@ fn frame_word(what: &str, word: FrameWord) -> u64 {
     }
 }
 
-/// The name of what is called, if it has one.
+/// The symbol of the callee, if it has one.
 fn named(callee: &Callee) -> Option<usize> {
     callee.symbol().map(Symbol::index)
 }

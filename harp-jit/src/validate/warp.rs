@@ -1,7 +1,8 @@
-//! A simulated warp: the machine's rules for `split` and `join`, for branches and guards, written down once more.
+//! A simulated warp: an independent implementation of the machine's rules for `split` and `join`, branches
+//! and guards.
 //!
 //! A warp either *records* what its lanes do, with results drawn from the [`Inputs`], or *follows* such a
-//! record of one lane: it does the same with the same results, or says where it does not.
+//! record of one lane: it must have the same effects and gets the same results, or the run fails.
 
 use std::ops::Range;
 
@@ -15,28 +16,28 @@ pub(crate) enum End {
     Returned,
     Trapped,
     OutOfFuel,
-    /// The record does not say what comes next.
+    /// The record ends before the run does.
     Unrecorded,
-    /// By what the program itself leaves undefined.
+    /// The run depends on a value that the program itself leaves undefined.
     Undefined,
 }
 
-/// Why a run cannot go on.
+/// Why a run is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Two lanes go different ways.
+    /// Two lanes take different sides of a branch without `split`.
     Parted { op: usize, lanes: [usize; 2] },
     /// A join without a split.
     NothingToJoin { block: usize },
-    /// Lanes return, and others wait.
+    /// Lanes return while others wait.
     OpenReturn { op: usize },
-    /// A block or an instruction that there is no code for.
+    /// A block or an instruction without code.
     NoCode { block: usize },
-    /// What a lane does is not in its record.
+    /// A lane's effect is not the recorded one.
     Differs { op: usize, event: Option<usize>, operand: Option<Operand> },
 }
 
-/// An operand that is not as recorded.
+/// An operand that differs from the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) index: usize,
@@ -44,41 +45,41 @@ pub(super) struct Operand {
     pub(super) given: u64,
 }
 
-/// Something that a lane did and others could see.
+/// An effect of a lane.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) op: usize,
-    /// What it is but for its operands.
+    /// A key of everything in it except its operands.
     key: u64,
-    /// When: how many blocks were run before.
+    /// The time: the number of blocks run before.
     #[cfg(test)]
     pub(super) time: u64,
-    /// In [`Record::values`].
+    /// A range of [`Record::values`].
     pub(super) operands: Range<usize>,
     results: Range<usize>,
 }
 
-/// What one lane did.
+/// The effects of one lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub(super) events: Vec<Event>,
     pub(super) values: Vec<u64>,
-    /// Whether it came to an end by itself.
+    /// Whether the lane returned or trapped.
     pub(super) ended: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Value {
     bits: u64,
-    /// It depends on what the program leaves undefined.
+    /// Whether the value depends on one that the program leaves undefined.
     unknown: bool,
 }
 
-/// What registers hold that a lane has not written.
+/// The contents of registers that a lane has not written.
 const JUNK: Value = Value { bits: 1, unknown: false };
 
 struct Entry {
-    /// The branch whose other side these lanes take; none for those that fall through.
+    /// The branch whose other side these lanes take; none for the entry with all lanes of a split.
     side: Option<usize>,
     lanes: Vec<usize>,
 }
@@ -87,9 +88,9 @@ enum Role<'a> {
     Recording(Vec<Record>),
     Following {
         record: &'a Record,
-        /// The event that comes next.
+        /// The index of the next event.
         next: usize,
-        /// Whether the lane goes on where the record ends without an end.
+        /// Whether the lane goes on where an unfinished record stops.
         goes_on: bool,
     },
 }
@@ -97,20 +98,20 @@ enum Role<'a> {
 pub(super) struct Warp<'a> {
     program: &'a Program<'a>,
     inputs: &'a Inputs,
-    /// The lane of the inputs that the first lane is.
+    /// The index, in the inputs, of the first lane.
     first: usize,
     lanes: usize,
-    /// A row for each register.
+    /// One row of lanes per register.
     values: Vec<Value>,
-    /// How often each lane has written to the frame.
+    /// The number of writes to each lane's frame.
     frames: Vec<u64>,
     active: Vec<usize>,
     stack: Vec<Entry>,
     role: Role<'a>,
     scratch: Vec<Value>,
-    /// How many blocks were run.
+    /// The number of blocks run.
     pub(super) time: u64,
-    /// Splits whose lanes disagreed.
+    /// The number of splits at which lanes disagreed.
     pub(super) parted: usize,
 }
 
@@ -121,15 +122,15 @@ enum Flow {
 }
 
 impl<'a> Warp<'a> {
-    /// All lanes of the inputs.
+    /// A warp with all lanes of the inputs.
     pub(super) fn recording(program: &'a Program<'a>, inputs: &'a Inputs) -> Warp<'a> {
         let lanes = inputs.lanes.len();
         let role = Role::Recording(vec![Record::default(); lanes]);
         Warp::new(program, inputs, 0..lanes, role)
     }
 
-    /// One lane of the inputs, which is to do what is recorded, and perhaps `goes_on` behind it, with results drawn
-    /// as if it were recorded.
+    /// A warp with one lane of the inputs, which must do what is recorded. With `goes_on` it may go on where
+    /// the record stops, with results drawn as in recording.
     pub(super) fn following(
         program: &'a Program<'a>,
         inputs: &'a Inputs,
@@ -170,7 +171,7 @@ impl<'a> Warp<'a> {
         warp
     }
 
-    /// What the lanes did.
+    /// The records of the lanes.
     pub(super) fn into_records(self) -> Vec<Record> {
         match self.role {
             Role::Recording(records) => records,
@@ -178,7 +179,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// How many events of the record were met.
+    /// The number of events that matched the record.
     pub(super) fn met(&self) -> usize {
         match &self.role {
             Role::Recording(_) => 0,
@@ -186,7 +187,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Runs until the end, or at most `fuel` operations and blocks.
+    /// Runs until the end, for at most `fuel` operations and blocks.
     pub(super) fn run(&mut self, fuel: u64) -> Result<End, Fault> {
         let mut fuel = fuel;
         let mut block = self.program.entry;
@@ -209,7 +210,7 @@ impl<'a> Warp<'a> {
             None => return Ok(Flow::End(End::OutOfFuel)),
         }
         if block.join {
-            // The parameters were passed before: registers stay when lanes change.
+            // The parameters were passed before: registers stay when other lanes become active.
             let entry = self.stack.pop().ok_or(Fault::NothingToJoin { block: id })?;
             self.active = entry.lanes;
             if let Some(op) = entry.side
@@ -230,7 +231,8 @@ impl<'a> Warp<'a> {
         Err(Fault::NoCode { block: id })
     }
 
-    /// A region that is to be predicated: what its lanes do does not depend on each other, so they run it in turn.
+    /// Runs a region to be predicated: its lanes do not depend on each other, so they run it one after the
+    /// other.
     fn region(
         &mut self,
         branch: usize,
@@ -267,14 +269,14 @@ impl<'a> Warp<'a> {
         self.values[register as usize * self.lanes + lane] = Value { bits, ..value };
     }
 
-    /// Does something for each active lane.
+    /// Calls `act` for each active lane.
     fn each(&mut self, mut act: impl FnMut(&mut Self, usize)) {
         for index in 0..self.active.len() {
             act(self, self.active[index]);
         }
     }
 
-    /// Passes the arguments of an edge; all are read before any is written.
+    /// Passes the arguments of an edge; all are read before any is written. Returns the target.
     fn follow(&mut self, edge: &Edge) -> usize {
         let program = self.program;
         let params = &program.lists[program.blocks[edge.target].params.clone()];
@@ -341,14 +343,14 @@ impl<'a> Warp<'a> {
         Ok(Flow::Next)
     }
 
-    /// Whether a lane executes an operation; none if the program leaves that undefined.
+    /// Whether a lane executes an operation; none if that is undefined.
     fn executes(&self, op: &Op, lane: usize) -> Option<bool> {
         let Some(guard) = op.guard else { return Some(true) };
         let guard = self.get(guard, lane);
         (!guard.unknown).then_some(guard.bits == 1)
     }
 
-    /// What a lane has of an operation that it does not execute.
+    /// Sets the results of an operation in a lane that does not execute it.
     fn skip(&mut self, op: &Op, lane: usize) {
         for at in op.results.clone() {
             let register = self.program.lists[at];
@@ -360,8 +362,8 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// What nobody should look at: to who follows a record that is anything, to who writes it the one or the other
-    /// thing, if the compiler made it.
+    /// An undefined value. For a warp that follows a record, and for undefined values of the program, it is
+    /// unknown; for a warp that records, those of the compiler are random.
     fn undefined(&self, register: Register, lane: usize, own: bool) -> Value {
         let bits = self.inputs.junk(register, self.first + lane, self.time);
         Value { bits, unknown: !own || matches!(self.role, Role::Following { .. }) }
@@ -428,7 +430,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// What `lane` gets from an exchange among the active lanes.
+    /// The result of an exchange among the active lanes for `lane`.
     fn exchange(&self, exchange: Exchange, op: &Op, lane: usize) -> Value {
         let args = &self.program.lists[op.args.clone()];
         let of = |lane| self.get(args[0], lane);
@@ -461,7 +463,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Something that others can see, in one lane. Returns false if the record ends before.
+    /// Executes an effect in one lane. Returns false if the record ends before it.
     fn event(
         &mut self,
         at: usize,
@@ -520,7 +522,7 @@ impl<'a> Warp<'a> {
         Ok(true)
     }
 
-    /// Compares an event with the one that was recorded.
+    /// Compares an event with the recorded one.
     fn check(
         &self,
         at: usize,
@@ -546,7 +548,7 @@ impl<'a> Warp<'a> {
         Ok(())
     }
 
-    /// What a lane that is recorded gets as a result.
+    /// A result for a lane that is recorded.
     fn outcome(&self, outcome: Outcome, at: usize, key: u64, index: usize, lane: usize) -> Value {
         let op = &self.program.ops[at];
         let args = &self.program.lists[op.args.clone()];
@@ -572,7 +574,7 @@ impl<'a> Warp<'a> {
         Value { bits, unknown: false }
     }
 
-    /// What ends the function, in all active lanes.
+    /// Executes the effect that ends the function, in all active lanes.
     fn last_event(&mut self, at: usize, key: u64, end: End) -> Result<Flow, Fault> {
         for index in 0..self.active.len() {
             let lane = self.active[index];

@@ -3,11 +3,11 @@
 //! Invariants, from instruction selection to emission:
 //!
 //! * every virtual register has one definition (SSA), an instruction's or a block parameter's;
-//! * blocks lie in a reverse post-order, block 0 is the entry;
-//! * no edge is critical: a block that ends in [`MInst::CondBr`] has successors without parameters
-//!   and without other predecessors, so moves on edges have a place that is theirs alone;
-//! * a write that lanes may skip ([`MOperand::Mod`], guards) names the register that holds the old
-//!   value, so that the allocator sees it live.
+//! * blocks are in a reverse post-order, block 0 is the entry;
+//! * no edge is critical: the successors of a block that ends in [`MInst::CondBr`] have no parameters and no
+//!   other predecessors, so moves on an edge have a block of their own;
+//! * a write that lanes may skip ([`MOperand::Mod`], guards) names the register that holds the old value, so
+//!   that the allocator keeps it live.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ impl Reg {
         self.class
     }
 
-    /// The number among all virtual registers of a function; the classes share one index space.
+    /// The index among all virtual registers of a function; both classes share one index space.
     pub(crate) fn index(self) -> usize {
         self.index as usize
     }
@@ -62,35 +62,35 @@ impl BlockId {
 pub(crate) enum MOperand {
     /// Written in every executing lane.
     Def(Reg),
-    /// Read.
+    /// Read in every executing lane.
     Use(Reg),
-    /// Written where the guard holds, or from the old value: `new` starts as `old`.
+    /// Written where the guard holds, or derived from the old value: `new` starts as `old`.
     Mod { old: Reg, new: Reg },
     /// An immediate.
     Imm(i64),
-    /// The place of the function's stack slots as a base register. The immediate that follows counts
+    /// The start of the function's stack slots as a base register. The immediate that follows is the offset
     /// from the first slot and may be of any size.
     StackSlots,
 }
 
-/// A word of the frame that the calling convention gives a meaning, by its number.
+/// A word of the frame that the calling convention defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameWord {
-    /// An argument or result of a function that is called: words from the stack pointer upwards.
+    /// An argument or result of a callee: words from the stack pointer upwards.
     Outgoing(u32),
-    /// An argument or result of this function: words from its first stack argument upwards. Below
-    /// it lie arguments of a tail call that takes more.
+    /// An argument or result of this function: words from its first stack argument upwards. Below it are
+    /// arguments of a tail call that has more.
     Incoming(i64),
 }
 
-/// What code can ask about its frame.
+/// A property of the frame that code can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameValue {
     /// The stack pointer.
     Start,
     /// The stack pointer at the entry.
     End,
-    /// Where this function returns to.
+    /// The return address of this function.
     ReturnAddress,
 }
 
@@ -104,27 +104,27 @@ impl Symbol {
     }
 }
 
-/// What is called.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callee {
     /// A function by its name.
     Symbol { symbol: Symbol, far: FarCall },
-    /// The function at an address, which is that of a name perhaps.
+    /// The function at an address, with its name if it is known.
     Register { address: Reg, symbol: Option<Symbol> },
 }
 
-/// How a function is called that turns out to be out of a call's reach.
+/// How to call a function that turns out to be out of reach of a call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FarCall {
-    /// It never does.
+    /// It is never out of reach.
     Reached,
-    /// By way of a register that is free.
+    /// Through a free register.
     Free(Gpr),
-    /// By way of a register whose value is kept meanwhile, so many words above the stack pointer.
+    /// Through a register whose value is kept during the call in the given word above the stack pointer.
     Kept { register: Gpr, word: u32 },
 }
 
-/// Virtual registers with the registers that the calling convention wants them in.
+/// Virtual registers, each with the register that the calling convention requires.
 pub(crate) type Fixed = SmallVec<[(Reg, Gpr); 4]>;
 
 /// An instruction of VCode.
@@ -132,39 +132,39 @@ pub(crate) type Fixed = SmallVec<[(Reg, Gpr); 4]>;
 pub(crate) enum MInst {
     /// One machine instruction.
     Op { opcode: Opcode, guard: Option<Reg>, operands: SmallVec<[MOperand; 3]> },
-    /// The function's arguments arrive in registers.
+    /// Defines the function's arguments, which arrive in registers.
     Args { defs: Fixed },
     /// Reads a word of the frame.
     LoadWord { dst: Reg, word: FrameWord },
     /// Writes a word of the frame.
     StoreWord { src: Reg, word: FrameWord },
-    /// Something about the frame.
+    /// Reads a property of the frame.
     FrameValue { dst: Reg, value: FrameValue },
     /// The address of a function or datum.
     Address { dst: Reg, symbol: Symbol },
-    /// Calls a function. It takes `popped` words of stack arguments off the stack, which the caller
+    /// Calls a function. The callee takes `popped` words of stack arguments off the stack, which the caller
     /// puts back.
     Call { callee: Callee, args: Fixed, results: Fixed, popped: u32 },
-    /// Calls a function in place of this one, which ends. A callee in a register is in
-    /// `target`. The stack pointer ends `shift` words above what it was at the entry.
+    /// Calls a function in place of this one, which ends. The address of a callee in a register is in
+    /// `target`. The stack pointer ends `shift` words above where it was at the entry.
     TailCall { callee: Callee, target: Gpr, args: Fixed, shift: i64 },
     /// A constant of any size.
     Const { dst: Reg, value: i64 },
-    /// Whatever the register holds: nobody looks at it.
+    /// An undefined value: the register's contents, whatever they are.
     Undef { dst: Reg },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
     /// A word of the group control block.
     GroupWord { dst: Reg, field: GroupField },
-    /// Waits for the other warps of the work-group. The registers are changed.
+    /// Waits for the other warps of the work-group. Changes `temps`.
     Barrier { temps: [Reg; 2] },
-    /// The `value` of the lane with number `lane`, by way of the lane control blocks; its own in lanes
-    /// where that lane does not execute this. The others are changed.
+    /// The `value` of the lane with number `lane`, exchanged through the lane control blocks; the lane's own
+    /// value if that lane does not execute this. Changes the other registers.
     Shuffle { dst: Reg, value: Reg, lane: Reg, temps: [Reg; 2], preds: [Reg; 2] },
-    /// Whether `src` holds in any executing lane, by way of the warp's scratch word at `address`.
-    /// `temp` is changed.
+    /// Whether `src` holds in any executing lane, found out through the warp's scratch word at `address`.
+    /// Changes `temp`.
     Any { dst: Reg, src: Reg, address: Reg, temp: Reg },
-    /// The `src` of some executing lane, in all of them, by way of the warp's scratch word.
+    /// The `src` of one executing lane, in all of them, exchanged through the warp's scratch word.
     OfSomeLane { dst: Reg, src: Reg, address: Reg },
     /// Reconvergence: the first instruction of a join block.
     Join,
@@ -172,14 +172,14 @@ pub(crate) enum MInst {
     Trap { code: TrapCode },
     /// Goes to `target`, with arguments for its parameters.
     Jump { target: BlockId, args: SmallVec<[Reg; 4]> },
-    /// Lanes where `condition` is true go to `taken`, the others to `not_taken`; `split` precedes
-    /// it where they may disagree.
+    /// Lanes where `condition` is true go to `taken`, the others to `not_taken`; `split` precedes the branch
+    /// if they may disagree.
     CondBr {
         condition: Reg,
         taken: BlockId,
         not_taken: BlockId,
         split: bool,
-        /// Which of the function's branches it is.
+        /// The id of the branch.
         site: Option<BranchSite>,
     },
     /// Returns to the caller.
@@ -187,7 +187,7 @@ pub(crate) enum MInst {
 }
 
 impl Callee {
-    /// The name that it is called by.
+    /// The callee's name, if it is known.
     pub(crate) fn symbol(self) -> Option<Symbol> {
         match self {
             Callee::Symbol { symbol, .. } => Some(symbol),
@@ -197,7 +197,7 @@ impl Callee {
 }
 
 impl MInst {
-    /// Whether the work-group's control block or the lane's place in the group is read.
+    /// Whether the instruction reads the group control block or the lane's place in the group.
     pub(crate) fn uses_groups(&self) -> bool {
         match self {
             MInst::GroupWord { .. } | MInst::Barrier { .. } => true,
@@ -213,16 +213,16 @@ impl MInst {
     }
 }
 
-/// One block: where its instructions lie and how it hangs together with others.
+/// One block: the range of its instructions and its edges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VBlock {
     /// Indices into [`VCode::insts`].
     pub(crate) insts: Range<usize>,
-    /// Parameters; the arguments stand in the predecessors' jumps.
+    /// The parameters; the arguments are in the predecessors' jumps.
     pub(crate) params: Vec<Reg>,
     /// Successors, in the order of the terminator.
     pub(crate) succs: SmallVec<[BlockId; 2]>,
-    /// Predecessors, once an edge.
+    /// The predecessors, one entry per edge.
     pub(crate) preds: SmallVec<[BlockId; 2]>,
 }
 
@@ -231,48 +231,48 @@ pub(crate) struct VBlock {
 pub(crate) struct VCode {
     /// All instructions, block after block.
     pub(crate) insts: Vec<MInst>,
-    /// The place in the source of each instruction.
+    /// The source location of each instruction.
     pub(crate) srclocs: Vec<SourceLoc>,
     /// The blocks; the entry is the first.
     pub(crate) blocks: Vec<VBlock>,
-    /// How many virtual registers there are.
+    /// The number of virtual registers.
     pub(crate) num_regs: usize,
     /// The names that the code refers to.
     pub(crate) symbols: Vec<String>,
-    /// What the instructions want of the frame.
+    /// What the instructions need of the frame.
     pub(crate) frame: FrameNeeds,
-    /// What instructions do not show.
+    /// Facts that instructions do not show.
     pub(crate) promises: Promises,
 }
 
-/// What is known about registers and functions that instructions do not show. The checker of the finished code is
-/// told of it.
+/// Facts about registers and functions that instructions do not show. They are passed on to the checker of
+/// the finished code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Promises {
-    /// They are loaded from memory that nobody writes during a launch.
+    /// Registers loaded from memory that is not written during a launch.
     pub(crate) read_only: HashSet<Reg>,
-    /// The user promised that they are uniform.
+    /// Registers that the user promised to be uniform.
     pub(crate) uniform: HashSet<Reg>,
-    /// Predicates that send lanes where they are bound for since control flow was rearranged. It is worth
-    /// following what they are computed from; nothing is taken to be true because of it.
+    /// Predicates that steer lanes since control flow was rearranged. The checker follows what they are
+    /// computed from, but assumes nothing because of them.
     pub(crate) steering: HashSet<Reg>,
-    /// What functions that are called are known to do.
+    /// Known properties of callees.
     pub(crate) callees: HashMap<Symbol, Contract>,
-    /// What the function itself is known to do.
+    /// Known properties of the function itself.
     pub(crate) own: Contract,
 }
 
-/// On what a function and its callers rely. Both are held to it.
+/// What a function and its callers rely on. Both must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contract {
     /// Arguments that are uniform.
     pub(crate) arguments: SmallVec<[Gpr; 4]>,
-    /// Results, each of which is uniform if what is passed in the registers beside it is.
+    /// Results, each of which is uniform if the values passed in the registers beside it are.
     pub(crate) results: Vec<(Gpr, SmallVec<[Gpr; 4]>)>,
 }
 
 impl Promises {
-    /// The instruction that defined `old` defines `new` instead.
+    /// Moves the facts about `old` to `new`, which the same instruction now defines.
     pub(crate) fn move_to(&mut self, old: Reg, new: Reg) {
         for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
             if known.remove(&old) {
@@ -281,7 +281,7 @@ impl Promises {
         }
     }
 
-    /// Gives the registers other names; of those that have none nothing is known.
+    /// Renames the registers; facts about registers without a new name are dropped.
     pub(crate) fn rename(&mut self, name: impl Fn(Reg) -> Option<Reg>) {
         for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
             *known = known.drain().filter_map(&name).collect();
@@ -289,17 +289,16 @@ impl Promises {
     }
 }
 
-/// What a function's instructions ask of its frame.
+/// What a function's instructions need of its frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameNeeds {
-    /// Words for stack arguments and results of the functions that are called, and behind them one for
-    /// [`FarCall::Kept`].
+    /// Words for stack arguments and results of callees, followed by one for [`FarCall::Kept`].
     pub(crate) outgoing_words: u32,
-    /// Whether there is that one.
+    /// Whether the word for [`FarCall::Kept`] is included.
     pub(crate) keeps_register: bool,
     /// Words of stack arguments that this function takes off the stack when it returns.
     pub(crate) popped_words: u32,
-    /// Words by which the arguments of a tail call outgrow those of this function.
+    /// The words by which the arguments of a tail call exceed those of this function.
     pub(crate) tail_growth_words: u32,
     /// Bytes of stack slots.
     pub(crate) slot_bytes: u64,
@@ -313,7 +312,7 @@ impl VCode {
         Reg { index, class }
     }
 
-    /// A name that the code refers to from now on.
+    /// Adds a name that the code refers to.
     pub(crate) fn add_symbol(&mut self, name: String) -> Symbol {
         self.symbols.push(name);
         let index = self.symbols.len() - 1;

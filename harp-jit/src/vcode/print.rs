@@ -1,4 +1,4 @@
-//! VCode as text.
+//! Prints VCode as text.
 
 use std::fmt;
 
@@ -71,8 +71,8 @@ impl fmt::Display for Symbol {
     }
 }
 
-/// A machine instruction as in assembly, a jump with its arguments; of others the name, the registers, and
-/// what else there is.
+/// A machine instruction as in assembly, a jump with its arguments; other instructions with name, registers
+/// and other details.
 impl fmt::Display for MInst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -118,8 +118,7 @@ impl fmt::Display for MInst {
 }
 
 impl MInst {
-    /// The registers that are of interest to others, what is written first, each with the machine
-    /// register that it has to be in.
+    /// The visible registers, written ones first, each with the machine register that it must be in.
     fn registers(&self) -> Vec<String> {
         let (mut written, mut read) = (Vec::new(), Vec::new());
         self.for_each_reg(|reg, access| match access {
@@ -133,7 +132,7 @@ impl MInst {
         written
     }
 
-    /// What an instruction names besides registers.
+    /// The details of an instruction besides its registers.
     fn details(&self) -> Vec<String> {
         match self {
             MInst::LoadWord { word, .. } | MInst::StoreWord { word, .. } => vec![word.to_string()],
@@ -169,7 +168,7 @@ impl MInst {
 }
 
 impl Callee {
-    /// The name that is called; none of one in a register, which is among those of the instruction.
+    /// The callee's name; none for a callee in a register, which is among the instruction's registers.
     fn name(self) -> Option<String> {
         match self {
             Callee::Symbol { symbol, .. } => Some(symbol.to_string()),

@@ -1,34 +1,34 @@
-//! The registers of an instruction, and what it does with each.
+//! The registers of an instruction, and how it accesses each.
 
 use harp_isa::Gpr;
 
 use super::{Callee, MInst, MOperand, Reg, VCode};
 
-/// What an instruction does with a register, and where the register has to be.
+/// How an instruction accesses a register, and where the register must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It reads it.
+    /// Reads it.
     Use,
-    /// It reads it in this machine register.
+    /// Reads it in this machine register.
     FixedUse(Gpr),
-    /// It passes it on to a parameter of its target.
+    /// Passes it on to a parameter of its target.
     Passed,
-    /// It writes it, after it has read all that it reads.
+    /// Writes it, after all reads.
     Def,
-    /// It writes it in this machine register.
+    /// Writes it in this machine register.
     FixedDef(Gpr),
-    /// It writes it, in the place of the register that was named before.
+    /// Writes it, in the same place as the preceding register.
     ReusedDef,
-    /// It writes it before it has read all that it reads.
+    /// Writes it before all reads are done.
     EarlyDef,
-    /// The same, and nobody reads what is in it.
+    /// Writes it before all reads are done; the result is not used.
     Temp,
-    /// It says that something is in it, which nobody reads: a register or a slot.
+    /// Declares its contents, in a register or a slot, undefined.
     Undefined,
 }
 
 impl Access {
-    /// Whether it is written. What is changed on the way counts as written.
+    /// Whether it is written, which includes registers changed temporarily.
     pub(crate) fn is_def(self) -> bool {
         match self {
             Access::Use | Access::FixedUse(_) | Access::Passed => false,
@@ -42,9 +42,9 @@ impl Access {
     }
 }
 
-/// The one place that spells out the registers of each instruction, for those who look at them and for
-/// those who change them. The order is that of the allocator's operands: the guard of a machine
-/// instruction comes before its operands; an old value comes before the one that takes its place.
+/// The only place that lists the registers of each instruction, for readers and for rewriters. The order is
+/// that of the allocator's operands: the guard of a machine instruction comes before its operands; an old
+/// value comes before the one that replaces it.
 macro_rules! walk {
     ($inst:expr, $visit:ident) => {
         match $inst {
@@ -140,13 +140,13 @@ macro_rules! walk {
 }
 
 impl MInst {
-    /// Calls `visit` on every register that is named.
+    /// Calls `visit` on every register of the instruction.
     pub(crate) fn for_each_reg(&self, mut visit: impl FnMut(Reg, Access)) {
         let mut visit = |reg: &Reg, access| visit(*reg, access);
         walk!(self, visit);
     }
 
-    /// Calls `rewrite` on every register that is named.
+    /// Calls `rewrite` on every register of the instruction.
     pub(crate) fn rewrite_regs(&mut self, mut rewrite: impl FnMut(&mut Reg)) {
         let mut visit = |reg: &mut Reg, _| rewrite(reg);
         walk!(self, visit);
@@ -181,8 +181,8 @@ impl MInst {
 }
 
 impl VCode {
-    /// Numbers the registers anew, in the same order, without those that are not `used`. Of the registers
-    /// that selection makes, a quarter comes to nothing, and the allocator has memory for each number.
+    /// Renumbers the registers, in the same order, without those that are not `used`. A quarter of the
+    /// registers that selection makes is unused, and the allocator needs memory for each number.
     pub(crate) fn drop_unused_regs(&mut self, used: &[bool]) {
         let mut met = 0;
         let number = |&used: &bool| {

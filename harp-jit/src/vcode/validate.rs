@@ -1,14 +1,14 @@
 //! Checks the invariants of VCode that its [documentation](super) lists.
 //!
-//! Dominance is computed by the iteration of Cooper, Harvey and Kennedy, "A simple, fast dominance
-//! algorithm" (2001), over the blocks as they are numbered.
+//! Dominance is computed with the iteration of Cooper, Harvey and Kennedy, "A simple, fast dominance
+//! algorithm" (2001), over the blocks in the order of their numbers.
 
 use harp_isa::RegClass;
 use thiserror::Error;
 
 use super::{BlockId, MInst, MOperand, Reg, VCode};
 
-/// An invariant that does not hold, and where.
+/// An invariant that is violated, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Invalid {
     #[error("the blocks' instructions do not lie one after the other at {block}")]
@@ -33,7 +33,7 @@ pub(crate) enum Invalid {
     Class { reg: Reg, block: BlockId },
 }
 
-/// Where a register is defined: the block, and the instruction unless it is a parameter.
+/// The place of a register's definition: the block, and the instruction unless it is a block parameter.
 type Definition = (BlockId, Option<usize>);
 
 impl VCode {
@@ -41,7 +41,7 @@ impl VCode {
     ///
     /// # Errors
     ///
-    /// The first that is broken, from the entry on.
+    /// The first violation, from the entry on.
     pub(crate) fn validate(&self) -> Result<(), Invalid> {
         self.validate_layout()?;
         self.validate_edges()?;
@@ -219,11 +219,11 @@ impl VCode {
     }
 }
 
-/// The closest block that dominates both.
+/// The closest common dominator of both.
 fn meet(idoms: &[Option<BlockId>], mut a: BlockId, mut b: BlockId) -> BlockId {
     while a != b {
         let later = if a > b { &mut a } else { &mut b };
-        // Dominators come before what they dominate, so this goes down to the entry at most.
+        // Dominators come before the blocks that they dominate, so the loop ends at the entry at the latest.
         *later = idoms[later.index()].unwrap_or(BlockId::new(0));
     }
     a

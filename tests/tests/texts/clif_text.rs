@@ -38,7 +38,7 @@ fn errors_have_lines_and_columns() {
         error(text).to_string(),
         "t.clif:1:1: the function `f` uses an external name that it does not declare"
     );
-    assert!(error("; data: %a i8 300\n").to_string().starts_with("t.clif:1:1: no datum: `300`"));
+    assert!(error("; data: %a i8 300\n").to_string().starts_with("t.clif:1:1: not a datum: `300`"));
 }
 
 #[test]

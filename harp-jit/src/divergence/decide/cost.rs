@@ -1,9 +1,9 @@
-//! What the ways to execute a region cost: expected instructions of a warp, for each time that it comes to
-//! the region's head.
+//! The cost of each technique for a region: expected instructions of a warp, per execution of the region's
+//! head.
 //!
-//! Lengths are those of code: of the machine instructions that are selected for each block, and, for
-//! predicated regions, of a trial conversion. So guards, merges and what they save are counted as they
-//! will be, but for the allocator's moves. What is guessed is how often a warp goes which way.
+//! Lengths are those of code: of the machine instructions selected for each block, and, for predicated
+//! regions, of a trial conversion. So guards, merges and what they save are counted as they will be, except
+//! for the allocator's moves. How often a warp takes which path is estimated.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -20,7 +20,7 @@ use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
 use crate::vcode::{MInst, VCode};
 
-/// How warps decide at a branch: parts of its executions.
+/// How warps decide at a branch, as shares of its executions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Odds {
     /// All lanes find the condition true.
@@ -34,44 +34,45 @@ pub(crate) struct Odds {
 /// What a region costs under each technique.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Costs {
-    /// As branches, with `split` and `join` where lanes may disagree; regions inside in the cheaper way.
+    /// As branches, with `split` and `join` where lanes may disagree; regions inside use the cheaper
+    /// technique.
     pub(crate) branches: f64,
-    /// All of it predicated.
+    /// The whole region predicated.
     pub(crate) predicated: f64,
 }
 
-/// A region with what it costs.
+/// A region and its costs.
 #[derive(Clone, Debug)]
 pub(super) struct Priced {
     pub(super) candidate: Candidate,
     pub(super) costs: Costs,
 }
 
-/// What is known for an estimate.
+/// The inputs of an estimate.
 pub(super) struct Model<'a> {
     facts: Facts<'a>,
-    /// Instructions of each block, without those that end it.
+    /// The number of instructions of each block, without those that end it.
     lengths: SecondaryMap<Block, f64>,
-    /// Jumps at the end of each block that its code does not fall through.
+    /// The jumps at the end of each block for edges that it does not fall through.
     jumps: SecondaryMap<Block, Jumps>,
 }
 
-/// Jumps that are executed on the ways out of a block: 0 where the code falls through.
+/// Jumps that are executed for each edge out of a block: 0 where the code falls through.
 #[derive(Clone, Copy, Debug, Default)]
 struct Jumps {
     when_true: f64,
     when_false: f64,
 }
 
-/// What a branch of a predicated region becomes, predicates and moves, if that was not tried.
+/// The cost of a branch in a predicated region, in predicates and moves, if no trial conversion was made.
 const PREDICATED_BRANCH: f64 = 2.0;
 
-/// What a guard in front of a part of a linear region takes: where its lanes are bound for, a split, the
+/// The cost of a guard in front of a part of a linear region: the variable that steers lanes, a split, the
 /// branch and the joins.
 const LINEAR_GUARD: f64 = 5.0;
 
 impl<'a> Model<'a> {
-    /// `vcode` is code for the function without splits, `blocks` says which block is which.
+    /// `vcode` is code for the function without splits; `blocks` maps its blocks.
     pub(super) fn new(facts: Facts<'a>, vcode: &VCode, blocks: &BlockIds) -> Model<'a> {
         let mut lengths = SecondaryMap::new();
         let mut jumps = SecondaryMap::new();
@@ -88,7 +89,7 @@ impl<'a> Model<'a> {
                 Some(MInst::Jump { target, .. }) => {
                     Jumps { when_true: falls(id, *target), when_false: 0.0 }
                 }
-                // The conditional jump is executed in any case.
+                // The conditional jump is executed on both edges.
                 Some(MInst::CondBr { not_taken, .. }) => {
                     Jumps { when_true: 1.0, when_false: 1.0 + falls(id, *not_taken) }
                 }
@@ -135,26 +136,26 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What it takes to end `block` once.
+    /// The cost of ending `block` once.
     fn ending(&self, block: Block) -> f64 {
         let Jumps { when_true, when_false } = self.jumps[block];
         let Odds { all_true, all_false, divergent } = self.odds(block);
         if self.uniformity().branch_divergence(block).is_none() {
             return all_true * when_true + all_false * when_false;
         }
-        // Split, branch, and a join for each side that runs; after the first join the branch again.
+        // A split, a branch, and a join for each side that runs; after the first join the branch again.
         let both = when_true + when_false;
         2.0 + divergent + all_true * when_true + all_false * when_false + divergent * both
     }
 
-    /// How often each block of a region is executed, for each time that the head is.
+    /// The expected executions of each block of a region, per execution of the head.
     fn weights(&self, region: &Candidate) -> SecondaryMap<Block, f64> {
         let mut weights = SecondaryMap::new();
         weights[region.head] = 1.0;
         let blocks = std::iter::once(region.head).chain(region.blocks.iter().copied());
         for block in blocks {
             if block != region.head {
-                // Where all lanes of a dominator come, as many warps come as there.
+                // If all lanes of a dominator reach the block, as many warps reach it as the dominator.
                 let above = self.flow().immediate_dominator(block).unwrap_or(region.head);
                 let whole: f64 = weights[above];
                 let sum: f64 = weights[block];
@@ -175,7 +176,7 @@ impl<'a> Model<'a> {
         weights
     }
 
-    /// The cost of each region, of which each comes after those inside of it.
+    /// Computes the cost of each region; each comes after those inside it.
     pub(super) fn price(
         &self,
         candidates: Vec<Candidate>,
@@ -183,7 +184,7 @@ impl<'a> Model<'a> {
         blocks: &BlockIds,
     ) -> Vec<Priced> {
         let mut priced: Vec<Priced> = Vec::new();
-        // Of the regions so far, the outermost that each block is a member of.
+        // For each block, the outermost of the regions so far that contains it.
         let mut outermost: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
         for candidate in candidates {
             let predicated = self.predicated_cost(&candidate, trial, blocks);
@@ -210,7 +211,8 @@ impl<'a> Model<'a> {
         if let Some(code) = code {
             return code.iter().map(|inst| length(inst, layout)).sum();
         }
-        // It has several ends until it is rewritten; afterwards lanes take what all ways say.
+        // The region has several ends until it is rewritten; afterwards lanes execute the assignments of all
+        // exit edges.
         let is_branch = |block: &&Block| self.flow().successors(**block).count() > 1;
         let branches = 1 + candidate.blocks.iter().filter(is_branch).count();
         let blocks: f64 = candidate.blocks.iter().map(|&block| self.lengths[block]).sum();
@@ -220,9 +222,10 @@ impl<'a> Model<'a> {
         blocks + PREDICATED_BRANCH * branches as f64 + ways * self.round_values(candidate)
     }
 
-    /// How many values each way out of a region sets if that is the end of a loop's round: whether the
-    /// lane goes on, by which exit it left if there are several, and what the loop carries. All are
-    /// moves of a predicated region; of branches a warp executes those of the ways that it takes.
+    /// The number of values that each edge out of a region sets, if it goes to the end of a loop's iteration:
+    /// whether the lane continues, by which exit it left if there are several, and the values that the loop
+    /// carries. A predicated region executes them all as moves; with branches, a warp executes those of the
+    /// edges that it takes.
     fn round_values(&self, region: &Candidate) -> f64 {
         let Prepared { facts, regions, .. } = self.facts.prepared;
         let levels = facts.flow().levels();
@@ -233,8 +236,7 @@ impl<'a> Model<'a> {
         (1 + exits + self.func().dfg.block_params(header).len()) as f64
     }
 
-    /// The ways from `block` out of a region: how often each is taken, for each time that the block is
-    /// executed.
+    /// The edges from `block` out of a region: how often each is taken, per execution of the block.
     fn ways_out(&self, region: &Candidate, block: Block) -> impl Iterator<Item = f64> {
         let dfg = &self.func().dfg;
         let targets = self.func().layout.last_inst(block).map_or(&[] as &[_], |inst| {
@@ -261,7 +263,7 @@ impl<'a> Model<'a> {
         heads.extend(children.iter().map(|&child| inner[child].candidate.head));
         let own = candidate.blocks.iter().filter(|&&block| outermost[block].is_none());
         let values = self.round_values(candidate);
-        // What it takes to end a block, and to set values on the ways out.
+        // The cost of ending a block, and of setting values on the edges out of the region.
         let ending = |block: Block| {
             self.ending(block) + values * self.ways_out(candidate, block).sum::<f64>()
         };
@@ -287,12 +289,12 @@ impl Odds {
     }
 }
 
-/// How often warps decide in which way, if nobody counted.
+/// Estimates how warps decide at a branch without a profile.
 ///
-/// Comparisons of positions with a bound are mostly true, and divergent in the last warp alone. Positions of
-/// consecutive lanes are consecutive, so to compare them with any other value that all lanes have parts at
-/// most one warp of a group, too. Other conditions on lane numbers part a warp almost always. Of data nothing
-/// is known: the lanes' are taken to be independent of each other half of the time, and equal the other half.
+/// Comparisons of positions with a bound are mostly true, and divergent in the last warp only. Positions of
+/// consecutive lanes are consecutive, so comparing them with any other uniform value diverges in at most one
+/// warp of a group, too. Other conditions on lane numbers diverge almost always. Nothing is known of data:
+/// lanes are assumed to be independent of each other half of the time, and equal the other half.
 fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
     let is_true = chance(func, condition);
     let odds = |divergent: f64| Odds {
@@ -317,7 +319,7 @@ fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Od
     odds(0.5 * independent)
 }
 
-/// How often a condition is true in a lane.
+/// The probability that a condition is true in a lane.
 fn chance(func: &Function, condition: Value) -> f64 {
     let Some((_, inst)) = comparison(func, condition) else { return 0.5 };
     match func.dfg.insts[inst] {
@@ -329,7 +331,7 @@ fn chance(func: &Function, condition: Value) -> f64 {
     }
 }
 
-/// Whether a condition is that a work-item's position is below a bound that it does not depend on.
+/// Whether a condition is that a work-item's position is below a bound that does not depend on it.
 fn is_bound_check(func: &Function, condition: Value) -> bool {
     let Some((Opcode::Icmp, inst)) = comparison(func, condition) else { return false };
     let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
@@ -343,8 +345,7 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
     is_position(func, position) && !depends_on_lane(func, bound)
 }
 
-/// The odds if a condition compares a work-item's position, moved by what all lanes have, with what all
-/// lanes have.
+/// The odds if a condition compares a work-item's position plus a uniform value with a uniform value.
 fn compared_position(func: &Function, condition: Value) -> Option<Odds> {
     let (_, inst) = comparison(func, condition)?;
     let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
@@ -388,7 +389,7 @@ fn is_position(func: &Function, value: Value) -> bool {
     intrinsic.is_some_and(|intrinsic| Intrinsic::GLOBAL_ID.contains(&intrinsic))
 }
 
-/// About how many instructions one of VCode becomes. What ends a block is counted elsewhere.
+/// The approximate number of machine instructions of a VCode instruction. Block ends are counted elsewhere.
 fn length(inst: &MInst, layout: Layout) -> f64 {
     match inst {
         MInst::Const { value, .. } if !layout.fits(Machine::Ldi, *value) => 3.0,

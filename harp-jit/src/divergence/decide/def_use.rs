@@ -1,9 +1,10 @@
-//! What a branch's condition is computed from, as far as definitions can be followed (Gupta 2016,
-//! section 4.3.1, algorithms 5 and 6).
+//! Classifies a branch by what its condition is computed from, following definitions (Gupta 2016, section
+//! 4.3.1, algorithms 5 and 6).
 //!
-//! The source knows the lane's number as an argument of the kernel. Here work-item positions count as
-//! lane numbers, too: they differ from lane to lane in the same manner. It follows definitions in the
-//! order in which it meets them, which the source leaves open, and each once, which it forgets.
+//! In Gupta's thesis the lane's number is an argument of the kernel. Here work-item positions count as lane
+//! numbers, too: they differ from lane to lane in the same way. This implementation follows definitions in
+//! the order in which it meets them, which the thesis leaves open, and follows each only once, which the
+//! thesis omits.
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
@@ -12,14 +13,14 @@ use crate::analysis::Flow;
 use crate::intrinsic::Intrinsic;
 use crate::width::{Rule, Width};
 
-/// What definitions tell about a branch.
+/// What the definitions tell about a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unanimity {
-    /// Lanes agree: there are warp numbers and constants only (algorithm 6).
+    /// Lanes agree: the condition depends on warp numbers and constants only (algorithm 6).
     Unanimous,
-    /// Lanes disagree: it depends on the lane's number (algorithm 5).
+    /// Lanes disagree: the condition depends on the lane's number (algorithm 5).
     Nonunanimous,
-    /// Neither: it depends on what is loaded from an address of the lane's own, say.
+    /// Neither: for example, the condition depends on a load from an address that differs between lanes.
     Indeterminate,
 }
 
@@ -95,7 +96,7 @@ fn is_lane_number(func: &Function, inst: Inst) -> bool {
     Intrinsic::of_call(func, inst).is_some_and(Intrinsic::is_number_of_lane)
 }
 
-/// Whether `value` is computed from the lane's number without a load or a block parameter between.
+/// Whether `value` is computed from the lane's number, with no load or block parameter in between.
 pub(super) fn depends_on_lane(func: &Function, value: Value) -> bool {
     let mut seen = EntitySet::new();
     let mut worklist = vec![value];
@@ -115,7 +116,7 @@ pub(super) fn depends_on_lane(func: &Function, value: Value) -> bool {
     false
 }
 
-/// What arrives for a block parameter.
+/// The values that edges pass for a block parameter.
 fn incoming(func: &Function, flow: &Flow, param: Value) -> Vec<Value> {
     let ValueDef::Param(block, index) = func.dfg.value_def(param) else { return Vec::new() };
     let dfg = &func.dfg;
@@ -132,7 +133,7 @@ fn incoming(func: &Function, flow: &Flow, param: Value) -> Vec<Value> {
     values
 }
 
-/// The comparison that a condition is, if it is one.
+/// The comparison that defines a condition, if there is one.
 pub(super) fn comparison(func: &Function, condition: Value) -> Option<(Opcode, Inst)> {
     let ValueDef::Result(inst, _) = func.dfg.value_def(func.dfg.resolve_aliases(condition)) else {
         return None;

@@ -1,8 +1,7 @@
-//! Decides how regions with divergent branches are managed: by split and join, linearized, or
-//! predicated.
+//! Decides how regions with divergent branches are managed: by split and join, linearization, or predication.
 //!
-//! Assumes a legal function in canonical form and facts about it. Regions that nothing is decided about
-//! are split and joined, where that is possible, else linearized.
+//! Assumes a legal function in canonical form and facts about it. Regions without a decision are split and
+//! joined where that is possible, else linearized.
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 use harp_isa::ArchId;
@@ -30,7 +29,7 @@ pub use report::{
     BlockReport, BranchReport, CostReport, DivergenceReport, OddsReport, RegionReport,
 };
 
-/// What decisions are made from.
+/// The inputs of decisions.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     /// The name of the function.
@@ -38,25 +37,25 @@ pub(crate) struct Facts<'a> {
     pub(crate) arch: ArchId,
     pub(crate) prepared: &'a Prepared,
     pub(crate) branches: &'a Branches,
-    /// A profile of the function; it has been checked.
+    /// A profile of the function, checked to fit it.
     pub(crate) profile: Option<&'a BranchProfile>,
-    /// Techniques that were chosen for branches of the function.
+    /// Techniques that the user chose for branches of the function.
     pub(crate) assignment: Option<&'a Assignment>,
 }
 
-/// How many divergent branches there are, and how many of them are predicated.
+/// The number of divergent branches, and how many of these are predicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub(crate) divergent: usize,
     pub(crate) predicated: usize,
 }
 
-/// Decides for all regions. `select` gives code for the function without splits, for which it is asked
-/// only by strategies that compare costs.
+/// Decides for all regions. `select` gives code for the function without splits; only strategies that compare
+/// costs call it.
 ///
 /// # Errors
 ///
-/// If the strategy needs a profile that is not there, and those of `select`.
+/// If the strategy needs a profile and there is none, and the errors of `select`.
 pub(crate) fn decide<E: From<ProfileError>>(
     facts: Facts<'_>,
     strategy: DivergenceStrategy,
@@ -98,8 +97,7 @@ pub(crate) fn decide<E: From<ProfileError>>(
     Ok(decisions)
 }
 
-/// Says what was decided and what the alternatives cost. `vcode` is code for the function without
-/// splits.
+/// Reports what was decided and what the alternatives cost. `vcode` is code for the function without splits.
 pub(crate) fn report(
     facts: Facts<'_>,
     decisions: &Decisions,
@@ -150,7 +148,7 @@ impl Facts<'_> {
         &self.prepared.func
     }
 
-    /// Counts the branches that `decisions` are about.
+    /// Counts the branches that `decisions` cover.
     pub(crate) fn shares(&self, decisions: &Decisions) -> Shares {
         let mut shares = Shares::default();
         let predicated = decisions.predicated(&self.prepared.regions);
@@ -192,14 +190,14 @@ impl Facts<'_> {
         }
     }
 
-    /// The smallest region around `block`.
+    /// The smallest region that contains `block`.
     fn region_of(&self, block: Block) -> Option<RegionId> {
         let Prepared { facts, regions, .. } = self.prepared;
         let (level, node) = facts.flow().levels().place(block)?;
         regions.innermost(level, node)
     }
 
-    /// The divergent branches that belong to a region and to no smaller one.
+    /// The divergent branches that belong to a region, but not to a smaller one.
     fn own_branches(&self, id: RegionId) -> impl Iterator<Item = BranchId> + '_ {
         let Prepared { func, facts, regions, .. } = self.prepared;
         let region = regions.get(id);
@@ -211,7 +209,7 @@ impl Facts<'_> {
         region.branches.iter().filter_map(block).filter_map(|inst| self.branches.id(inst))
     }
 
-    /// Does what `assignment` says, as far as that is possible.
+    /// Applies `assignment` as far as possible.
     fn assign(&self, assignment: &Assignment, decisions: &mut Decisions) {
         let candidates = self.candidates(|_| true).into_iter().map(|found| found.id);
         let candidates: HashSet<RegionId> = candidates.collect();
@@ -227,7 +225,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What is to be said about a region. `costs` are there if it can be predicated.
+    /// The report about a region. `costs` are given if it can be predicated.
     fn region_report(
         &self,
         decisions: &Decisions,
@@ -264,8 +262,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The regions that can be predicated and belong to a branch that is wanted: each after those inside
-    /// of it.
+    /// The regions that can be predicated and own a `wanted` branch; each after those inside it.
     fn candidates(&self, wanted: impl Fn(Block) -> bool) -> Vec<Candidate> {
         let Prepared { func, facts, regions, .. } = self.prepared;
         let mut found = candidates(func, facts, regions);
@@ -281,15 +278,15 @@ impl Facts<'_> {
         found
     }
 
-    /// What definitions tell about the branch at the end of `block`.
+    /// The classification of the branch at the end of `block` by definitions.
     fn unanimity(&self, block: Block) -> Unanimity {
         self.branch(block).map_or(Unanimity::Indeterminate, |inst| {
             classify(self.func(), self.prepared.facts.flow(), inst)
         })
     }
 
-    /// Whether lanes are predicted to disagree at the end of `block`. Of what was never executed nothing
-    /// is known, and it is taken for unanimous.
+    /// Whether lanes are predicted to disagree at the end of `block`. Branches that were never executed are
+    /// taken to be unanimous.
     fn disagreed(&self, profile: &BranchProfile, block: Block, params: ProfileParams) -> bool {
         let id = self.branch(block).and_then(|inst| self.branches.id(inst));
         let counts = id.and_then(|id| profile.branch(id)).filter(|counts| counts.executed > 0);

@@ -1,4 +1,4 @@
-//! Which branches are unanimous by a profile (Gupta 2016, section 4.3.2, algorithm 8).
+//! Predicts by a profile which branches are unanimous (Gupta 2016, section 4.3.2, algorithm 8).
 
 use crate::profile::{BranchCounts, WarpCounts};
 use crate::strategy::ProfileParams;
@@ -7,8 +7,8 @@ const WHOLE: u128 = 1000;
 
 /// Whether the branch with these counts is predicted to be unanimous.
 ///
-/// Outside of loops the counts say exactly how often a warp was unanimous. In loops it is guessed from
-/// what each lane did most of the time, as the source does, which has nothing but these counts.
+/// Outside of loops the counts say exactly how often a warp was unanimous. In loops it is estimated from what
+/// each lane did most of the time, as in the thesis, which has only these counts.
 pub(super) fn is_unanimous(counts: &BranchCounts, in_loop: bool, params: ProfileParams) -> bool {
     let (unanimous, all) = if in_loop {
         let agree = counts.warps.iter().filter(|warp| lanes_agree(warp, params)).count();
@@ -19,7 +19,7 @@ pub(super) fn is_unanimous(counts: &BranchCounts, in_loop: bool, params: Profile
     more(unanimous, params.unanimous, all)
 }
 
-/// Whether all lanes of a warp that executed the branch are predicted to take it, or none.
+/// Whether all lanes of a warp that executed the branch are predicted to take the same side.
 fn lanes_agree(warp: &WarpCounts, params: ProfileParams) -> bool {
     let lanes = || warp.executed.iter().zip(&warp.taken).filter(|(executed, _)| **executed > 0);
     let less = |taken: u64, executed: u64| {
@@ -29,7 +29,7 @@ fn lanes_agree(warp: &WarpCounts, params: ProfileParams) -> bool {
         || lanes().all(|(&executed, &taken)| less(taken, executed))
 }
 
-/// Whether `part` is more than so many thousandths of `all`.
+/// Whether `part` is more than this many thousandths of `all`.
 fn more(part: u64, thousandths: u16, all: u64) -> bool {
     u128::from(part) * WHOLE > u128::from(thousandths) * u128::from(all)
 }

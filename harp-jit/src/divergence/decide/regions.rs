@@ -6,23 +6,24 @@ use crate::analysis::{Level, LevelId, Node, Uniformity};
 use crate::divergence::{RegionId, Regions};
 use crate::intrinsic::Intrinsic;
 
-/// Blocks of a region that can be predicated. A warp runs through all of them, so larger ones do not pay; and
-/// regions lie in regions, each of which is looked at as a whole.
+/// The largest number of blocks of a region that can be predicated. A warp runs through all of them, so
+/// larger regions do not pay; and regions are nested, and each is examined as a whole.
 const MAX_BLOCKS: usize = 64;
 
-/// A region without cycles, of which nothing depends on which lanes execute it together.
+/// A region without cycles whose instructions do not depend on which lanes execute them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) id: RegionId,
-    /// Ends in a branch; does not belong to `blocks`.
+    /// A block that ends in a branch; it is not in `blocks`.
     pub(crate) head: Block,
     /// In topological order.
     pub(crate) blocks: Vec<Block>,
-    /// Where all ways lead; none if that is the end of a loop's round, by several edges.
+    /// The target of all edges out of the region; none if that is the end of a loop's iteration, by several
+    /// edges.
     pub(crate) end: Option<Block>,
-    /// The ways out of a loop whose lanes wait for each other, from head or blocks.
+    /// The edges from the head or the blocks out of a loop whose lanes wait for each other.
     pub(crate) exits: Vec<Exit>,
-    /// Whether split and join suffice where it is not predicated.
+    /// Whether split and join suffice if the region is not predicated.
     pub(crate) nested: bool,
 }
 
@@ -31,11 +32,11 @@ pub(crate) struct Candidate {
 pub(crate) struct Exit {
     pub(crate) from: Block,
     pub(crate) to: Block,
-    /// Whether it must be kept which of several ways out a lane has taken.
+    /// Whether there are several exits, so that it must be recorded which one a lane has taken.
     pub(crate) several: bool,
 }
 
-/// The regions that can be predicated, each after those inside of it.
+/// The regions that can be predicated, each after those inside it.
 pub(super) fn candidates(func: &Function, facts: &Uniformity, regions: &Regions) -> Vec<Candidate> {
     let found = regions.iter().filter_map(|(id, _)| candidate(func, facts, regions, id));
     let mut found: Vec<_> = found.collect();
@@ -63,11 +64,11 @@ fn candidate(
     }
     let mut blocks = regions.blocks(flow, id);
     let head = blocks.remove(0);
-    // Only values are chosen, which takes no branch however it is managed.
+    // Without blocks only values are chosen, which needs no branch under any technique.
     if blocks.is_empty() {
         return None;
     }
-    // Ways to traps are on another level.
+    // Edges to traps belong to another level.
     let live = |block: Block| flow.post_dominators().reaches_return(block);
     let all = || std::iter::once(head).chain(blocks.iter().copied());
     let leaves = !all().flat_map(|block| flow.successors(block)).all(live);
@@ -81,7 +82,7 @@ fn candidate(
     Some(Candidate { id, head, blocks, end, exits, nested: region.nested })
 }
 
-/// The ways from a block out of the loop that `level` is of.
+/// The edges from a block out of the loop that `level` belongs to.
 fn exits(facts: &Uniformity, regions: &Regions, level: &Level, from: Block) -> Vec<Exit> {
     let Some(around) = level.around.filter(|&around| regions.is_masked(around)) else {
         return Vec::new();
@@ -95,8 +96,8 @@ fn end_block(level: &Level, facts: &Uniformity, end: usize) -> Block {
     facts.flow().levels().first_block(level.nodes[end])
 }
 
-/// Whether lanes may execute an instruction together with others that do not belong there, under a
-/// guard or without.
+/// Whether lanes that are not in the region may execute an instruction along with those that are, guarded or
+/// not.
 fn is_predicable(func: &Function, inst: Inst) -> bool {
     if let Some(intrinsic) = Intrinsic::of_call(func, inst) {
         return intrinsic.is_private();

@@ -1,4 +1,4 @@
-//! What was decided, and why, for people and tools.
+//! The report of decisions, for people and tools.
 
 use std::fmt;
 
@@ -12,7 +12,8 @@ use crate::strategy::Technique;
 pub struct DivergenceReport {
     /// The kernel's or function's name.
     pub function: String,
-    /// [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) of what would be compiled.
+    /// The [`Kernel::branch_fingerprint`](crate::Kernel::branch_fingerprint) that the compiled kernel would
+    /// have.
     pub fingerprint: u64,
     /// The blocks of its control-flow graph, in reverse post-order.
     pub blocks: Vec<BlockReport>,
@@ -26,9 +27,9 @@ pub struct DivergenceReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockReport {
-    /// Its name, as in the legal CLIF.
+    /// The block's name, as in the legal CLIF.
     pub name: String,
-    /// Where it leads; of a branch first where it leads if the condition is true.
+    /// The block's successors; for a branch the true side first.
     pub successors: Vec<String>,
 }
 
@@ -38,57 +39,58 @@ pub struct BlockReport {
 pub struct BranchReport {
     /// The branch.
     pub id: BranchId,
-    /// Where it was built.
+    /// The source place where it was built.
     pub place: Option<SourcePlace>,
-    /// The block that it ends, as in the legal CLIF.
+    /// The block that the branch ends, as in the legal CLIF.
     pub block: String,
-    /// Why lanes may disagree; none if they do not.
+    /// Why lanes may disagree; none if they agree.
     pub divergent: Option<String>,
     /// How it is executed.
     pub technique: Technique,
-    /// The smallest region around it, if there is one: an index of [`DivergenceReport::regions`].
+    /// The smallest region that contains it, if any: an index of [`DivergenceReport::regions`].
     pub region: Option<usize>,
     /// How warps are expected to decide.
     pub odds: OddsReport,
 }
 
-/// A region in which divergence is managed: entered at its head alone, left to its end alone. Either
-/// of two regions lies in the other, or they are apart.
+/// A region in which divergence is managed: entered only at its head, left only to its end. Two regions are
+/// disjoint, or one contains the other.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RegionReport {
-    /// The block whose branch it begins with.
+    /// The block that ends in the region's first branch.
     pub head: String,
-    /// The blocks between head and end that lie in no smaller region. The others are those of the regions that
-    /// have this one as their [`parent`](RegionReport::parent), with their heads.
+    /// The blocks between head and end that belong to no smaller region. The others are those of the regions
+    /// that have this one as their [`parent`](RegionReport::parent), with their heads.
     pub blocks: Vec<String>,
-    /// How many blocks there are between head and end, those of smaller regions included.
+    /// The number of blocks between head and end, including those of smaller regions.
     pub size: usize,
-    /// Where all ways lead; none if that is the end of a loop's round, or of the function.
+    /// The target of all edges out of the region; none if that is the end of a loop's iteration, or of the
+    /// function.
     pub end: Option<String>,
-    /// The smallest region around it: an index of [`DivergenceReport::regions`].
+    /// The smallest enclosing region: an index of [`DivergenceReport::regions`].
     pub parent: Option<usize>,
-    /// The divergent branches that belong to no smaller region.
+    /// The divergent branches that belong to this region, but not to a smaller one.
     pub branches: Vec<BranchId>,
-    /// Whether split and join suffice where it is not predicated; if not it is linearized.
+    /// Whether split and join suffice if the region is not predicated; if not, it is linearized.
     pub nested: bool,
-    /// What was decided, for it or for a region around it.
+    /// The chosen technique, for this region or for an enclosing one.
     pub technique: Technique,
-    /// What the alternatives cost; none if it cannot be predicated.
+    /// The costs of the alternatives; none if the region cannot be predicated.
     pub costs: Option<CostReport>,
 }
 
-/// What a region costs: expected instructions of a warp, each time that it comes to the head.
+/// The costs of a region: expected instructions of a warp, per execution of the head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CostReport {
-    /// As branches that split, or linearized; regions inside in the cheaper way.
+    /// As branches that split, or linearized; regions inside use the cheaper technique.
     pub branches: f64,
     /// Predicated as a whole.
     pub predicated: f64,
 }
 
-/// How warps are expected to decide at a branch: parts of its executions, 1 together.
+/// How warps are expected to decide at a branch: shares of its executions, which add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OddsReport {
@@ -98,7 +100,7 @@ pub struct OddsReport {
     pub all_false: f64,
     /// They disagree.
     pub divergent: f64,
-    /// Whether this was counted in a profile, not guessed.
+    /// Whether the odds come from a profile, not from an estimate.
     pub counted: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Where edges lead in the new function, and what they set on their way.
+//! The edges of the new function: their targets, and the variables that they set.
 //!
-//! An edge sets the parameters of its target. Where the code around it is rearranged, it leads
-//! elsewhere at first, and sets variables that say where its lanes are to go: see [`Frame`].
+//! An edge sets the parameters of its target. Where the code around it is rearranged, the edge leads
+//! elsewhere first, and sets variables that steer its lanes: see [`Frame`].
 
 use std::rc::Rc;
 
@@ -14,16 +14,16 @@ use super::{Frame, Writer};
 use crate::analysis::{LevelId, Node};
 use crate::plan::Origin;
 
-/// Numbers for the places that lanes of a linear region may be bound for.
+/// The codes of the targets that lanes of a linear region may go to.
 #[derive(Clone)]
 pub(super) struct Codes {
     pub(super) variable: Variable,
     pub(super) ty: Type,
-    /// By the node, or the end of the region. What is not here is not asked for.
+    /// Codes by node, or by the region's end. Targets that no guard tests have no code.
     pub(super) of: Rc<HashMap<usize, i64>>,
 }
 
-/// What an edge sets a variable to.
+/// The value that an edge sets a variable to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// A value of the old function.
@@ -33,20 +33,20 @@ pub(super) enum Set {
 }
 
 impl Set {
-    /// Whether it is a number of the type of truth values: those are 0 and 1.
+    /// Whether the value is a number of the truth values' type: 0 or 1.
     fn is_truth(self) -> bool {
         matches!(self, Set::Number(I8, _))
     }
 }
 
-/// What a variable is for lanes that take the other edge of a branch, if that does not set it.
+/// The value of a variable for lanes that take the other edge of a branch, if that edge does not set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Otherwise {
-    /// Nobody looks at it.
+    /// Undefined: no lane reads it.
     Free,
-    /// As it is.
+    /// Unchanged.
     Kept,
-    /// As it is, if those lanes may still look at this parameter: see [`Writer::is_read`].
+    /// Unchanged, if those lanes may still read this parameter: see [`Writer::is_read`].
     KeptIfRead(Value),
     /// True.
     True,
@@ -54,17 +54,17 @@ pub(super) enum Otherwise {
 
 pub(super) type Assignment = (Variable, Set, Otherwise);
 
-/// Where an edge leads at first.
+/// The first target of an edge, and the variables that the edge sets.
 #[derive(Clone, Debug)]
 pub(super) struct Landing {
     pub(super) block: Block,
     pub(super) sets: Vec<Assignment>,
-    /// The blocks of the old function that its lanes are bound for.
+    /// The blocks of the old function that its lanes will go to.
     pub(super) bound_for: Vec<Block>,
 }
 
 impl Landing {
-    /// To a block of the new function alone.
+    /// A landing at a block of the new function, which sets nothing.
     pub(super) fn at(block: Block) -> Landing {
         Landing { block, sets: Vec::new(), bound_for: Vec::new() }
     }
@@ -94,7 +94,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An edge of the old function.
+    /// The landing of an edge of the old function.
     pub(super) fn edge(&mut self, from: Block, call: &BlockCall) -> Landing {
         let pool = &self.old.dfg.value_lists;
         let target = call.block(pool);
@@ -104,19 +104,19 @@ impl Writer<'_> {
         let sets = params.iter().zip(args).filter_map(|(&param, arg)| {
             Some((self.variables[param]?, Set::Old(arg), Otherwise::KeptIfRead(param)))
         });
-        // What it passes is computed before what it sets on its way.
+        // The arguments are computed before the variables that steer lanes are set.
         let sets: Vec<Assignment> = sets.chain(std::mem::take(&mut landing.sets)).collect();
         landing.sets = sets;
         landing
     }
 
-    /// Whether lanes that are bound for any of these blocks may look at a parameter before they set it.
+    /// Whether lanes that will go to any of these blocks may read a parameter before they set it.
     ///
-    /// They may not overwrite it then, where they share a block with lanes that do: *what an edge sets, it
-    /// sets for the lanes that take it, and all others keep what they may look at*. That is so if it is live
-    /// in such a block; of those around, the parameters of the headers of loops are, which an edge back to
-    /// them sets anew. And lanes that have left a loop with an open header run that in every later round,
-    /// so what it looks at must stay as it was when they left.
+    /// If so, they must not overwrite it where they share a block with lanes that set it: *an edge sets
+    /// variables for the lanes that take it, and all other lanes keep what they may read*. Lanes may read the
+    /// parameter if it is live in such a block. Of enclosing loops, the parameters of the headers count as
+    /// set anew by a back edge. Lanes that have left a loop with an open header run that header in every
+    /// later iteration, so what the header reads must stay as it was when they left.
     fn is_read(&mut self, param: Value, bound_for: &[Block]) -> bool {
         let live = self.live.of(param, self.home(param));
         if bound_for.iter().any(|&block| live.is_live_in(block)) {
@@ -128,7 +128,7 @@ impl Writer<'_> {
         headers.any(|header| live.is_read_in(header))
     }
 
-    /// Where an edge to an old block leads at first.
+    /// The landing of an edge to an old block.
     pub(super) fn land(&mut self, from: Block, target: Block) -> Landing {
         let flow = self.facts.flow();
         let reaches_return = |block| flow.post_dominators().reaches_return(block);
@@ -150,7 +150,7 @@ impl Writer<'_> {
                 let around = level.around.expect("a masked level is a loop's");
                 let exit = levels.exits(around).iter().position(|&exit| exit == target);
                 let number = exit.expect("an edge out of a loop leads to an exit") as i64;
-                // Lanes that stay may leave by an open header later, which sets nothing.
+                // Lanes that stay may leave by an open header later, which does not set the variable.
                 let kept = if mask.open_header { Otherwise::Kept } else { Otherwise::Free };
                 let set = |exit| (exit, self.exit_number(around, number), kept);
                 sets.extend(mask.exit.map(set));
@@ -169,7 +169,7 @@ impl Writer<'_> {
         Landing { block: self.entry(target), sets, bound_for }
     }
 
-    /// Where lanes go at first that are bound for a node of a level, if not straight there.
+    /// The block where lanes go first on their way to a node of a level, if they do not go there directly.
     fn route(&self, depth: usize, node: usize, sets: &mut Vec<Assignment>) -> Option<Block> {
         let scope = &self.scopes[depth];
         for frame in scope.frames.iter().rev() {
@@ -192,7 +192,7 @@ impl Writer<'_> {
         scope.mask.filter(|_| at_end).map(|mask| mask.merge)
     }
 
-    /// Lanes that have run a region go on to its end.
+    /// Sends lanes that have run a region to its end.
     pub(super) fn jump_to_node(&mut self, level: LevelId, node: usize) {
         let mut sets = Vec::new();
         let routed = self.route(self.scopes.len() - 1, node, &mut sets);
@@ -206,7 +206,7 @@ impl Writer<'_> {
         self.b.ins().jump(landing.block, &[]);
     }
 
-    /// Sets variables, all at once.
+    /// Sets variables simultaneously.
     fn assign(&mut self, sets: Vec<(Variable, Set)>) {
         let values: Vec<(Variable, Value)> =
             sets.into_iter().map(|(variable, set)| (variable, self.read(set))).collect();
@@ -223,8 +223,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A branch on a new value; `node` is whose branch it is. Where both edges lead to one block,
-    /// nothing is left of it but a choice of values.
+    /// Writes a branch on a new value; `node` is the node whose branch it is. If both edges lead to one
+    /// block, only a choice of values is left.
     pub(super) fn branch(
         &mut self,
         condition: Value,
@@ -262,8 +262,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The branch at the end of a node that is a block. Lanes that have left a masked loop may run its
-    /// header, too.
+    /// The original branch at the end of a node that is a block. Lanes that have left a masked loop may run
+    /// its header, too.
     fn origin(&self, level: LevelId, node: usize) -> Option<Origin> {
         let Node::Block(block) = self.facts.flow().levels().level(level).nodes[node] else {
             return None;
@@ -274,7 +274,7 @@ impl Writer<'_> {
         Some(Origin { branch, exact })
     }
 
-    /// The condition as a truth value, if it can stand for one that an edge sets.
+    /// The condition as a truth value, if that can replace one that an edge sets.
     fn truth_for(&mut self, condition: Value, sides: &[(i64, Landing, Block); 2]) -> Option<Value> {
         let wanted = sides.iter().any(|(side, landing, _)| {
             landing.sets.iter().any(|&(_, set, _)| set == Set::Number(I8, *side))
@@ -292,7 +292,7 @@ impl Writer<'_> {
         self.b.ins().jump(landing.block, &[]);
     }
 
-    /// The two edges as one.
+    /// Merges the two edges into one.
     pub(super) fn merge(&mut self, condition: Value, a: Landing, b: Landing) -> Landing {
         let find = |landing: &Landing, wanted: Variable| {
             landing.sets.iter().find(|(variable, ..)| *variable == wanted).map(|set| set.1)
@@ -316,7 +316,7 @@ impl Writer<'_> {
             let on_false = set_by_b.or(other).unwrap_or(set);
             sides.push((variable, on_true, on_false, otherwise));
         }
-        // If it becomes a truth value, everything is chosen by that.
+        // If the condition becomes a truth value, that is used for all choices.
         let becomes = |&(_, x, y, _): &(_, Set, Set, _)| x != y && x.is_truth() && y.is_truth();
         let condition = if sides.iter().any(becomes) { self.truth(condition) } else { condition };
         let negates = |x: Set, y: Set| (x, y) == (Set::Number(I8, 0), Set::Number(I8, 1));
@@ -334,7 +334,7 @@ impl Writer<'_> {
         Landing { block: a.block, sets, bound_for }
     }
 
-    /// One of two, by a condition, which is what is chosen if they are true and false.
+    /// Chooses one of two values by a condition; it is the condition itself if they are true and false.
     fn choose(&mut self, condition: Value, on_true: Set, on_false: Set) -> Value {
         match (on_true, on_false) {
             (x, y) if x == y => self.read(x),

@@ -1,10 +1,10 @@
 //! Linear regions: their parts one after the other, each behind a guard.
 //!
-//! A part is a block, a loop or a nested region. Lanes that have run a part set a variable to the code
-//! of the part they are bound for, and wait for the others; the guard in front of a part compares. Where
-//! never more than two places are open, the codes are truth values, which need no comparison. Two parts
-//! that are the only places open share one guard as its two sides. A part that all lanes of the region
-//! run has no guard, and the branch of the head, if there is one, is the guard of the part behind it.
+//! A part is a block, a loop or a nested region. Lanes that have run a part set a variable to the code of the
+//! part that they go to next, and wait for the others; the guard in front of a part compares the variable.
+//! Where at most two targets are open at any time, the codes are truth values, which need no comparison. Two
+//! parts that are the only open targets share one guard as its two sides. A part that all lanes of the region
+//! run has no guard, and the branch of the head, if there is one, is the guard of the part after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,24 +27,24 @@ struct Part {
     head: usize,
     members: Range<usize>,
     region: Option<RegionId>,
-    /// Where lanes go from here: heads of parts, or the end of the region.
+    /// The next targets of its lanes: heads of parts, or the end of the region.
     targets: BTreeSet<usize>,
-    /// Whether some lanes of the region may run it and others not.
+    /// Whether some lanes of the region may run it and others may not.
     partial: bool,
 }
 
-/// How a part, or two, are entered.
+/// How one part, or two, are entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     /// All lanes run it.
     All(usize),
-    /// The lanes that are bound for it.
+    /// The lanes whose code names this part run it.
     Guarded(usize),
-    /// All lanes run it or the one behind it.
+    /// Each lane runs this part or the one after it.
     Either(usize),
 }
 
-/// The order of things in a linear region.
+/// The order of the parts, and how they are entered.
 struct Schedule {
     entries: Vec<Entry>,
     codes: BTreeMap<usize, i64>,
@@ -102,7 +102,7 @@ impl Writer<'_> {
         self.jump_to_node(level, end);
     }
 
-    /// Writes a part, whose lanes go on in `next`.
+    /// Writes a part; its lanes continue in `next`.
     fn part(
         &mut self,
         level: LevelId,
@@ -121,7 +121,7 @@ impl Writer<'_> {
         self.scope().frames.pop();
     }
 
-    /// Lets the lanes that are bound for a part into it; the others go to `other`. All meet in `join`.
+    /// Lets the lanes whose code names this part into it; the others go to `other`. All reconverge in `join`.
     fn guard(&mut self, level: LevelId, part: &Part, codes: &Codes, other: Block, join: Block) {
         let block = self.node_entry(level, part.head);
         let code = codes.of[&part.head];
@@ -155,7 +155,7 @@ impl Writer<'_> {
         };
         let parts = self.regions.parts(region.level, region.nodes.clone(), Some(id));
         let mut parts: Vec<Part> = parts.into_iter().map(part).collect();
-        // Ways that lanes take together stay together.
+        // Edges that lanes take together stay uniform.
         let mut partial = BTreeSet::new();
         for part in &mut parts {
             part.partial = partial.contains(&part.head);
@@ -167,7 +167,7 @@ impl Writer<'_> {
         parts
     }
 
-    /// The head of the second part, if the branch that the first part is decides who runs it.
+    /// The head of the second part, if the branch that ends the first part decides which lanes run it.
     fn head_guards_next(&self, level: LevelId, parts: &[Part]) -> Option<usize> {
         let [head, second, ..] = parts else { return None };
         let nodes = &self.facts.flow().levels().level(level).nodes;
@@ -177,8 +177,8 @@ impl Writer<'_> {
         (plain && two_ways).then_some(second.head)
     }
 
-    /// For the place that the head's branch leads to past `second`, the code that is the value of its
-    /// condition on the way there.
+    /// The target, other than `second`, of the head's branch, with the code that equals the condition's value
+    /// on that edge.
     fn known_code(&self, level: LevelId, head: usize, second: usize) -> Option<(usize, i64)> {
         let levels = self.facts.flow().levels();
         let Node::Block(block) = levels.level(level).nodes[head] else { return None };
@@ -189,8 +189,8 @@ impl Writer<'_> {
         if on_true == Some(second) { Some((on_false?, 0)) } else { Some((on_true?, 1)) }
     }
 
-    /// What the parts define is not known where the region begins; else it would be kept from one
-    /// round of a loop to the next.
+    /// Makes the values that the parts define undefined at the region's begin. Otherwise they would be kept
+    /// from one iteration of a loop to the next.
     fn reset_locals(&mut self, level: LevelId, parts: &[Part]) {
         let flow = self.facts.flow();
         let levels = flow.levels();
@@ -210,14 +210,14 @@ impl Writer<'_> {
 }
 
 impl Part {
-    /// Whether its branch parts lanes.
+    /// Whether lanes may diverge after this part.
     fn partial_behind(&self, writer: &Writer<'_>, level: LevelId) -> bool {
         writer.parts(level, self.head)
     }
 }
 
-/// Decides how the parts are entered, and numbers them. With `direct` the head's branch guards the part
-/// behind it.
+/// Decides how the parts are entered, and assigns codes. With `direct` the head's branch guards the second
+/// part.
 fn schedule(parts: &[Part], direct: bool, preferred: Option<(usize, i64)>) -> Schedule {
     let mut entries = Vec::new();
     let mut asked = Asked::default();
@@ -257,27 +257,27 @@ fn schedule(parts: &[Part], direct: bool, preferred: Option<(usize, i64)>) -> Sc
     }
 }
 
-/// What guards ask for.
+/// What the guards test.
 #[derive(Default)]
 struct Asked {
-    /// The places that were open whenever somebody asked, up to when there were more than two.
+    /// The targets that were open at each test, up to the first test with more than two.
     pairs: Vec<SmallVec<[usize; 2]>>,
-    /// Whether there ever were more than two.
+    /// Whether there were ever more than two.
     wide: bool,
-    /// All places that somebody asked for.
+    /// All targets that were tested.
     all: BTreeSet<usize>,
-    /// Places that came since somebody asked last.
+    /// Targets added since the last test.
     fresh: Vec<usize>,
 }
 
 impl Asked {
-    /// More places are open.
+    /// Adds open targets.
     fn come(&mut self, targets: &BTreeSet<usize>, open: &mut BTreeSet<usize>) {
         self.fresh.extend(targets);
         open.extend(targets);
     }
 
-    /// Somebody asks which of the open places it is.
+    /// Records a test of which open target a lane goes to.
     fn ask(&mut self, open: &BTreeSet<usize>) {
         let fresh = std::mem::take(&mut self.fresh);
         self.all.extend(fresh.into_iter().filter(|place| open.contains(place)));
@@ -287,7 +287,7 @@ impl Asked {
         }
     }
 
-    /// Codes 0 and 1 so that places that are open at once have different ones, if there are such.
+    /// Assigns codes 0 and 1 such that targets that are open at the same time differ, if possible.
     fn truth_codes(&self, preferred: Option<(usize, i64)>) -> Option<BTreeMap<usize, i64>> {
         if self.wide {
             return None;
@@ -304,7 +304,7 @@ impl Asked {
         todo.extend(preferred.map(|(place, _)| place));
         while let Some(place) = todo.pop() {
             let code = *codes.entry(place).or_insert(1);
-            // Each place is looked at once.
+            // Each target is processed once.
             for other in others.remove(&place).unwrap_or_default() {
                 match codes.get(&other) {
                     Some(&known) if known == code => return None,

@@ -1,7 +1,7 @@
 //! Loops in the new function.
 //!
-//! A loop that its lanes leave together, by its header's or any other uniform branch, keeps its form. One
-//! that they leave in different rounds is *masked*:
+//! A loop that its lanes leave together, by its header's branch or any other uniform one, keeps its form. A
+//! loop that they leave in different iterations is *masked*:
 //!
 //! ```text
 //!             live = true
@@ -11,12 +11,12 @@
 //!     after:  go where each lane left to
 //! ```
 //!
-//! Lanes that have left keep the values of their last round: their edge, from `round` to `merge`, sets
+//! Lanes that have left keep the values of their last iteration: their edge, from `round` to `merge`, sets
 //! nothing.
 //!
-//! A header that only computes, and that lanes may leave by its branch, is run by all lanes in every round
-//! (an *open* header). Its condition is the guard of the body then. For lanes that left by it, it comes to
-//! the same in each later round, so without other exits there is no need to know who is live:
+//! A header that only computes, and whose branch is an exit for lanes, is run by all lanes in every iteration
+//! (an *open* header). Its condition is then the guard of the body. For lanes that left by it, it has the
+//! same value in each later iteration, so without other exits no variable needs to say which lanes are live:
 //!
 //! ```text
 //!     round:  the header; if no lane goes on, go to `after`
@@ -34,17 +34,17 @@ use super::edges::{Landing, Set};
 use super::{Mask, Scope, Writer};
 use crate::analysis::{LevelId, Node};
 
-/// A header that all lanes run.
+/// A header that all lanes of the loop run.
 struct OpenHeader {
     branch: Inst,
     /// The edge out of the loop: 0 if the condition is true.
     leaves: usize,
-    /// Whether it is the only way out.
+    /// Whether it is the only exit.
     only_exit: bool,
 }
 
 impl Writer<'_> {
-    /// A loop that is left by all of its lanes at once.
+    /// Writes a loop that all of its lanes leave together.
     pub(super) fn plain_loop(&mut self, inner: Loop) {
         let levels = self.facts.flow().levels();
         let level = levels.of_loop(inner);
@@ -57,7 +57,7 @@ impl Writer<'_> {
         self.b.seal_block(block);
     }
 
-    /// A loop that runs until none of its lanes is live any more; `node` on `outer` is the loop.
+    /// Writes a loop that runs until none of its lanes is live; `node` on `outer` is the loop.
     pub(super) fn masked_loop(&mut self, outer: LevelId, node: usize, inner: Loop) {
         let levels = self.facts.flow().levels();
         let level = levels.of_loop(inner);
@@ -97,9 +97,10 @@ impl Writer<'_> {
         self.dispatch(outer, node, inner, header, exit);
     }
 
-    /// Nothing is known, where a loop begins, of what its blocks define and of the parameters of its exits: each
-    /// lane sets them in the loop before it looks at them. Else they would be kept from as far back as
-    /// the function's entry. Headers of loops around are exits, too, but their parameters are of this round.
+    /// Makes undefined, where a loop begins, what its blocks define and the parameters of its exits: each
+    /// lane sets them in the loop before it reads them. Otherwise they would be live from as far back as the
+    /// function's entry. Headers of enclosing loops are exits, too, but their parameters belong to the
+    /// current iteration.
     fn forget_loop(&mut self, inner: Loop, header: Block) {
         let flow = self.facts.flow();
         let levels = flow.levels();
@@ -119,7 +120,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The rounds of a loop in which only live lanes run the header.
+    /// Writes the iterations of a loop in which only live lanes run the header.
     fn closed_rounds(
         &mut self,
         level: LevelId,
@@ -143,8 +144,8 @@ impl Writer<'_> {
         self.b.ins().brif(any, round, &[], after, &[]);
     }
 
-    /// The rounds of a loop in which all lanes run the header. Returns what is set where the loop is
-    /// left for good.
+    /// Writes the iterations of a loop in which all lanes run the header. Returns the variables that are set
+    /// where all lanes have left.
     fn open_rounds(
         &mut self,
         level: LevelId,
@@ -179,7 +180,7 @@ impl Writer<'_> {
             self.b.def_var(live, goes_on);
             self.plan.steering.insert(is_live);
         }
-        // Without a variable it is the program's own condition that says who is live.
+        // Without a variable, the program's own condition says which lanes are live.
         self.copied.remove(goes_on);
         self.plan.steering.insert(goes_on);
         let any = self.any(goes_on);
@@ -197,7 +198,7 @@ impl Writer<'_> {
         passed
     }
 
-    /// Whether all lanes can run the header in every round.
+    /// Whether all lanes can run the header in every iteration.
     fn open_header(&self, level: LevelId, header: Block) -> Option<OpenHeader> {
         let (old, flow) = (self.old, self.facts.flow());
         let branch = old.layout.last_inst(header).filter(|_| self.is_brif(header))?;
@@ -230,13 +231,13 @@ impl Writer<'_> {
         let ways_out = ways_out.flat_map(|block| flow.successors(block));
         let ways_out = ways_out.filter(|&to| leaves(to) && (doomed(header) || !doomed(to))).count();
         let only_exit = ways_out == 1;
-        // What the edge passes is set by each lane once, when it leaves.
+        // Each lane sets what the edge passes once, when it leaves.
         let passes = blocks[side].len(pool) > 0;
         (only_exit || !passes).then_some(OpenHeader { branch, leaves: side, only_exit })
     }
 
-    /// The variable that says by which of several exits a lane left. At first it is the header's, if the header has
-    /// one, for lanes that leave an open header do not set it.
+    /// The variable that says by which of several exits a lane left. It is initially the header's exit, if
+    /// the header has one, because lanes that leave by an open header do not set it.
     fn exit_variable(&mut self, inner: Loop) -> Option<Variable> {
         let exits = self.facts.flow().levels().exits(inner);
         if exits.len() < 2 {
@@ -249,12 +250,12 @@ impl Writer<'_> {
         Some(variable)
     }
 
-    /// What says that a lane left by the exit with this number.
+    /// The value that says that a lane left by the exit with this number.
     pub(super) fn exit_number(&self, inner: Loop, number: i64) -> Set {
         Set::Number(exit_type(self.facts.flow().levels().exits(inner).len()), number)
     }
 
-    /// Sends each lane where it left to.
+    /// Sends each lane to the exit by which it left.
     fn dispatch(
         &mut self,
         outer: LevelId,
@@ -279,7 +280,7 @@ impl Writer<'_> {
         }
         let mut number = landings.len() as i64 - 1;
         let mut rest = landings.pop().expect("there are more than two");
-        // From the last to the first: what cannot be merged needs blocks of its own.
+        // From the last to the first: edges that cannot be merged need blocks of their own.
         let mut chain = Vec::new();
         for landing in landings.into_iter().rev() {
             number -= 1;
@@ -308,7 +309,7 @@ impl Writer<'_> {
     }
 }
 
-/// Of two exits, a truth value says which.
+/// With two exits, a truth value says which one.
 fn exit_type(exits: usize) -> Type {
     if exits == 2 { I8 } else { I32 }
 }

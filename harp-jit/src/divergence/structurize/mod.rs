@@ -1,20 +1,18 @@
-//! Rebuilds a function so that split and join suffice for every divergent branch that is left.
+//! Rebuilds a function so that split and join suffice for every remaining divergent branch.
 //!
-//! The function is written anew, block after block, through a builder that repairs SSA form ([`ssa`]): every
-//! value whose definition need not dominate its uses any more is a variable. What is where in the new
-//! function:
+//! The function is rewritten block by block, through a builder that repairs SSA form ([`ssa`]): every value
+//! whose definition may no longer dominate its uses becomes a variable. The code of the old function becomes:
 //!
-//! * a [nested](super::regions::Region::nested) region stays as it is, with a join block where its ways
-//!   end;
-//! * a *linear* region becomes a sequence of its parts in topological order. A variable says where each
-//!   lane is to go on; a guard in front of each part lets those in that are to run it (Moll and Hack,
-//!   "Partial control-flow linearization", PLDI 2018). Nested regions in it are one part;
+//! * a [nested](super::regions::Region::nested) region stays as it is, with a join block at its end;
+//! * a *linear* region becomes a sequence of its parts in topological order. A variable says where each lane
+//!   goes next; a guard in front of each part lets in the lanes that run it (Moll and Hack, "Partial
+//!   control-flow linearization", PLDI 2018). A nested region inside is one part;
 //! * a *predicated* region is copied as it is, for if-conversion later;
-//! * a loop that lanes leave in different rounds is *masked*: it runs until no lane is live ([`loops`]).
+//! * a loop that lanes leave in different iterations is *masked*: it runs until no lane is live ([`loops`]).
 //!
 //! Uniform branches and loops stay as they are, also within regions.
 //!
-//! The facts about the old function say which branches diverge; nothing is analysed anew. Assumes
+//! The facts about the old function say which branches diverge; the new function is not analysed. Assumes
 //! canonical control flow ([`canonicalize`](mod@super::canonicalize)). The result has all blocks of the old
 //! function, with their instructions in order, and further blocks around them.
 
@@ -47,7 +45,7 @@ use ssa::{Builder, MAX_KNOWN};
 ///
 /// # Errors
 ///
-/// If there are more values of variables at the ends of blocks than [`MAX_KNOWN`].
+/// If the SSA builder would track more than [`MAX_KNOWN`] values of variables at the ends of blocks.
 pub(crate) fn structurize(
     prepared: &Prepared,
     decisions: &Decisions,
@@ -96,7 +94,7 @@ pub(crate) fn structurize(
     Ok((func, plan))
 }
 
-/// Drops block parameters for which all edges pass the same value.
+/// Removes block parameters for which all edges pass the same value.
 fn without_constant_parameters(func: Function) -> Function {
     let mut context = Context::for_function(func);
     context.compute_cfg();
@@ -129,30 +127,29 @@ fn predicated_region(func: &Function, head: Block, end: Block) -> PredicatedRegi
     PredicatedRegion { head, blocks: order, end }
 }
 
-/// What surrounds the code that is being written, on one level.
+/// The context of the code being written, on one level.
 struct Scope {
     level: LevelId,
-    /// From the outside to the inside.
+    /// From the outermost to the innermost.
     frames: Vec<Frame>,
     /// Set in a masked loop.
     mask: Option<Mask>,
 }
 
-/// What edges that leave a part of a level do instead.
+/// Where edges that leave a part of a level lead instead.
 enum Frame {
-    /// Those to `end` go to `block`.
+    /// Edges to `end` lead to `block`.
     End { end: usize, block: Block },
-    /// Those that leave `members` say where they want to go, and go to `next`; except for those to
-    /// `direct`.
+    /// Edges out of `members` set the code of their target and lead to `next`, except edges to `direct`.
     Part { members: Range<usize>, codes: Codes, next: Block, direct: Option<usize> },
 }
 
-/// A masked loop. All edges that end a round go to `merge`.
+/// A masked loop. All edges that end an iteration lead to `merge`.
 #[derive(Clone, Copy)]
 struct Mask {
-    /// Whether the lane goes on, if there is a variable for that.
+    /// Whether the lane continues, if a variable says so.
     live: Option<Variable>,
-    /// Which of several exits the lane left by.
+    /// The exit by which the lane left, if there are several.
     exit: Option<Variable>,
     merge: Block,
     /// Whether lanes that are not live run the header, too.
@@ -164,17 +161,17 @@ struct Writer<'a> {
     facts: &'a Uniformity,
     regions: &'a Regions,
     decisions: &'a Decisions,
-    /// Conditions of the old function that say where lanes are bound for.
+    /// Conditions of the old function that steer lanes.
     steering: &'a Steering,
-    /// Calls of the old function that are not the program's.
+    /// Calls in the old function that are not the program's own.
     own: &'a Own,
-    /// What the program itself computes: it does not say where lanes are bound for, even if it is looked at for
-    /// that.
+    /// Values that the program itself computes: they are not steering conditions, even if they are used as
+    /// such.
     copied: EntitySet<Value>,
     b: Builder<'a>,
-    /// Where edges to an old block lead.
+    /// The new targets of edges to old blocks.
     blocks: SecondaryMap<Block, Option<Block>>,
-    /// For values that may be something else in other blocks than their own.
+    /// Variables of values that may differ in blocks other than their own.
     variables: SecondaryMap<Value, Option<Variable>>,
     /// Values that are used outside of the loop of their definition.
     escapes: SecondaryMap<Value, bool>,
@@ -182,23 +179,23 @@ struct Writer<'a> {
     live: LiveRanges<'a>,
     /// Parameters that share their variables with others.
     read_at_once: HashSet<Value>,
-    /// What values that dominate all their uses have become.
+    /// The new values of those that dominate all their uses.
     fixed: SecondaryMap<Value, Option<Value>>,
-    /// What the values of the current old block have become that have a variable.
+    /// The new values, in the current old block, of those that have a variable.
     here: HashMap<Value, Value>,
     /// Constants of the current new block.
     constants: HashMap<(Block, Value), Value>,
-    /// A value that nobody looks at, for each type.
+    /// An undefined value of each type.
     undefs: Vec<(Type, Value)>,
-    /// The innermost level is the last.
+    /// The current scopes; the innermost level is the last.
     scopes: Vec<Scope>,
-    /// Where the lanes meet that a node parts.
+    /// The join blocks of nodes at which lanes diverge.
     joins: HashMap<(LevelId, usize), Block>,
-    /// Variables of which nothing is known any more where a block begins.
+    /// Variables that become undefined at the begin of a block.
     resets: SecondaryMap<Block, Vec<(Variable, Type)>>,
-    /// Where edges back to a header lead, in loops that are not masked.
+    /// The targets of back edges to a header, in loops that are not masked.
     back: SecondaryMap<Block, Option<Block>>,
-    /// Whether the code belongs to a region that is copied as it is.
+    /// The number of enclosing regions that are copied as they are.
     verbatim: usize,
     /// Heads and ends of the predicated regions.
     predicated: Vec<(Block, Block)>,
@@ -222,24 +219,24 @@ impl Writer<'_> {
         self.scopes.last_mut().expect("code is written on some level")
     }
 
-    /// The new block that stands for an old one, to those who come from elsewhere.
+    /// The new block for an old one, as edges from elsewhere see it.
     fn entry(&self, block: Block) -> Block {
         self.blocks[block].expect("what can be reached has a block")
     }
 
-    /// Where a node begins.
+    /// The new block where a node begins.
     fn node_entry(&self, level: LevelId, node: usize) -> Block {
         let levels = self.facts.flow().levels();
         self.entry(levels.first_block(levels.level(level).nodes[node]))
     }
 
-    /// Goes on in `block`, of which all predecessors are there.
+    /// Continues in `block`, whose predecessors are all known, and seals it.
     fn start(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
     }
 
-    /// Writes these nodes, which are those of the region `within`, or some of it.
+    /// Writes these nodes: all or some of those of the region `within`.
     fn nodes(&mut self, level: LevelId, nodes: Range<usize>, within: Option<RegionId>) {
         if self.verbatim > 0 {
             return nodes.for_each(|node| self.node(level, node));
@@ -258,7 +255,7 @@ impl Writer<'_> {
         let (level, end) = (region.level, region.end);
         let open = level == LevelId::DOOMED && end == self.end_of(level);
         match self.decisions.technique(regions, id) {
-            // Nobody comes back.
+            // No lane returns from there.
             _ if open => self.node(level, region.head),
             Method::SplitJoin => {
                 let join = self.b.create_block();
@@ -277,7 +274,7 @@ impl Writer<'_> {
                 self.verbatim -= 1;
                 self.scope().frames.pop();
                 let head = self.node_entry(level, region.head);
-                // Where both edges of a branch lead to one block, values were chosen instead.
+                // If both edges of the branch lead to one block, a choice of values has replaced it.
                 let last = self.b.func.layout.last_inst(head);
                 if last.is_some_and(|inst| self.b.func.dfg.insts[inst].opcode() == Opcode::Brif) {
                     self.predicated.push((head, after));
@@ -297,7 +294,7 @@ impl Writer<'_> {
         match self.facts.flow().levels().level(level).nodes[node] {
             Node::Block(block) => {
                 match self.back[block] {
-                    // It is entered from behind, too: its predecessors are known later.
+                    // It has a back edge, too: not all predecessors are known yet.
                     Some(header) => self.b.switch_to_block(header),
                     None => self.start(self.entry(block)),
                 }
@@ -310,13 +307,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an old block where the builder stands.
+    /// Writes an old block at the builder's position.
     fn block(&mut self, level: LevelId, node: usize, block: Block) {
         self.body(block);
         self.terminator(level, node, block);
     }
 
-    /// What an old block has before its terminator.
+    /// Writes the instructions of an old block before its terminator.
     fn body(&mut self, block: Block) {
         self.here.clear();
         if self.old.layout.entry_block() == Some(block) {
@@ -332,7 +329,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Nothing is known any more of the variables that are reset where `block` begins.
+    /// Makes the variables undefined that are reset at the begin of `block`.
     fn forget(&mut self, block: Block) {
         for (variable, ty) in std::mem::take(&mut self.resets[block]) {
             let undef = self.undef(ty);
@@ -345,13 +342,13 @@ impl Writer<'_> {
         self.plan.add(Split { branch, join });
     }
 
-    /// Whether a lane's way behind a node depends on the lane.
+    /// Whether lanes may diverge after a node.
     fn parts(&self, level: LevelId, node: usize) -> bool {
         let innermost = self.regions.innermost(level, node);
         innermost.is_some_and(|id| self.regions.get(id).branches.contains(&node))
     }
 
-    /// Code for the types that structurization itself needs, besides those of the variables.
+    /// The types that structurization itself needs undefined values of, besides those of the variables.
     const OWN_TYPES: [Type; 2] = [I8, I32];
 
     fn any(&mut self, condition: Value) -> Value {

@@ -1,11 +1,11 @@
-//! A builder of functions in SSA form from variables (Braun, Buchwald, Hack, Leißa, Mallon, Zwinkau, "Simple and
-//! efficient construction of static single assignment form", CC 2013).
+//! A builder of functions in SSA form from variables (Braun, Buchwald, Hack, Leißa, Mallon, Zwinkau, "Simple
+//! and efficient construction of static single assignment form", CC 2013).
 //!
-//! It does what cranelift-frontend's builder does, in the same order, but keeps only what is known: that one has
-//! a table of all blocks for each variable, and structurization has both by the ten thousand.
+//! It does what cranelift-frontend's builder does, in the same order, but stores known values only: that one
+//! has a table of all blocks for each variable, and structurization has tens of thousands of both.
 //!
-//! Assumes that a block is sealed when all its predecessors are there, and that variables are defined on all
-//! ways to their uses.
+//! Assumes that a block is sealed when all its predecessors are known, and that variables are defined on all
+//! paths to their uses.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
@@ -19,37 +19,37 @@ use smallvec::SmallVec;
 
 use crate::intrinsic::Intrinsic;
 
-/// Values of variables at the ends of blocks that are kept track of. With many ways into others, all that is
-/// set on one lives on all, and there are as many as blocks times variables.
+/// The largest number of tracked values of variables at the ends of blocks. With many edges into other paths,
+/// all values set on one path live through all others, and there are as many as blocks times variables.
 pub(super) const MAX_KNOWN: usize = 4_000_000;
 
 /// What is known of a block's predecessors.
 #[derive(Clone, Default)]
 struct Predecessors {
-    /// The branches that lead to it.
+    /// The branches to the block.
     branches: SmallVec<[Inst; 2]>,
     sealed: bool,
-    /// The only one, if it is sealed.
+    /// The only predecessor, if there is one and the block is sealed.
     single: Option<Block>,
-    /// Parameters that wait for the block to be sealed.
+    /// Parameters to be completed when the block is sealed.
     waiting: Vec<(Variable, Value)>,
 }
 
-/// What is still to be done for a use.
+/// A pending step of finding a variable's value.
 enum Step {
-    /// To find the value at the end of the block of this branch.
+    /// Find the value at the end of this branch's block.
     Use(Inst),
-    /// To find out, from the values of all predecessors, what a parameter of a block is.
+    /// Complete a parameter of a block from the values of all predecessors.
     Finish(Value, Block),
 }
 
-/// Writes a function, block after block.
+/// Writes a function block by block.
 pub(super) struct Builder<'a> {
     pub(super) func: &'a mut Function,
     here: Option<Block>,
     place: SourceLoc,
     types: PrimaryMap<Variable, Type>,
-    /// The value of a variable at the end of a block, as far as that is known.
+    /// The known values of variables at the ends of blocks.
     known: HashMap<(u32, Block), Value>,
     blocks: SecondaryMap<Block, Predecessors>,
 }
@@ -66,7 +66,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// How many values are kept track of. Beyond [`MAX_KNOWN`] the function is not right.
+    /// The number of tracked values. If it exceeds [`MAX_KNOWN`], the function is not correct.
     pub(super) fn known(&self) -> usize {
         self.known.len()
     }
@@ -104,7 +104,7 @@ impl<'a> Builder<'a> {
         self.known.insert((variable.as_u32(), here), value);
     }
 
-    /// What a variable is where the builder stands.
+    /// The value of a variable at the builder's position.
     pub(super) fn use_var(&mut self, variable: Variable) -> Value {
         let here = self.position();
         self.insert(here);
@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
         self.run(variable, todo, found)
     }
 
-    /// All branches to `block` are there.
+    /// Declares that all branches to `block` are written.
     pub(super) fn seal_block(&mut self, block: Block) {
         let data = &mut self.blocks[block];
         data.sealed = true;
@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Does what is to be done; gives the one value that is found then.
+    /// Runs the pending steps; returns the only value that remains.
     fn run(&mut self, variable: Variable, mut todo: Vec<Step>, mut found: Vec<Value>) -> Value {
         while let Some(step) = todo.pop() {
             match step {
@@ -159,7 +159,7 @@ impl<'a> Builder<'a> {
         found.pop().expect("what was asked for is found")
     }
 
-    /// Finds the value of a variable at the end of a block, at once or by what is to be done.
+    /// Finds the value of a variable at the end of a block, at once or through pending steps.
     fn find(
         &mut self,
         variable: Variable,
@@ -168,7 +168,7 @@ impl<'a> Builder<'a> {
         found: &mut Vec<Value>,
     ) {
         let mut from = block;
-        // In a circle that nothing leads into it comes back to one of the places that it marks.
+        // In an unreachable cycle of single predecessors the walk returns to a block that it has marked.
         let (mut mark, mut steps) = (None, 0_usize);
         let value = loop {
             if let Some(&value) = self.known.get(&(variable.as_u32(), from)) {
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
             let param = self.func.dfg.append_block_param(from, self.types[variable]);
             self.known.insert((variable.as_u32(), from), param);
             if self.blocks[from].sealed {
-                // Of too many values it does not matter any more which they are.
+                // With too many values the function is discarded, so any value will do.
                 if self.known.len() > MAX_KNOWN {
                     found.push(param);
                 } else {
@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
             }
             break param;
         };
-        // It is the same all the way.
+        // All blocks on the way have the same value.
         let mut at = block;
         while at != from {
             self.known.insert((variable.as_u32(), at), value);
@@ -211,7 +211,8 @@ impl<'a> Builder<'a> {
         todo.extend(self.blocks[block].branches.iter().rev().copied().map(Step::Use));
     }
 
-    /// The value of a parameter for which the last of `found` arrive: itself, if they differ.
+    /// Completes a parameter with the last of `found`: it stays if these differ, else the only value replaces
+    /// it.
     fn finish(&mut self, param: Value, block: Block, found: &mut Vec<Value>) -> Value {
         let branches = &self.blocks[block].branches;
         let values = found.split_off(found.len() - branches.len());
@@ -219,7 +220,7 @@ impl<'a> Builder<'a> {
         let mut others =
             values.iter().map(|&value| dfg.resolve_aliases(value)).filter(|&value| value != param);
         let Some(first) = others.next() else {
-            // Nothing leads here.
+            // The block is unreachable.
             let ty = dfg.value_type(param);
             dfg.remove_block_param(param);
             let undef = self.undef(block, ty);
@@ -245,7 +246,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// A value that nobody looks at, where `block` begins.
+    /// An undefined value at the begin of `block`.
     fn undef(&mut self, block: Block, ty: Type) -> Value {
         self.insert(block);
         let callee = Intrinsic::Undef.declare(self.func, ty);
@@ -255,7 +256,7 @@ impl Builder<'_> {
     }
 }
 
-/// Appends one instruction where the builder stands.
+/// Appends one instruction at the builder's position.
 pub(super) struct Inserter<'short, 'long>(&'short mut Builder<'long>);
 
 impl<'short> InstBuilderBase<'short> for Inserter<'short, '_> {

@@ -1,4 +1,4 @@
-//! Values of the old function in the new one.
+//! Maps values of the old function to the new one.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::I8;
@@ -13,11 +13,11 @@ use crate::analysis::Node;
 use crate::intrinsic::Intrinsic;
 
 impl Writer<'_> {
-    /// Gives variables to parameters of blocks, and to values that are used in another block where not all
-    /// ways from the definition to the use need stay: out of a loop, or in and around linear regions. All
-    /// other values still dominate their uses.
+    /// Creates variables for block parameters, and for values used in another block if not all paths from the
+    /// definition to the use need be preserved: out of a loop, or in and around linear regions. All other
+    /// values still dominate their uses.
     ///
-    /// Parameters that are set just before they are read share theirs.
+    /// Parameters that are set just before they are read share variables.
     pub(super) fn find_variables(&mut self) {
         let (old, facts) = (self.old, self.facts);
         let (mut used, mut across) = (HashSet::new(), HashSet::new());
@@ -68,8 +68,8 @@ impl Writer<'_> {
         self.regions.all_blocks(self.facts.flow(), self.linear_regions())
     }
 
-    /// Blocks that lanes may be bound for while others set parameters of other blocks: the ends of linear
-    /// regions, and the headers and the exits of masked loops.
+    /// Blocks that lanes may be on their way to while others set parameters of other blocks: the ends of
+    /// linear regions, and the headers and exits of masked loops.
     fn detours(&self) -> HashSet<Block> {
         let levels = self.facts.flow().levels();
         let mut found = HashSet::new();
@@ -92,7 +92,7 @@ impl Writer<'_> {
         self.regions.iter().map(|(id, _)| id).filter(move |&id| linear(id))
     }
 
-    /// Reads the parameters of a block that share their variables, where the block begins.
+    /// Reads the block's parameters that share variables, at the begin of the block.
     pub(super) fn read_parameters(&mut self, block: Block) {
         for &param in self.old.dfg.block_params(block) {
             if self.read_at_once.contains(&param)
@@ -113,7 +113,7 @@ impl Writer<'_> {
         block.expect("the mid-end leaves values with one definition")
     }
 
-    /// The variables of what is defined in a block.
+    /// The variables of the values that a block defines.
     pub(super) fn variables_of(&self, block: Block) -> Vec<(Value, Variable)> {
         let params = self.old.dfg.block_params(block).iter();
         let insts = self.old.layout.block_insts(block);
@@ -122,7 +122,7 @@ impl Writer<'_> {
         params.chain(results).filter_map(with_variable).collect()
     }
 
-    /// Numbers are made anew where they are used.
+    /// Whether the value is a constant, which is rematerialized at its uses.
     fn is_constant(&self, value: Value) -> bool {
         let Some(inst) = self.old.dfg.value_def(value).inst() else { return false };
         matches!(
@@ -131,7 +131,7 @@ impl Writer<'_> {
         )
     }
 
-    /// The parameters of the function, and first definitions for all variables.
+    /// Maps the parameters of the function, and gives all variables a first definition.
     pub(super) fn function_parameters(&mut self, entry: Block) {
         let here = self.b.current_block().expect("the builder stands in the entry");
         let mut types: Vec<Type> = Self::OWN_TYPES.to_vec();
@@ -158,13 +158,13 @@ impl Writer<'_> {
         }
     }
 
-    /// A value of this type that nobody looks at.
+    /// An undefined value of this type.
     pub(super) fn undef(&self, ty: Type) -> Value {
         let known = self.undefs.iter().find(|&&(known, _)| known == ty);
         known.expect("there is one for the type of every variable").1
     }
 
-    /// Copies an instruction that is no terminator.
+    /// Copies an instruction that is not a terminator.
     pub(super) fn copy(&mut self, inst: Inst) {
         let old = self.old;
         if let [result] = *old.dfg.inst_results(inst)
@@ -191,12 +191,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an instruction without block arguments with the values as they are here.
+    /// Writes an instruction without block arguments, with the operands as they are at the builder's
+    /// position.
     pub(super) fn build(&mut self, inst: Inst) -> Inst {
         let args: Vec<Value> = self.old.dfg.inst_args(inst).to_vec();
         let args: Vec<Value> = args.into_iter().map(|arg| self.value(arg)).collect();
         self.b.set_srcloc(self.old.srcloc(inst));
-        // The new function began as a copy of the old one, so it knows the instruction.
+        // The new function began as a copy of the old one, so it has the instruction's data.
         let dfg = &mut self.b.func.dfg;
         let ty = dfg.ctrl_typevar(inst);
         let mut data: InstructionData = dfg.insts[inst].deep_clone(&mut dfg.value_lists);
@@ -210,7 +211,7 @@ impl Writer<'_> {
         self.b.ins().build(data, ty).0
     }
 
-    /// What an old value is where the builder stands.
+    /// The new value of an old one at the builder's position.
     pub(super) fn value(&mut self, value: Value) -> Value {
         let value = self.old.dfg.resolve_aliases(value);
         if let Some(new) = self.fixed[value].or_else(|| self.here.get(&value).copied()) {
@@ -237,7 +238,7 @@ impl Writer<'_> {
         new
     }
 
-    /// A new condition as 0 or 1.
+    /// A condition as 0 or 1.
     pub(super) fn truth(&mut self, condition: Value) -> Value {
         if self.comparison(condition).is_some() {
             return condition;
@@ -248,7 +249,7 @@ impl Writer<'_> {
         self.steers_too(condition, truth)
     }
 
-    /// The negation of a truth value, which either `is_read` itself, too, or is of no other use.
+    /// The negation of a truth value. `is_read` says whether the truth value itself has other uses.
     pub(super) fn not(&mut self, truth: Value, is_read: bool) -> Value {
         if !is_read
             && let Some(InstructionData::IntCompare { args, cond, .. }) = self.comparison(truth)
@@ -262,7 +263,7 @@ impl Writer<'_> {
         self.steers_too(truth, opposite)
     }
 
-    /// `other` sends lanes where they are bound for if `condition` does.
+    /// Marks `other` as steering if `condition` is; returns `other`.
     fn steers_too(&mut self, condition: Value, other: Value) -> Value {
         if self.plan.steering.contains(condition) {
             self.plan.steering.insert(other);

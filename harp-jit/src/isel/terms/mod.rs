@@ -1,4 +1,4 @@
-//! The terms of the rules that are written in Rust.
+//! The terms of the rules that are implemented in Rust.
 
 use cranelift_codegen::ir::types::INVALID;
 use cranelift_codegen::ir::{Endianness, ValueDef};
@@ -45,8 +45,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Base and offset of an access. A constant that was added to the address moves into the offset
-    /// where it fits; an access to a stack slot needs no address of its own.
+    /// The base and offset of an access. A constant added to the address moves into the offset if it fits; an
+    /// access to a stack slot needs no address computation.
     fn address(&mut self, op: MachOp, address: Value, offset: i64) -> (MOperand, i64) {
         if let Some(slot) = self.slot_access(address, offset) {
             return (MOperand::StackSlots, slot);
@@ -76,7 +76,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The place of an access among the stack slots; only such as the slots can have.
+    /// The offset of an access from the first stack slot, if stack slots can have it.
     fn slot_access(&self, address: Value, offset: i64) -> Option<i64> {
         let place = self.slot_offset(self.defining_inst(address)?)?.checked_add(offset)?;
         let bytes = i64::try_from(self.vcode.frame.slot_bytes).ok()?;
@@ -85,7 +85,7 @@ impl Lower<'_> {
 }
 
 impl Lower<'_> {
-    /// Of the forms of an atomic instruction the one for the type.
+    /// Chooses between the forms of an atomic instruction by type.
     fn atomic_form(&self, ty: Type, word: MachOp, half: MachOp) -> Option<MachOp> {
         match (self.word(), ty) {
             _ if !self.arch.has_extension() => None,
@@ -517,7 +517,7 @@ impl Context for Lower<'_> {
     }
 }
 
-/// A number with `count` ones at the bottom, 0 to 64 of them.
+/// A number with the lowest `count` bits set, 0 to 64.
 fn low_ones(count: i64) -> i64 {
     let zeros = u32::try_from(64 - count).unwrap_or(64);
     u64::MAX.checked_shr(zeros).unwrap_or(0).cast_signed()

@@ -1,14 +1,14 @@
-//! What is known of values from their definitions, so that what would change nothing is left out.
+//! Value ranges known from definitions, to omit code that would change nothing.
 
 use cranelift_codegen::ir::{Endianness, InstructionData, Opcode, Value};
 
 use super::{Lower, low_ones};
 
-/// Operands are followed this deep.
+/// The depth to which operands are followed.
 pub(super) const RANGE_DEPTH: u32 = 4;
 
 impl Lower<'_> {
-    /// A number that an integer, without sign, does not exceed.
+    /// An upper bound of an integer, taken as unsigned.
     pub(super) fn largest(&self, value: Value, depth: u32) -> u64 {
         let ty = self.func.dfg.value_type(value);
         let all = low_ones(ty.bits().into()).cast_unsigned();
@@ -33,7 +33,7 @@ impl Lower<'_> {
         known.min(all)
     }
 
-    /// Of an operation on two integers; `u64::MAX` if nothing is known.
+    /// The bound for an operation on two integers; `u64::MAX` if nothing is known.
     fn largest_of(&self, opcode: Opcode, x: Value, y: Value, depth: u32) -> u64 {
         let bits = self.func.dfg.value_type(x).bits();
         let amount = || self.constant(y).map(|amount| amount.cast_unsigned() as u32 & (bits - 1));
@@ -57,7 +57,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the rules make the value with zeros above its type in the register.
+    /// Whether the rules compute the value with zeros above its type in the register.
     pub(super) fn is_zero_extended(&self, value: Value, depth: u32) -> bool {
         if self.constant(value).is_some_and(|bits| bits >= 0) {
             return true;

@@ -1,4 +1,4 @@
-//! Sum, product, quotient and root, correctly rounded.
+//! Sum, product, quotient and square root, correctly rounded.
 //!
 //! The methods are the usual ones (Muller et al., Handbook of Floating-Point Arithmetic, chapters 7
 //! and 8), with selections in place of branches.
@@ -18,7 +18,7 @@ impl Soft<'_, '_> {
         let a = self.select(swap, y_magnitude, x_magnitude);
         let b = self.select(swap, x_magnitude, y_magnitude);
 
-        // Two bits stay free above, for the carry and the sign.
+        // Two bits stay free at the top, for the carry and the sign.
         let room = self.width() - 3 - self.format.fraction_bits;
         let (a_exponent, a_significand) = self.unpack(a);
         let (b_exponent, b_significand) = self.unpack(b);
@@ -39,7 +39,7 @@ impl Soft<'_, '_> {
         let sign = self.sign(larger);
         let result = self.round_and_pack(sign, exponent, significand);
 
-        // Of equal zeros the sum is that zero; else a sum that is zero is positive.
+        // The sum of zeros with equal signs is that zero; any other zero sum is positive.
         let zero = self.is(sum, IntCC::Equal, 0);
         let both = self.and(x, y);
         let zero_sign = self.sign(both);
@@ -89,7 +89,7 @@ impl Soft<'_, '_> {
         self.select(nan, self.format.nan(), result)
     }
 
-    /// `x / y`: restoring division, a bit of the quotient a step.
+    /// `x / y`: restoring division, one bit of the quotient per step.
     pub(super) fn float_div(&mut self, x: Value, y: Value) -> Value {
         let (infinity, ty) = (self.format.infinity(), self.format.int);
         let (x_magnitude, y_magnitude) = (self.magnitude(x), self.magnitude(y));
@@ -132,7 +132,7 @@ impl Soft<'_, '_> {
         let infinite = self.or(x_special, y_zero);
         let signed_infinity = self.or(sign, infinity);
         let result = self.select(infinite, signed_infinity, result);
-        // What would be both is neither: 0/0, infinity/infinity, and a NaN over or under those.
+        // 0/0, infinity/infinity, and divisions with a NaN are NaNs.
         let undefined = self.and(zero, infinite);
         let x_nan = self.is_nan(x_magnitude);
         let y_nan = self.is_nan(y_magnitude);
@@ -141,13 +141,13 @@ impl Soft<'_, '_> {
         self.select(nan, self.format.nan(), result)
     }
 
-    /// The square root, a bit a step (Muller et al., section 8.5).
+    /// The square root, one bit per step (Muller et al., section 8.5).
     pub(super) fn float_sqrt(&mut self, x: Value) -> Value {
         let ty = self.format.int;
         let magnitude = self.magnitude(x);
         let number = self.unpack_normal(magnitude);
         let exponent = self.sub(number.exponent, self.format.bias());
-        // Two bits stand before the point of the radicand, which is in [1, 4).
+        // The radicand, in [1, 4), has two bits before the binary point.
         let odd = self.and(exponent, 1);
         let even = self.xor(odd, 1);
         let radicand = self.shr(number.significand, even);
@@ -172,7 +172,7 @@ impl Soft<'_, '_> {
         let lost = self.is(rest, IntCC::NotEqual, 0);
         let lost = self.number(lost, ty);
         let significand = self.or(significand, lost);
-        // Half of the exponent, rounded down, biased, and less one: the bias keeps it positive.
+        // Half of the exponent, rounded down, biased, minus one: the bias keeps it positive.
         let exponent = self.add(exponent, 2 * self.format.bias() - 2);
         let exponent = self.shr(exponent, 1);
         let result = self.round_significand(exponent, significand);

@@ -1,4 +1,4 @@
-//! Comparisons, minimum and maximum, signs: what needs no arithmetic on floats.
+//! Comparisons, minimum and maximum, signs: operations without arithmetic on floats.
 
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -27,7 +27,7 @@ impl Soft<'_, '_> {
             FloatCC::UnorderedOrGreaterThan => (IntCC::SignedGreaterThan, true),
             FloatCC::UnorderedOrGreaterThanOrEqual => (IntCC::SignedGreaterThanOrEqual, true),
         };
-        // Sign and magnitude as one number: numbers are in the order of these, and the zeros equal.
+        // Sign and magnitude as one integer, which is in the order of the floats, with equal zeros.
         let mut key = |value: Value, magnitude: Value| {
             let sign = self.sign_mask(value);
             self.negate_if(sign, magnitude)
@@ -41,12 +41,12 @@ impl Soft<'_, '_> {
         self.and(holds, ordered)
     }
 
-    /// The other truth value.
+    /// The negated truth value.
     fn inverse(&mut self, truth: Value) -> Value {
         self.xor(truth, 1)
     }
 
-    /// The lesser; -0 is below 0, and a NaN wins.
+    /// The lesser of two floats; -0 is less than 0, and a NaN takes precedence.
     pub(super) fn float_min(&mut self, x: Value, y: Value) -> Value {
         let (x_key, y_key) = (self.order_key(x), self.order_key(y));
         let below = self.is(x_key, IntCC::SignedLessThan, y_key);
@@ -54,7 +54,7 @@ impl Soft<'_, '_> {
         self.unless_nan(x, y, least)
     }
 
-    /// The greater; 0 is above -0, and a NaN wins.
+    /// The greater of two floats; 0 is greater than -0, and a NaN takes precedence.
     pub(super) fn float_max(&mut self, x: Value, y: Value) -> Value {
         let (x_key, y_key) = (self.order_key(x), self.order_key(y));
         let below = self.is(x_key, IntCC::SignedLessThan, y_key);
@@ -62,7 +62,7 @@ impl Soft<'_, '_> {
         self.unless_nan(x, y, greatest)
     }
 
-    /// Signed integers in the order of the numbers, the zeros included.
+    /// Signed integers in the order of the floats, zeros included.
     fn order_key(&mut self, x: Value) -> Value {
         let mask = self.sign_mask(x);
         let mask = self.shr(mask, 1);

@@ -15,8 +15,8 @@ pub(super) enum Signedness {
 }
 
 impl Soft<'_, '_> {
-    /// The integer of type `ty` nearest to zero; what is too large becomes the largest or smallest,
-    /// and NaN becomes 0.
+    /// Converts to an integer of type `ty`, rounding towards zero. Numbers out of range become the largest or
+    /// smallest integer, and NaN becomes 0.
     pub(super) fn float_to_int(&mut self, ty: Type, signedness: Signedness, x: Value) -> Value {
         let format = self.format;
         let wide = if u64::from(ty.bits()) > format.width() { ty } else { format.int };
@@ -25,7 +25,8 @@ impl Soft<'_, '_> {
         let fraction = self.and(magnitude, format.fraction());
         let significand = self.or(fraction, format.hidden());
         let significand = self.extend(wide, significand);
-        // The point goes to below the highest bit, then as far back as the exponent does not reach.
+        // The binary point goes below the highest bit, and the significand is shifted right by the rest of
+        // the exponent.
         let top = u64::from(wide.bits()) - 1;
         let significand = self.shl(significand, top - format.fraction_bits);
         let last = self.bits(format.bias() + top);
@@ -45,8 +46,8 @@ impl Soft<'_, '_> {
         self.reduce(ty, result)
     }
 
-    /// `integer` of the type of the mask `negative`, or what a conversion to `ty` gives for a
-    /// number that is out of its range, or for NaN.
+    /// Returns `integer`, or, if the float is out of the range of `ty` or is a NaN, what a saturating conversion
+    /// gives. `integer` has the type of the mask `negative`.
     pub(super) fn saturate(
         &mut self,
         ty: Type,
@@ -72,7 +73,8 @@ impl Soft<'_, '_> {
         self.select(nan, 0, result)
     }
 
-    /// The bits of the least magnitude that does not fit `ty`; signed, the least number does.
+    /// The bits of the least magnitude that does not fit `ty`. For signed types the most negative number
+    /// still fits.
     pub(super) fn limit(&self, ty: Type, signedness: Signedness) -> u64 {
         let bits = match signedness {
             Signedness::Signed => ty.bits() - 1,
@@ -98,7 +100,7 @@ impl Soft<'_, '_> {
         };
         let zeros = self.clz(magnitude);
         let normal = self.shl(magnitude, zeros);
-        // The highest bit goes to the last but one.
+        // The highest bit goes to the position below the top.
         let excess = u64::from(wide.bits()) - format.width() + 1;
         let significand = self.shr(normal, excess);
         let lost = self.shl(normal, u64::from(wide.bits()) - excess);
@@ -115,8 +117,8 @@ impl Soft<'_, '_> {
         sign.map_or(result, |sign| self.or(result, sign))
     }
 
-    /// An integer of 64 bits with the same float of 24 bits nearest to it, but with 53 bits at most
-    /// from the first to the last one: what is lost then sticks to the last one.
+    /// An integer of at most 53 significant bits with the same nearest 24-bit float as `x`, of 64 bits: lost
+    /// bits are ORed into the last one (sticky).
     pub(super) fn sticky_int(&mut self, signedness: Signedness, x: Value) -> Value {
         let low = self.and(x, 0x7ff);
         let carry = self.add(low, 0x7ff);
@@ -164,7 +166,7 @@ impl Soft<'_, '_> {
         let high = self.reduce(I32, high);
         let sign = self.and(high, single.sign());
         let (exponent, significand) = self.unpack(magnitude);
-        // 31 bits stay, the hidden one at the top of them.
+        // 31 bits are kept, the hidden one at the top of them.
         let kept = self.shr(significand, 22);
         let kept = self.reduce(I32, kept);
         let lost = self.shl(significand, 42);
@@ -184,8 +186,8 @@ impl Soft<'_, '_> {
 
     /// [`promote`](Soft::promote) on a machine that computes in binary64.
     ///
-    /// The fields are moved to where binary64 has them. That is a number whose exponent is too small by
-    /// the difference of the biases, subnormal if the given one is, so a product makes it right.
+    /// The fields are moved to their positions in binary64. The exponent is then too small by the difference
+    /// of the biases, and the number is subnormal if `x` is; a multiplication corrects both.
     pub(super) fn promote_by_double(&mut self, x: Value) -> Value {
         let (single, double) = (Format::SINGLE, Format::DOUBLE);
         let wide = self.extend(I64, x);
@@ -207,15 +209,16 @@ impl Soft<'_, '_> {
 
     /// [`demote`](Soft::demote) on a machine that computes in binary64.
     ///
-    /// A number whose last place ends where binary32's subnormal numbers do, when added, rounds the
-    /// result to them; the bits that it does not have itself are theirs.
+    /// Adding a number whose last place is that of binary32's subnormal numbers rounds a result to these. The
+    /// sum without the bits of the added number is then the subnormal result.
     pub(super) fn demote_by_double(&mut self, x: Value) -> Value {
         let (single, double) = (Format::SINGLE, Format::DOUBLE);
         let least_exponent = 1 - single.bias().cast_signed();
         let magnitude = self.magnitude(x);
         let sign = self.shr_signed(x, 32);
         let sign = self.and(sign, single.sign());
-        // Half of the last place, less if it is even; the other exponent at once.
+        // Rounds to even: adds half of the last place, less one if it is even; adjusts the exponent at the
+        // same time.
         let shift = double.fraction_bits - single.fraction_bits;
         let moved = (double.bias() - single.bias()) << double.fraction_bits;
         let last = self.shr_signed(magnitude, shift);
@@ -240,9 +243,9 @@ impl Soft<'_, '_> {
         self.reduce(I32, result)
     }
 
-    /// The sum of two binary64 numbers, with the last bit set if it is not exact: rounded to
-    /// less than 52 bits it gives what the exact sum does (Boldo and Melquiond 2008). The error is that of
-    /// Knuth's TwoSum; nothing overflows if both are products of binary32 numbers.
+    /// The sum of two binary64 numbers, with the last bit set if it is not exact (rounding to odd): rounded
+    /// again to fewer than 52 bits it gives the same as the exact sum (Boldo and Melquiond 2008). The error
+    /// term is that of Knuth's TwoSum; nothing overflows if both are products of binary32 numbers.
     pub(super) fn odd_sum(&mut self, x: Value, y: Value) -> Value {
         let double = Format::DOUBLE;
         let sum = self.at.ins().fadd(x, y);
@@ -254,7 +257,7 @@ impl Soft<'_, '_> {
         let (bits, error) = (self.cast(I64, sum), self.cast(I64, error));
         let without_sign = self.shl(error, 1);
         let exact = self.is(without_sign, IntCC::Equal, 0);
-        // One place towards the error: away from zero if it has the sum's sign.
+        // Moves one place towards the error: away from zero if the error has the sum's sign.
         let opposite = self.xor(bits, error);
         let towards_zero = self.sign_mask(opposite);
         let step = self.or(towards_zero, 1);

@@ -20,8 +20,8 @@ impl Soft<'_, '_> {
         let [x_magnitude, y_magnitude, z_magnitude] = [x, y, z].map(|v| self.magnitude(v));
         let [a, b, c] = [x_magnitude, y_magnitude, z_magnitude].map(|m| self.unpack_normal(m));
 
-        // Product and addend with their highest bits two below the top, or three: nothing is lost,
-        // since twice the significand's bits and three more fit.
+        // Product and addend have their highest bits two or three below the top: nothing is lost, since twice
+        // the significand's bits and three more fit.
         let product = Double {
             high: self.mul_high(a.significand, b.significand),
             low: self.mul(a.significand, b.significand),
@@ -32,8 +32,8 @@ impl Soft<'_, '_> {
         let product_exponent = self.add(a.exponent, b.exponent);
         let product_exponent = self.sub(product_exponent, self.format.bias() - 1);
 
-        // The one with the lesser exponent goes to the right. Where bits get lost, the result is
-        // close to the other one, so one bit that stands for them is enough.
+        // The one with the smaller exponent is shifted right. If bits get lost, the result is close to the
+        // other one, so a single sticky bit can stand for them.
         let exponent = self.smax(product_exponent, c.exponent);
         let distance = self.sub(exponent, product_exponent);
         let product = self.double_shift_right_jam(product, distance);
@@ -59,7 +59,7 @@ impl Soft<'_, '_> {
         let significand = self.or(sum.high, lost);
         let result = self.round_and_pack(sign, exponent, significand);
 
-        // Of zeros with one sign the sum is that zero; else a sum that is zero is positive.
+        // The sum of zeros with equal signs is that zero; any other zero sum is positive.
         let zero = self.is(significand, IntCC::Equal, 0);
         let both = self.and(signs, z);
         let zero_sign = self.sign(both);
@@ -99,7 +99,7 @@ impl Soft<'_, '_> {
         self.double_add(flipped, one)
     }
 
-    /// Zeros above the highest one.
+    /// The number of zeros above the highest one.
     fn double_clz(&mut self, x: Double) -> Value {
         let empty = self.is(x.high, IntCC::Equal, 0);
         let part = self.select(empty, x.low, x.high);
@@ -108,10 +108,10 @@ impl Soft<'_, '_> {
         self.select(empty, more, zeros)
     }
 
-    /// By less than twice the width.
+    /// Shifts left by less than twice the width.
     fn double_shift_left(&mut self, x: Double, amount: Value) -> Double {
-        // From the lower half to the upper: by the width less the amount, in two steps, as the
-        // amount may be zero.
+        // From the lower half to the upper half: by the width minus the amount, in two steps, as the amount
+        // may be zero.
         let rest = self.xor(amount, self.width() - 1);
         let carried = self.shr(x.low, 1);
         let carried = self.shr(carried, rest);
@@ -123,7 +123,7 @@ impl Soft<'_, '_> {
         Double { high: self.select(far, low, high), low: self.select(far, zero, low) }
     }
 
-    /// By any amount that is not negative.
+    /// Shifts right by any nonnegative amount; the lowest bit is set, too, if a one was shifted out.
     fn double_shift_right_jam(&mut self, x: Double, amount: Value) -> Double {
         let amount = self.at_most(2 * self.width() - 1, amount);
         let far = self.is_above(amount, self.width() - 1);

@@ -1,4 +1,4 @@
-//! The two binary formats as numbers of bits and as patterns.
+//! The two binary formats: numbers of bits and bit patterns.
 
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::{F32, F64, I32, I64};
@@ -25,12 +25,12 @@ impl Format {
         [Format::SINGLE, Format::DOUBLE].into_iter().find(|format| format.float == ty)
     }
 
-    /// Bits in all.
+    /// The width in bits.
     pub(super) fn width(self) -> u64 {
         self.int.bits().into()
     }
 
-    /// What is added to exponents.
+    /// The exponent bias.
     pub(super) fn bias(self) -> u64 {
         self.largest_exponent() >> 1
     }
@@ -40,7 +40,7 @@ impl Format {
         self.infinity() >> self.fraction_bits
     }
 
-    /// Only the sign.
+    /// The bits with only the sign set.
     pub(super) fn sign(self) -> u64 {
         1 << (self.width() - 1)
     }
@@ -50,7 +50,8 @@ impl Format {
         self.hidden() - 1
     }
 
-    /// The bit that stands above the fraction of a normal number, and the lowest of the exponent.
+    /// The hidden bit above the fraction of a normal number, which is also the lowest bit of the exponent
+    /// field.
     pub(super) fn hidden(self) -> u64 {
         1 << self.fraction_bits
     }

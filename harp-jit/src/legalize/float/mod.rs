@@ -1,29 +1,29 @@
-//! Operations on floats that a machine does not have, as operations that it has.
+//! Replaces float operations that a machine lacks by others.
 //!
-//! | floats | machine | way |
+//! | floats | machine | implementation |
 //! |---|---|---|
 //! | `f32` on 4-byte words, `f64` on 8-byte words | extension X | the machine's own; `ceil`, `floor` and `nearest` by those |
-//! | the same | base | arithmetic is the machine's own; root, `fma`, minimum, maximum and rounding on integers |
+//! | the same | base | arithmetic is the machine's own; square root, `fma`, minimum, maximum and rounding on integers |
 //! | `f32` on 8-byte words | extension X | the machine's own, in the low halves |
-//! | the same | base | by way of `f64`, see below |
+//! | the same | base | through `f64`, see below |
 //! | `f64` on 4-byte words | any | all on integers; the values become `i64` |
 //!
-//! All of it is bit-exact, save for the bits of NaNs, which CLIF leaves open.
+//! All of it is bit-exact, except for the bits of NaNs, which CLIF leaves unspecified.
 //!
-//! Sum, difference, product and quotient of `f32` are those of `f64`, rounded again: that is innocuous,
-//! because 53 bits are at least twice 24 and two more (Figueroa 1995). For `fma` that does not hold;
+//! Sum, difference, product and quotient of `f32` are those of `f64`, rounded again. The double rounding is
+//! harmless, because 53 bits are at least twice 24 plus two (Figueroa 1995). That does not hold for `fma`;
 //! there the product is exact and the sum is rounded to odd.
 //!
-//! What takes hundreds of instructions (`tests/lowerings` has the sizes) is a call of a routine of the
-//! [library](crate::library), which has that code once: arithmetic of `f64` on 4-byte words, and root and
-//! `fma` on integers. All else stands where the operation stood: a call would save little, costs registers,
-//! and takes a comparison away from the branch on it.
+//! Operations that take hundreds of instructions (`tests/lowerings` has the sizes) are calls of routines of
+//! the [library](crate::library), which contains that code once: arithmetic of `f64` on 4-byte words, and
+//! square root and `fma` on integers. All others are expanded in place: a call would save little, costs
+//! registers, and separates a comparison from the branch on it.
 //!
-//! Conversions that trap are checked here by `trapnz` and `trapz`. On base machines the
-//! saturating conversions that are left convert to a word of the machine, and only what fits one.
+//! Conversions that trap are checked with `trapnz` and `trapz`. On base machines the remaining saturating
+//! conversions convert to a word, and only numbers that fit it.
 //!
-//! Assumes a verified function whose signature may have floats. Afterwards no value on a 4-byte machine
-//! is an `f64`, and instruction selection has a rule for each operation on floats that is left.
+//! Assumes a verified function whose signature may have floats. Afterwards no value on a 4-byte machine is an
+//! `f64`, and instruction selection has a rule for each remaining float operation.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
@@ -50,7 +50,7 @@ mod tests;
 
 use format::Format;
 
-/// What counts about the machine.
+/// The properties of the machine that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Machine {
     pub(super) word: WordSize,
@@ -60,9 +60,9 @@ pub(super) struct Machine {
 /// How a machine computes in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// It has instructions for it.
+    /// With instructions of its own.
     Native,
-    /// By way of its own, wider format.
+    /// Through its own, wider format.
     Widened,
     /// On integers.
     Soft,
@@ -112,19 +112,19 @@ pub(super) fn expand(func: &mut Function, arch: ArchId, code: LargeCode) -> bool
 }
 
 struct Floats<'f> {
-    /// Stands at the instruction that is replaced: what is made comes before it.
+    /// A cursor at the instruction that is replaced: new code goes before it.
     at: FuncCursor<'f>,
     machine: Machine,
     code: LargeCode,
-    /// The routines that were declared.
+    /// The routines declared so far.
     routines: HashMap<Routine, FuncRef>,
-    /// What stands for an `f64` on 4-byte words.
+    /// The integers that replace `f64` values on 4-byte words.
     integers: SecondaryMap<Value, Option<Value>>,
     changed: bool,
 }
 
 impl Floats<'_> {
-    /// Takes and gives integers in place of `f64`.
+    /// Changes `f64` to integers in signatures.
     fn signatures(&mut self) {
         let func = &mut self.at.func.stencil;
         let called = func.dfg.signatures.values_mut();
@@ -162,7 +162,7 @@ impl Floats<'_> {
         }
     }
 
-    /// The result of an instruction is `value`.
+    /// Replaces the result of an instruction by `value`.
     fn replace(&mut self, inst: Inst, value: Value) {
         let dfg = &mut self.at.func.dfg;
         let result = dfg.first_result(inst);
@@ -176,7 +176,7 @@ impl Floats<'_> {
         self.changed = true;
     }
 
-    /// An instruction that only moves floats moves integers.
+    /// Changes an instruction that only moves floats to one that moves integers.
     fn retype(&mut self, inst: Inst) {
         let dfg = &mut self.at.func.dfg;
         let integers = &self.integers;
@@ -205,8 +205,8 @@ impl Floats<'_> {
     }
 }
 
-/// Whether there are floats to look after. Functions with values that are no scalars, or of formats
-/// that nothing here knows, are left alone: they are refused later.
+/// Whether there are floats to replace. Functions with values that are not scalars, or of unknown float
+/// formats, are left alone: they are refused later.
 fn has_floats(func: &Function) -> bool {
     let (mut floats, mut others) = (false, false);
     let mut look = |ty: Type| {

@@ -1,4 +1,4 @@
-//! Which operation becomes what.
+//! Chooses the replacement of each operation.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
@@ -16,8 +16,8 @@ use crate::abi::word_int;
 use crate::routine::Routine;
 
 impl<'f> Floats<'f> {
-    /// The value that takes the place of the instruction's result; none if the instruction stays.
-    /// For `f64` on 4-byte words that is an integer.
+    /// The value that replaces the instruction's result; none if the instruction stays. For `f64` on 4-byte
+    /// words it is an integer.
     pub(super) fn replacement(&mut self, inst: Inst) -> Option<Value> {
         let func = &*self.at.func;
         let data = func.dfg.insts[inst];
@@ -107,7 +107,7 @@ impl<'f> Floats<'f> {
         self.float(result, format)
     }
 
-    /// A call of the library's routine.
+    /// A call of the library routine.
     fn routine(&mut self, opcode: Opcode, args: &[Value], format: Format) -> Value {
         let soft = self.machine.way(format) == Way::Soft;
         let args: Vec<Value> = match soft {
@@ -123,7 +123,7 @@ impl<'f> Floats<'f> {
         self.at.func.dfg.first_result(call)
     }
 
-    /// `f32` by way of the machine's `f64`.
+    /// Computes on `f32` through the machine's `f64`.
     fn widened(&mut self, opcode: Opcode, args: &[Value]) -> Value {
         let args: Vec<Value> = args.iter().map(|&arg| self.widen(arg)).collect();
         let result = match (opcode, args.as_slice()) {
@@ -160,10 +160,11 @@ impl<'f> Floats<'f> {
         self.float(short, Format::SINGLE)
     }
 
-    /// Rounding to an integer by the machine's own operations.
+    /// Rounds to an integer with the machine's own operations.
     fn round(&mut self, opcode: Opcode, x: Value, format: Format) -> Value {
         if opcode == Opcode::Nearest {
-            // Where the last place is 1, the sum is rounded to integers; from there on all are.
+            // In this range the last place of the sum is 1, so it is an integer; all numbers above are
+            // integers already.
             let limit =
                 self.float_const(format.power_of_two(format.fraction_bits.cast_signed()), format);
             let magnitude = self.at.ins().fabs(x);
@@ -240,7 +241,7 @@ impl<'f> Floats<'f> {
         if self.machine.word == WordSize::Four || format == Format::DOUBLE {
             return None;
         }
-        // `f32` on 8-byte words, by `f64`: that is exact, or sticks to what is lost.
+        // `f32` on 8-byte words, through `f64`: that is exact, or lost bits are sticky.
         if bits < 64 && self.machine.extension {
             return None;
         }
@@ -285,8 +286,8 @@ impl<'f> Floats<'f> {
         }
     }
 
-    /// A conversion on a base machine, whose own conversion takes only what fits a signed word. It
-    /// saturates, unless it is known that the number fits.
+    /// A conversion on a base machine, whose own conversion accepts only numbers that fit a signed word. It
+    /// saturates, unless the number is known to fit.
     fn by_word(
         &mut self,
         signedness: Signedness,
@@ -299,7 +300,8 @@ impl<'f> Floats<'f> {
         let bits = self.bits(x, format);
         let mut soft = self.soft(format);
         let magnitude = soft.magnitude(bits);
-        // Words without sign reach as far again: their upper half is moved down and up again.
+        // Unsigned words have twice the range: numbers in the upper half are moved down before the conversion
+        // and up after it.
         let half = format.power_of_two(i64::from(word.bits()) - 1);
         let upper = (signedness == Signedness::Unsigned && to == word)
             .then(|| soft.is_above(magnitude, half - 1));
@@ -336,7 +338,7 @@ impl<'f> Floats<'f> {
         let unordered = self.holds(FloatCC::Unordered, x, x, format);
         self.at.ins().trapnz(unordered, TrapCode::BAD_CONVERSION_TO_INTEGER);
         let limit = self.soft(format).limit(to, signedness);
-        // The greatest number below those that fit, if there is room for its fraction.
+        // The largest number below those that fit, if the format has room for its fraction.
         let (low, low_condition) = match signedness {
             Signedness::Unsigned => (format.power_of_two(0) | format.sign(), FloatCC::GreaterThan),
             Signedness::Signed if u64::from(to.bits()) <= format.fraction_bits + 1 => {
@@ -367,7 +369,7 @@ impl<'f> Floats<'f> {
         }
     }
 
-    /// The float with these bits; where `f64` is an integer, the bits themselves.
+    /// The float with these bits, or the bits themselves where `f64` is an integer.
     fn float(&mut self, bits: Value, format: Format) -> Value {
         if self.machine.way(format) == Way::Soft {
             return bits;

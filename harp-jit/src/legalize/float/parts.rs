@@ -1,12 +1,12 @@
-//! Taking floats apart and putting them together again.
+//! Unpacks floats and packs them again.
 
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
 use super::soft::Soft;
 
-/// A number that is not zero, as a significand with its highest bit set and a biased exponent of any
-/// size. Of zero the significand is 0 and the exponent below that of any other number.
+/// A nonzero number as a significand with its highest bit set and a biased exponent of any size. For zero the
+/// significand is 0 and the exponent is below that of any other number.
 #[derive(Clone, Copy)]
 pub(super) struct Normal {
     pub(super) significand: Value,
@@ -14,28 +14,28 @@ pub(super) struct Normal {
 }
 
 impl Soft<'_, '_> {
-    /// All but the sign.
+    /// The bits without the sign.
     pub(super) fn magnitude(&mut self, x: Value) -> Value {
         self.and(x, self.format.sign() - 1)
     }
 
-    /// The sign where it stands.
+    /// The sign bit in place.
     pub(super) fn sign(&mut self, x: Value) -> Value {
         self.and(x, self.format.sign())
     }
 
-    /// Whether a magnitude is that of a NaN.
+    /// Whether this is the magnitude of a NaN.
     pub(super) fn is_nan(&mut self, magnitude: Value) -> Value {
         self.is_above(magnitude, self.format.infinity())
     }
 
-    /// Whether a magnitude is that of an infinity or a NaN.
+    /// Whether this is the magnitude of an infinity or a NaN.
     pub(super) fn is_special(&mut self, magnitude: Value) -> Value {
         self.is_above(magnitude, self.format.infinity() - 1)
     }
 
-    /// Exponent and significand of a finite number. Those of subnormal numbers have the least
-    /// exponent and no hidden bit.
+    /// The exponent and significand of a finite number. Subnormal numbers get the smallest exponent and no
+    /// hidden bit.
     pub(super) fn unpack(&mut self, magnitude: Value) -> (Value, Value) {
         let fraction_bits = self.format.fraction_bits;
         let field = self.shr(magnitude, fraction_bits);
@@ -62,11 +62,12 @@ impl Soft<'_, '_> {
         }
     }
 
-    /// The float nearest to a number, ties to even: `sign` where it stands, a biased exponent of any
-    /// size, and a significand with its highest bit but one set, whose lowest bit stands for all below it.
+    /// The float nearest to a number, ties to even. The number is given by `sign`, a sign bit in place, a
+    /// biased exponent of any size, and a significand with the bit below its highest one set, whose lowest
+    /// bit is sticky.
     ///
-    /// After J. R. Hauser, Berkeley SoftFloat: the exponent is packed less one, since the hidden
-    /// bit is added to it, as is the carry of rounding.
+    /// After J. R. Hauser, Berkeley SoftFloat: the exponent is packed less one, since the hidden bit is added
+    /// to it, as is the carry of rounding.
     pub(super) fn round_and_pack(
         &mut self,
         sign: Value,
@@ -87,7 +88,7 @@ impl Soft<'_, '_> {
         self.or(magnitude, sign)
     }
 
-    /// The end of it, for exponents, less one, that need no care.
+    /// The last step, for exponents, less one, that are in range.
     pub(super) fn round_significand(&mut self, exponent: Value, significand: Value) -> Value {
         let fraction_bits = self.format.fraction_bits;
         let guard = self.width() - 2 - fraction_bits;

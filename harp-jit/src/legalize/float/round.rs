@@ -1,11 +1,11 @@
-//! Rounding to integers in the format, by masks.
+//! Rounding to integral floats, with masks.
 
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
 use super::soft::Soft;
 
-/// Where to.
+/// The direction of rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// Towards zero.
@@ -14,18 +14,19 @@ pub(super) enum Direction {
     Up,
     /// Downwards.
     Down,
-    /// To the nearest, to the even one of two.
+    /// To the nearest, ties to even.
     Nearest,
 }
 
 impl Soft<'_, '_> {
-    /// The integer in that direction; results that are zero keep the sign.
+    /// The integral float in that direction; zero results keep the sign.
     pub(super) fn float_round(&mut self, direction: Direction, x: Value) -> Value {
         let one = self.format.power_of_two(0);
         let magnitude = self.magnitude(x);
         let sign = self.sign(x);
 
-        // From 1 on: the bits below the point, of which there are the fewer the larger the exponent.
+        // For magnitudes of at least 1: a mask of the bits below the binary point, fewer for larger
+        // exponents.
         let exponent = self.shr(magnitude, self.format.fraction_bits);
         let steps = self.sub(exponent, self.format.bias());
         let fraction = self.bits(self.format.fraction());
@@ -42,12 +43,12 @@ impl Soft<'_, '_> {
                 Some(self.add(half, odd))
             }
         };
-        // A carry out of the fraction is the right one into the exponent.
+        // A carry out of the fraction correctly increments the exponent.
         let moved = added.map_or(x, |added| self.add(x, added));
         let kept = self.not(mask);
         let rounded = self.and(moved, kept);
 
-        // Below 1: zero or one.
+        // For magnitudes below 1: zero or one.
         let small = match direction {
             Direction::Zero => sign,
             Direction::Up | Direction::Down => {
@@ -72,7 +73,7 @@ impl Soft<'_, '_> {
         self.select(is_integer, x, result)
     }
 
-    /// `amount` where the direction is that of the sign of `x`, else 0.
+    /// `amount` if the direction is away from zero for the sign of `x`, else 0.
     fn away(&mut self, direction: Direction, x: Value, amount: Value) -> Value {
         let mask = self.sign_mask(x);
         let mask = if direction == Direction::Up { self.not(mask) } else { mask };

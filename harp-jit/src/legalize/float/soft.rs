@@ -1,7 +1,7 @@
-//! What the routines are written in: operations on integers, put in front of an instruction.
+//! The operations on integers that software floats are built of, inserted before an instruction.
 //!
-//! Everything is straight code, so that it costs no divergence; what takes many equal steps is a loop
-//! whose count is a constant, which is uniform. Shift amounts count modulo the width, as in CLIF.
+//! All code is straight-line, so it never diverges; long repetitions are loops with a constant count, which
+//! is uniform. Shift amounts are modulo the width, as in CLIF.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -12,8 +12,8 @@ use harp_isa::WordSize;
 use super::Machine;
 use super::format::Format;
 
-/// Routines on floats of one format, as integers. The cursor stands at the instruction in front of
-/// which the code goes.
+/// Builds code for floats of one format, as integers. The cursor is at the instruction before which the code
+/// goes.
 pub(super) struct Soft<'c, 'f> {
     pub(super) at: &'c mut FuncCursor<'f>,
     pub(super) format: Format,
@@ -70,7 +70,7 @@ impl Soft<'_, '_> {
         self.at.func.dfg.value_type(x)
     }
 
-    /// Bits of the format.
+    /// The width of the format in bits.
     pub(super) fn width(&self) -> u64 {
         self.format.width()
     }
@@ -96,7 +96,7 @@ impl Soft<'_, '_> {
     /// All ones where `x` is negative, else 0.
     pub(super) fn sign_mask(&mut self, x: Value) -> Value {
         let top = u64::from(self.type_of(x).bits()) - 1;
-        // Base machines with 4-byte words shift logically.
+        // The signed right shift of base machines with 4-byte words is logical.
         if self.machine.word == WordSize::Four && self.type_of(x) == I32 {
             let sign = self.shr(x, top);
             self.at.ins().ineg(sign)
@@ -118,7 +118,7 @@ impl Soft<'_, '_> {
         self.at.ins().icmp(condition, x, y)
     }
 
-    /// Whether `x` is below `y`, both below half of their type's unsigned range.
+    /// Whether `x` is less than `y`, both less than half of their type's unsigned range.
     pub(super) fn is_below(&mut self, x: Value, y: impl Operand) -> Value {
         let y = y.value(self, x);
         if self.machine.extension || self.type_of(x).bits() != self.machine.word.bits().into() {
@@ -129,19 +129,19 @@ impl Soft<'_, '_> {
         self.is(difference, IntCC::SignedLessThan, 0)
     }
 
-    /// Whether `x` is above `y`, both below half of their type's unsigned range.
+    /// Whether `x` is greater than `y`, both less than half of their type's unsigned range.
     pub(super) fn is_above(&mut self, x: Value, y: impl Operand) -> Value {
         let y = y.value(self, x);
         self.is_below(y, x)
     }
 
-    /// The lesser and the greater of two numbers, both below half of their type's unsigned range.
+    /// The lesser and the greater of two numbers, both less than half of their type's unsigned range.
     pub(super) fn order(&mut self, x: Value, y: Value) -> [Value; 2] {
         let below = self.is_below(x, y);
         [self.select(below, x, y), self.select(below, y, x)]
     }
 
-    /// `x`, which is below half of its type's unsigned range, or `most` where it is greater.
+    /// The minimum of `x`, which is less than half of its type's unsigned range, and `most`.
     pub(super) fn at_most(&mut self, most: u64, x: Value) -> Value {
         let above = self.is_above(x, most);
         self.select(above, most, x)
@@ -165,7 +165,7 @@ impl Soft<'_, '_> {
         if self.type_of(x) == to { x } else { self.at.ins().ireduce(to, x) }
     }
 
-    /// The same bits as another type.
+    /// The same bits in another type.
     pub(super) fn cast(&mut self, to: Type, x: Value) -> Value {
         self.at.ins().bitcast(to, MemFlagsData::new(), x)
     }
@@ -181,8 +181,8 @@ impl Soft<'_, '_> {
         self.or(shifted, lost)
     }
 
-    /// Does `body` to `state` as many `times`, at least once. The instruction at the cursor, and all
-    /// that follows, moves to a block of its own.
+    /// Applies `body` to `state` this many `times`, at least once, in a loop. The instruction at the cursor
+    /// and everything after it move to a new block.
     pub(super) fn repeat<const N: usize>(
         &mut self,
         times: u64,

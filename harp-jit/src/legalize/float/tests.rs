@@ -1,5 +1,5 @@
-//! The functions without the operations that a machine lacks compute what they computed: every
-//! operation at the edges of the formats and at random numbers, judged by cranelift's interpreter.
+//! Tests that the replacements compute the same as the operations that a machine lacks: every operation at
+//! the edges of the formats and at random numbers, compared with cranelift's interpreter.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::types::{F32, F64, I64};
@@ -58,7 +58,7 @@ fn only_what_the_machine_has(func: &Function, arch: ArchId) {
     }
 }
 
-/// A function, ready to be called again and again.
+/// A function that can be called repeatedly.
 struct Callable<'f> {
     func: &'f Function,
     store: FunctionStore<'f>,
@@ -71,7 +71,7 @@ impl<'f> Callable<'f> {
         Callable { func, store }
     }
 
-    /// The bits of the result, those of a NaN made equal, or the trap.
+    /// The bits of the result, with all NaNs made equal, or the trap.
     fn call(&self, args: &[u64], result: Type) -> Result<u64, TrapCode> {
         let state = InterpreterState::default().with_function_store(self.store.clone());
         let params = &self.func.signature.params;
@@ -114,7 +114,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number of the type: anything, or one near 1, near the ends of the range, with few bits.
+    /// A number of the type: random bits, or one near 1, or near the ends of the range, with few bits.
     fn number(&mut self, ty: Type) -> u64 {
         let bits = self.bits();
         let (width, fraction) = match ty {
@@ -142,7 +142,7 @@ impl Random {
     }
 }
 
-/// Where something ends.
+/// Values at the edges of the type's ranges.
 fn edges(ty: Type) -> Vec<u64> {
     let (width, fraction) = match ty {
         F32 => (32, 23),
@@ -171,7 +171,7 @@ fn edges(ty: Type) -> Vec<u64> {
     all.iter().flat_map(|&bits| [bits, bits | sign]).collect()
 }
 
-/// Judges one operation on all machines.
+/// Checks one operation on all machines.
 fn check(params: &[Type], result: Type, operation: &str, random: usize) {
     let list: Vec<String> =
         params.iter().enumerate().map(|(i, ty)| format!("v{i}: {ty}")).collect();
@@ -307,7 +307,7 @@ fn conversions_of_integers() {
     }
 }
 
-/// Values of type `f64` flow through everything that moves values.
+/// Values of type `f64` pass through everything that moves values.
 #[test]
 fn integers_flow_where_floats_did() {
     let text = "function %f(f64, f64, i8) -> f64 {

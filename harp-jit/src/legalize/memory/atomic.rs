@@ -1,12 +1,12 @@
 //! Atomic accesses.
 //!
-//! Extension X has them for 4 bytes and for words. An access to fewer bytes works on the 4 bytes around
-//! them: bitwise operations leave the others alone by their operand; the others are loops, which
-//! compute the 4 bytes from those that were there before, and write them if nothing has changed
-//! meanwhile. Lanes of a warp may leave such a loop at different times.
+//! Extension X has atomic accesses for 4 bytes and for words. An access to fewer bytes works on the 4 bytes
+//! around them. Bitwise operations get an operand that leaves the other bytes unchanged. The other operations
+//! are loops, which compute the 4 bytes from the old ones and write them if they have not changed meanwhile.
+//! Lanes of a warp may leave such a loop in different iterations.
 //!
-//! Big-endian values have their bytes swapped on the way to memory and back. What computes with the number
-//! in memory, rather than with its bits, is a loop then.
+//! Big-endian values are byte-swapped on the way to memory and back. An operation on the number in memory,
+//! rather than on its bits, is then a loop.
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -31,13 +31,13 @@ pub(super) enum Atomic {
     Fence,
 }
 
-/// Some bytes of the 4 bytes at an address.
+/// Some of the 4 bytes at an address.
 #[derive(Clone, Copy)]
 struct Part {
     ty: Type,
     /// The address of the 4 bytes.
     address: Value,
-    /// The place of the part's lowest bit, and its bits in place; none if it is the whole.
+    /// The position of the part's lowest bit, and a mask of its bits; none if it is all 4 bytes.
     within: Option<(Value, Value)>,
     order: Endianness,
 }
@@ -80,7 +80,7 @@ impl Memory<'_> {
             return Err(self.refuse(inst, "an atomic access wider than a word".to_owned()));
         }
         let flags = dfg.insts[inst].memflags_data(dfg).unwrap_or(MemFlagsData::new());
-        // Of a byte there is but one order.
+        // A byte has only one byte order.
         let order = match flags.explicit_endianness() {
             Some(Endianness::Big) if ty != I8 => Endianness::Big,
             _ => Endianness::Little,
@@ -100,7 +100,8 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// An atomic access to a word of the function's own frame: atomic accesses are ordered.
+    /// A fence becomes an atomic access to a word of the function's own frame, because atomic accesses are
+    /// ordered.
     fn replace_fence(&mut self, inst: Inst, plain: bool) -> Result<(), Unsupported> {
         if !plain {
             let word = word_int(self.arch.word());
@@ -116,7 +117,7 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// The access where nothing else can come between.
+    /// A plain access, for code in which no other access can come in between.
     fn plain(
         &mut self,
         atomic: Atomic,
@@ -149,7 +150,7 @@ impl Memory<'_> {
         old
     }
 
-    /// The atomic operation on what is in memory; gives what was there.
+    /// The atomic operation on memory; returns the old value.
     fn in_memory(
         &mut self,
         atomic: Atomic,
@@ -205,7 +206,7 @@ impl Memory<'_> {
         }
     }
 
-    /// The value with its bytes in the order of memory, or back.
+    /// Converts a value to the byte order of memory, or back.
     fn ordered(&mut self, order: Endianness, value: Value) -> Value {
         match order {
             Endianness::Little => value,
@@ -228,7 +229,7 @@ impl Memory<'_> {
         Part { ty, address: aligned, within: Some((shift, mask)), order }
     }
 
-    /// The value at its place in the 4 bytes, zeros around it.
+    /// The value at its position in the 4 bytes, with zeros around it.
     fn in_place(&mut self, part: Part, shift: Value, value: Value) -> Value {
         let value = self.ordered(part.order, value);
         let value = self.at.ins().uextend(I32, value);
@@ -252,7 +253,7 @@ impl Memory<'_> {
         self.ordered(part.order, value)
     }
 
-    /// `whole` with the part replaced.
+    /// `whole` with the part replaced by `value`.
     fn insert(&mut self, part: Part, whole: Value, value: Value) -> Value {
         match part.within {
             None => self.ordered(part.order, value),
@@ -264,8 +265,8 @@ impl Memory<'_> {
         }
     }
 
-    /// Replaces what was read until nobody has changed it in between. The instruction at the cursor,
-    /// and all that follows, moves to a block of its own.
+    /// A loop that replaces what was read until no other access has changed it in between. The instruction at
+    /// the cursor and everything after it move to a new block.
     fn compare_and_swap_loop(&mut self, part: Part, flags: MemFlagsData, atomic: Atomic) -> Value {
         let inst = self.at.current_inst().expect("the cursor stands at an instruction");
         let func = &mut *self.at.func;
@@ -290,7 +291,7 @@ impl Memory<'_> {
         value
     }
 
-    /// What an update makes of the old value.
+    /// The new value of an update, computed from the old one.
     fn new_value(&mut self, atomic: Atomic, old: Value) -> Value {
         let ins = self.at.ins();
         match atomic {
@@ -327,7 +328,7 @@ impl Part {
     }
 }
 
-/// Whether extension X has atomic accesses of the type, if it is no wider than a word.
+/// Whether extension X has atomic accesses of this type, provided that it is no wider than a word.
 fn is_whole(ty: Type) -> bool {
     ty != I8 && ty != I16
 }

@@ -1,13 +1,14 @@
-//! Accesses to memory that no machine has, as accesses that the machine has.
+//! Replaces memory accesses that the machine lacks by others.
 //!
-//! * Big-endian accesses become little-endian ones with the bytes swapped, atomic ones as well.
-//! * Atomic accesses to a part of a word become atomic accesses to 4 bytes around it, `nand` becomes
-//!   a loop around `atomic_cas`, and loads and stores become `atomic_rmw`: plain ones are not ordered. So
-//!   atomic loads write what they read, and trap where memory may not be written. See [`atomic`].
-//! * Base machines have no atomic accesses. In code for a single lane plain ones take their place, which
-//!   is right as long as nothing else accesses the same memory at the same time.
+//! * Big-endian accesses become little-endian ones with byte swaps, atomic ones as well.
+//! * Atomic accesses to a part of a word become atomic accesses to the 4 bytes around it, `nand` becomes a
+//!   loop around `atomic_cas`, and atomic loads and stores become `atomic_rmw`, because plain ones are not
+//!   ordered. So atomic loads write back what they read, and trap where memory is write-protected. See
+//!   [`atomic`].
+//! * Base machines have no atomic accesses. Code for a single lane uses plain ones, which is right as long as
+//!   nothing else accesses the same memory at the same time.
 //!
-//! Assumes a verified function. Afterwards there is no big-endian access, and of the atomic ones only
+//! Assumes a verified function. Afterwards there is no big-endian access, and the only atomic ones are
 //! `atomic_rmw` without `nand`, and `atomic_cas`, on types of 4 bytes and of a word.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -28,7 +29,7 @@ mod atomic;
 ///
 /// # Errors
 ///
-/// The first access that the machine does not have in any way.
+/// The first access that cannot be expressed on the machine.
 pub(super) fn expand(
     func: &mut Function,
     arch: ArchId,
@@ -51,7 +52,7 @@ pub(super) fn expand(
 }
 
 struct Memory<'f> {
-    /// Stands at the instruction that is replaced: what is made comes before it.
+    /// A cursor at the instruction that is replaced: new code goes before it.
     at: FuncCursor<'f>,
     arch: ArchId,
     execution: Execution,
@@ -91,7 +92,7 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// The value of a big-endian load; none if its type is not covered.
+    /// The value of a big-endian load; none if its type is not supported.
     fn big_load(
         &mut self,
         opcode: Opcode,
@@ -140,7 +141,7 @@ impl Memory<'_> {
         if self.at.func.dfg.value_type(value) == I8 { value } else { self.at.ins().bswap(value) }
     }
 
-    /// The instruction at the cursor goes; its result, if it has one, is `value`.
+    /// Removes the instruction at the cursor; `value` replaces its result, if it has one.
     fn replace(&mut self, inst: Inst, value: Option<Value>) {
         let dfg = &mut self.at.func.dfg;
         if let (Some(value), Some(&result)) = (value, dfg.inst_results(inst).first()) {
@@ -157,7 +158,7 @@ impl Memory<'_> {
     }
 }
 
-/// The flags without the order of bytes, which nothing takes away.
+/// The same flags as little-endian. They are built anew, because a byte order cannot be unset.
 fn little_endian(flags: MemFlagsData) -> MemFlagsData {
     let mut little = MemFlagsData::new()
         .with_endianness(Endianness::Little)
@@ -175,7 +176,7 @@ fn little_endian(flags: MemFlagsData) -> MemFlagsData {
     little
 }
 
-/// The integer type of as many bits, up to 64.
+/// The integer type with the same number of bits, up to 64.
 fn same_bits(ty: Type) -> Option<Type> {
     let scalar = ty.is_int() || ty.is_float();
     [I8, I16, I32, I64].into_iter().find(|int| scalar && int.bits() == ty.bits())

@@ -11,7 +11,7 @@ impl Wide<'_> {
         [zero, zero]
     }
 
-    /// Applies an operation on halves to both of two pairs.
+    /// Applies an operation on halves to both halves of two pairs.
     pub(super) fn each(
         &mut self,
         operation: fn(&mut Self, Value, Value) -> Value,
@@ -24,7 +24,7 @@ impl Wide<'_> {
     pub(super) fn add_pairs(&mut self, x: Pair, y: Pair) -> Pair {
         let low = self.add(x[0], y[0]);
         let high = self.add(x[1], y[1]);
-        // A sum that is one of its terms adds 0: nothing is carried.
+        // If the sum is one of the terms, the other term is 0 and there is no carry.
         if low == x[0] || low == y[0] {
             return [low, high];
         }
@@ -55,7 +55,7 @@ impl Wide<'_> {
         [low, self.add(carried, cross)]
     }
 
-    /// The whole product of two halves.
+    /// The full product of two halves, as a pair.
     pub(super) fn product(&mut self, x: Value, y: Value) -> Pair {
         [self.mul(x, y), self.mul_high(x, y)]
     }
@@ -73,7 +73,7 @@ impl Wide<'_> {
         self.add_pairs(high, [right[1], zero])
     }
 
-    /// A negative operand counts 2^n too much in the unsigned product.
+    /// The high half of the signed product. In the unsigned product, a negative operand counts 2^n too much.
     pub(super) fn signed_high(&mut self, x: Pair, y: Pair) -> Pair {
         let mut high = self.unsigned_high(x, y);
         for (sign, other) in [(x[1], y), (y[1], x)] {
@@ -88,7 +88,7 @@ impl Wide<'_> {
         [self.select(condition, x[0], y[0]), self.select(condition, x[1], y[1])]
     }
 
-    /// Minima and maxima.
+    /// Minimum and maximum.
     pub(super) fn extreme(&mut self, opcode: Opcode, x: Pair, y: Pair) -> Pair {
         let condition = match opcode {
             Opcode::Smin | Opcode::Smax => IntCC::SignedLessThan,
@@ -101,7 +101,7 @@ impl Wide<'_> {
         }
     }
 
-    /// A truth value.
+    /// A comparison; the result is a truth value.
     pub(super) fn compare(&mut self, condition: IntCC, x: Pair, y: Pair) -> Value {
         match condition {
             IntCC::Equal | IntCC::NotEqual => {

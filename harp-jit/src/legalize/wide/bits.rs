@@ -1,7 +1,7 @@
 //! Shifts, rotations and bit counts of pairs.
 //!
-//! An amount counts modulo the width of the pair. The shifts of halves count modulo their own width,
-//! so one amount serves both; which half goes where is decided by one more bit of it.
+//! Amounts are modulo the width of the pair. Shifts of halves are modulo their own width, so one amount
+//! serves both; one more bit of it decides which half goes where.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Opcode, Value};
@@ -46,7 +46,7 @@ impl Wide<'_> {
         }
     }
 
-    /// The half that begins `by` bits, 1 to all, below the top of `low`.
+    /// The half that begins `by` bits, from 1 to all, below the top of `low`.
     fn funnel(&mut self, low: Value, high: Value, by: u32) -> Value {
         if by == self.bits() {
             return low;
@@ -55,8 +55,8 @@ impl Wide<'_> {
         self.or(top, bottom)
     }
 
-    /// `high` shifted left, filled up with the top of `low`: two steps to the right, so that none is
-    /// by the whole width.
+    /// `high` shifted left and filled with the top bits of `low`, which are shifted right in two steps, so
+    /// that no shift is by the whole width.
     fn fill_left(&mut self, low: Value, high: Value, amount: Value) -> Value {
         let top = self.at.ins().ishl(high, amount);
         let rest = self.not(amount);
@@ -65,7 +65,7 @@ impl Wide<'_> {
         self.or(top, bottom)
     }
 
-    /// Whether the amount moves halves as wholes.
+    /// Whether the amount is at least the width of a half.
     fn is_large(&mut self, amount: Value) -> Value {
         let bit = self.konst(self.bits().into());
         let large = self.and(amount, bit);
@@ -101,8 +101,8 @@ impl Wide<'_> {
         [self.select(large, upper, lower), self.select(large, lower, upper)]
     }
 
-    /// Zeros above the highest one or below the lowest one: those of `near`, or, if it is zero, all of
-    /// them and those of the other half.
+    /// Counts zeros above the highest one or below the lowest one: those of the half at that end, plus, if it
+    /// is zero, those of the other half.
     pub(super) fn count_zeros(&mut self, opcode: Opcode, [low, high]: Pair) -> Pair {
         let (near, far) = if opcode == Opcode::Clz { (high, low) } else { (low, high) };
         let [near_zeros, far_zeros] = [near, far].map(|half| match opcode {

@@ -10,8 +10,8 @@ use super::Wide;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 
-/// The calls of intrinsics with pairs as operands or results, which are known as such by their signatures
-/// only as long as these are what they were.
+/// The calls of intrinsics with pairs as operands or results. They are collected first, because an intrinsic
+/// is recognized by its signature, which changes.
 pub(super) fn intrinsics(func: &Function, full: Type) -> HashMap<Inst, Intrinsic> {
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let calls = insts.filter_map(|inst| Some((inst, Intrinsic::of_call(func, inst)?)));
@@ -39,8 +39,8 @@ pub(super) fn check_exceptions(func: &Function, full: Type) -> Result<(), Unsupp
     Ok(())
 }
 
-/// Makes two parameters and results of each that is a pair, in the function's own signature and in
-/// all that it knows. Returns whether there was one.
+/// Splits each parameter and result that is a pair in two, in the function's own signature and in all that it
+/// declares. Returns whether there were any.
 pub(super) fn split_signatures(func: &mut Function, full: Type, half: Type) -> bool {
     let known = func.stencil.dfg.signatures.values_mut();
     let mut changed = false;
@@ -63,7 +63,7 @@ pub(super) fn split_signatures(func: &mut Function, full: Type, half: Type) -> b
 }
 
 impl Wide<'_> {
-    /// Values with the halves of those that are pairs.
+    /// The values, with pairs replaced by their halves.
     pub(super) fn flatten(&self, values: &[Value]) -> Vec<Value> {
         let parts = values.iter().map(|&value| {
             if self.is_wide(value) { self.parts(value).to_vec() } else { vec![value] }
@@ -71,8 +71,8 @@ impl Wide<'_> {
         parts.flatten().collect()
     }
 
-    /// A call with a pair among its operands or results, or whose target's address is one. None if it
-    /// is none that can be.
+    /// A call with a pair among its operands or results, or whose target address is a pair. None if the call
+    /// is not supported.
     pub(super) fn call(&mut self, inst: Inst, data: InstructionData) -> Option<()> {
         if let Some(&intrinsic) = self.intrinsics.get(&inst) {
             self.intrinsic(inst, intrinsic);
@@ -116,7 +116,8 @@ impl Wide<'_> {
         Some(())
     }
 
-    /// An intrinsic with a pair among its operands or results. An id is a word, as are bits for lanes.
+    /// An intrinsic with a pair among its operands or results. An id is a word, and so are the bits of a
+    /// ballot.
     fn intrinsic(&mut self, inst: Inst, intrinsic: Intrinsic) {
         let args = self.at.func.dfg.inst_args(inst).to_vec();
         let result = match (intrinsic, args.as_slice()) {
@@ -131,7 +132,7 @@ impl Wide<'_> {
                 }
                 self.parts(value).map(|half| self.shuffle(half, lane))
             }
-            // Both halves of the same lane.
+            // Both halves must come from the same lane.
             (Intrinsic::OfSomeLane, &[value]) => {
                 let own = self.word_of(Intrinsic::LANE_ID, &[]);
                 let lane = self.word_of(Intrinsic::OfSomeLane, &[own]);
@@ -149,14 +150,14 @@ impl Wide<'_> {
         self.define(inst, result);
     }
 
-    /// The result of an intrinsic whose operands are no pairs: a half.
+    /// The result, a half, of an intrinsic without pairs as operands.
     fn word_of(&mut self, intrinsic: Intrinsic, args: &[Value]) -> Value {
         let callee = intrinsic.declare(self.at.func, self.half);
         let call = self.at.ins().call(callee, args);
         self.at.func.dfg.first_result(call)
     }
 
-    /// The number of a lane in one word: one that takes two does not exist.
+    /// A lane number as one word: there is no lane with a number of two words.
     fn lane(&mut self, lane: Value) -> Value {
         if !self.is_wide(lane) {
             return lane;

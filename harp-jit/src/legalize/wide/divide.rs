@@ -1,14 +1,14 @@
-//! Division of pairs, as straight code, or by calls of a routine that has this code once.
+//! Division of pairs, as straight-line code, or by calls of a routine that contains this code once.
 //!
 //! The machine divides halves, so a quotient of pairs takes three divisions of halves and two of their
-//! digits, with corrections by selection. Straight code has three advantages over a loop or a call: no
-//! branch that could diverge, no registers that a call would clobber, and an object that needs no
-//! library. It has its price in size: on machines with 32 registers an unsigned division of `i64` takes
-//! about 230 base instructions, or 130 with extension X; signs take 80 or 50 more. Quotient and
-//! remainder of the same operands in one block share nearly all of it. What divides by a constant
-//! hardly comes here: the mid-end multiplies. A function for one lane with more than [`MAX_IN_PLACE`] divisions calls
-//! routines of the [library](crate::library) instead: else divisions would be most of its code, and most of the
-//! time that it takes to compile.
+//! digits, with corrections by selection. Straight-line code has three advantages over a loop or a call: no
+//! branch that could diverge, no registers that a call would clobber, and an object that needs no library.
+//! Its price is size: on machines with 32 registers an unsigned division of `i64` takes about 230 base
+//! instructions, or 130 with extension X; signed ones take 80 or 50 more. Quotient and remainder of the same
+//! operands in one block share nearly all of it. Divisions by a constant are rare here: the mid-end turns
+//! them into multiplications. A function for one lane with more than [`MAX_IN_PLACE`] divisions calls
+//! routines of the [library](crate::library) instead: otherwise divisions would be most of its code, and most
+//! of its compile time.
 //!
 //! The method is Warren's (Hacker's Delight, section 9-5, "Unsigned doubleword division from long
 //! division"), with the estimate and the two corrections of a digit after Knuth (The Art of Computer
@@ -22,21 +22,21 @@ use super::{LargeCode, Pair, Wide};
 use crate::options::Execution;
 use crate::routine::Routine;
 
-/// The most divisions of a function that have their code in place.
+/// The largest number of divisions of a function that are expanded in place.
 pub(super) const MAX_IN_PLACE: usize = 4;
 
-/// How the divisions of a function are done.
+/// How the divisions of a function are implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DivisionCode {
-    /// Where they stand.
+    /// In place.
     InPlace,
-    /// The same, in a routine: its callers have made sure that nothing traps.
+    /// In place, inside a routine: its callers have checked for traps.
     InRoutine,
     /// By calls of routines.
     Calls,
 }
 
-/// How the divisions of values of type `full` in `func` are done.
+/// Chooses how divisions of type `full` in `func` are implemented.
 pub(super) fn division_code(
     func: &Function,
     full: Type,
@@ -66,7 +66,7 @@ pub(super) struct Division {
 }
 
 impl Wide<'_> {
-    /// Division or remainder with CLIF's traps: the divisor 0, and the overflow of `sdiv`.
+    /// Division or remainder with CLIF's traps: for the divisor 0, and for the overflow of `sdiv`.
     pub(super) fn divide(&mut self, opcode: Opcode, x: Pair, y: Pair) -> Pair {
         let signed = matches!(opcode, Opcode::Sdiv | Opcode::Srem);
         if self.division_code != DivisionCode::InRoutine {
@@ -117,7 +117,7 @@ impl Wide<'_> {
         }
     }
 
-    /// The smallest number divided by -1.
+    /// Traps if the smallest number is divided by -1.
     fn trap_on_overflow(&mut self, x: Pair, y: Pair) {
         let top = self.konst(1 << (self.bits() - 1));
         let (zero, ones) = (self.konst(0), self.konst(u64::MAX));
@@ -140,7 +140,7 @@ impl Wide<'_> {
         }
     }
 
-    /// The divisor is not 0.
+    /// Unsigned division; the divisor is not 0.
     fn divide_unsigned(&mut self, x: Pair, y: Pair) -> Division {
         let zero = self.konst(0);
         if self.is_known(x[1], 0) && self.is_known(y[1], 0) {
@@ -148,14 +148,14 @@ impl Wide<'_> {
                 (self.at.ins().udiv(x[0], y[0]), self.at.ins().urem(x[0], y[0]));
             return Division { quotient: [quotient, zero], remainder: [remainder, zero] };
         }
-        // Both cases, a divisor of one half and one of two, come down to one long division of a pair
-        // by a half whose top bit is set.
+        // Both cases, a divisor of one half and one of two, reduce to one long division of a pair by a half
+        // whose top bit is set.
         let two = self.is_nonzero(y[1]);
         let top = self.select(two, y[1], y[0]);
         let shift = self.at.ins().clz(top);
 
-        // One half: its first digit is a plain division; the remainder goes on, shifted with the
-        // divisor. Two halves: half of the dividend by the upper part of the divisor.
+        // One half: its first digit is a plain division; the remainder is used next, shifted as far as the
+        // divisor. Two halves: half of the dividend is divided by the upper part of the divisor.
         let first = self.at.ins().udiv(x[1], top);
         let rest = self.at.ins().urem(x[1], top);
         let normal = [x[0], rest];
@@ -179,7 +179,7 @@ impl Wide<'_> {
         }
     }
 
-    /// Left by an amount below the width of a half.
+    /// Shifts left by an amount below the width of a half.
     fn shift_left_below(&mut self, [low, high]: Pair, amount: Value) -> Pair {
         let top = self.at.ins().ishl(high, amount);
         let rest = self.not(amount);
@@ -188,8 +188,8 @@ impl Wide<'_> {
         [self.at.ins().ishl(low, amount), self.or(top, bottom)]
     }
 
-    /// From the quotient of half of the dividend by the upper part of a divisor of two halves to the
-    /// quotient itself: undone shifts give at most one too much, so one less is at most one too few.
+    /// Computes the quotient from that of half of the dividend by the upper part of a divisor of two halves:
+    /// with the shifts undone it is at most one too large, so one less is at most one too small.
     fn refine(&mut self, x: Pair, y: Pair, estimate: Value, shift: Value) -> Division {
         let zero = self.konst(0);
         let rest = self.not(shift);
@@ -209,8 +209,8 @@ impl Wide<'_> {
         }
     }
 
-    /// Divides a pair by a half with its top bit set that is above the pair's upper half: quotient and
-    /// remainder, a digit of half a half after the other.
+    /// Divides a pair by a half with its top bit set that is greater than the pair's upper half. Computes
+    /// quotient and remainder in digits of half a half.
     fn long_division(&mut self, dividend: Pair, divisor: Value) -> (Value, Value) {
         let digit = self.bits() / 2;
         let low_mask = self.konst(self.mask() >> digit);
@@ -225,7 +225,7 @@ impl Wide<'_> {
             let product = self.mul(estimate, lower);
             let left = self.shl(left, digit);
             let left = self.or(left, next);
-            // The estimate is at most two too large; a sum that wraps is large enough for sure.
+            // The estimate is at most two too large; if the sum wraps around, it is certainly large enough.
             let high = self.test(IntCC::UnsignedLessThan, left, product);
             let once = self.add(left, divisor);
             let wrapped = self.test(IntCC::UnsignedLessThan, once, left);

@@ -1,7 +1,6 @@
 //! Operations on halves, with constants folded.
 //!
-//! Where the mid-end does not run, this is all that keeps the high half of a zero-extended value from
-//! costing anything.
+//! If the mid-end does not run, this folding alone keeps the high half of a zero-extended value free of cost.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, types};
@@ -9,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, types};
 use super::Wide;
 
 impl Wide<'_> {
-    /// Bits of a half.
+    /// The width of a half in bits.
     pub(super) fn bits(&self) -> u32 {
         self.half.bits()
     }
@@ -19,13 +18,13 @@ impl Wide<'_> {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// The low bits of `bits` as a half.
+    /// The low bits of `bits` as a constant half.
     pub(super) fn konst(&mut self, bits: u64) -> Value {
         let bits = (bits & self.mask()).cast_signed();
         self.at.ins().iconst(self.half, bits)
     }
 
-    /// A truth value that is known.
+    /// A constant truth value.
     fn truth(&mut self, truth: bool) -> Value {
         self.at.ins().iconst(types::I8, i64::from(truth))
     }
@@ -120,7 +119,7 @@ impl Wide<'_> {
         }
     }
 
-    /// Left by a number below the width of a half.
+    /// Shifts left by a number below the width of a half.
     pub(super) fn shl(&mut self, x: Value, by: u32) -> Value {
         match self.known(x) {
             _ if by == 0 => x,
@@ -132,7 +131,7 @@ impl Wide<'_> {
         }
     }
 
-    /// Right by a number below the width of a half, with zeros.
+    /// Shifts right by a number below the width of a half, filling with zeros.
     pub(super) fn shr(&mut self, x: Value, by: u32) -> Value {
         match self.known(x) {
             _ if by == 0 => x,
@@ -144,7 +143,7 @@ impl Wide<'_> {
         }
     }
 
-    /// Right by a number below the width of a half, with copies of the sign.
+    /// Shifts right by a number below the width of a half, filling with copies of the sign.
     pub(super) fn sar(&mut self, x: Value, by: u32) -> Value {
         match self.known(x) {
             _ if by == 0 => x,
@@ -165,8 +164,7 @@ impl Wide<'_> {
         self.sar(x, self.bits() - 1)
     }
 
-    /// Compares two halves for equality, or their order by "less than"; other conditions are made of
-    /// these.
+    /// Compares two halves for equality or for "less than"; other conditions are built from these.
     pub(super) fn test(&mut self, condition: IntCC, x: Value, y: Value) -> Value {
         let zero_below = condition == IntCC::UnsignedLessThan;
         match (self.known(x), self.known(y)) {

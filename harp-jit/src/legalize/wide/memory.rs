@@ -1,7 +1,8 @@
-//! Memory: pairs lie in it as two halves, and addresses that are pairs are their low halves.
+//! Memory accesses: pairs are stored as two halves, and addresses that are pairs are truncated to their low
+//! halves.
 //!
-//! An address of more bits than the machine has is cut to the word: addresses wrap anyway, and all
-//! that are any good have zeros above.
+//! An address with more bits than the machine's is truncated to the word: addresses wrap around anyway, and
+//! all valid ones are zero-extended.
 
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
@@ -16,13 +17,13 @@ impl Wide<'_> {
         if self.is_wide(address) { self.parts(address)[0] } else { address }
     }
 
-    /// Cuts operand `index` of an instruction to its word if it is an address that is a pair.
+    /// Truncates operand `index` of an instruction to a word if it is an address that is a pair.
     pub(super) fn cut_address(&mut self, inst: Inst, index: usize) {
         let address = self.address(self.at.func.dfg.inst_args(inst)[index]);
         self.at.func.dfg.inst_args_mut(inst)[index] = address;
     }
 
-    /// The place of the half `index`, counted in the order of addresses.
+    /// The address of half `index`, counted in the order of addresses.
     fn place(&mut self, address: Value, offset: Offset32, index: u32) -> (Value, Offset32) {
         let bytes = i64::from(index * self.half.bytes());
         match offset.try_add_i64(bytes) {
@@ -65,7 +66,7 @@ impl Wide<'_> {
         Some([low, high])
     }
 
-    /// A store of a pair. None if it is none that can be.
+    /// A store of a pair. None if it is not supported.
     pub(super) fn store(&mut self, data: InstructionData) -> Option<()> {
         let InstructionData::Store { opcode, args: [value, address], offset, .. } = data else {
             return None;
@@ -92,7 +93,7 @@ impl Wide<'_> {
         Some(())
     }
 
-    /// The address of something as a pair.
+    /// An address, of a stack slot or symbol, as a pair.
     pub(super) fn address_of(&mut self, data: InstructionData) -> Option<Pair> {
         let (half, ins) = (self.half, self.at.ins());
         let low = match data {

@@ -1,14 +1,13 @@
 //! Integers twice as wide as a type that the machine has, in pairs of values of that type.
 //!
-//! On 4-byte words that is `i64` in two `i32`s. It is used a second time for the `i128` comparisons
-//! that Cranelift's mid-end makes out of comparisons of `i64`s (its file `icmp.isle`).
+//! On 4-byte words these are `i64`s as two `i32`s. The same code also splits the `i128` comparisons that
+//! Cranelift's mid-end makes out of comparisons of `i64`s (its file `icmp.isle`).
 //!
-//! Assumes a verified function whose operations have one result each (see
-//! [`single_results`](super::before)). Afterwards no value and no signature has the wide type.
-//! A pair is its low half, then its high half: as block arguments, parameters and results, and in
-//! memory, unless the access says that it is big-endian. All of it is straight code; what must trap
-//! traps by `trapz` and `trapnz`, which become branches [later](super::after). What is not covered,
-//! such as an atomic access to a pair, is refused by name.
+//! Assumes a verified function whose operations have one result each (see [`single_results`](super::before)).
+//! Afterwards no value and no signature has the wide type. A pair is its low half followed by its high half:
+//! as block arguments, parameters and results, and in memory, unless the access is big-endian. All code is
+//! straight-line; traps are `trapz` and `trapnz`, which become branches [later](super::after). What is not
+//! supported, such as an atomic access to a pair, is refused by name.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -40,12 +39,12 @@ use divide::{Division, DivisionCode};
 /// The low half and the high half of a value.
 type Pair = [Value; 2];
 
-/// Replaces all values of type `full`, an integer of two halves. Returns whether there were any. `code` is
-/// that of divisions, if there are many.
+/// Replaces all values of type `full`, an integer of two halves. Returns whether there were any. `code` says
+/// where to put the code of divisions, if there are many.
 ///
 /// # Errors
 ///
-/// The first instruction that takes or makes such a value and is not covered.
+/// The first instruction with such an operand or result that is not supported.
 pub(super) fn expand(
     func: &mut Function,
     full: Type,
@@ -91,7 +90,7 @@ fn has_values(func: &Function, ty: Type) -> bool {
     })
 }
 
-/// Leaves out blocks that are not reachable and gives the others in reverse post-order.
+/// Removes unreachable blocks; returns the others in reverse post-order.
 pub(crate) fn reachable(func: &mut Function) -> Vec<Block> {
     let cfg = ControlFlowGraph::with_function(func);
     let tree = DominatorTree::with_function(func, &cfg);
@@ -107,16 +106,16 @@ pub(crate) fn reachable(func: &mut Function) -> Vec<Block> {
 }
 
 struct Wide<'f> {
-    /// Stands at the instruction that is replaced: what is made comes before it.
+    /// A cursor at the instruction that is replaced: new code goes before it.
     at: FuncCursor<'f>,
     full: Type,
     half: Type,
     parts: SecondaryMap<Value, Option<Pair>>,
     intrinsics: HashMap<Inst, Intrinsic>,
-    /// Divisions in each block, by whether they are signed and by their operands.
+    /// The divisions in each block, by signedness and operands.
     divisions: HashMap<(Option<Block>, bool, Pair, Pair), Division>,
     division_code: DivisionCode,
-    /// The routines that were declared.
+    /// The routines declared so far.
     routines: HashMap<Routine, FuncRef>,
 }
 
@@ -125,13 +124,13 @@ impl Wide<'_> {
         self.at.func.dfg.value_type(value) == self.full
     }
 
-    /// The halves of a value that is defined before here.
+    /// The halves of a value whose definition precedes.
     fn parts(&self, value: Value) -> Pair {
         let value = self.at.func.dfg.resolve_aliases(value);
         self.parts[value].expect("definitions come before uses")
     }
 
-    /// The value as it stands in a condition: a half that is zero where the value is.
+    /// The value for use as a condition: a half that is zero exactly if the value is.
     fn condition(&mut self, value: Value) -> Value {
         if !self.is_wide(value) {
             return value;
@@ -175,14 +174,14 @@ impl Wide<'_> {
         Ok(())
     }
 
-    /// Whether an instruction takes or makes a wide value.
+    /// Whether an instruction has a wide operand or result.
     fn is_concerned(&self, inst: Inst) -> bool {
         let dfg = &self.at.func.dfg;
         let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
         values.any(|value| self.is_wide(value))
     }
 
-    /// Replaces one instruction. None, and nothing done, if it is not covered.
+    /// Replaces one instruction. Returns none, without a change, if it is not supported.
     fn replace(&mut self, inst: Inst) -> Option<()> {
         let data = self.at.func.dfg.insts[inst];
         let opcode = data.opcode();
@@ -204,7 +203,7 @@ impl Wide<'_> {
         Some(())
     }
 
-    /// The result of an operation that makes a pair.
+    /// The result of an operation that gives a pair.
     fn pair(&mut self, data: InstructionData) -> Option<Pair> {
         match data {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } if self.bits() <= 32 => {
@@ -316,7 +315,7 @@ impl Wide<'_> {
         })
     }
 
-    /// The amount of a shift as a half: only its low bits count.
+    /// The amount of a shift as a half: only its low bits matter.
     fn amount(&mut self, amount: Value) -> Value {
         let ty = self.at.func.dfg.value_type(amount);
         match ty.bits().cmp(&self.bits()) {
@@ -327,7 +326,7 @@ impl Wide<'_> {
         }
     }
 
-    /// An operation on a pair with one result that is none.
+    /// An operation on a pair whose only result is not a pair.
     fn single(&mut self, inst: Inst, data: InstructionData, result: Value) -> Option<()> {
         let ty = self.at.func.dfg.value_type(result);
         let value = match data {
@@ -433,7 +432,7 @@ impl Wide<'_> {
         Some(())
     }
 
-    /// Gives the wide result of an instruction its halves.
+    /// Records the halves of the wide result of an instruction.
     fn define(&mut self, inst: Inst, pair: Pair) {
         let result = self.at.func.dfg.first_result(inst);
         self.parts[result] = Some(pair);

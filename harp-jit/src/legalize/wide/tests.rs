@@ -1,6 +1,6 @@
-//! Functions on `i64` compute the same in pairs of `i32`, and functions on `i128` in pairs of `i64`:
-//! judged by cranelift's interpreter, and by the host where the interpreter does not do what CLIF
-//! documents.
+//! Tests that functions on `i64` compute the same in pairs of `i32`, and functions on `i128` in pairs of
+//! `i64`. They are compared with cranelift's interpreter, and with the host where the interpreter does not do
+//! what CLIF documents.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Opcode, TrapCode, Type, types};
@@ -57,12 +57,12 @@ fn split(values: &[DataValue], full: Type) -> Vec<DataValue> {
     halves.flatten().collect()
 }
 
-/// As it is expanded where routines can be called.
+/// Expands as for code where routines can be called.
 fn expand_for_one_lane(func: &mut Function, full: Type) -> Result<bool, Unsupported> {
     expand(func, full, LargeCode::Library, Execution::SingleLane)
 }
 
-/// Expands `full` in all functions of a text; they are valid and hold no value of that type.
+/// Expands `full` in all functions of a text; checks that they are valid and have no value of that type.
 fn expanded(text: &str, full: Type) -> Vec<Function> {
     let mut funcs = parse(text);
     for func in &mut funcs {
@@ -78,7 +78,7 @@ fn expanded(text: &str, full: Type) -> Vec<Function> {
     funcs
 }
 
-/// Where something ends in 64 bits, and numbers from a fixed seed.
+/// Edges of 64-bit ranges, and random numbers from a fixed seed.
 fn edges() -> Vec<i64> {
     let top = i64::MIN;
     let mut all = vec![0, 1, 2, 3, 7, -1, -2, -7, top, top + 1, i64::MAX, i64::MAX - 1];
@@ -111,7 +111,7 @@ fn check_against(text: &str, reference: impl Fn(i64, i64) -> Outcome) -> Vec<Fun
     check_pairs(text, edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y))), reference)
 }
 
-/// The same on each edge as both operands: for functions that look at one of them.
+/// The same with each edge as both operands: for functions that use only one of them.
 fn check_singles(text: &str) {
     let before = parse(text);
     check_pairs(text, edges().into_iter().map(|x| (x, x)), |x, y| {
