@@ -22,8 +22,8 @@ pub struct MachineConfig {
     pub divergence_depth: usize,
     /// The most host memory that registers and divergence stacks of all warps take together, in bytes;
     /// each core may take an equal share. More is an error when a machine is made, a trap in a run.
-    /// Decoded code comes on top. It takes a fixed multiple of the code's size; a core that would exceed its
-    /// share with it forgets it and decodes again.
+    /// Decoded code comes on top, a fixed multiple of the code's size. A core forgets it and decodes anew where
+    /// it would exceed another such share.
     pub state_limit: u64,
     /// How traps, faults and console input are handled.
     pub interrupts: Interrupts,

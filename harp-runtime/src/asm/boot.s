@@ -1,12 +1,12 @@
-/* Boot code: warp 0 of each core starts here with lane 0 alone. It starts the other warps; every
-   warp that has work makes all lanes of the machine, sets their stacks up and enters the walker, whose
-   text follows.
+/* Boot code: warp 0 of each core starts here with only lane 0 active. It starts the other warps. Every
+   warp that has work activates all lanes of the machine, sets up their stacks and enters the walker,
+   whose text follows.
 
-   At a warp's start %r0 holds (lanes << half a word) | core. The host names two registers for the
-   text: %item, the callee-saved register that holds a lane's work-item, and, where the machine has
-   enough of them, %stride and %full. Until kernels run every register is free.
+   When a warp starts, %r0 holds (lanes << half a word) | core. The host replaces some register names
+   in the text: %item, the callee-saved register that holds a lane's work-item, and, if the machine has
+   enough registers, %stride and %full. Until kernels run every register is free.
 
-   Between here and the walker lanes are missing, so nothing here may split. */
+   Not all lanes are active between here and the walker, so there must be no split. */
 
 .perm x
 .entry
@@ -24,7 +24,7 @@ spawn_test:
   @p0 ? jmpi spawn
         ldi %r1, #0
 
-/* One lane a warp; %r1: the warp's number in its core. */
+/* One lane per warp; %r1: the warp's number in its core. */
 warp_start:
         shri %r2, %r0, HALF_WORD        /* %r2: lanes of the machine */
         shli %r0, %r0, HALF_WORD
@@ -50,7 +50,7 @@ clone_test:
   @p0 ? jmpi clone_next
         jalis %ra, %r2, lane_start
 
-/* All lanes from here on. A lane's stack is the one of its first work-item's number. */
+/* All lanes from here on. The number of a lane's first work-item is also that of its stack. */
 lane_start:
         ld %ra, %r3, D_STACK_SHIFT
         add %item, %item, %fp

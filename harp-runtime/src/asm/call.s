@@ -1,6 +1,6 @@
-/* Calls one function on one lane. The host fills the words after `runtime.call` in, except for the
-   addresses among them, and puts loads of the registers' arguments and stores of their results in
-   the places that are named here. Base instructions only.
+/* Calls one function on one lane. The host fills in the words after `runtime.call`, except for the
+   function's address, which the linker resolves. It replaces the lines ARGUMENTS and RESULTS by loads of
+   register arguments and stores of register results. Base instructions only.
 
    The first register of the upper half is %base, which the function preserves. */
 
@@ -39,7 +39,7 @@ RESULTS
         jali %ra, runtime.copy
         halt
 
-/* Copies %r2 words from %r0 to %r1; leaves them behind the last. */
+/* Copies %r2 words from %r0 to %r1; leaves %r0 and %r1 behind the last word. */
 runtime.copy:
         iszero @p0, %r2
   @p0 ? jmpr %ra

@@ -1,7 +1,7 @@
 /* The end of a walk over a grid.
 
-   Here after the last full chunk of a line. %r3: descriptor. The last chunk may have surplus
-   lanes; it is this warp's if its next work-items lie before the rounded end. */
+   A line comes here after the last full chunk. %r3: descriptor. The last chunk may have surplus
+   lanes; it belongs to this warp if its next work-items are below the rounded end. */
         ld %r2, %r3, D_ROUNDED
         sub %r2, %item, %r2
         isneg @p0, %r2
@@ -9,8 +9,8 @@
   @p0 ? jmpi finish
         ori %r1, %item, #0
 
-/* The last chunk, with surplus lanes; %r1: position in the first dimension, the others stored. The
-   one split of the runtime library holds surplus lanes back from the kernel. */
+/* The last chunk, with surplus lanes; %r1: position in the first dimension, the others are stored. The
+   only split of the runtime library holds surplus lanes back from the kernel. */
 remainder:
         ldi %r3, descriptor
         ld %r2, %r3, D_ITEMS

@@ -1,4 +1,4 @@
-/* One dimension of a group's place in the grid and of a work-item's place in both. */
+/* One dimension of a group's position in the grid, and of a work-item's position in the group and grid. */
         ldi %r0, runtime.arguments
         ld %r1, %r0, A_COUNT_DIM
         mod %ra, %r2, %r1
@@ -7,7 +7,7 @@
         st %ra, %r1, G_ID_DIM
         ld %r1, %r0, A_GROUP_DIM
         mul %ra, %ra, %r1
-        st %ra, POSITION_DIM            /* the group's first, for now */
+        st %ra, POSITION_DIM            /* for now that of the group's first work-item */
         ld %r0, %r0, A_EXTENT_DIM
         sub %r0, %r0, %ra
         sub %ra, %r0, %r1

@@ -1,6 +1,6 @@
 /* The walk over work-groups. All lanes; %r3: descriptor, %fp: lane control block, %item: the lane's
    number among all that were started. A core has places for D_CORE_GROUPS groups at a time, each of
-   D_GROUP_WARPS warps that lie together. Place p of all runs the groups p, p + D_STRIDE and so on. */
+   D_GROUP_WARPS consecutive warps. Of all places, place p runs the groups p, p + D_STRIDE and so on. */
 groups:
         ld %r1, %r3, D_GROUP_WARPS
         ld %r0, %fp, L_WARP
@@ -14,9 +14,9 @@ groups:
         ld %item, %r3, D_CORE_GROUPS
         ld %ra, %fp, L_CORE
         mul %item, %item, %ra
-        add %item, %item, %r2           /* %item: the group's number, at first the place */
+        add %item, %item, %r2           /* %item: the group's number, at first that of the place */
 
-/* Below the memory of the place's groups lie the control blocks of its warps. */
+/* The control blocks of a place's warps lie below the memory of its groups. */
         ld %r1, %r3, D_GROUP_BYTES
         mul %r1, %r1, %item
         ld %ra, %r3, D_GROUP_SPACE
@@ -29,7 +29,7 @@ groups:
         shli %r2, %r2, #1
         st %r2, %r0, G_BARRIER
 
-/* What does not change along a line. */
+/* Values that are the same for all groups of a grid with one dimension. */
         ldi %r1, #0
         st %r1, %r0, G_ID_Y
         st %r1, %r0, G_ID_Z
@@ -39,7 +39,8 @@ groups:
         st %r1, %r0, G_SIZE_Y
         st %r1, %r0, G_SIZE_Z
 
-/* %r2: the group's number, %r3: the work-item's number in it, both without the dimensions done. */
+/* %r2: the group's number, %r3: the work-item's number in it, both divided by the extents of the
+   dimensions that are done. */
 group_next:
         ori %r2, %item, #0
         ld %r3, %fp, L_LOCAL_INDEX
@@ -51,8 +52,8 @@ DIMENSION_X
 DIMENSION_Y
 DIMENSION_Z
 
-/* Work-items with a number beyond the group's extents are none: what is left of %r3 is not 0. The one
-   split of the runtime library holds these lanes back from the kernel. */
+/* If the rest in %r3 is not 0 the number is beyond the group's extents, and the lane has no work-item. The
+   only split of the runtime library holds these lanes back from the kernel. */
 group_call:
         ld %r0, %fp, L_GROUP
         ld %r1, %r0, G_SIZE_X
@@ -76,8 +77,8 @@ hold_back:
 group_end:
         join
 
-/* All warps of the place wait, those without work-items in this group, too: none is to be in the next
-   group while another uses the memory of this one. The number of this barrier is not the kernel's. */
+/* All warps of the place wait, also those without work-items in this group: no warp may enter the next
+   group while another one uses the memory of this one. This barrier's number differs from the kernel's. */
         ldi %r3, descriptor
         ld %r0, %fp, L_GROUP
         ld %r0, %r0, G_BARRIER

@@ -1,8 +1,9 @@
-/* The walk over a grid of one dimension where registers are scarce: stride and end are loaded anew
+/* The walk over a grid of one dimension on machines with few registers: stride and end are loaded anew
    for each chunk. All lanes; %r3: descriptor, %fp: lane control block, %item: first work-item.
 
-   Chunks start at multiples of the lanes and so do D_FULL, the end of the last chunk without
-   surplus lanes, and D_ROUNDED, the end of the last chunk: the lanes agree on each comparison. */
+   The starts of chunks are multiples of the number of lanes, and so are D_FULL, the end of the last
+   chunk without surplus lanes, and D_ROUNDED, the end of the last chunk. So the lanes agree on each
+   comparison. */
         ld %r0, %r3, D_SPATIAL
         rtop @p0, %r0
   @p0 ? jmpi volume

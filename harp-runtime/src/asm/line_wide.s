@@ -1,4 +1,4 @@
-/* The walk over a grid of one dimension with stride and end in registers. Otherwise as line.s. */
+/* The walk over a grid of one dimension with stride and end in registers; otherwise the same as line.s. */
         ld %r0, %r3, D_SPATIAL
         rtop @p0, %r0
   @p0 ? jmpi volume

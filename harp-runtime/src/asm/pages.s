@@ -1,5 +1,5 @@
 /* Maps the pages of the image, the stack and the console to themselves, for machines that translate
-   addresses: at reset they know page 0 alone. The call's words must lie in it. */
+   addresses: at reset they have only page 0 mapped, so the call's words must lie in it. */
         ldi %r0, runtime.call
         ld %r0, %r0, C_END
         ldi %r1, #63                    /* all permissions */

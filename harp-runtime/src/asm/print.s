@@ -1,6 +1,6 @@
-/* Prints the results on the console, each on a line: of each word all hex digits, the lowest word first.
-   C_PRINTED has the address of two words for each word of the results: the bits of it that count, and the
-   newline behind the last word of a result, or 0. Stands where the call would halt. */
+/* Prints the results on the console, each on a line: all hex digits of each word, the lowest word first.
+   C_PRINTED has the address of two words for each word of the results: a mask of the bits that count, and the
+   newline behind the last word of a result, or 0. This text replaces the call's halt. */
         ldi %r4, runtime.call
         ld %r0, %r4, C_RESULTS
         ld %r1, %r4, C_PRINTED

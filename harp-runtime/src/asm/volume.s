@@ -1,6 +1,6 @@
-/* The walk over grids of two and three dimensions. Its last chunk is that of a line.
+/* The walk over grids of two and three dimensions. It shares the last chunk with the walk over a line.
 
-   Entered with %item before D_ROUNDED: warps without work have halted before. */
+   %item is below D_ROUNDED on entry: warps without work have halted already. */
 volume:
         ldi %r0, runtime.arguments
         ld %r1, %r0, A_EXTENT_X

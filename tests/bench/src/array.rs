@@ -1,4 +1,4 @@
-//! Arrays of numbers that a machine's word holds: 32-bit inputs become elements of one word each.
+//! Arrays whose elements are one machine word each, made from 32-bit inputs.
 
 use harp_isa::WordSize;
 use harp_runtime::{Arg, Buffer, BufferError, Device};
@@ -17,7 +17,7 @@ pub enum Array {
 }
 
 impl Array {
-    /// Integers.
+    /// An array of integers.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl Array {
         })
     }
 
-    /// Floats.
+    /// An array of floats.
     ///
     /// # Errors
     ///
@@ -57,11 +57,11 @@ impl Array {
         }
     }
 
-    /// The elements as 32 bits: integers cut off, floats rounded.
+    /// The elements as 32 bits: integers truncated, floats rounded.
     ///
     /// # Errors
     ///
-    /// If the buffer is another device's.
+    /// If the buffer belongs to another device.
     pub fn words(&self, device: &Device) -> Result<Vec<u32>, BufferError> {
         Ok(match self {
             Array::I32(buffer) => words(device.read(buffer)?, i32::cast_unsigned),

@@ -1,13 +1,12 @@
-//! The cheapest assignment of techniques to branches, found by trying.
+//! A search for the cheapest assignment of techniques to branches.
 //!
-//! What a technique saves in one region hardly depends on the others, but for those inside and around it, and
-//! what regions cost depends on the input, so each program and input is searched on its own:
+//! The savings of a technique in one region hardly depend on other regions, except for those inside and around
+//! it. The costs of regions depend on the input, so each program and input is searched on its own:
 //!
-//! 1. Regions that can be predicated either are or are not. If there are few possibilities all are
-//!    tried; else one decision after the other is turned around as long as that saves something, from
-//!    several starts.
-//! 2. From there regions are linearized that need not be, and turned around once more, as long as that
-//!    saves something.
+//! 1. Each region that can be predicated is predicated or not. If there are few combinations all are tried. Else
+//!    decisions are reversed one at a time, from several starts, as long as that saves something.
+//! 2. From there the search goes on in the same way, and also tries to linearize regions that need not be, as
+//!    long as that saves something.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,10 +18,10 @@ use thiserror::Error;
 use super::measure::options;
 use super::{Bench, HarpbenchError};
 
-/// Up to so many possibilities all are tried.
+/// The most combinations of which all are tried.
 const EXHAUSTIVE: usize = 256;
 
-/// What a search found for a program with an input.
+/// The result of a search for a program with an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The program's name.
@@ -31,13 +30,13 @@ pub struct Found {
     pub input: String,
     /// The machine.
     pub arch: String,
-    /// [`Kernel::branch_fingerprint`](harp_jit::Kernel::branch_fingerprint) of what was searched.
+    /// [`Kernel::branch_fingerprint`](harp_jit::Kernel::branch_fingerprint) of the kernel that was searched.
     pub fingerprint: u64,
     /// The techniques of branches that neither split nor lie in a predicated region.
     pub techniques: Vec<Chosen>,
-    /// What it costs: instructions that warps issue.
+    /// Its cost: instructions that warps issue.
     pub warp_instructions: u64,
-    /// Kernels that were run.
+    /// The number of kernels that were run.
     pub tried: usize,
 }
 
@@ -50,13 +49,13 @@ pub struct Chosen {
     pub technique: Technique,
 }
 
-/// What searches found, as it is kept in files: an object of JSON a line.
+/// The results of searches, stored in files with one JSON object per line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Best {
     found: Vec<Found>,
 }
 
-/// Why a text does not hold what searches found.
+/// Why a text does not hold results of searches.
 #[derive(Debug, Error)]
 #[error("line {line}: {source}")]
 pub struct BestError {
@@ -79,7 +78,7 @@ impl Best {
     ///
     /// # Errors
     ///
-    /// The first line that is none.
+    /// The first line that is not a result.
     pub fn parse(text: &str) -> Result<Best, BestError> {
         let lines = (1..).zip(text.lines());
         let found = lines.map(|(line, text)| {
@@ -88,7 +87,7 @@ impl Best {
         Ok(Best { found: found.collect::<Result<_, _>>()? })
     }
 
-    /// Adds what a search found.
+    /// Adds the result of a search.
     pub fn add(&mut self, found: Found) {
         self.found.push(found);
     }
@@ -99,7 +98,7 @@ impl Best {
         self.found.iter().map(line).collect()
     }
 
-    /// What was found for a program, its input and machine; none if the kernel has other branches by now.
+    /// The result for a program, its input and machine; `None` if the kernel's branches have changed since.
     ///
     /// # Errors
     ///
@@ -129,13 +128,13 @@ struct Region {
     around: Vec<BranchId>,
 }
 
-/// The technique of each region that has another one than by default.
+/// The technique of each region that does not have the default one.
 type Choice = BTreeMap<BranchId, Technique>;
 
 struct Search<'a> {
     bench: &'a Bench,
     regions: Vec<Region>,
-    /// What was tried, and what it cost.
+    /// The choices that were tried, and their costs.
     costs: HashMap<Choice, u64>,
 }
 
@@ -188,13 +187,13 @@ impl Search<'_> {
         let options = CompileOptions { assignment: Some(Arc::new(assignment)), ..plain() };
         let kernel = self.bench.compile(&options)?;
         let (outcome, correct) = self.bench.outcome(&kernel)?;
-        // What computes something else is no way to manage divergence.
+        // A kernel with wrong results must not win.
         let cost = if correct { outcome.warp_instructions() } else { u64::MAX };
         self.costs.insert(choice.clone(), cost);
         Ok(cost)
     }
 
-    /// The cheapest of some; the first of those that cost the same.
+    /// The cheapest of the choices and the default; the first of those that cost the same.
     fn cheapest(&mut self, choices: Vec<Choice>) -> Result<Choice, HarpbenchError> {
         let mut best = Choice::new();
         let mut least = self.cost(&best)?;
@@ -207,7 +206,7 @@ impl Search<'_> {
         Ok(best)
     }
 
-    /// Every choice of regions to predicate, none inside another; none if there are too many.
+    /// Every choice of regions to predicate, none of them inside another; `None` if there are too many.
     fn possibilities(&self) -> Option<Vec<Choice>> {
         let mut choices = vec![Choice::new()];
         for region in self.regions.iter().filter(|region| region.predicable) {
@@ -232,7 +231,7 @@ impl Search<'_> {
         Some(choices)
     }
 
-    /// The best that comes of nothing predicated, and of everything.
+    /// The better of two searches: one starts with no region predicated, the other with all.
     fn descend(&mut self) -> Result<Choice, HarpbenchError> {
         let predicable = self.regions.iter().filter(|region| region.predicable);
         let all = predicable.map(|region| (region.branch, Technique::Predicate)).collect();
@@ -243,7 +242,7 @@ impl Search<'_> {
         self.cheapest(ends)
     }
 
-    /// Turns decisions around, the one that saves most first, as long as one saves something.
+    /// Changes one decision after the other, each time the one that saves most, as long as one saves something.
     fn improve(
         &mut self,
         mut best: Choice,

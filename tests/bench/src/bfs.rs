@@ -1,7 +1,7 @@
-//! Breadth-first search: a launch is one level, a work-item a vertex of a graph in compressed rows.
+//! Breadth-first search: each launch handles one level, each work-item a vertex of a graph in compressed rows.
 //!
-//! Whether a vertex is of the level, how many edges it has, and whether their ends are new depends on
-//! the data; that a level has anything to do at all, on the work-item's number in it.
+//! Whether a vertex belongs to the level, how many edges it has, and whether their ends are new depends on
+//! the data and on the number of the work-item, which is that of its vertex.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
         };
         ends.extend((0..degree).map(|edge| {
             let other = match input {
-                // Neighbours of neighbours lie together, so whole warps are of a level.
+                // Neighbours of neighbours are adjacent, so whole warps belong to one level.
                 Input::Unanimous => (vertex * 8 + edge + 1) % vertices,
                 _ => next() % vertices,
             };
@@ -72,7 +72,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
         rows.push(ends.len() as i32);
     }
     let mut distances = vec![-1; vertices];
-    // A vertex with edges.
+    // The search starts at a vertex with edges.
     let start = (0..vertices).find(|&v| rows[v] < rows[v + 1]).unwrap_or_default();
     distances[start] = 0;
     Work {
@@ -83,7 +83,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     }
 }
 
-/// One launch a level, until one reaches no vertex.
+/// Launches the kernel for one level after the other, until a level reaches no vertex.
 pub(super) fn run(
     device: &mut Device,
     kernel: &Kernel,

@@ -1,6 +1,6 @@
 //! Binary search: each work-item looks for a key of its own in a sorted array.
 //!
-//! Which half goes on, and when a lane is done, depends on its key.
+//! The half in which a lane continues, and when it is done, depend on its key.
 
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::IntCC;
@@ -67,13 +67,13 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let items = scale.of(2048);
     let mut next = numbers();
-    // Odd keys are not there: the search takes all 12 steps.
+    // Odd keys are not in the array: their search takes all 12 steps.
     let key = |item: usize| match input {
         Input::Random => next() % (2 * LENGTH),
         Input::Skewed if next().is_multiple_of(16) => next() % (2 * LENGTH),
         Input::Skewed => next() % 8 + LENGTH,
         Input::Unanimous => LENGTH / 3 * 2 + 1,
-        // The middle, and then anything that takes longest.
+        // Alternately the middle, found at once, and a key whose search takes longest.
         Input::Worst if item.is_multiple_of(2) => LENGTH / 2 * 2,
         Input::Worst => 2 * (next() % LENGTH) + 1,
     };

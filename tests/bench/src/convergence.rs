@@ -1,4 +1,4 @@
-//! How much of a run is convergent: as the compiler proves, and as it turns out (Lee et al. 2013, figure 4).
+//! How much of a run is convergent: as proved by the compiler, and as measured (Lee et al. 2013, figure 4).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,20 +12,20 @@ use super::measure::{Bench, options};
 use super::summary::ratio;
 use harp_runtime::LaunchObserver;
 
-/// Instructions that warps issued in a kernel, the runtime library's and those of functions left out.
+/// Counts of instructions that warps issued in a kernel, without the runtime library and called functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Convergence {
-    /// All of them.
+    /// All instructions.
     pub issued: u64,
     /// Those in blocks that are proved convergent, by the simplest proof.
     pub proved: BTreeMap<ConvergenceProof, u64>,
-    /// Those that all lanes executed which had anything left to do but to return.
+    /// Those that were executed by all lanes that had anything left to do except to return.
     pub together: u64,
 }
 
-/// The share of a run's warp instructions in blocks that are convergent by the structure of control flow
-/// alone; that, or by uniform branches; that, or but for lanes that have left early; and the share at which
-/// all lanes were together that had not left, which is what could be proved at most for this input.
+/// The shares of a run's warp instructions in blocks that are proved convergent: by the structure of control flow
+/// alone; also with uniform branches; also if lanes that have exited early are ignored. The last bar is the share
+/// that all lanes executed together that had not exited, which is the most that could be proved for this input.
 pub fn convergence_figure(runs: impl IntoIterator<Item = (String, Convergence)>) -> Figure {
     let bars = |found: &Convergence| {
         let up_to = |proof| found.proved.range(..=proof).map(|(_, issued)| issued).sum();
@@ -59,7 +59,7 @@ impl Bench {
     }
 }
 
-/// Instructions that the same lanes executed one after the other.
+/// A sequence of instructions that the same lanes executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
     lanes: u64,
@@ -68,13 +68,13 @@ struct Stretch {
     issued: u64,
 }
 
-/// Looks on at launches.
+/// An observer that counts convergence.
 struct Watch {
     blocks: Vec<BlockConvergence>,
     found: Convergence,
     /// The `split` at the end of each block that has one, by the block's start.
     splits: HashMap<u64, u64>,
-    /// What each warp did since it entered the kernel.
+    /// What each warp has executed since it entered the kernel.
     calls: HashMap<(u16, u8), Vec<Stretch>>,
 }
 
@@ -99,8 +99,8 @@ impl Watch {
         (offset < block.end).then_some(*block)
     }
 
-    /// Whether all lanes that execute the block execute the instruction at once. Each side of a split
-    /// executes the branch behind it, and the `join` where both meet again, on its own.
+    /// Whether all lanes that execute the block execute the instruction together. The sides of a split execute
+    /// the branch behind it, and the `join` where both reconverge, separately.
     fn is_of_block(&mut self, issue: &Issue<'_>, block: BlockConvergence) -> bool {
         match issue.instruction.op.opcode() {
             Opcode::Join => return false,
@@ -117,7 +117,7 @@ impl LaunchObserver for Watch {
     fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>) {
         let warp = (issue.core, issue.warp);
         let Some(block) = offset.and_then(|offset| self.block(offset)) else {
-            // It is back in the library.
+            // The warp is back in the library.
             let call = self.calls.remove(&warp).unwrap_or_default();
             self.found.together += together(&call);
             return;
@@ -135,8 +135,8 @@ impl LaunchObserver for Watch {
     }
 }
 
-/// The instructions of a call that all lanes executed which had anything left to do: but to return, where it
-/// is not about that.
+/// The number of a call's instructions that were executed by all lanes that had anything left to do. Returning
+/// counts as something to do only for instructions of blocks that return.
 fn together(call: &[Stretch]) -> u64 {
     let (mut left, mut at_all, mut sum) = (0, 0, 0);
     for stretch in call.iter().rev() {

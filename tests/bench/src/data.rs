@@ -1,4 +1,4 @@
-//! What inputs are made from.
+//! The generator of inputs.
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::ParamType;
@@ -39,7 +39,7 @@ pub(super) fn numbers() -> impl FnMut() -> usize {
     move || numbers.next().expect("the generator never ends") as usize
 }
 
-/// A parameter that is as wide as an index.
+/// The type of a parameter that is as wide as an index.
 pub fn index_type(arch: ArchId) -> ParamType {
     match arch.word() {
         WordSize::Four => ParamType::I32,

@@ -1,5 +1,5 @@
-//! The figures of Gupta 2016 that compare ways to manage divergence, measured here, and what all figures
-//! have in common.
+//! The figures of Gupta 2016 that compare techniques of divergence management, measured here, and the type of
+//! all figures.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum FigureKind {
     Divergence,
     /// Gupta's figure 22, which counts instructions of lanes.
     Lanes,
-    /// The same in instructions of warps.
+    /// The same with instructions of warps.
     Warps,
 }
 
@@ -32,9 +32,9 @@ pub enum FigureKind {
 pub struct Figure {
     /// Which one it is.
     pub kind: FigureKind,
-    /// What the bars of each group are.
+    /// The names of the bars in each group.
     pub series: Vec<String>,
-    /// Each group's name and bars; none where nothing was measured.
+    /// Each group's name and bars; `None` where nothing was measured.
     pub groups: Vec<(String, Vec<Option<f64>>)>,
 }
 
@@ -66,10 +66,10 @@ impl FigureKind {
     }
 }
 
-/// Figures 17 and 18: what a program costs on a machine with one lane, with plain branches and
-/// optimized, compared with: all regions with divergent branches structurized, only those where
-/// split and join would not do, and plain branches without the mid-end. Splits and joins, which one lane
-/// does not need, are not counted. The input is the random one.
+/// Figures 17 and 18: the cost of a program on a machine with one lane, relative to optimized code with plain
+/// branches. The bars are: all regions with divergent branches linearized, only those where split and join
+/// do not suffice, and plain branches without the mid-end. Splits and joins, which one lane does not need, are not
+/// counted. The input is the random one.
 ///
 /// # Errors
 ///
@@ -107,8 +107,8 @@ pub fn structure_figure(
 }
 
 /// Figure 20: the share of conditional branches that are predicated under
-/// [`DivergenceStrategy::Predicate`]: of all branches, as Gupta counts, of those on which lanes may disagree,
-/// and of those of them that belong to a region without loops, calls, traps and votes.
+/// [`DivergenceStrategy::Predicate`]: of all branches, as Gupta counts; of the divergent branches; and of the
+/// divergent branches of regions without loops, calls, traps and votes.
 ///
 /// # Errors
 ///
@@ -146,8 +146,8 @@ fn share((part, whole): (usize, usize)) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Figures 21 and 22, from a table of runs: by program and input. Runs with a profile of another input are
-/// left out.
+/// Figures 21 and 22, from a table of runs, with a group for each program and input. Runs with a profile of
+/// another input are left out.
 pub fn run_figures(rows: &[Row]) -> Vec<Figure> {
     let own = |row: &&Row| row.trained_on.is_none_or(|input| input == row.input);
     let rows: Vec<&Row> = rows.iter().filter(own).collect();
@@ -185,7 +185,7 @@ pub fn run_figures(rows: &[Row]) -> Vec<Figure> {
     ]
 }
 
-/// The figure with the geometric means of all groups as the last one.
+/// The figure with the geometric means of all groups as the last group.
 pub(super) fn with_means(
     kind: FigureKind,
     series: Vec<String>,

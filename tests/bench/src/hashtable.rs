@@ -1,8 +1,8 @@
-//! Hashtable: each work-item counts keys in a table of its own, with linear probing, and then asks for
-//! some.
+//! Hashtable: each work-item counts keys in a table of its own, with linear probing, and then looks some keys
+//! up.
 //!
 //! How far a lane probes, and whether it finds the key or a free slot, depends on its keys. Tables are
-//! private: without atomic operations lanes cannot share one.
+//! private, because lanes cannot share one without atomic operations.
 
 use harp_isa::ArchId;
 use harp_jit::ir::Value;
@@ -17,14 +17,15 @@ use super::{Input, Scale, Work, word};
 const SLOTS: usize = 16;
 /// Keys that are counted: fewer than slots, so that one stays free.
 const KEYS: usize = 10;
-/// Keys that are asked for.
+/// Keys that are looked up.
 const QUERIES: usize = 6;
-/// The hash of a key, below 2^15, is the product's bits from this one on.
+/// The factor of the hash function, for keys below 2^15.
 const FACTOR: usize = 40_503;
+/// The lowest bit of the product that the hash function takes.
 const SHIFT: usize = 11;
 
 /// Parameters: the keys, the queries, the tables' keys (0: free) and counts, and the answers. An answer is
-/// the sum of the counts, each weighed by the number of its query.
+/// the sum of the counts, each weighted by the number of its query.
 pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let mut source = KernelSource::new("hashtable", arch);
     let mut builder = KernelBuilder::new(&mut source);
@@ -75,8 +76,8 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     Ok(source)
 }
 
-/// Looks for `key` in the table of `slots` from `table` on, from the key's hash onwards. Goes on with
-/// `if_found` or, if the key is not there, with `if_free`, given the slot's place.
+/// Looks for `key` in the table that starts at `table` in `slots`, from the key's hash onwards. Continues with
+/// `if_found` or, if the key is missing, with `if_free`; both get the slot's place.
 fn probe(
     b: &mut KernelBuilder<'_>,
     key: Value,
@@ -126,7 +127,7 @@ fn hash(key: usize) -> usize {
 pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let items = scale.of(1024);
     let mut next = numbers();
-    // Keys of the same hash, and keys of all hashes in turn.
+    // Keys with the same hash, and one key for each hash.
     let colliding: Vec<usize> = (1..1 << 15).filter(|&key| hash(key) == 3).collect();
     let spread: Vec<usize> =
         (0..SLOTS).filter_map(|slot| (1..1 << 15).find(|&key| hash(key) == slot)).collect();

@@ -1,14 +1,14 @@
-//! The seven data-parallel programs of harpbench (Gupta 2016, section 5.1), on which ways to manage
-//! divergence are compared: vector sum, prefix sum, scan, scan-par, binary search, hashtable, bfs.
+//! The seven data-parallel programs of harpbench (Gupta 2016, section 5.1), on which strategies of divergence
+//! management are compared: vector sum, prefix sum, scan, scan-par, binary search, hashtable, bfs.
 //!
-//! Gupta names the programs and says what their branches depend on (section 5.2), not how they are written:
-//! those of vector sum and prefix sum on the numbers of lanes and warps, those of the two scans, binary
-//! search and hashtable on data that lanes index, those of bfs on both. They use no instruction of extension
-//! X and run on any machine; group sizes follow what a core holds, up to 256 work-items. Gupta's
+//! Gupta names the programs and says what their branches depend on (section 5.2), but does not give their code:
+//! the branches of vector sum and prefix sum depend on the numbers of lanes and warps, those of the two scans,
+//! binary search and hashtable on data that lanes index, those of bfs on both. The programs use no instruction
+//! of extension X and run on any machine; groups have as many work-items as a core has lanes, up to 256. Gupta's
 //! machine is [`GUPTA`].
 //!
 //! Each program has four [inputs](Input), at two [scales](Scale). Inputs, sizes and results on the host
-//! are fixed: numbers of one version can be compared with those of another.
+//! are fixed, so that numbers of different versions can be compared.
 #![forbid(unsafe_code)]
 
 use harp_isa::ArchId;
@@ -46,16 +46,16 @@ pub const GUPTA: ArchId = ArchId::HARP32;
 /// The most work-items of a group.
 const MAX_GROUP: usize = 256;
 
-/// What a program works on.
+/// The kind of data that a program works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// Lanes disagree now and then.
+    /// Random data, on which lanes disagree now and then.
     Random,
     /// Most lanes do the same, a few something else.
     Skewed,
-    /// All lanes of a warp do the same, as far as the program lets them.
+    /// All lanes of a warp do the same, as far as the program allows it.
     Unanimous,
-    /// Lanes disagree as often, or wait for each other as long, as they can.
+    /// Lanes disagree as often, or wait for each other as long, as possible.
     Worst,
 }
 
@@ -74,17 +74,17 @@ impl Input {
     }
 }
 
-/// How much a program works on.
+/// The size of a program's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scale {
-    /// For comparisons: some 10^5 warp instructions on [`GUPTA`].
+    /// For comparisons: about 10^5 warp instructions on [`GUPTA`].
     Full,
-    /// For tests: an eighth of it.
+    /// For tests: an eighth of the full scale.
     Small,
 }
 
 impl Scale {
-    /// A number of things at this scale that is `full` at the full one.
+    /// The number at this scale, if it is `full` at the full scale.
     const fn of(self, full: usize) -> usize {
         match self {
             Scale::Full => full,
@@ -98,7 +98,7 @@ impl Scale {
 pub struct Work {
     /// The kernel's first arguments: arrays of words.
     pub arrays: Vec<Vec<i32>>,
-    /// Which of them holds the results afterwards.
+    /// The index of the array that holds the results afterwards.
     pub result: usize,
     /// The arguments after the arrays: words.
     pub params: Vec<i32>,
@@ -106,7 +106,7 @@ pub struct Work {
     pub config: LaunchConfig,
 }
 
-/// What a run came to.
+/// The results and costs of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The results.
@@ -127,7 +127,7 @@ impl Outcome {
     }
 }
 
-/// A way to launch a kernel.
+/// A function that launches a kernel.
 pub type Launch<'a> = &'a mut dyn FnMut(
     &mut Device,
     &Kernel,
@@ -139,22 +139,22 @@ pub type Launch<'a> = &'a mut dyn FnMut(
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HarpbenchError {
-    /// Its kernel was not built.
+    /// Its kernel cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Its kernel was not compiled.
+    /// Its kernel cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// There is no such machine.
+    /// The device cannot be made.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Its data does not fit the machine.
     #[error(transparent)]
     Buffer(#[from] BufferError),
-    /// It did not come to its end.
+    /// A launch failed.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Its profile does not fit.
+    /// Its profile does not fit the kernel.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }
@@ -166,11 +166,11 @@ pub struct Program {
     pub name: &'static str,
     /// Builds the kernel.
     pub source: fn(ArchId) -> Result<KernelSource, BuildError>,
-    /// What it works on; on a machine that does not hold Gupta's groups these are smaller.
+    /// The data it works on; on a machine with fewer lanes than Gupta's groups have work-items, groups are smaller.
     pub work: fn(Input, Scale, ArchId) -> Work,
-    /// Launches the kernel as often as the work takes, in a given way.
+    /// Launches the kernel as often as the work needs, each time with the given function.
     pub run_by: fn(&mut Device, &Kernel, &Work, Launch<'_>) -> Result<Outcome, HarpbenchError>,
-    /// What comes out, computed on the host.
+    /// The results, computed on the host.
     pub on_host: fn(&Work) -> Vec<u32>,
 }
 
@@ -233,7 +233,7 @@ impl Program {
         PROGRAMS.iter().find(|program| program.name == name)
     }
 
-    /// Runs the kernel as often as the work takes.
+    /// Runs the kernel as often as the work needs.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl Program {
     }
 }
 
-/// One launch.
+/// Runs a program that takes one launch.
 fn once(
     device: &mut Device,
     kernel: &Kernel,
@@ -274,7 +274,7 @@ fn group_size(arch: ArchId) -> usize {
     (usize::from(arch.lanes()) * usize::from(arch.warps())).min(MAX_GROUP)
 }
 
-/// The word as it comes back from a machine.
+/// The word as a machine returns it.
 fn word(value: i32) -> u32 {
     value.cast_unsigned()
 }

@@ -1,4 +1,4 @@
-//! Runs a program under one way to manage divergence and counts what that costs.
+//! Runs a program under one strategy of divergence management and counts what it costs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use harp_runtime::{Device, DeviceConfig};
 /// The most instructions that a launch may issue: many times what any program needs.
 const FUEL: u64 = 1 << 32;
 
-/// A way to manage divergence, as tables name it.
+/// A strategy of divergence management, as tables name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -32,7 +32,7 @@ pub enum Strategy {
     Profile,
     /// [`DivergenceStrategy::Adaptive`] without a profile.
     Adaptive,
-    /// [`DivergenceStrategy::Adaptive`] with a profile, of the same input if nothing else is said.
+    /// [`DivergenceStrategy::Adaptive`] with a profile, of the same input unless stated otherwise.
     AdaptiveProfile,
     /// The cheapest [`Assignment`] that a search found.
     Best,
@@ -63,7 +63,7 @@ impl Strategy {
         }
     }
 
-    /// How kernels are compiled for it. `profile` is asked for where the strategy needs one,
+    /// The options with which kernels are compiled for it. `profile` is called if the strategy needs a profile,
     /// `assignment` is for [`Strategy::Best`].
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Strategy {
     }
 }
 
-/// Options for measurements. What is measured is not proved: the tests prove the same kernels.
+/// Options for measurements. The kernels are not proved here, because the tests prove the same kernels.
 pub(super) fn options(divergence: DivergenceStrategy) -> CompileOptions {
     CompileOptions { divergence, verify: false, ..CompileOptions::default() }
 }
@@ -114,14 +114,14 @@ pub struct Bench {
     expected: Vec<u32>,
 }
 
-/// What one run came to.
+/// The results and counts of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What came out and what it cost.
+    /// The results and what they cost.
     pub outcome: Outcome,
-    /// Times a warp executed one of the kernel's conditional branches that are left.
+    /// How often warps executed the conditional branches that are left in the kernel.
     pub branches: u64,
-    /// Of these, how often active lanes disagreed.
+    /// How often active lanes disagreed at these.
     pub divergent_executions: u64,
     /// `split`s and `join`s that warps issued, the runtime library's included.
     pub splits_and_joins: u64,
@@ -138,7 +138,7 @@ pub struct Row {
     pub input: &'static str,
     /// The machine.
     pub arch: String,
-    /// The way to manage divergence.
+    /// The strategy of divergence management.
     pub strategy: Strategy,
     /// The input that the profile is of, where the strategy has one.
     pub trained_on: Option<&'static str>,
@@ -146,9 +146,9 @@ pub struct Row {
     pub warp_instructions: u64,
     /// Instructions that lanes executed.
     pub lane_instructions: u64,
-    /// Times a warp executed one of the kernel's conditional branches.
+    /// How often warps executed the kernel's conditional branches.
     pub branches: u64,
-    /// Of these, how often active lanes disagreed.
+    /// How often active lanes disagreed at these.
     pub divergent_executions: u64,
     /// Whether the host computes the same.
     pub correct: bool,
@@ -186,7 +186,7 @@ impl Bench {
         Ok(self.source.compile(options)?)
     }
 
-    /// What is decided about the kernel's branches with these options.
+    /// The decisions about the kernel's branches with these options.
     ///
     /// # Errors
     ///
@@ -195,11 +195,11 @@ impl Bench {
         Ok(self.source.explain(options)?)
     }
 
-    /// Runs a kernel of the program; what came out, and whether the host computes the same.
+    /// Runs a kernel of the program. Returns the results, and whether the host computes the same.
     ///
     /// # Errors
     ///
-    /// If it does not come to its end.
+    /// If a launch fails.
     pub fn outcome(&self, kernel: &Kernel) -> Result<(Outcome, bool), HarpbenchError> {
         let outcome = self.program.run(&mut self.device()?, kernel, &self.work)?;
         let correct = outcome.result == self.expected;
@@ -210,7 +210,7 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// If it cannot be compiled, or does not come to its end.
+    /// If it cannot be compiled, or a launch fails.
     pub fn run(&self, options: &CompileOptions) -> Result<Run, HarpbenchError> {
         let kernel = self.compile(options)?;
         let mut counter = Counter::new(&kernel);
@@ -222,7 +222,7 @@ impl Bench {
         Ok(Run { outcome, branches, divergent_executions, splits_and_joins, correct })
     }
 
-    /// What the branches do with this input, counted by the kernel itself.
+    /// The branch profile with this input, counted by the kernel itself.
     ///
     /// # Errors
     ///
@@ -261,8 +261,8 @@ impl Bench {
         }
     }
 
-    /// The program under some strategies, and the profile of its input. What `best` does not know is
-    /// searched for.
+    /// The program's rows under some strategies, and the profile of its input. An assignment that `best` does not
+    /// have is searched for.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl Bench {
         Ok((rows, profile))
     }
 
-    /// The program under [`Strategy::AdaptiveProfile`] with the profile of another input.
+    /// The program's row under [`Strategy::AdaptiveProfile`] with the profile of another input.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl Bench {
         Ok(Row { trained_on: Some(trained_on.name()), ..row })
     }
 
-    /// Does the program's launches on a new device, each by `launch`.
+    /// Does the program's launches on a new device, each with `launch`.
     pub(super) fn launches(
         &self,
         kernel: &Kernel,

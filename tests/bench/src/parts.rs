@@ -1,14 +1,14 @@
-//! Parts that kernels have in common.
+//! Parts that kernels share.
 //!
-//! Branches are known by the number of the place that built them, so each part is built once a kernel.
+//! Branches are identified by the source place that built them, so each part is built once per kernel.
 
 use harp_jit::KernelBuilder;
 use harp_jit::ir::Value;
 use harp_jit::ir::condcodes::IntCC;
 
-/// Where a work-item looks for a value.
+/// A search of a work-item for a value.
 pub(super) struct Search {
-    /// An array of words, which rows lie in.
+    /// An array of words that contains the rows.
     pub(super) rows: Value,
     /// The index of the row's first element.
     pub(super) start: Value,
@@ -18,13 +18,13 @@ pub(super) struct Search {
     pub(super) from: Value,
     /// The value looked for.
     pub(super) value: Value,
-    /// What comes out if it is nowhere.
+    /// The result if the value is not in the row.
     pub(super) none: Value,
 }
 
 impl Search {
-    /// A loop over places in the row, from each of which `after` gives the next one. The place at which the
-    /// value was found comes out.
+    /// Builds a loop over places in the row; `after` computes the next place. Returns the place at which the value
+    /// was found.
     pub(super) fn build(
         self,
         b: &mut KernelBuilder<'_>,
@@ -57,7 +57,7 @@ impl Search {
     }
 }
 
-/// A group whose work-items have a value each in the group's memory.
+/// A reduction in a group whose work-items have one value each in the group's memory.
 pub(super) struct Tree {
     /// The values: an array of words, by the number of the work-item in the group.
     pub(super) values: Value,
@@ -68,9 +68,9 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The group combines its values, of which `own` is the work-item's, to one, and stores it as element
-    /// `index` of `results`. `combine` is given the work-item's value and another one, and stores what they
-    /// come to in place of the work-item's.
+    /// Builds the reduction of the group's values, of which `own` is the work-item's, to one value, which is stored
+    /// as element `index` of `results`. `combine` gets the work-item's value and another one, and stores their
+    /// combination in place of the work-item's.
     pub(super) fn build(
         self,
         b: &mut KernelBuilder<'_>,
@@ -83,7 +83,7 @@ impl Tree {
         b.store_elem(own, values, local);
         b.barrier();
 
-        // Of `span` values the upper half is combined with the lower one.
+        // In each iteration the upper half of `span` values is combined with the lower half.
         let span = b.declare_var(word);
         b.def_var(span, size);
         b.while_loop(

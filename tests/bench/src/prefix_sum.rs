@@ -1,9 +1,9 @@
 //! Prefix sum: one group walks over a vector in tiles of its size and sums each tile in steps of doubling
-//! distance (Hillis and Steele, "Data parallel algorithms", CACM 1986), in two copies that change roles.
+//! distance (Hillis and Steele, "Data parallel algorithms", CACM 1986), alternating between two copies.
 //!
 //! The branches depend on the numbers of work-items and the vector's length: whether a work-item has an
-//! element, whether that counts, which goes by its place in a period, and whether there is one so far to its
-//! left.
+//! element, whether the element counts, which depends on its position in a period, and whether the work-item has
+//! another at the step's distance to its left.
 
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::IntCC;
@@ -61,7 +61,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
                     let both = b.ins().iadd(own, left);
                     b.def_var(sum, both);
                 });
-                // The other copy: who is ahead must not overwrite what others still read.
+                // Switch to the other copy: warps that are ahead must not overwrite what others still read.
                 let other = b.ins().bxor_imm_u(from, MAX_GROUP as i64);
                 b.def_var(copy, other);
                 let double = b.ins().iadd(far, far);
@@ -72,7 +72,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
         let total = b.ins().iadd(own, before);
         b.if_then(exists, |b| b.store_elem(total, sums, i));
 
-        // The last work-item's sum is what the next tile starts from.
+        // The next tile starts from the last work-item's sum.
         let copy = b.use_var(copy);
         let last = b.ins().iadd_imm_s(size, -1);
         let is_last = b.ins().icmp(IntCC::Equal, local, last);

@@ -1,6 +1,6 @@
 //! Scan: each work-item looks through a row of its own for a value, one element after the other.
 //!
-//! Lanes leave the loop as the data has it.
+//! When a lane leaves the loop depends on the data.
 
 use harp_isa::ArchId;
 use harp_jit::{BuildError, KernelBuilder, KernelSource, ParamType};
@@ -38,7 +38,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
     let mut next = numbers();
     let mut rows = Vec::with_capacity(items * ROW);
     for item in 0..items {
-        // Where the value is; behind the row's end it is nowhere.
+        // The place of the value; behind the row's end the row does not contain it.
         let place = match input {
             Input::Random => next() % (ROW + 8),
             Input::Skewed if next().is_multiple_of(32) => ROW,
@@ -47,7 +47,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
             Input::Worst if item.is_multiple_of(2) => ROW,
             Input::Worst => item / 2 % 4,
         };
-        // Numbers but for the value.
+        // The other elements are random numbers that differ from the value.
         rows.extend((0..ROW).map(|at| match at.cmp(&place) {
             std::cmp::Ordering::Equal => VALUE,
             _ => VALUE + 1 + (next() & 0xff) as i32,

@@ -1,7 +1,7 @@
 //! Scan-par: the work-items of a group look through one row for a value, each at elements a group's size
-//! apart, and agree on the first place in the group's memory.
+//! apart, and determine the first place in the group's memory.
 //!
-//! Lanes leave the loop, and take over what others found, as the data has it.
+//! When lanes leave the loop, and when they take over a place that others found, depends on the data.
 
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::IntCC;
@@ -17,8 +17,8 @@ const ROW: usize = 2048;
 /// The value looked for.
 const VALUE: i32 = 7;
 
-/// Parameters: the rows, the places found, the length of a row, and the value. A place of the length is
-/// none.
+/// Parameters: the rows, the places found, the length of a row, and the value. A place equal to the length means
+/// that the value was not found.
 pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let mut source = KernelSource::new("scan-par", arch);
     let mut builder = KernelBuilder::new(&mut source);
@@ -47,7 +47,7 @@ pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
     let mut rows = Vec::with_capacity(groups * ROW);
     for _ in 0..groups {
         let skewed = next() % 8;
-        // Whether the value is at a place, which is work-item `at % group`'s.
+        // Whether the value is at place `at`, which belongs to work-item `at % group`.
         rows.extend((0..ROW).map(|at| {
             let is_there = match input {
                 Input::Random => next().is_multiple_of(12),

@@ -1,26 +1,26 @@
-//! What a table of runs says about the strategies.
+//! A summary of a table of runs by strategy.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Row, Strategy};
 
-/// Costs of strategies relative to each other, in warp instructions; means are geometric. What the table
-/// does not hold is none or empty.
+/// Costs of strategies relative to each other, in warp instructions; means are geometric. A field is `None` or
+/// empty if the table lacks its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Each strategy's mean over programs and inputs, relative to split and join.
     pub means: BTreeMap<Strategy, f64>,
-    /// Without a profile: the run that is worst compared with the better pure strategy.
+    /// Adaptive without a profile: the worst run, compared with the better pure strategy.
     pub adaptive_worst: Option<Ratio>,
-    /// With a profile of the same input: the run that is worst compared with the best assignment.
+    /// Adaptive with a profile of the same input: the worst run, compared with the best assignment.
     pub profile_worst: Option<Ratio>,
-    /// With a profile of another input: the mean compared with the best assignment.
+    /// Adaptive with a profile of another input: the mean, compared with the best assignment.
     pub cross_mean: Option<f64>,
-    /// With a profile of another input: the worst run compared with the best assignment.
+    /// Adaptive with a profile of another input: the worst run, compared with the best assignment.
     pub cross_worst: Option<Ratio>,
-    /// Each program's means with a profile of the same input, relative to each pure strategy's: split
-    /// and join, predication.
+    /// Each program's means of adaptive with a profile of the same input, relative to the two pure strategies:
+    /// split and join, predication.
     pub programs: BTreeMap<&'static str, [f64; 2]>,
 }
 
@@ -85,7 +85,7 @@ impl Summary {
         }
     }
 
-    /// The programs that are better than under both pure strategies.
+    /// The programs that are better with a profile than under both pure strategies.
     pub fn better(&self) -> impl Iterator<Item = &'static str> + '_ {
         let is_better = |ratios: &[f64; 2]| ratios.iter().all(|ratio| *ratio <= 1.0 - Self::BETTER);
         self.programs.iter().filter(move |(_, ratios)| is_better(ratios)).map(|(name, _)| *name)
@@ -114,7 +114,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// None of no numbers.
+/// The geometric mean; `None` if there are no numbers.
 pub(super) fn geometric_mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = numbers.fold((0.0, 0_u32), |(sum, count), x| (sum + x.ln(), count + 1));
     (count > 0).then(|| (sum / f64::from(count)).exp())

@@ -1,8 +1,8 @@
-//! Vector sum: each group sums a part of a vector, of which some elements count. Its work-items take
-//! elements a group's size apart and then add their sums as a tree in the group's memory.
+//! Vector sum: each group sums those elements of a part of a vector that count. Its work-items take elements
+//! a group's size apart and then add their sums in a tree in the group's memory.
 //!
-//! The branches depend on the numbers of work-items alone: whether an element counts goes by its place
-//! in a period, and in each step of the tree half of the work-items are left.
+//! The branches depend only on the numbers of work-items: whether an element counts depends on its position
+//! in a period, and in each step of the tree half of the work-items remain.
 
 use harp_isa::ArchId;
 use harp_jit::ir::condcodes::IntCC;
@@ -56,7 +56,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 pub(super) fn work(input: Input, scale: Scale, arch: ArchId) -> Work {
     let group = group_size(arch);
     let part = group * SHARE;
-    // Every part is whole.
+    // The last part is a whole one, too.
     let elements = scale.of(32_768).next_multiple_of(part);
     let [period, counting] = match input {
         Input::Random => [7, 4],

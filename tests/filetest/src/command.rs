@@ -8,38 +8,38 @@ use harp_jit::text::{
 /// A line that calls a function.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Where it stands.
+    /// The place of the line.
     pub(super) place: SourcePlace,
     /// The line from `run` or `print` on.
     pub(super) text: String,
     /// The index of the function that it calls.
     pub(super) function: usize,
-    /// What is to be done, or why the line says nothing.
+    /// The command, or why the line is not a valid one.
     pub(super) command: Result<Command, String>,
 }
 
-/// What a line asks for.
+/// The command of a line.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) args: Vec<DataValue>,
     pub(super) expected: Expected,
 }
 
-/// What a call must come to.
+/// The expected results of a call.
 #[derive(Debug)]
 pub(super) enum Expected {
     /// These values.
     Equal(Vec<DataValue>),
     /// Other values than these.
     NotEqual(Vec<DataValue>),
-    /// One integer that is not 0: `; run` alone.
+    /// No result that is the integer 0: `; run` alone.
     NotZero,
-    /// Anything: its results are shown.
+    /// Anything; the results are shown.
     Anything,
 }
 
 impl Expected {
-    /// Whether the results are as expected, bit by bit.
+    /// Whether the results are as expected, compared bit by bit.
     pub(super) fn holds(&self, results: &[DataValue]) -> bool {
         let equal = |values: &[DataValue]| {
             values.len() == results.len()
@@ -72,9 +72,9 @@ pub(super) fn shown(values: &[DataValue]) -> String {
 
 /// The lines of a file in order.
 ///
-/// As with Cranelift, a line belongs to the function before it. Cranelift's interpreter, for files with
-/// `test interpret`, calls the function that is named; its code generators, for files with `test run`
-/// alone, the one before the line. Both agree wherever the name is right.
+/// As in Cranelift, a line belongs to the function before it. For files with `test interpret`, Cranelift's
+/// interpreter calls the function that the line names; for files with only `test run`, its code generators call
+/// the function before the line. Both agree if the name is right.
 pub(super) fn lines(file: &TextFile) -> Vec<Line> {
     let says = |command: &str| {
         file.header().iter().any(|line| line.text.split_whitespace().eq(["test", command]))
@@ -86,7 +86,7 @@ pub(super) fn lines(file: &TextFile) -> Vec<Line> {
     comments.filter_map(|(index, comment)| line(file, index, comment, by_name)).collect()
 }
 
-/// The line of a comment; none if it is an ordinary one.
+/// The line in a comment; `None` if it is an ordinary comment.
 fn line(file: &TextFile, before: usize, comment: &TextLine, by_name: bool) -> Option<Line> {
     let text = comment.text.trim_start_matches([';', ' ']).trim_end();
     let rest = text.strip_prefix("run").or_else(|| text.strip_prefix("print"))?.trim_start();
@@ -111,7 +111,7 @@ fn command(file: &TextFile, function: usize, text: &str) -> Result<Command, Stri
             Ok(Command { args: call.args, expected: Expected::Anything })
         }
         Ok(Some(RunCommand::Run(call, comparison, values))) => {
-            // The reader makes a comparison with an `i8` of `; run` alone, whatever the type.
+            // The reader turns `; run` alone into a comparison with an `i8`, whatever the type.
             let expected = match comparison {
                 _ if text == "run" => Expected::NotZero,
                 Comparison::Equals => Expected::Equal(values),

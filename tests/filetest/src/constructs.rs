@@ -1,28 +1,26 @@
-//! What file tests may skip.
+//! The constructs that file tests may skip.
 //!
-//! Not everything that CLIF has can be had on every machine. But a test that is skipped in silence tests
-//! nothing, so the reasons are listed here. On machines with the extension a function of scalar integers
-//! is skipped only for a [construct](LISTED) of the list; if it is not compiled for another reason, its
-//! tests have failed.
+//! Not every machine supports all of CLIF. But a test that is silently skipped tests nothing, so the reasons
+//! are listed here. On machines with the extension a function of scalar integers is skipped only for a
+//! [construct](LISTED) of the list; if it does not compile for another reason, its tests fail.
 
 use harp_isa::ArchId;
 use harp_jit::ir::{Function, GlobalValueData, InstructionData, Opcode, Type};
 
-/// A construct of CLIF that no HARP machine has.
+/// A construct of CLIF that no HARP machine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Construct {
-    /// Storage of a thread of its own: the machine has lanes and stacks, but nothing that code finds by a
-    /// thread.
+    /// Thread-local storage: the machine has lanes and stacks, but no storage that code finds by thread.
     ThreadLocal,
     /// Calls that catch exceptions: there is no unwinder.
     TryCall,
-    /// Switching between stacks: a lane's stack is where its control block is.
+    /// Switching between stacks: a lane's control block is found through its stack.
     StackSwitch,
     /// Atomic accesses to more than a word: the machine has none.
     WideAtomic,
-    /// Addresses of less than a word: nothing says how they are extended.
+    /// Addresses of less than a word: it is not defined how they are extended.
     NarrowAddress,
-    /// The register that a program keeps for itself, by a setting of Cranelift's targets: all are allocated.
+    /// The pinned register, a setting of Cranelift's targets: here all registers are allocated.
     PinnedRegister,
 }
 

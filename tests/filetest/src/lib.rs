@@ -1,6 +1,6 @@
 //! Cranelift's file tests on HARP machines.
 //!
-//! A file test is a CLIF text whose comments say what calls come to:
+//! A file test is a CLIF text whose comments state the results of calls:
 //!
 //! ```text
 //! test interpret
@@ -16,12 +16,12 @@
 //! ; print: %double(-1)
 //! ```
 //!
-//! Of the lines before the functions `set opt_level` counts, unless it is asked for a level; which machines
-//! they name, for one, makes no difference: each `; run:` and `; print:` line is run, on one lane of each
-//! HARP machine asked for. Functions may call each other by name, whatever their order. Data that they name
+//! Of the lines before the functions only `set opt_level` counts, unless the configuration has a level; others,
+//! such as the names of machines, are ignored: each `; run:` and `; print:` line is run, on one lane of each
+//! configured HARP machine. Functions may call each other by name, whatever their order. Data that they refer to
 //! is defined by comments `; data: %name type value...` ([`TextData`](harp_jit::text::TextData)).
 //!
-//! What a line comes to on one machine is one [`Case`]. A function that holds what a machine does not have
+//! The result of a line on one machine is one [`Case`]. A function that uses what a machine does not have
 //! is skipped with the reason; but on machines with the extension functions of scalar integers may be
 //! skipped for listed constructs only. A trap is a failure.
 #![forbid(unsafe_code)]
@@ -48,8 +48,8 @@ pub const STACK_BYTES: u32 = 1 << 21;
 pub struct FileTestConfig {
     /// The machines.
     pub archs: Vec<ArchId>,
-    /// How functions are compiled; all lines run with each. If there is none, with those that the file sets
-    /// by `set opt_level`, optimized if it sets none.
+    /// The optimization levels; all lines run with each. If it is empty, the levels that the file sets by
+    /// `set opt_level` are used, or `speed` if it sets none.
     pub opt_levels: Vec<OptLevel>,
     /// The most instructions that a call may take.
     pub fuel: u64,
@@ -76,35 +76,35 @@ fn default_archs() -> Vec<ArchId> {
     ids.iter().map(|id| id.parse().expect("a preset")).collect()
 }
 
-/// What a line came to on one machine.
+/// The result of a line on one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The machine.
     pub arch: ArchId,
-    /// How the function was compiled.
+    /// The level at which the function was compiled.
     pub opt_level: OptLevel,
-    /// Where the line stands.
+    /// The place of the line.
     pub place: SourcePlace,
     /// The line from `run` or `print` on.
     pub line: String,
-    /// What it came to.
+    /// The result.
     pub verdict: Verdict,
 }
 
-/// What a line came to.
+/// The result of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The call gave what was expected.
     Passed,
     /// The call of a `; print:` line gave these values.
     Printed(String),
-    /// It did not; or the function must compile but does not; or the line says nothing.
+    /// The call gave something else; or the function must compile but does not; or the line is not valid.
     Failed(String),
-    /// The function holds something that the machine does not have.
+    /// The function uses something that the machine does not have.
     Skipped {
-        /// The function that holds it.
+        /// The function that uses it.
         function: String,
-        /// What it is.
+        /// What the machine does not have.
         reason: String,
     },
 }
@@ -114,7 +114,7 @@ pub enum Verdict {
 pub struct Tally {
     /// Passed or printed.
     pub passed: usize,
-    /// Failed; a file that cannot be read is one.
+    /// Failed; a file that cannot be read counts as one.
     pub failed: usize,
     /// Skipped.
     pub skipped: usize,
@@ -148,8 +148,8 @@ pub fn tally(cases: &[Case]) -> Tally {
     tally
 }
 
-/// Runs the lines of a text on all machines: machine by machine, the lines in their order. `file` is
-/// how places name the text.
+/// Runs the lines of a text on all machines: machine by machine, the lines in their order. `file` is the name
+/// of the text in source places.
 ///
 /// # Errors
 ///

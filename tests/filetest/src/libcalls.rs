@@ -1,4 +1,4 @@
-//! The library routines that CLIF names, as functions of the operations that they stand for.
+//! The library routines that CLIF can name, as functions that consist of the corresponding operations.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ function %FmaF64(f64, f64, f64) -> f64 {
 block0(v0: f64, v1: f64, v2: f64): v3 = fma v0, v1, v2 return v3 }
 ";
 
-/// All routines, as a file.
+/// All routines, as a CLIF file.
 fn file() -> &'static TextFile {
     static FILE: OnceLock<TextFile> = OnceLock::new();
     FILE.get_or_init(|| TextFile::parse(TEXT, "library").expect("the text is CLIF"))

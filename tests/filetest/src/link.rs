@@ -1,4 +1,4 @@
-//! The functions of a file for one machine: what compiles, and programs that call one of them.
+//! The functions of a file, compiled for one machine, and programs that call one of them.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use harp_runtime::Program;
 /// Why a function cannot be called.
 #[derive(Clone, Debug)]
 pub(super) enum Missing {
-    /// A function, itself or one that it calls, has something that the machine does not.
+    /// The function, or one that it calls, uses something that the machine does not have.
     Unsupported { function: String, reason: String },
-    /// It should be there.
+    /// The function must be available but is not, for the given reason.
     Failed(String),
 }
 
@@ -50,7 +50,7 @@ impl<'a> Linked<'a> {
             .map_err(|error| Missing::Failed(causes(&error)))
     }
 
-    /// The function with all that it reaches.
+    /// The function with all functions and data that it reaches.
     fn module(&mut self, function: &TextFunction) -> Result<CompiledModule, Missing> {
         let failed = |error: ModuleError| Missing::Failed(error.to_string());
         let mut module = Module::new(self.arch, self.options.clone());
@@ -115,7 +115,7 @@ impl<'a> Linked<'a> {
     }
 }
 
-/// An error with all its causes, in a line.
+/// An error with all its causes, on one line.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
