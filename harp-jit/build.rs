@@ -69,8 +69,8 @@ fn opcode_enum() -> String {
     text
 }
 
-/// The methods of the trait `InstBuilder` in `text`, one an instruction, as methods of the kernel builder's
-/// own type: they look at the values and flags that they are given before the trait's method does.
+/// The methods of the trait `InstBuilder` in `text`, one per instruction, as methods of the kernel builder's
+/// own type, which check the values and flags that they get before they call the trait's method.
 fn inst_methods(text: &str) -> Result<String, Box<dyn Error>> {
     let file = syn::parse_file(text)?;
     let methods = file.items.iter().find_map(|item| match item {
@@ -79,7 +79,7 @@ fn inst_methods(text: &str) -> Result<String, Box<dyn Error>> {
     });
     let methods = methods.ok_or("the trait `InstBuilder` is not where it was")?;
     let methods = methods.iter().filter_map(|item| match item {
-        // Those of instruction formats, which begin with a capital, take opcodes that they do not fit.
+        // Methods of instruction formats begin with a capital and accept any opcode, so they are left out.
         TraitItem::Fn(method) if !starts_with_capital(&method.sig.ident) => Some(method),
         _ => None,
     });

@@ -100,7 +100,7 @@ impl Called<'_> {
             let callee = name(call.callee);
             let known = self.symbols.facts(&callee).map_or(&[][..], |known| &known.params);
             if call.args.iter().zip(known).any(|(given, wanted)| given < wanted) {
-                return contradiction("passes an argument that lanes disagree on to", &callee);
+                return contradiction("passes a less uniform argument than assumed to", &callee);
             }
         }
         for &callee in &facts.linkages().addresses {

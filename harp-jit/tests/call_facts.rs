@@ -1,11 +1,11 @@
-//! What functions of a module know of each other: which of their branches part lanes.
+//! Tests of facts that cross calls in a module, by the divergent branches of its functions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use harp_jit::ir::Function;
 use harp_jit::prelude::*;
 use harp_jit::{DataAccess, DataDescription, FuncId, Linkage, Module, ModuleError};
 
-/// Module functions under test: `callee(n, x)` decides by `n`, and gives `n` and `x` back.
+/// The callee under test: `callee(n, x)` branches on `n`, and returns `n` and `x`.
 const CALLEE: &str = "
 block0(v0: i32, v1: i32):
     brif v0, block1, block2
@@ -15,7 +15,7 @@ block1:
 block2:
     return v0, v1";
 
-/// Calls it with something uniform and a lane's number, and decides by each result.
+/// Calls it with a uniform value and a lane's number, and branches on each result.
 const CALLER: &str = "
     v1 = call fn1()
     v2, v3 = call fn0(v0, v1)
@@ -47,7 +47,7 @@ fn parsed(text: &str) -> Function {
     cranelift_reader::parse_functions(text).unwrap().remove(0)
 }
 
-/// `argument` makes the value that is passed as the first argument.
+/// `argument` computes the first argument.
 fn program(linkage: Linkage, argument: &str) -> Program {
     let mut module = module();
     let callee = parsed(&format!("function %callee(i32, i32) -> i32, i32 fast {{{CALLEE}\n}}"));
@@ -73,7 +73,7 @@ impl Program {
         self.module.analyze_calls(&functions, &[]).unwrap();
     }
 
-    /// The branches of callee and caller that part lanes.
+    /// The numbers of divergent branches of callee and caller.
     fn divergent(&self) -> [usize; 2] {
         [&self.callee, &self.caller].map(|(id, func)| {
             let compiled = self.module.compile(*id, func, &harp_jit::SourceMap::new()).unwrap();

@@ -1,5 +1,5 @@
-//! What the code of calls looks like. That it is right is tested against an interpreter elsewhere;
-//! these texts are for people, and to notice when code gets longer.
+//! The code of calls. Other tests compare its results with an interpreter; these expected texts are for
+//! readers, and show when code gets longer.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 

@@ -1,4 +1,4 @@
-//! In which blocks of a kernel all lanes are known to be together.
+//! Tests of the blocks of a kernel in which all lanes are known to be together.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use harp_jit::prelude::*;
@@ -17,7 +17,7 @@ fn compiled(fill: impl FnOnce(&mut KernelBuilder<'_>)) -> Kernel {
     source.compile(&options).unwrap()
 }
 
-/// The proof for the block with the first instruction that was built with `mnemonic`.
+/// The proof for the block with the first instruction built with `mnemonic`.
 fn proof_of(kernel: &Kernel, mnemonic: &str) -> Option<ConvergenceProof> {
     let text = kernel.disassembly();
     let line = text.lines().find(|line| line.contains(mnemonic)).unwrap();
@@ -45,7 +45,8 @@ fn blocks_cover_the_code_in_order() {
 
 #[test]
 fn each_rule_proves_what_the_one_before_does_not() {
-    // What follows a test of the number of the work-item, a test of an argument, or one of the data.
+    // `test` 0 compares the work-item's number, which diverges; others test an argument, which is uniform. With
+    // `last` nothing follows the branch.
     let kernel = |test: u8, last: bool| {
         compiled(|b| {
             let (x, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));

@@ -1,5 +1,5 @@
-//! Functions that nobody should build: each is compiled, or refused by a typed error, and none panics or goes
-//! on without an end.
+//! Functions that are built wrongly on purpose: each is compiled, or refused by a typed error; none makes the
+//! compiler panic or run for ever.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
@@ -26,7 +26,7 @@ fn options() -> [CompileOptions; 2] {
     })
 }
 
-/// The error of a function of CLIF text, with the verifier and without.
+/// The errors for a function of CLIF text, with the verifier and without.
 fn errors(arch: &str, text: &str) -> [CompileError; 2] {
     let func = cranelift_reader::parse_functions(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let arch: ArchId = arch.parse().unwrap();
@@ -37,7 +37,7 @@ fn errors(arch: &str, text: &str) -> [CompileError; 2] {
     })
 }
 
-/// Types that no machine has, wherever they stand, used or not.
+/// Types that no machine has, anywhere in the function, used or not.
 #[test]
 fn foreign_types_are_refused_before_anything_looks_at_them() {
     for body in [
@@ -102,7 +102,8 @@ fn built<R>(build: impl FnOnce(&mut FuncCursor<'_>, Value) -> R) -> Function {
     func
 }
 
-/// Numbers of entities that the function does not have, and a shape that passes take for granted.
+/// References to entities that the function does not have, and blocks without the structure that passes
+/// assume.
 #[test]
 fn references_and_shape_are_looked_at_with_and_without_the_verifier() {
     let (value, block) = (Value::from_u32(101), Block::from_u32(77));
@@ -151,7 +152,7 @@ fn misuse<R>(build: impl FnOnce(&mut KernelBuilder<'_>) -> R) -> BuildErrorKind 
     let error = b.finalize().unwrap_err();
     let place = error.place.unwrap();
     assert!(place.file.ends_with("hostile.rs") && place.line < line, "{place}");
-    // What was built instead can be shown.
+    // The instruction that was built instead can be printed.
     assert!(!source.to_string().is_empty());
     error.kind
 }
@@ -217,7 +218,7 @@ fn instruction_methods_do_not_panic() {
         }),
         E::BlockArgument { argument }
     );
-    // A type that is CLIF's and no machine's is built, and refused when the kernel is compiled.
+    // Types that CLIF has but no machine can be built; they are refused when the kernel is compiled.
     for ty in [F16, I16X4] {
         let mut source = KernelSource::new("k", "harp64".parse().unwrap());
         let mut b = KernelBuilder::new(&mut source);
@@ -231,7 +232,7 @@ fn instruction_methods_do_not_panic() {
     }
 }
 
-/// Every intrinsic with every type as its own, on every machine, optimized or not.
+/// Every intrinsic with every type as its result's, on every machine, optimized or not.
 #[test]
 fn intrinsics_of_every_type_compile_or_are_refused() {
     let ids = [

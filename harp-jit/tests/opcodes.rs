@@ -1,7 +1,7 @@
-//! Every CLIF opcode on every type: compiled or refused by name, never a panic, never a defect.
+//! Every CLIF opcode on every type: compiled or refused by name, but never a panic or an internal error.
 //!
-//! The kernels are written by the operand format of each opcode; what the reader does not accept for
-//! a type is passed over, but every opcode must be accepted once.
+//! The kernels are written by the operand format of each opcode. Forms that the reader rejects for a type are
+//! skipped, but every opcode must be accepted once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const TYPES: [&str; 16] = [
     "i64x2", "f32x4", "f64x2", "i8x8",
 ];
 
-/// What the kernels may refer to.
+/// Declarations that the kernels may refer to.
 const DECLARATIONS: &str = "
     ss0 = explicit_slot 64
     gv0 = symbol %data
@@ -30,14 +30,14 @@ const DECLARATIONS: &str = "
     fn2 = %throws(i32) -> i32 tail
     fn3 = %tail(i32) tail";
 
-/// What only some of them do: no machine has it, so whoever declares it is refused.
+/// Declarations that only some of them contain: no machine supports them, so these kernels are refused.
 const DYNAMIC: &str = "
     gv1 = dyn_scale_target_const.i32x4
     dt0 = i32x4*gv1
     dss0 = explicit_dynamic_slot dt0";
 
-/// A kernel around `text`, the instruction, that loads its operands `a0 ..` of the given types; the
-/// instruction's results are stored if it is no terminator.
+/// A kernel around the instruction `text`, which loads its operands `a0 ..` of the given types; the
+/// instruction's results are stored if it is not a terminator.
 fn kernel(
     arch: ArchId,
     operands: &[&str],
@@ -62,7 +62,7 @@ fn kernel(
             "function %k({word}) {convention} {{{DECLARATIONS}{dynamic}\nblock0(v0: {word}):\n{body}{stores}{end}\n\
              block1:\nreturn\nblock2:\ntrap user2\nblock3(v90: i32):\nreturn\n}}"
         );
-        // The reader panics where it asks an ill-typed operand for its lanes.
+        // The reader panics when it queries the lanes of an ill-typed operand.
         let read = std::panic::catch_unwind(|| cranelift_reader::parse_functions(&text));
         Some(read.ok()?.ok()?.remove(0))
     };
@@ -87,7 +87,7 @@ fn kernel(
     if ends { Some(func) } else { whole(&stores) }
 }
 
-/// The instruction whose text begins so.
+/// The instruction whose text begins with `text`.
 fn find(func: &Function, text: &str) -> Option<cranelift_codegen::ir::Inst> {
     let opcode = text.split([' ', '.']).next()?;
     let block = func.layout.entry_block()?;
@@ -95,7 +95,7 @@ fn find(func: &Function, text: &str) -> Option<cranelift_codegen::ir::Inst> {
     func.layout.block_insts(block).rev().find(is_it)
 }
 
-/// Ways to write an instruction: types of operands and text.
+/// The forms of an instruction: types of operands and text.
 fn forms(opcode: Opcode) -> Vec<(Vec<&'static str>, String)> {
     let mut forms = Vec::new();
     let mut add = |operands: &[&'static str], text: String| forms.push((operands.to_vec(), text));

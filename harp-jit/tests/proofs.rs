@@ -1,12 +1,13 @@
-//! Kernels whose finished code the checker proves to keep lanes together, each of which needs something that others do
-//! not.
+//! Kernels whose finished code the checker proves to keep lanes converged where they must be. Each needs
+//! something from the proof that the others do not.
 
 use cranelift_reader::parse_functions;
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, KernelSource, OptLevel, ParamType};
 
-/// The same lanes take part in each round of the outer loop, by a condition that is computed again each time; what they
-/// count is the same in them. In the first round nothing is remembered of it.
+/// The same lanes take part in each iteration of the outer loop, by a condition that is recomputed each time;
+/// what they count is the same in all of them. In the first iteration no earlier result of the condition is
+/// known.
 #[test]
 fn a_condition_that_no_round_changes_parts_lanes_as_before() {
     let text = "function %kernel(i32) fast {

@@ -1,4 +1,4 @@
-//! What is not compiled is refused by name, never miscompiled and never a panic.
+//! Unsupported code is refused by name; it is never miscompiled, and the compiler never panics.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
@@ -23,7 +23,7 @@ fn compile(arch: &str, declarations: &str, body: &str) -> Result<(), CompileErro
     Ok(())
 }
 
-/// The kernel must be refused because of the instruction that begins with `inst`.
+/// Checks that the kernel is refused because of the instruction that begins with `inst`.
 fn refused(arch: &str, declarations: &str, body: &str, inst: &str) {
     match compile(arch, declarations, body) {
         Err(CompileError::Unsupported { inst: given, block, .. }) => {
@@ -55,7 +55,7 @@ fn values_wider_than_a_word() {
 
 #[test]
 fn what_base_machines_cannot_do() {
-    // A part of a word: beside it other lanes may write in the same instruction.
+    // A store to a part of a word: other lanes may write the rest in the same instruction.
     for ty in ["i8", "i16"] {
         let store = format!("v1 = ireduce.{ty} v0\nstore aligned v1, v0\nreturn");
         refused("harp32", "", &store, "store");
@@ -63,7 +63,7 @@ fn what_base_machines_cannot_do() {
         compile("4w16/16/4/2+x", "", &store).unwrap();
     }
     refused("harp64", "", "istore32 aligned v0, v0\nreturn", "istore32");
-    // A word at any address would be two of those.
+    // A store of a word at any address would be two of those.
     refused("harp32", "", "store v0, v0\nreturn", "store");
     compile("4w16/16/4/2+x", "", "store v0, v0\nreturn").unwrap();
     match compile("harp32", "", "store v0, v0\nreturn") {
@@ -77,7 +77,7 @@ fn what_base_machines_cannot_do() {
     compile("4w16/16/4/2+x", "", "fence\nreturn").unwrap();
 }
 
-/// What has no instruction is a sequence of others.
+/// Operations without an instruction become sequences of others.
 #[test]
 fn floats_are_covered_everywhere() {
     for arch in ["harp32", "4w16/16/4/2+x", "harp64", "harp64+x"] {
@@ -169,7 +169,7 @@ fn functions_that_are_no_kernels() {
     let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
     let error = KernelSource::from_function(func, ArchId::HARP32, &[]).unwrap_err();
     assert!(error.to_string().contains("i32"), "{error}");
-    // Ill-typed CLIF is the verifier's to refuse.
+    // Ill-typed CLIF is refused by the verifier.
     let text =
         "function %k(i32) {\nblock0(v0: i32):\nv1 = iconst.i8 1\nv2 = iadd.i8 v1, v0\nreturn\n}";
     let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
@@ -179,7 +179,7 @@ fn functions_that_are_no_kernels() {
     assert!(kernel == "k" && message.contains("v2"), "{message}");
 }
 
-/// What Cranelift's verifier itself does not survive, or lets pass.
+/// Functions on which Cranelift's verifier itself panics, or that it accepts wrongly.
 #[test]
 fn functions_that_no_verifier_expects() {
     let mut empty = cranelift_codegen::ir::Function::new();

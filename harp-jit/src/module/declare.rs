@@ -196,9 +196,9 @@ fn check_name(name: &str) -> Result<(), ModuleError> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.contains('\0') {
-        "it holds a zero byte"
+        "it contains a zero byte"
     } else if name.starts_with("runtime.") {
-        "the runtime library's begin like that"
+        "names of the runtime library begin like that"
     } else {
         return Ok(());
     };

@@ -140,10 +140,10 @@ impl Module {
                 _ => None,
             };
             match found {
-                None => return fail("the address of a place in what is defined elsewhere", 0),
+                None => return fail("an address inside a datum that is defined elsewhere", 0),
                 Some((_, data)) if !data.has_place(address.offset) => {
                     return fail(
-                        "the address of a place that is outside or in an address",
+                        "an address of a place outside of it, or inside an address",
                         data.len(),
                     );
                 }

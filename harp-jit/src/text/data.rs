@@ -43,7 +43,7 @@ impl TextData {
         let named = text.strip_prefix('%').and_then(|text| text.split_once(char::is_whitespace));
         let (name, text) = named.ok_or("the name is missing")?;
         let (ty, mut values) = text.trim().split_once(' ').ok_or("the values are missing")?;
-        let ty = data_type(ty).ok_or_else(|| format!("`{ty}` is no type of data"))?;
+        let ty = data_type(ty).ok_or_else(|| format!("`{ty}` is not a type of data"))?;
         let mut bytes = Vec::new();
         while !values.trim_start().is_empty() {
             let (value, rest) = next_value(values.trim_start())?;
@@ -73,7 +73,7 @@ fn data_type(name: &str) -> Option<Type> {
 /// The first value and the rest; a string includes its quotes.
 fn next_value(text: &str) -> Result<(&str, &str), String> {
     if let Some(string) = text.strip_prefix('"') {
-        let end = string.find('"').ok_or("a string without its end")?;
+        let end = string.find('"').ok_or("a string without a closing quote")?;
         return Ok(text.split_at(end + 2));
     }
     Ok(text.split_once(char::is_whitespace).unwrap_or((text, "")))
@@ -89,7 +89,7 @@ fn append(bytes: &mut Vec<u8>, value: &str, ty: Type) -> Result<(), String> {
         return Ok(());
     }
     let (value, times) = value.split_once('*').unwrap_or((value, "1"));
-    let times: usize = times.parse().map_err(|_| format!("`{times}` is no number of times"))?;
+    let times: usize = times.parse().map_err(|_| format!("`{times}` is not a repeat count"))?;
     let value: DataValue = parse_value(value, ty).map_err(|error| format!("`{value}`: {error}"))?;
     let mut one = [0; 8];
     let one = &mut one[..ty.bytes() as usize];

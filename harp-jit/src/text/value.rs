@@ -130,7 +130,7 @@ pub fn parse_value(text: &str, ty: Type) -> Result<DataValue, ValueError> {
         return fail("expected one number".to_owned());
     }
     if !ty.is_int() && !ty.is_float() {
-        return fail("there are values of scalar types only".to_owned());
+        return fail("only values of scalar types are supported".to_owned());
     }
     let mut signature = Signature::new(CallConv::Fast);
     signature.params.push(AbiParam::new(ty));

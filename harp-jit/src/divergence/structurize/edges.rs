@@ -114,9 +114,9 @@ impl Writer<'_> {
     ///
     /// If so, they must not overwrite it where they share a block with lanes that set it: *an edge sets
     /// variables for the lanes that take it, and all other lanes keep what they may read*. Lanes may read the
-    /// parameter if it is live in such a block. Of enclosing loops, the parameters of the headers count as
-    /// set anew by a back edge. Lanes that have left a loop with an open header run that header in every
-    /// later iteration, so what the header reads must stay as it was when they left.
+    /// parameter if it is live in such a block; those of the headers of enclosing loops can be, and a back edge
+    /// sets them anew. Also, lanes that have left a loop with an open header run that header in every later
+    /// iteration, so what the header reads must stay as it was when they left.
     fn is_read(&mut self, param: Value, bound_for: &[Block]) -> bool {
         let live = self.live.of(param, self.home(param));
         if bound_for.iter().any(|&block| live.is_live_in(block)) {
