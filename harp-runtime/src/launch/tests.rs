@@ -265,7 +265,7 @@ fn wrong_arguments_are_named() {
     let error = launch(&kernel, &[(&a).into(), 1_f32.into()]);
     let (expected, given) = (ParamType::I32, ParamType::F32);
     assert_eq!(error, LaunchError::ArgumentType { index: 1, expected, given });
-    assert_eq!(error.to_string(), "parameter 1 is i32, the argument f32");
+    assert_eq!(error.to_string(), "parameter 1 has type i32, its argument has type f32");
     let error = launch(&kernel, &[(&b).into(), 1_i32.into()]);
     assert_eq!(error, LaunchError::ForeignBuffer { index: 0 });
     let error = launch(&kernel, &[Arg::address(1 << 32), 1_i32.into()]);
