@@ -20,11 +20,12 @@ use clap::{Parser, ValueEnum};
 use harp_isa::ArchId;
 use harp_tests::generate::Kind;
 use harp_tests::generate::graphs::catalogue;
+use harp_tests::machines::Machines;
 use harp_tests::mutate::{handwritten, random};
 use harp_tests::progress::Progress;
 use harp_tests::random::{
-    Machines, Proof, Reached, Selection, WAYS, Way, bytes_of, case_of, check_catalogue, needed,
-    run, shrink, together,
+    Proof, Reached, Selection, WAYS, Way, bytes_of, case_of, check_catalogue, needed, run, shrink,
+    together,
 };
 
 /// How many smaller cases are tried when one fails.

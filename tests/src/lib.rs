@@ -5,6 +5,7 @@ pub mod functions;
 pub mod fuzzing;
 pub mod generate;
 pub mod kernels;
+pub mod machines;
 pub mod mutate;
 pub mod oracle;
 pub mod progress;

@@ -1,7 +1,10 @@
-//! Which seeds a test is asked for.
+//! Which seeds a test is asked for, and the random bytes of a seed.
 
 use std::env;
 use std::ops::Range;
+
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// The seeds that the environment's `HARP_SEED` asks for: one, `7`, or a range, `0..10000`. None without it.
 /// Panics if it is something else.
@@ -19,6 +22,14 @@ fn parse(text: &str) -> Option<Range<u64>> {
             Some(seed..seed.checked_add(1)?)
         }
     }
+}
+
+/// Random bytes, the same for the same seed everywhere.
+pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count.next_multiple_of(8)];
+    SplitMix64::seed_from_u64(seed).fill_bytes(&mut bytes);
+    bytes.truncate(count);
+    bytes
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub(crate) mod shared_headers;
 mod structurize;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod validation_tests;
 
 pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;

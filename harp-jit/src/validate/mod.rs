@@ -145,6 +145,18 @@ pub(crate) fn converted(before: &VCode, after: &VCode, word: WordSize) -> Result
     rounds(&Program::of_vcode(before, word), &Program::of_vcode(after, word), 1, ROUNDS)
 }
 
+/// Whether a comparison with `times` as many rounds as usual sees a difference to the rearranged form.
+#[cfg(test)]
+pub(crate) fn is_different(
+    before: &Function,
+    (after, plan): (&Function, &Plan),
+    times: usize,
+) -> bool {
+    let old = Program::of_function(before, None, Known::KERNEL);
+    let new = Program::of_function(after, Some(plan), Known::KERNEL);
+    rounds(&old, &new, 16, times * ROUNDS).is_err()
+}
+
 /// Compares a legal kernel with its rearranged form on the given inputs.
 #[cfg(test)]
 pub(super) fn compared(

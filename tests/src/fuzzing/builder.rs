@@ -20,7 +20,7 @@ use harp_jit::{
 };
 
 use super::Reached;
-use crate::random::machines::FEW;
+use crate::machines::FEW;
 
 /// The most calls of a sequence.
 const CALLS: usize = 48;

@@ -6,8 +6,8 @@ use cranelift_codegen::ir::{Block, Type, types};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::ParamType;
 
+use crate::machines;
 use crate::oracle::Case;
-use crate::random::machines;
 
 mod body;
 mod calls;

@@ -13,9 +13,10 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
+use crate::machines::Machines;
+use crate::machines::{ALL, parsed};
 use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
-use crate::random::machines::{ALL, parsed};
-use crate::random::{Machines, bytes_of};
+use crate::random::bytes_of;
 
 mod handwritten;
 mod mutants;

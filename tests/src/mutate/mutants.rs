@@ -4,7 +4,7 @@ use std::fmt;
 
 use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Pred};
 
-use crate::random::random_bytes;
+use crate::seeds::random_bytes;
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

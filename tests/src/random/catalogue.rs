@@ -3,10 +3,11 @@
 use harp_isa::WordSize;
 use harp_jit::OptLevel;
 
-use super::machines::{ALL, parsed};
-use super::{Failure, Reached, Target, WAYS, check_generated, random_bytes, together};
+use super::{Failure, Reached, Target, WAYS, check_generated, together};
 use crate::generate::Family;
 use crate::generate::graphs::{Named, catalogue, filled};
+use crate::machines::{ALL, parsed};
+use crate::seeds::random_bytes;
 
 /// Bytes for a filling.
 const BYTES: usize = 3000;

@@ -10,8 +10,9 @@ use harp_jit::{
 };
 use harp_runtime::LaunchConfig;
 
-use super::{Machines, Proof, Reached, Selection, Target, targets_of};
+use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
+use crate::machines::Machines;
 use crate::oracle::{self, Case, Compiled, Effect, Observed};
 
 /// A case that did not do what it should.

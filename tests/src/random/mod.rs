@@ -9,17 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{DivergenceStrategy, OptLevel, ProfileParams};
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::generate::{Family, Generated, Kind};
+use crate::machines::{self, Machines};
+use crate::seeds::random_bytes;
 
 mod catalogue;
 mod check;
 mod constructs;
 mod coverage;
-pub mod machines;
 mod reduce;
 mod shrink;
 
@@ -27,7 +26,6 @@ pub use catalogue::check_catalogue;
 pub use check::{Failure, check_generated, fuzz};
 pub use constructs::{Needed, needed};
 pub use coverage::{Counts, Reached, Unproved, merge};
-pub use machines::Machines;
 pub use shrink::shrink;
 
 /// A strategy, and whether it is given a profile of the kernel, from a launch of the kernel with splits
@@ -124,14 +122,6 @@ pub struct Selection {
     pub unverified: bool,
     /// Whether finished code is proved to keep lanes together.
     pub prove: Proof,
-}
-
-/// Random bytes, the same for the same seed everywhere.
-pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
-    let mut bytes = vec![0; count.next_multiple_of(8)];
-    SplitMix64::seed_from_u64(seed).fill_bytes(&mut bytes);
-    bytes.truncate(count);
-    bytes
 }
 
 /// The bytes of a seed: short ones too, whose cases are small, and what fails is easy to read.

@@ -1,8 +1,9 @@
 //! Smaller cases that fail as larger ones do.
 
 use super::reduce::{fewer_bytes, fewer_instructions, instruction_count};
-use super::{Failure, Machines, check_generated};
+use super::{Failure, check_generated};
 use crate::generate::{Family, Generated, Kind};
+use crate::machines::Machines;
 use crate::oracle::{Case, Ending, Stop};
 
 /// A case that fails on the same target as `bytes` do, but is smaller; `failure` itself if none is

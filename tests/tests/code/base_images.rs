@@ -10,7 +10,7 @@ use harp_tests::generate::{Family, Kind};
 use harp_tests::harpbench::PROGRAMS;
 use harp_tests::kernels::saxpy;
 use harp_tests::oracle::options;
-use harp_tests::random::random_bytes;
+use harp_tests::seeds::random_bytes;
 
 const BASE: &[&str] =
     &["harp32", "harp64", "4w8/2/4/2", "4w64/64/1/1", "4b16/16/2/1", "8b64/64/16/1"];

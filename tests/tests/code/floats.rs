@@ -12,7 +12,7 @@ use harp_isa::ArchId;
 use harp_jit::{CompileOptions, OptLevel};
 use harp_tests::functions::{Result, compiled, expected, observed, parse, single_lane};
 use harp_tests::generate::{F32_EDGES, F64_EDGES};
-use harp_tests::random::random_bytes;
+use harp_tests::seeds::random_bytes;
 
 const ARCHS: [&str; 6] =
     ["harp32", "4w32/16/8/8+x", "harp64", "harp64+x", "4w8/2/4/4", "8b9/3/2/2"];

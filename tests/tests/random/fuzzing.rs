@@ -6,7 +6,8 @@ use std::fs::read_dir;
 use harp_isa::Opcode;
 use harp_tests::fuzzing::{Reached, asm, builder, hof, isa, machine};
 use harp_tests::generate::Kind;
-use harp_tests::random::{fuzz, random_bytes};
+use harp_tests::random::fuzz;
+use harp_tests::seeds::random_bytes;
 
 /// Checks seeds, `length` bytes of each, which together must come to more than so many of these.
 #[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]

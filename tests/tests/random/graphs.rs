@@ -5,10 +5,10 @@ use harp_isa::WordSize;
 use harp_jit::{OptLevel, ParamType};
 use harp_tests::generate::graphs::{catalogue, filled};
 use harp_tests::generate::{Family, Kind};
+use harp_tests::machines::{ALL, Machines, parsed};
 use harp_tests::oracle::{Argument, Case, Elements};
-use harp_tests::random::machines::{ALL, parsed};
 use harp_tests::random::{
-    Counts, Machines, Selection, Target, WAYS, bytes_of, check_catalogue, check_generated, shrink,
+    Counts, Selection, Target, WAYS, bytes_of, check_catalogue, check_generated, shrink,
 };
 
 use super::{ATTEMPTS, run_all};

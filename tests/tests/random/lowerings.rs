@@ -2,8 +2,8 @@
 
 use harp_jit::OptLevel;
 use harp_tests::generate::{Family, Generated, Kind, directed, trapping};
+use harp_tests::machines::{FEW, parsed};
 use harp_tests::oracle::Case;
-use harp_tests::random::machines::{FEW, parsed};
 use harp_tests::random::{Counts, Reached, Target, WAYS, check_generated, together};
 
 use super::{proved, run_all};

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use harp_tests::generate::Kind;
-use harp_tests::random::machines::parsed;
+use harp_tests::machines::parsed;
 use harp_tests::random::{
     Counts, Proof, Reached, Selection, Unproved, WAYS, bytes_of, needed, run, shrink,
 };

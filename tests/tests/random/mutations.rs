@@ -2,8 +2,9 @@
 //! targets, edits in splits, wrong mask predicates, divergent branches taken as uniform.
 
 use harp_tests::generate::Kind as Cases;
+use harp_tests::machines::Machines;
 use harp_tests::mutate::{Kind, Outcome, handwritten, random};
-use harp_tests::random::{Machines, together};
+use harp_tests::random::together;
 use harp_tests::seeds;
 
 /// Random kernels of an ordinary run: with all control flow there is, and with calls, which are smaller.

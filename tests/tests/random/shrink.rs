@@ -4,8 +4,9 @@ use harp_isa::{ArchId, WordSize};
 use harp_jit::OptLevel;
 use harp_tests::functions::parse;
 use harp_tests::generate::Kind;
+use harp_tests::machines::Machines;
 use harp_tests::oracle::{Case, Start};
-use harp_tests::random::{Failure, Machines, Target, WAYS, check_generated, shrink};
+use harp_tests::random::{Failure, Target, WAYS, check_generated, shrink};
 use harp_tests::workloads;
 
 #[test]

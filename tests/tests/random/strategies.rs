@@ -8,9 +8,10 @@ use harp_jit::{
 };
 use harp_runtime::{LaunchConfig, profile_from_json, profile_to_json};
 use harp_tests::generate::{Family, Kind};
+use harp_tests::machines::Machines;
 use harp_tests::oracle::{Case, options};
 use harp_tests::random::{
-    Counts, Machines, Reached, Selection, WAYS, bytes_of, case_of, check_generated, together,
+    Counts, Reached, Selection, WAYS, bytes_of, case_of, check_generated, together,
 };
 
 /// Kernels that are run by all strategies.

@@ -6,7 +6,7 @@ use std::path::Path;
 use harp_isa::asm::Colors;
 use harp_jit::text::{Call, CallError, TextError, TextErrorKind, TextFile};
 use harp_jit::{CompileError, CompileOptions, Execution, Module, ModuleError};
-use harp_tests::random::random_bytes;
+use harp_tests::seeds::random_bytes;
 use walkdir::WalkDir;
 
 fn error(text: &str) -> TextError {

@@ -10,7 +10,7 @@ use super::rust_files;
 /// The modules of a crate, floor by floor from the ground up.
 type Floors = &'static [&'static [&'static str]];
 
-const CRATES: [(&str, Floors); 5] = [
+const CRATES: [(&str, Floors); 6] = [
     (
         "harp-isa/src",
         &[
@@ -83,6 +83,17 @@ const CRATES: [(&str, Floors); 5] = [
             &["buffer"],
             &["args"],
             &["launch"],
+        ],
+    ),
+    (
+        "tests/src",
+        &[
+            &["base_forms", "functions", "kernels", "progress", "quality", "seeds"],
+            &["oracle"],
+            &["machines"],
+            &["generate"],
+            &["random", "workloads"],
+            &["fuzzing", "mutate"],
         ],
     ),
 ];

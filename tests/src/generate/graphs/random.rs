@@ -190,7 +190,7 @@ fn is_valid(shape: &Shape) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::random_bytes;
+    use crate::seeds::random_bytes;
 
     #[test]
     fn all_bytes_give_a_shape() {
