@@ -154,7 +154,6 @@ mod selection;
 mod skeleton;
 mod solve;
 mod state;
-mod step;
 mod structure;
 mod term;
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::lanes::Lanes;
 use crate::places::Place;
 use crate::record::{Name, Passes};
 use crate::state::State;
 
-impl State {
+impl State<'_> {
     /// `name` now is what `place` holds and nothing else.
     pub(crate) fn rename(&mut self, name: Name, place: Place) {
         self.unname(name);
@@ -61,23 +60,20 @@ impl State {
     }
 
     /// A value that is true exactly where others are goes by their names, too.
-    pub(crate) fn find_names(&mut self, lanes: &Lanes, place: Place) {
+    pub(crate) fn find_names(&mut self, place: Place) {
         if !self.value(place).is_truth() {
             return;
         }
-        let truth = self.not_zero(lanes, place);
-        let undefined = self.value(place).undefined;
-        let mut names: SmallVec<[Name; 4]> = SmallVec::new();
-        for (index, value) in self.values.iter().enumerate() {
-            if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
-                continue;
-            }
-            let other = self.not_zero(lanes, Place::from_index(index));
-            let differ = lanes.and_not(lanes.xor(truth, other), undefined);
-            if lanes.disjoint(self.active, differ) {
-                names.extend(value.names.iter().copied());
-            }
-        }
+        let meant = self.active & !self.value(place).undefined;
+        let truth = self.not_zero(place);
+        let is_same =
+            |index: usize| meant.disjoint(truth ^ self.not_zero(Place::from_index(index)));
+        let others = self.values.iter().enumerate().filter(|&(index, value)| {
+            !value.names.is_empty() && value.numbers.is_some() && index != place.index()
+        });
+        let same = others.filter(|&(index, _)| is_same(index));
+        let names: SmallVec<[Name; 4]> =
+            same.flat_map(|(_, value)| value.names.iter().copied()).collect();
         self.add_names(place, &names);
     }
 }

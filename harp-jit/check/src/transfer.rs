@@ -18,11 +18,9 @@ use crate::places::{Place, Places};
 use crate::provenance::Provenance;
 use crate::record::{Record, Regs, Role};
 use crate::repeats::Known;
-use crate::selection;
+use crate::selection::{self, Step};
 use crate::state::State;
-use crate::step::Step;
-use crate::term::Origin;
-use crate::term::{Source, Terms};
+use crate::term::{Origin, Source, Terms};
 use crate::value::{self, Computed};
 
 /// Executes instructions on what is known.
@@ -38,43 +36,29 @@ pub(crate) struct Transfer<'a> {
     pub(crate) precision: Precision,
 }
 
-impl Transfer<'_> {
+/// What acts on a warp as a whole.
+const WARP: OpcodeFlags =
+    OpcodeFlags::CONTROL.union(OpcodeFlags::ONCE_PER_WARP).union(OpcodeFlags::CROSS_LANE);
+
+impl<'a> Transfer<'a> {
     /// What is known when the function is entered.
-    pub(crate) fn at_entry(&self) -> State {
-        let mut state = State::new(self.places);
+    pub(crate) fn at_entry(&self) -> State<'a> {
+        // Saved registers are kept for the caller, and nothing to look at.
+        let mut state = State::new(self.lanes, vec![Value::undefined(); self.places.count()]);
         state.free.extend(&self.record.free);
         let roles = RegisterRoles::new(self.code.arch);
-        let mut set = |place: Place, value: Value| {
-            state.values[place.index()] = self.adjusted(value);
+        let mut set = |reg: Gpr, value: Value<'a>| {
+            state.values[Places::gpr(reg).index()] = self.adjusted(value);
         };
         for reg in roles.caller_saved() {
-            let argument = self.record.entry.arguments.contains(&reg);
-            let value = if self.assumption.uniform.contains(&reg) {
-                Value::uniform()
-            } else if argument {
-                Value::unknown()
-            } else {
-                Value::undefined()
-            };
-            set(Places::gpr(reg), value);
+            if self.assumption.uniform.contains(&reg) {
+                set(reg, Value::uniform());
+            } else if self.record.entry.arguments.contains(&reg) {
+                set(reg, Value::unknown());
+            }
         }
-        for slot in self.places.slots() {
-            set(slot, Value::undefined());
-        }
-        // They are kept for the caller, and nothing to look at.
-        for reg in roles.callee_saved() {
-            set(Places::gpr(reg), Value::undefined());
-        }
-        set(Places::gpr(roles.return_address()), Value::uniform());
-        let stack = Value { form: Form::Stack(0), ..Value::unknown() };
-        set(Places::gpr(roles.stack_pointer()), stack);
-        for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Value::undefined());
-        }
-        set(self.places.result(), Value::undefined());
-        for place in self.places.remembered().chain(self.places.available()) {
-            set(place, Value::undefined());
-        }
+        set(roles.return_address(), Value::uniform());
+        set(roles.stack_pointer(), Value { form: Form::Stack(0), ..Value::unknown() });
         state
     }
 
@@ -88,7 +72,7 @@ impl Transfer<'_> {
     }
 
     /// One lane agrees with itself.
-    fn adjusted(&self, value: Value) -> Value {
+    fn adjusted(&self, value: Value<'a>) -> Value<'a> {
         let differs = if self.is_single() { Set::NONE } else { value.differs };
         Value { differs, ..value }
     }
@@ -96,7 +80,7 @@ impl Transfer<'_> {
     /// Executes the instruction `at`; `report` gets what is wrong with it.
     pub(crate) fn step(
         &self,
-        state: &mut State,
+        state: &mut State<'a>,
         at: usize,
         after: &After,
         report: &mut dyn FnMut(CodeFault),
@@ -126,12 +110,11 @@ impl Transfer<'_> {
     }
 
     /// What acts on the warp as a whole needs lanes that agree.
-    fn check_lanes(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
-        let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
-        if self.is_single() || !step.flags().intersects(warp) {
+    fn check_lanes(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        if self.is_single() || !step.flags().intersects(WARP) {
             return;
         }
-        let varies = |place: Place| !state.is_uniform(self.lanes, place);
+        let varies = |place: Place| !state.is_uniform(place);
         let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
         if let (Some(guard), Some(reg)) = (step.guard, step.instruction.guard)
             && !splits
@@ -150,9 +133,14 @@ impl Transfer<'_> {
     }
 
     /// Other functions get what they rely on.
-    fn check_contracts(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+    fn check_contracts(
+        &self,
+        state: &State<'a>,
+        step: &Step<'_>,
+        report: &mut dyn FnMut(CodeFault),
+    ) {
         let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
-        let varies = |&reg: &Gpr| !state.is_uniform(self.lanes, Places::gpr(reg));
+        let varies = |&reg: &Gpr| !state.is_uniform(Places::gpr(reg));
         let mut wrong = |reg: &Gpr| report(CodeFault::Divergent(Operand::Gpr(*reg)));
         asks.iter().filter(|reg| varies(reg)).for_each(&mut wrong);
         if let Some(Role::Leave { depends, .. }) = step.role {
@@ -165,12 +153,10 @@ impl Transfer<'_> {
     }
 
     /// What can be seen from outside, or trap, must be made of values that were meant.
-    fn check_values(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+    fn check_values(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
         let op = step.instruction.op;
         let flags = step.flags();
-        let seen = OpcodeFlags::CONTROL
-            | OpcodeFlags::ONCE_PER_WARP
-            | OpcodeFlags::CROSS_LANE
+        let seen = WARP
             | OpcodeFlags::STORE
             | OpcodeFlags::LOAD
             | OpcodeFlags::ATOMIC
@@ -206,9 +192,9 @@ impl Transfer<'_> {
         if let Some(Role::Call { hands, .. } | Role::Leave { hands, .. }) = step.role {
             wanted.extend(hands.iter().copied().map(Operand::Gpr));
         }
-        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));
+        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(guard));
         for operand in wanted {
-            let defined = |place| state.is_defined(self.lanes, place, among);
+            let defined = |place| state.is_defined(place, among);
             if !Places::operand(operand).is_none_or(defined) {
                 report(CodeFault::Undefined(operand));
             }
@@ -216,12 +202,12 @@ impl Transfer<'_> {
     }
 
     /// Whether a predicate is meant to be read in all lanes.
-    fn is_known(&self, state: &State, place: Place) -> bool {
-        state.value(place).is_truth() && state.is_defined(self.lanes, place, Set::ALL)
+    fn is_known(&self, state: &State<'a>, place: Place) -> bool {
+        state.value(place).is_truth() && state.is_defined(place, Set::ALL)
     }
 
     /// The tracked word of the frame that a load or store of a word goes to.
-    fn slot(&self, state: &State, op: Op) -> Option<Place> {
+    fn slot(&self, state: &State<'a>, op: Op) -> Option<Place> {
         let (base, offset) = match op {
             Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => (base, offset),
             _ => return None,
@@ -232,7 +218,7 @@ impl Transfer<'_> {
         }
     }
 
-    fn store(&self, state: &mut State, step: &Step<'_>) {
+    fn store(&self, state: &mut State<'a>, step: &Step<'_>) {
         let op = step.instruction.op;
         if let (Op::St { value, .. }, Some(slot)) = (op, self.slot(state, op)) {
             return self.write(state, step, slot, Computed::Copy(Places::gpr(value)));
@@ -251,7 +237,7 @@ impl Transfer<'_> {
     }
 
     /// The words of the frame that a store may touch; none if it is not known to go to the stack.
-    fn touched(&self, state: &State, op: Op) -> Option<Vec<Place>> {
+    fn touched(&self, state: &State<'a>, op: Op) -> Option<Vec<Place>> {
         let mut base = None;
         let mut offset = 0;
         op.for_each_operand(|operand| match operand {
@@ -269,60 +255,59 @@ impl Transfer<'_> {
     }
 
     /// What the scratch word holds once `value` is stored there.
-    fn voted(&self, state: &State, step: &Step<'_>, value: Place) -> Scratch {
+    fn voted(&self, state: &State<'a>, step: &Step<'_>, value: Place) -> Scratch<'a> {
         match (state.value(value).form, step.guard, state.scratch) {
             (Form::Constant(0), None, _) => Scratch::Zero,
             (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
-                Scratch::Vote(state.not_zero(self.lanes, guard))
+                Scratch::Vote(state.not_zero(guard))
             }
             _ => Scratch::Anything,
         }
     }
 
     /// Nothing is known any more about what these places hold.
-    fn lose(&self, state: &mut State, places: impl IntoIterator<Item = Place>) {
+    fn lose(&self, state: &mut State<'a>, places: impl IntoIterator<Item = Place>) {
         for place in places {
             self.set(state, place, Value::unknown());
         }
     }
 
-    fn set(&self, state: &mut State, place: Place, value: Value) {
-        state.assign(self.lanes, place, New::of(self.adjusted(value)));
+    fn set(&self, state: &mut State<'a>, place: Place, value: Value<'a>) {
+        state.assign(place, New::of(self.adjusted(value)));
         self.changed(state, place);
     }
 
     /// What was computed from what a place held is not any more what is computed from it.
-    fn changed(&self, state: &mut State, place: Place) {
-        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
+    fn changed(&self, state: &mut State<'a>, place: Place) {
+        self.available.depending(place).for_each(|other| state.forget(other));
     }
 
     /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
     /// tested on some of them, comes to one thing or the other now on the rest, too.
-    pub(crate) fn anticipate(&self, ways: &mut [State], block: usize) {
+    pub(crate) fn anticipate(&self, ways: &mut [State<'a>], block: usize) {
         for &place in self.available.live.get(block).into_iter().flatten() {
             if ways.iter().all(|way| !way.value(place).is_truth()) {
                 continue;
             }
             for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
-                let numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
-                way.assign(self.lanes, place, New { value: Value::uniform(), numbers });
+                way.assign(place, New::truth_of(Value::uniform()));
             }
         }
     }
 
     /// A place holds nothing that is meant to be read.
-    pub(crate) fn drop(&self, state: &mut State, place: Place) {
-        state.drop(self.lanes, place);
+    pub(crate) fn drop(&self, state: &mut State<'a>, place: Place) {
+        state.drop(place);
         self.changed(state, place);
     }
 
-    fn call(&self, state: &mut State, step: &Step<'_>) {
+    fn call(&self, state: &mut State<'a>, step: &Step<'_>) {
         let roles = RegisterRoles::new(self.code.arch);
         let (returns, popped, depends): (&[Gpr], i64, &[(Gpr, Regs)]) = match step.role {
             Some(Role::Call { returns, popped, depends, .. }) => (returns, *popped, depends),
             _ => (&[], 0, &[]),
         };
-        let is_uniform = |&reg: &Gpr| state.is_uniform(self.lanes, Places::gpr(reg));
+        let is_uniform = |&reg: &Gpr| state.is_uniform(Places::gpr(reg));
         let uniform: Vec<Gpr> = (depends.iter())
             .filter(|(_, args)| args.iter().all(is_uniform))
             .map(|&(result, _)| result)
@@ -353,52 +338,24 @@ impl Transfer<'_> {
     }
 
     /// Loads, atomic accesses and everything that computes.
-    fn compute(&self, state: &mut State, step: &Step<'_>) {
+    fn compute(&self, state: &mut State<'a>, step: &Step<'_>) {
         let op = step.instruction.op;
         let registers = registers(op);
         let target = registers.iter().find(|(_, access)| *access != Access::Use);
         let target = target.and_then(|&(operand, _)| Places::operand(operand));
         let Some(target) = target else { return };
-        let loaded = self.slot(state, op);
+        let mut computed = self.computed(state, step, target);
         if step.flags().intersects(OpcodeFlags::ATOMIC) {
             state.scratch = Scratch::Anything;
             self.lose(state, self.places.exposed());
         }
-        let mut computed = match loaded {
-            Some(slot) => Computed::Copy(slot),
-            None => {
-                let stack_log2 = self.record.entry.lane_stack_log2;
-                value::of(
-                    state,
-                    self.lanes,
-                    op,
-                    self.word(),
-                    stack_log2,
-                    &step.after.repeated.sources,
-                )
-            }
-        };
-        if step.flags().intersects(OpcodeFlags::LOAD)
-            && let Computed::New(new) = &mut computed
-        {
-            self.load(state, step, new);
-        }
-        if let (Computed::New(new), true) = (&mut computed, target.is_pred())
-            && matches!(new.numbers, Valuation::Unknown)
-            && new.value.numbers.is_none()
-        {
-            new.numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
-        }
-        if let Computed::New(new) = &mut computed {
-            new.value = self.adjusted(new.value.clone());
-        }
         if step.claims().uniform {
             let result = self.places.result();
             match computed {
-                Computed::Copy(source) => state.copy(self.lanes, result, source, Detail::Numbers),
-                Computed::New(new) => state.assign(self.lanes, result, new),
+                Computed::Copy(source) => state.copy(result, source, Detail::Numbers),
+                Computed::New(new) => state.assign(result, new),
             }
-            state.equalize(self.lanes, result);
+            state.equalize(result);
             computed = Computed::Copy(result);
         }
         // Names say where a value is not zero.
@@ -412,26 +369,46 @@ impl Transfer<'_> {
         state.add_names(target, &names);
         for &Known { place, inverted } in &step.after.repeated.known {
             if state.value(place).is_truth() {
-                state.equate(self.lanes, target, (place, inverted));
+                state.equate(target, (place, inverted));
             }
         }
         if self.precision >= Precision::Fine {
             let inverted = matches!(op, Op::Iszero { .. });
             for &tested in &step.after.tested {
-                state.refine_zero(self.lanes, tested, (target, inverted));
+                state.refine_zero(tested, (target, inverted));
             }
         }
         for &Known { place, inverted } in &step.after.repeated.remembered {
             match inverted {
-                true => state.copy_opposite(self.lanes, place, target),
-                false => state.copy(self.lanes, place, target, Detail::Numbers),
+                true => state.copy_opposite(place, target),
+                false => state.copy(place, target, Detail::Numbers),
             }
         }
     }
 
+    fn computed(&self, state: &State<'a>, step: &Step<'_>, target: Place) -> Computed<'a> {
+        let op = step.instruction.op;
+        if let Some(slot) = self.slot(state, op) {
+            return Computed::Copy(slot);
+        }
+        let stack_log2 = self.record.entry.lane_stack_log2;
+        let sources = &step.after.repeated.sources;
+        let mut new = match value::of(state, op, self.word(), stack_log2, sources) {
+            Computed::New(new) => new,
+            copy @ Computed::Copy(_) => return copy,
+        };
+        if step.flags().intersects(OpcodeFlags::LOAD) {
+            self.load(state, step, &mut new.value);
+        }
+        let says_nothing = matches!(new.numbers, Valuation::Unknown) && new.value.numbers.is_none();
+        if target.is_pred() && says_nothing {
+            new = New::truth_of(new.value);
+        }
+        Computed::New(New { value: self.adjusted(new.value), ..new })
+    }
+
     /// What is loaded from memory that is not tracked.
-    fn load(&self, state: &State, step: &Step<'_>, new: &mut New) {
-        let value = &mut new.value;
+    fn load(&self, state: &State<'a>, step: &Step<'_>, value: &mut Value<'a>) {
         let Op::Ld { base, offset, .. } = step.instruction.op else {
             if !step.claims().read_only {
                 value.differs = Set::ALL;
@@ -476,25 +453,20 @@ impl Transfer<'_> {
     }
 
     /// `place` gets a value, in the lanes where the guard holds.
-    fn write(&self, state: &mut State, step: &Step<'_>, place: Place, computed: Computed) {
-        let lanes = self.lanes;
+    fn write(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, computed: Computed<'a>) {
         let detail = match (step.after.compared, step.after.shared) {
             (true, _) => Detail::Numbers,
             (false, true) => Detail::Differences,
             (false, false) => Detail::Nothing,
         };
+        let result = self.places.result();
         match (step.guard, computed) {
-            (None, Computed::Copy(source)) => {
-                state.copy(lanes, place, source, detail);
-                state.drop(lanes, self.places.result());
-            }
+            (None, Computed::Copy(source)) => state.copy(place, source, detail),
             (None, Computed::New(new)) => {
-                let new = new.blurred(detail);
-                self.assign(state, step, place, new);
-                state.find_names(lanes, place);
+                self.assign(state, step, place, new.blurred(detail));
+                state.find_names(place);
             }
             (Some(guard), computed) => {
-                let result = self.places.result();
                 let source = match computed {
                     Computed::Copy(source) => source,
                     Computed::New(new) => {
@@ -503,43 +475,41 @@ impl Transfer<'_> {
                     }
                 };
                 let places = [guard, source, place];
-                let selected = |kept: &Provenance| {
+                let selected = |kept: &Provenance<'_>| {
                     self.terms.selected(places.map(|place| source_of(state, kept, place)))
                 };
-                let origins: SmallVec<[Origin; 4]> = (state.provenance.iter())
-                    .filter(|_| self.precision.names_ways())
-                    .map(selected)
-                    .collect();
-                state.select(lanes, place, (guard, source), step.claims().old_is_dead, detail);
+                let kept = state.provenance.iter().filter(|_| self.precision.names_ways());
+                let origins: SmallVec<[Origin; 4]> = kept.map(selected).collect();
+                state.select(place, (guard, source), step.claims().old_is_dead, detail);
                 state.derive(place, &origins);
-                state.drop(lanes, result);
-                state.find_names(lanes, place);
+                state.find_names(place);
             }
         }
+        state.forget(result);
         self.changed(state, place);
     }
 
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
-    fn assign(&self, state: &mut State, step: &Step<'_>, place: Place, new: New) {
+    fn assign(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, new: New<'a>) {
         let op = step.instruction.op;
         // From memory that nobody writes the same is loaded at any time.
         if !is_pure(op) && !step.claims().read_only {
-            return state.assign(self.lanes, place, new);
+            return state.assign(place, new);
         }
-        let source = |kept: &Provenance, operand| match (operand, Places::operand(operand)) {
+        let source = |kept: &Provenance<'_>, operand| match (operand, Places::operand(operand)) {
             (Operand::Imm(imm), _) => Source::Immediate(imm),
             (_, None) => Source::From(Origin::Unknown),
             (_, Some(place)) => source_of(state, kept, place),
         };
-        let of = |kept: &Provenance| self.terms.result(op, |operand| source(kept, operand));
+        let of = |kept: &Provenance<'_>| self.terms.result(op, |operand| source(kept, operand));
         let origins: SmallVec<[Origin; 4]> = state.provenance.iter().map(of).collect();
-        state.assign(self.lanes, place, new);
+        state.assign(place, new);
         state.derive(place, &origins);
     }
 }
 
 /// What a place holds, in terms of what there was at an open split.
-fn source_of(state: &State, kept: &Provenance, place: Place) -> Source {
+fn source_of(state: &State<'_>, kept: &Provenance<'_>, place: Place) -> Source {
     match state.value(place).form {
         Form::Constant(constant) => Source::Constant(constant),
         _ => Source::From(kept.only(place)),
