@@ -10,30 +10,8 @@ use smallvec::SmallVec;
 use crate::bdd::Set;
 use crate::number::{Number, Numbers};
 use crate::numbering::ValueNumber;
+use crate::op::Form;
 use crate::record::Name;
-
-/// What a value is, as far as that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Unknown,
-    Constant(u64),
-    /// The stack pointer at the entry plus this.
-    Stack(i64),
-    /// The address of a word of data in the code, which nobody writes.
-    Code,
-    /// The address of the warp's scratch word.
-    Scratch,
-    /// What was loaded from the warp's scratch word as it is now.
-    Voted,
-    /// The address of the warp's group control block, which nobody writes meanwhile.
-    GroupBlock,
-    /// A stack address without the bits below the size of a stack.
-    StackNumber,
-    /// The address of the lane control block plus this.
-    LaneBlock(i64),
-    /// An address in the lane's stack, as far from its base as in the other lanes.
-    OnStack,
-}
 
 /// What is known about what a place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

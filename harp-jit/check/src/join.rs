@@ -7,9 +7,9 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::{Renaming, Set};
-use crate::fact::Form;
 use crate::lanes::Condition;
 use crate::number::Numbers;
+use crate::op::Form;
 use crate::places::Place;
 use crate::provenance::Provenance;
 use crate::state::State;

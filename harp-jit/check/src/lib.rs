@@ -130,10 +130,8 @@
 #![forbid(unsafe_code)]
 
 mod assumption;
-mod available;
 mod bdd;
 mod code;
-mod copies;
 mod error;
 mod fact;
 mod frame;

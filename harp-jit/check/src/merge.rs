@@ -12,14 +12,15 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Form, Value};
+use crate::fact::Value;
 use crate::join::{Across, Parted, Plan, Way};
 use crate::lanes::Condition;
 use crate::live::Live;
 use crate::number::{Number, Precision, union};
+use crate::op::Form;
 use crate::places::Place;
 use crate::provenance::{Gate, Provenance};
-use crate::state::State;
+use crate::state::{State, classes};
 use crate::structure::Open;
 
 /// Where ways meet.
@@ -68,6 +69,8 @@ pub(crate) fn merge<'a>(
     let mut state = State::new(ways[0].lanes, values);
     state.free.clone_from(&ways[0].free);
     state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    let same = |index: usize| ways.iter().map(|way| way.same[index]).collect::<SmallVec<[_; 4]>>();
+    state.same = classes((0..plans.len()).map(same));
     state.active = prepared.iter().fold(Set::NONE, |all, way| all | way.state.active);
     prepared.iter_mut().for_each(|way| way.taken = way.state.active.restrict(state.active));
     let kept = meeting.open.iter().filter_map(|&open| {

@@ -8,6 +8,7 @@ use crate::live::After;
 use crate::op::predicates;
 use crate::places::{Place, Places};
 use crate::record::{Claims, Name, Named, Role, Selected};
+use crate::repeats::Repeated;
 use crate::state::State;
 use crate::structure::Structure;
 
@@ -19,6 +20,7 @@ pub(crate) struct Step<'a> {
     pub(crate) guard: Option<Place>,
     pub(crate) role: Option<&'a Role>,
     pub(crate) after: &'a After,
+    pub(crate) repeated: &'a Repeated,
 }
 
 impl Step<'_> {

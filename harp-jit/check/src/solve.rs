@@ -6,12 +6,12 @@ use crate::assumption::Assumption;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::{CodeError, CodeFault, OpenSplit};
-use crate::fact::Form;
 use crate::join::{Parted, Split};
 use crate::lanes::{Condition, Lanes};
 use crate::live::{self, Lives};
 use crate::merge::{self, Growth, MergePoint};
 use crate::number::{Number, Precision};
+use crate::op::Form;
 use crate::places::Places;
 use crate::provenance::{Gate, Provenance};
 use crate::record::Record;
@@ -44,10 +44,10 @@ pub(crate) fn check(
             assumption,
             lanes: &lanes,
             terms: &terms,
-            available: &lives.available,
+            lives,
             precision,
         };
-        Solver::new(transfer, structure, &skeleton, lives, &regions).check()
+        Solver::new(transfer, structure, &skeleton, &regions).check()
     };
     let lives = find(Precision::Coarse);
     Assumption::all(record).iter().try_for_each(|assumption| {
@@ -85,7 +85,6 @@ struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
-    lives: &'a Lives,
     regions: &'a Regions<'a>,
     /// How much the numbers became that are told apart in each block.
     growth: Vec<Growth>,
@@ -100,7 +99,6 @@ impl<'a> Solver<'a> {
         transfer: Transfer<'a>,
         structure: &'a Structure,
         skeleton: &'a Skeleton<'a>,
-        lives: &'a Lives,
         regions: &'a Regions<'a>,
     ) -> Solver<'a> {
         let blocks = structure.blocks.len();
@@ -108,7 +106,6 @@ impl<'a> Solver<'a> {
             transfer,
             structure,
             skeleton,
-            lives,
             regions,
             growth: vec![Growth::default(); blocks],
             starts: vec![None; blocks],
@@ -228,13 +225,13 @@ impl<'a> Solver<'a> {
     fn step(&self, state: &mut State<'a>, block: &Block, at: usize) -> Result<(), CodeError> {
         let active = state.active;
         let mut fault = None;
-        self.transfer.step(state, at, &self.lives.after[at], &mut |found| {
+        self.transfer.step(state, at, &mut |found| {
             fault.get_or_insert(found);
         });
         if at != block.last {
             // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
             // from here.
-            let dead = self.lives.after[at].dead.iter();
+            let dead = self.transfer.lives.after[at].dead.iter();
             dead.for_each(|&place| state.forget(place));
             self.pass(state, at, None);
             if state.active != active {
@@ -291,7 +288,7 @@ impl<'a> Solver<'a> {
     /// Where ways meet at the beginning of a block.
     fn meeting(&self, number: usize) -> MergePoint<'_> {
         MergePoint {
-            live: &self.lives.blocks[number],
+            live: &self.transfer.lives.blocks[number],
             open: &self.structure.blocks[number].open,
             growth: &self.growth[number],
             precision: self.transfer.precision,

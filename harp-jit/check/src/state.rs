@@ -9,13 +9,16 @@
 //! what the checker proves.
 
 use std::collections::BTreeSet;
+use std::hash::Hash;
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Detail, Form, New, Scratch, Valuation, Value};
+use crate::fact::{Detail, New, Scratch, Valuation, Value};
 use crate::lanes::{Condition, Lanes};
 use crate::number::{Number, Numbers, union};
+use crate::op::Form;
 use crate::places::Place;
 use crate::provenance::Provenance;
 use crate::record::Name;
@@ -29,6 +32,8 @@ pub(crate) struct State<'a> {
     pub(crate) values: Vec<Value<'a>>,
     /// The combinations of numbers in a lane.
     pub(crate) active: Set<'a>,
+    /// Places of which the one was copied to the other have the same number.
+    pub(crate) same: Vec<usize>,
     /// What is known of the numbers in two lanes at a time, beyond what is known of each.
     pub(crate) pairs: Set<'a>,
     /// Of open splits, from the outermost on.
@@ -44,6 +49,7 @@ impl<'a> State<'a> {
     pub(crate) fn new(lanes: &'a Lanes, values: Vec<Value<'a>>) -> State<'a> {
         State {
             lanes,
+            same: (0..values.len()).collect(),
             values,
             active: Set::ALL,
             pairs: Set::ALL,
@@ -155,6 +161,19 @@ impl<'a> State<'a> {
         self.assign_kept(place, new);
     }
 
+    /// All places that hold what a place does because it was copied.
+    pub(crate) fn copies(&self, place: Place) -> SmallVec<[Place; 4]> {
+        let places = (0..self.same.len()).map(Place::from_index);
+        let number = self.same[place.index()];
+        places.filter(|other| self.same[other.index()] == number).collect()
+    }
+
+    /// A place is written: it does not hold any more what others do.
+    fn part(&mut self, place: Place) {
+        let last = self.same.iter().max().map_or(0, |last| last + 1);
+        self.same[place.index()] = last;
+    }
+
     /// A place holds the same truth value as another, or the opposite of it, in the lanes where that is meant. In
     /// the others it may have been taken to be anything where ways met.
     pub(crate) fn equate(&mut self, place: Place, (other, inverted): (Place, bool)) {
@@ -215,6 +234,7 @@ impl<'a> State<'a> {
         let numbers =
             if value.numbers.is_some() { Valuation::Each(each) } else { Valuation::Unknown };
         self.assign_kept(place, New { value, numbers });
+        self.same[place.index()] = self.same[source.index()];
     }
 
     /// `place` gets the opposite of the truth value that `source` holds.
@@ -287,6 +307,7 @@ impl<'a> State<'a> {
             self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
         self.assign_kept(place, new);
+        self.part(place);
     }
 
     /// `place` gets a value that was computed from what places held before.
@@ -295,6 +316,7 @@ impl<'a> State<'a> {
             self.provenance.iter_mut().for_each(|kept| kept.derive(place, Origin::Unknown));
         }
         self.assign_kept(place, new);
+        self.part(place);
     }
 
     /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
@@ -438,6 +460,7 @@ impl<'a> State<'a> {
         let active = self.active;
         let other = active.other();
         let simple = |set: Set<'a>| set.restrict(active).restrict(other);
+        self.same = classes(self.same.iter());
         self.pairs = simple(self.pairs);
         self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
         for (index, value) in self.values.iter_mut().enumerate() {
@@ -454,4 +477,10 @@ impl<'a> State<'a> {
             value.differs = simple(value.differs);
         }
     }
+}
+
+/// Of each key the index of the first one that is the same.
+pub(crate) fn classes<K: Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<usize> {
+    let mut first = HashMap::new();
+    keys.enumerate().map(|(index, key)| *first.entry(key).or_insert(index)).collect()
 }

@@ -37,7 +37,7 @@ pub(crate) enum Origin {
 }
 
 /// What an operand is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     Constant(u64),
     Immediate(i64),
@@ -125,10 +125,15 @@ impl Terms {
     pub(crate) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
         let sources: SmallVec<[Source; 3]> =
             operands(op)[1..].iter().map(|&operand| source(operand)).collect();
+        self.operation(op.opcode(), sources)
+    }
+
+    /// What an operation of this kind makes of these.
+    pub(crate) fn operation(&self, opcode: Opcode, sources: SmallVec<[Source; 3]>) -> Origin {
         if sources.contains(&Source::From(Origin::Nothing)) {
             return Origin::Unknown;
         }
-        self.name(Function::Operation(op.opcode()), sources)
+        self.name(Function::Operation(opcode), sources)
     }
 
     /// The second where the first is true, the third elsewhere.

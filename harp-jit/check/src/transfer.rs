@@ -5,15 +5,14 @@ use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
 use smallvec::SmallVec;
 
 use crate::assumption::Assumption;
-use crate::available::Available;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::CodeFault;
-use crate::fact::{Detail, Form, New, Scratch, Valuation, Value};
+use crate::fact::{Detail, New, Scratch, Valuation, Value};
 use crate::lanes::Lanes;
-use crate::live::After;
+use crate::live::Lives;
 use crate::number::Precision;
-use crate::op::{is_pure, registers};
+use crate::op::{Form, WARP, is_pure, registers};
 use crate::places::{Place, Places};
 use crate::provenance::Provenance;
 use crate::record::{Record, Regs, Role};
@@ -32,13 +31,9 @@ pub(crate) struct Transfer<'a> {
     pub(crate) assumption: &'a Assumption,
     pub(crate) lanes: &'a Lanes,
     pub(crate) terms: &'a Terms,
-    pub(crate) available: &'a Available,
+    pub(crate) lives: &'a Lives,
     pub(crate) precision: Precision,
 }
-
-/// What acts on a warp as a whole.
-const WARP: OpcodeFlags =
-    OpcodeFlags::CONTROL.union(OpcodeFlags::ONCE_PER_WARP).union(OpcodeFlags::CROSS_LANE);
 
 impl<'a> Transfer<'a> {
     /// What is known when the function is entered.
@@ -78,13 +73,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Executes the instruction `at`; `report` gets what is wrong with it.
-    pub(crate) fn step(
-        &self,
-        state: &mut State<'a>,
-        at: usize,
-        after: &After,
-        report: &mut dyn FnMut(CodeFault),
-    ) {
+    pub(crate) fn step(&self, state: &mut State<'a>, at: usize, report: &mut dyn FnMut(CodeFault)) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
         for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
@@ -95,7 +84,8 @@ impl<'a> Transfer<'a> {
             instruction,
             guard: instruction.guard.map(Places::pred),
             role: placed.note.map(|note| &note.role),
-            after,
+            after: &self.lives.after[at],
+            repeated: &self.lives.repeats.after[at],
         };
         selection::check_predicates(state, &step, report);
         self.check_lanes(state, &step, report);
@@ -279,13 +269,13 @@ impl<'a> Transfer<'a> {
 
     /// What was computed from what a place held is not any more what is computed from it.
     fn changed(&self, state: &mut State<'a>, place: Place) {
-        self.available.depending(place).for_each(|other| state.forget(other));
+        self.lives.repeats.depending(place).for_each(|other| state.forget(other));
     }
 
     /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
     /// tested on some of them, comes to one thing or the other now on the rest, too.
     pub(crate) fn anticipate(&self, ways: &mut [State<'a>], block: usize) {
-        for &place in self.available.live.get(block).into_iter().flatten() {
+        for &place in self.lives.repeats.live.get(block).into_iter().flatten() {
             if ways.iter().all(|way| !way.value(place).is_truth()) {
                 continue;
             }
@@ -367,21 +357,29 @@ impl<'a> Transfer<'a> {
         };
         self.write(state, step, target, computed);
         state.add_names(target, &names);
-        for &Known { place, inverted } in &step.after.repeated.known {
+        for &Known { place, inverted } in &step.repeated.known {
             if state.value(place).is_truth() {
                 state.equate(target, (place, inverted));
             }
         }
         if self.precision >= Precision::Fine {
-            let inverted = matches!(op, Op::Iszero { .. });
-            for &tested in &step.after.tested {
-                state.refine_zero(tested, (target, inverted));
-            }
+            self.refine(state, step, target);
         }
-        for &Known { place, inverted } in &step.after.repeated.remembered {
+        for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
                 true => state.copy_opposite(place, target),
                 false => state.copy(place, target, Detail::Numbers),
+            }
+        }
+    }
+
+    /// What a predicate says of a register that is tested is true of its copies, too.
+    fn refine(&self, state: &mut State<'a>, step: &Step<'_>, target: Place) {
+        let (Op::Rtop { src, .. } | Op::Iszero { src, .. }) = step.instruction.op else { return };
+        let inverted = matches!(step.instruction.op, Op::Iszero { .. });
+        for tested in state.copies(Places::gpr(src)) {
+            if step.after.told.contains(&tested) {
+                state.refine_zero(tested, (target, inverted));
             }
         }
     }
@@ -392,7 +390,7 @@ impl<'a> Transfer<'a> {
             return Computed::Copy(slot);
         }
         let stack_log2 = self.record.entry.lane_stack_log2;
-        let sources = &step.after.repeated.sources;
+        let sources = &step.repeated.sources;
         let mut new = match value::of(state, op, self.word(), stack_log2, sources) {
             Computed::New(new) => new,
             copy @ Computed::Copy(_) => return copy,

@@ -4,10 +4,10 @@ use harp_isa::{Gpr, Op, OpcodeFlags, Role as Access, WordSize};
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Form, Mixed, New, Scratch, Valuation, Value};
+use crate::fact::{Mixed, New, Scratch, Valuation, Value};
 use crate::number::{MOST_NUMBERS, Number};
 use crate::numbering::ValueNumber;
-use crate::op::{compute, registers, sources, to_truth};
+use crate::op::{Form, compute, registers, sources, sum, to_truth};
 use crate::places::{Place, Places};
 use crate::state::State;
 
@@ -234,51 +234,29 @@ fn arithmetic<'a>(
     stack_log2: u32,
 ) -> New<'a> {
     let form = |reg: Gpr| state.value(Places::gpr(reg)).form;
-    let uniform = |reg: Gpr| state.is_uniform(Places::gpr(reg));
-    let constant = |imm: i64| Form::Constant(imm.cast_unsigned() & word.mask());
-    let on_stack = |form| matches!(form, Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
-    let stack_log2 = i64::from(stack_log2);
-    value.form = match op {
-        Op::Andi { imm: 1, .. } => return New::truth_of(value),
-        Op::Add { a, b, .. } => match sum(form(a), form(b), word) {
-            Form::Unknown if on_stack(form(a)) && uniform(b) => Form::OnStack,
-            Form::Unknown if on_stack(form(b)) && uniform(a) => Form::OnStack,
-            form => form,
-        },
-        Op::Addi { src, imm, .. } => sum(form(src), constant(imm), word),
-        Op::Subi { src, imm, .. } => sum(form(src), constant(imm.wrapping_neg()), word),
-        Op::Sub { a, b, .. } => match (form(a), form(b)) {
-            // Distances in the stack are the same in all lanes.
-            (one, other) if on_stack(one) && on_stack(other) => {
-                value.differs = Set::NONE;
-                Form::Unknown
-            }
-            (one, Form::Constant(by)) => {
-                sum(one, Form::Constant(by.wrapping_neg() & word.mask()), word)
-            }
-            (one, _) if on_stack(one) && uniform(b) => Form::OnStack,
-            _ => Form::Unknown,
-        },
-        Op::Shli { src, imm, .. } if form(src) == Form::StackNumber && imm == stack_log2 => {
+    let on_stack = |reg| matches!(form(reg), Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
+    let moved = |base, by| on_stack(base) && state.is_uniform(Places::gpr(by));
+    let is_stack_number = |imm| imm == i64::from(stack_log2);
+    value.form = match (op, sum(op, form, word)) {
+        (Op::Andi { imm: 1, .. }, _) => return New::truth_of(value),
+        // Distances in the stack are the same in all lanes.
+        (Op::Sub { a, b, .. }, _) if on_stack(a) && on_stack(b) => {
+            value.differs = Set::NONE;
+            Form::Unknown
+        }
+        (Op::Add { a, b, .. }, Form::Unknown) if moved(a, b) || moved(b, a) => Form::OnStack,
+        (Op::Sub { a, b, .. }, Form::Unknown) if moved(a, b) => Form::OnStack,
+        (Op::Shli { src, imm, .. }, _)
+            if is_stack_number(imm) && form(src) == Form::StackNumber =>
+        {
             Form::LaneBlock(0)
         }
-        Op::Shri { src, imm, .. } if imm == stack_log2 => match form(src) {
-            Form::Stack(_) => Form::StackNumber,
-            _ => Form::Unknown,
-        },
-        _ => Form::Unknown,
+        (Op::Shri { src, imm, .. }, _)
+            if is_stack_number(imm) && matches!(form(src), Form::Stack(_)) =>
+        {
+            Form::StackNumber
+        }
+        (_, form) => form,
     };
     New::of(value)
-}
-
-fn sum(a: Form, b: Form, word: WordSize) -> Form {
-    match (a, b) {
-        (Form::Constant(by), base) | (base, Form::Constant(by)) => match base {
-            Form::Stack(place) => Form::Stack(place.wrapping_add(word.sign_extend(by))),
-            Form::LaneBlock(place) => Form::LaneBlock(place.wrapping_add(word.sign_extend(by))),
-            Form::OnStack => Form::OnStack,
-            _ => Form::Unknown,
-        },
-        _ => Form::Unknown,
-    }
 }
