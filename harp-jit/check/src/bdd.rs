@@ -47,6 +47,8 @@ enum Operation {
     Restrict(Index),
     /// Whether nothing is in both: all then.
     Disjoint(Index),
+    /// Whether some of these variables decide: all then.
+    DependsOn(Index),
 }
 
 /// Names of variables that are exchanged for others, all at once: an index.
@@ -55,7 +57,7 @@ pub(crate) enum Renaming {
     /// Each even variable becomes the odd one behind it, and the other way round.
     Swap,
     /// The one with this index.
-    Given(usize),
+    Given(u32),
 }
 
 /// All sets of one proof.
@@ -133,7 +135,7 @@ impl Manager {
     pub(crate) fn renaming(&self, others: HashMap<u32, u32>) -> Renaming {
         let renamings = &mut self.0.borrow_mut().renamings;
         renamings.push(others);
-        Renaming::Given(renamings.len() - 1)
+        Renaming::Given((renamings.len() - 1) as u32)
     }
 }
 
@@ -186,13 +188,20 @@ impl<'a> Set<'a> {
 
     /// Whether it says something of one of the variables whose conjunction is `cube`.
     pub(crate) fn depends_on(self, cube: Set<'a>) -> bool {
-        !self.is_constant() && cube != Set::ALL && self.exists(cube) != self
+        let depends = |sets: &mut Tables| {
+            if sets.depends_on(self.node, cube.node) { ALL } else { NONE }
+        };
+        !self.is_constant() && !cube.is_constant() && self.with(depends) == Set::ALL
     }
 
     /// A set that is the same among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
     /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
     pub(crate) fn restrict(self, care: Set<'a>) -> Set<'a> {
-        self.with(|sets| sets.restrict(self.node, care.node))
+        if self.is_constant() {
+            self
+        } else {
+            self.with(|sets| sets.restrict(self.node, care.node))
+        }
     }
 
     /// The same, said of other variables.
@@ -355,14 +364,28 @@ impl Tables {
         })
     }
 
+    fn depends_on(&mut self, set: Index, mut cube: Index) -> bool {
+        let Node { variable, low, high } = self.at(set);
+        while self.at(cube).variable < variable {
+            cube = self.at(cube).high;
+        }
+        if variable == LEAF || cube == ALL || self.at(cube).variable == variable {
+            return variable != LEAF && cube != ALL;
+        }
+        let result = self.cached(set, Operation::DependsOn(cube), |sets| {
+            if sets.depends_on(low, cube) || sets.depends_on(high, cube) { ALL } else { NONE }
+        });
+        result != NONE
+    }
+
     fn rename(&mut self, set: Index, renaming: Renaming) -> Index {
         let Node { variable, low, high } = self.at(set);
         let other = match renaming {
             _ if variable == LEAF => return set,
             Renaming::Swap => variable ^ 1,
-            Renaming::Given(index) if self.renamings[index].is_empty() => return set,
+            Renaming::Given(index) if self.renamings[index as usize].is_empty() => return set,
             Renaming::Given(index) => {
-                self.renamings[index].get(&variable).copied().unwrap_or(variable)
+                self.renamings[index as usize].get(&variable).copied().unwrap_or(variable)
             }
         };
         self.cached(set, Operation::Rename(renaming), |sets| {

@@ -29,7 +29,7 @@ pub(crate) struct Value<'a> {
     /// Predicates that were selected and are what this value is: true where it is not zero.
     pub(crate) names: SmallVec<[Name; 1]>,
     /// What is left of other predicates where this value is taken from some.
-    pub(crate) mixed: SmallVec<[Mixed<'a>; 1]>,
+    pub(crate) mixed: Vec<Mixed<'a>>,
 }
 
 /// A predicate that was exchanged for another: where it is taken from that, it is left itself. What was not meant
@@ -62,7 +62,7 @@ impl<'a> Value<'a> {
             undefined: Set::NONE,
             differs: Set::NONE,
             names: SmallVec::new(),
-            mixed: SmallVec::new(),
+            mixed: Vec::new(),
         }
     }
 
@@ -140,17 +140,6 @@ pub(crate) enum Valuation<'a> {
     Each(Vec<(Number, Set<'a>)>),
 }
 
-/// What is to be known about a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// In which lanes it is meant to be read.
-    Nothing,
-    /// And in which pairs of lanes it may differ.
-    Differences,
-    /// And which numbers it is.
-    Numbers,
-}
-
 impl<'a> New<'a> {
     pub(crate) fn of(value: Value<'a>) -> New<'a> {
         New { value, numbers: Valuation::Unknown }
@@ -161,19 +150,13 @@ impl<'a> New<'a> {
         New { value, numbers: Valuation::Truth { yes: Set::NONE, no: Set::NONE } }
     }
 
-    /// Only what is to be known about it.
-    pub(crate) fn blurred(self, detail: Detail) -> New<'a> {
-        let New { mut value, numbers } = self;
-        if detail == Detail::Numbers {
-            return New { value, numbers };
-        }
+    /// The same, where it does not matter which number it is.
+    pub(crate) fn blurred(self) -> New<'a> {
+        let New { value, numbers } = self;
         if let Valuation::Each(each) = numbers
             && let [(Number::Is(number), _)] = *each
         {
             return New::of(Value { undefined: value.undefined, ..Value::constant(number) });
-        }
-        if detail == Detail::Nothing && value.numbers.is_none() && value.form == Form::Unknown {
-            value.differs = Set::ALL;
         }
         New::of(value)
     }

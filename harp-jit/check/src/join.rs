@@ -163,18 +163,21 @@ fn crossed<'a>(
 ) -> Set<'a> {
     let [passed, taken] = kept.map(|kept| kept.of(place));
     let lists = if passed.is_one() && taken.is_one() { 1 } else { 2 };
-    passed.0.iter().zip(&taken.0).take(lists).fold(Set::ALL, |known, (passed, taken)| {
-        let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));
-        let each = pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
-            let differing = match (one, other) {
-                (Origin::Nothing, _) | (_, Origin::Nothing) => Set::NONE,
-                _ if one == other => differing(one),
-                _ => Set::ALL,
-            };
-            all | (passed & taken.other() & differing)
-        });
-        known & each
-    })
+    passed.lists().into_iter().zip(taken.lists()).take(lists).fold(
+        Set::ALL,
+        |known, (passed, taken)| {
+            let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));
+            let each = pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
+                let differing = match (one, other) {
+                    (Origin::Nothing, _) | (_, Origin::Nothing) => Set::NONE,
+                    _ if one == other => differing(one),
+                    _ => Set::ALL,
+                };
+                all | (passed & taken.other() & differing)
+            });
+            known & each
+        },
+    )
 }
 
 /// What remains behind a join of what was known of a pair of lanes when they parted.

@@ -11,16 +11,16 @@ use smallvec::{SmallVec, smallvec};
 use crate::code::{Code, Flow};
 use crate::frame::{Accessed, Frame};
 use crate::number::Precision;
-use crate::op::{WARP, sources};
+use crate::op::sources;
 use crate::places::{Place, Places};
-use crate::record::{Holder, Role, Selected};
+use crate::record::{Holder, Role};
 use crate::repeats::Repeats;
 use crate::skeleton::Skeleton;
 use crate::structure::{Block, Structure};
 
 /// What is asked for of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Live(Vec<[bool; 3]>);
+pub(crate) struct Live(Vec<[bool; 2]>);
 
 /// What may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,6 @@ enum Ask {
     /// It, or a copy of it, is read to make a predicate, so that it may matter which number it is. That is a guess,
     /// which costs proofs if it is wrong, and nothing else.
     Compared,
-    /// Something on which a warp must agree may come from it: a guess, too.
-    Shared,
 }
 
 impl Live {
@@ -40,10 +38,6 @@ impl Live {
 
     pub(crate) fn is_compared(&self, place: Place) -> bool {
         self.asks(Ask::Compared, place)
-    }
-
-    pub(crate) fn is_shared(&self, place: Place) -> bool {
-        self.asks(Ask::Shared, place)
     }
 
     fn asks(&self, ask: Ask, place: Place) -> bool {
@@ -58,15 +52,6 @@ impl Live {
         for (own, other) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
             *own |= other;
         }
-    }
-
-    /// What is in `to` is made from what is in `from`, in some lanes only or in all.
-    fn make(&mut self, ask: Ask, from: &[Place], to: Place, guarded: bool) {
-        let wanted = self.asks(ask, to);
-        if !guarded {
-            self.set(ask, to, false);
-        }
-        from.iter().filter(|_| wanted).for_each(|&place| self.set(ask, place, true));
     }
 }
 
@@ -89,8 +74,6 @@ pub(crate) struct After {
     pub(crate) dead: SmallVec<[Place; 2]>,
     /// Whether it may matter which number its result is.
     pub(crate) compared: bool,
-    /// Whether something on which a warp must agree may come from its result.
-    pub(crate) shared: bool,
     /// If it tells whether something is zero: all places of which it may matter which number they hold.
     pub(crate) told: Vec<Place>,
 }
@@ -110,14 +93,9 @@ pub(crate) fn find(
             successors[edge.from].push((number, edge.taken));
         }
     }
-    let promises = code
-        .insts
-        .iter()
-        .map(|inst| inst.note.map(|note| &note.role))
-        .any(|role| matches!(role, Some(Role::Leave { depends, .. }) if !depends.is_empty()));
     let roles = RegisterRoles::new(code.arch);
-    let liveness = Liveness { frame: &frame, skeleton, roles, precision, promises };
-    let none = Live(vec![[false; 3]; places.count()]);
+    let liveness = Liveness { frame: &frame, skeleton, roles, precision };
+    let none = Live(vec![[false; 2]; places.count()]);
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let behind = |number: usize, blocks: &[Live]| {
         let mut live = none.clone();
@@ -159,8 +137,6 @@ struct Liveness<'a> {
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
     precision: Precision,
-    /// Whether callers know of results, which may be by the way that lanes take.
-    promises: bool,
 }
 
 impl Liveness<'_> {
@@ -189,7 +165,6 @@ impl Liveness<'_> {
             slot: to.filter(|&to| self.frame.places.is_slot(to)),
             dead: accessed.filter(|&place| !live.is_live(place)).collect(),
             compared: to.is_some_and(|to| live.is_compared(to)),
-            shared: to.is_some_and(|to| live.is_shared(to)),
             told: if is_test && guard.is_none() { told.collect() } else { Vec::new() },
         }
     }
@@ -240,52 +215,30 @@ impl Liveness<'_> {
     }
 
     fn lose(&self, live: &mut Live, undefined: &[Holder]) {
-        self.frame.places.of(undefined).for_each(|place| live.0[place.index()] = [false; 3]);
+        self.frame.places.of(undefined).for_each(|place| live.0[place.index()] = [false; 2]);
     }
 
-    /// What is compared and shared before an operation, from what is behind it.
+    /// What is compared before an operation, from what is behind it.
     fn guess(&self, live: &mut Live, at: usize) {
         let placed = &self.frame.code.insts[at];
-        let op = placed.instruction.op;
-        let Accessed { to, mut from } = self.frame.accessed(at);
-        let mut numbers = sources(op).unwrap_or_default();
+        let Accessed { to, from } = self.frame.accessed(at);
+        let Some(to) = to else { return };
         let role = placed.note.map(|note| &note.role);
-        // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
-        let thorough = self.precision == Precision::Thorough;
-        let own = |selected: &Selected| {
-            let is_followed = |to| thorough && live.is_shared(to);
-            !selected.steers && to.is_some_and(|to| to.is_pred() && !is_followed(to))
-        };
-        if matches!(role, Some(Role::Selected(selected)) if own(selected)) {
-            numbers.clear();
-        }
-        let kept: Option<SmallVec<[Place; 4]>> = match op {
-            Op::St { value, .. } => Some(smallvec![Places::gpr(value)]),
-            Op::Ld { .. } if self.frame.reads_any_slot(at) => {
-                Some(self.frame.places.slots().collect())
+        let steers = !matches!(role, Some(Role::Selected(selected)) if !selected.steers);
+        let numbers: SmallVec<[Place; 4]> = match placed.instruction.op {
+            Op::St { value, .. } => smallvec![Places::gpr(value)],
+            Op::Ld { .. } if self.frame.reads_any_slot(at) => self.frame.places.slots().collect(),
+            Op::Ld { .. } => {
+                from.into_iter().filter(|&place| self.frame.places.is_slot(place)).collect()
             }
-            Op::Ld { .. } => self.frame.slot(at).map(|slot| smallvec![slot]),
-            _ => None,
+            // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
+            _ if to.is_pred() && !steers && self.precision < Precision::Thorough => smallvec![],
+            op => sources(op).unwrap_or_default().into_iter().collect(),
         };
-        if let Some(kept) = kept {
-            (numbers, from) = (kept.iter().copied().collect(), kept);
+        let wanted = live.is_compared(to);
+        if placed.instruction.guard.is_none() {
+            live.set(Ask::Compared, to, false);
         }
-        let guard = placed.instruction.guard.map(Places::pred);
-        from.extend(guard);
-        if let Some(to) = to {
-            live.make(Ask::Compared, &numbers, to, guard.is_some());
-            live.make(Ask::Shared, &from, to, guard.is_some());
-        }
-        let splits = self.frame.code.is_split(at) || self.frame.code.is_split_branch(at);
-        // Lanes that are bound for the same place run on together there.
-        let steers = matches!(role, Some(Role::Selected(selected)) if selected.steers);
-        let parts = splits && !self.promises;
-        if op.opcode().flags().intersects(WARP) && !parts || steers {
-            from.iter().for_each(|&place| live.set(Ask::Shared, place, true));
-        }
-        if let Some(Role::Call { asks, depends, .. } | Role::Leave { asks, depends, .. }) = role {
-            let all = depends.iter().flat_map(|(_, regs)| regs).chain(asks);
-            all.for_each(|&reg| live.set(Ask::Shared, Places::gpr(reg), true));
-        }
+        numbers.iter().filter(|_| wanted).for_each(|&place| live.set(Ask::Compared, place, true));
     }
 }

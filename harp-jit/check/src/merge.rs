@@ -6,9 +6,6 @@
 //!
 //! What nobody reads any more is forgotten.
 
-use std::cell::RefCell;
-
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
@@ -20,7 +17,7 @@ use crate::number::{Number, Precision, union};
 use crate::op::Form;
 use crate::places::Place;
 use crate::provenance::{Gate, Provenance};
-use crate::state::{State, classes};
+use crate::state::State;
 use crate::structure::Open;
 
 /// Where ways meet.
@@ -30,30 +27,9 @@ pub(crate) struct MergePoint<'p> {
     pub(crate) live: &'p Live,
     /// The splits that are open.
     pub(crate) open: &'p [Open],
-    /// How much the numbers became that places can hold there.
-    pub(crate) growth: &'p Growth,
     pub(crate) precision: Precision,
     /// If it is known what decides by which way lanes come.
     pub(crate) gate: Option<Gate<'p>>,
-}
-
-/// How often the numbers became more that each place can hold, and how many they are.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Growth(RefCell<HashMap<usize, (usize, usize)>>);
-
-/// If they become more more often than this, they are counted by the code, and not told apart.
-const MOST_GROWTH: usize = 6;
-
-impl Growth {
-    /// Whether numbers may be so many now.
-    fn allows(&self, index: usize, count: usize) -> bool {
-        let mut growth = self.0.borrow_mut();
-        let (times, last) = growth.entry(index).or_insert((0, count));
-        if count > *last {
-            (*times, *last) = (*times + 1, count);
-        }
-        *times <= MOST_GROWTH
-    }
 }
 
 /// What is known where `ways` meet: all active lanes came by one of them together, or they are the sides of a split.
@@ -64,13 +40,13 @@ pub(crate) fn merge<'a>(
 ) -> State<'a> {
     let plans: Vec<Plan> =
         (0..ways[0].values.len()).map(|index| plan(ways, meeting, index)).collect();
-    let mut prepared: Vec<Way<'a>> = ways.iter().map(|way| prepare(way, &plans, meeting)).collect();
+    let mut prepared: Vec<Way<'a>> = ways.iter().map(|way| prepare(way, &plans)).collect();
     let values = plans.iter().enumerate().map(|(index, plan)| outline(ways, plan, index)).collect();
     let mut state = State::new(ways[0].lanes, values);
     state.free.clone_from(&ways[0].free);
     state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
-    let same = |index: usize| ways.iter().map(|way| way.same[index]).collect::<SmallVec<[_; 4]>>();
-    state.same = classes((0..plans.len()).map(same));
+    state.same.clone_from(&ways[0].same);
+    ways.iter().for_each(|way| state.part_as_in(way));
     state.active = prepared.iter().fold(Set::NONE, |all, way| all | way.state.active);
     prepared.iter_mut().for_each(|way| way.taken = way.state.active.restrict(state.active));
     let kept = meeting.open.iter().filter_map(|&open| {
@@ -111,7 +87,6 @@ pub(crate) fn merge<'a>(
         let differs = |way: &Way<'a>| way.state.values[index].differs;
         let first = differs(&prepared[0]);
         value.differs = match &across {
-            _ if !meeting.live.is_shared(place) => Set::ALL,
             None if prepared.iter().all(|way| differs(way) == first) => first,
             None => all(&differs),
             Some(across) => {
@@ -137,9 +112,7 @@ fn plan(ways: &[&State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
     let is_coarse = meeting.precision == Precision::Coarse;
     union(meant.map(|value| &value.numbers))
         .filter(|numbers| {
-            (numbers.len() == 1 || is_told)
-                && !(is_coarse && numbers.contains(&Number::Other))
-                && meeting.growth.allows(index, numbers.len())
+            (numbers.len() == 1 || is_told) && !(is_coarse && numbers.contains(&Number::Other))
         })
         .map_or(Plan::Unknown, Plan::Numbers)
 }
@@ -171,7 +144,7 @@ fn outline<'a>(ways: &[&State<'a>], plan: &Plan, index: usize) -> Value<'a> {
 }
 
 /// A way with lanes told apart as they are behind the meeting.
-fn prepare<'a>(way: &State<'a>, plans: &[Plan], meeting: MergePoint<'_>) -> Way<'a> {
+fn prepare<'a>(way: &State<'a>, plans: &[Plan]) -> Way<'a> {
     let mut state = way.clone();
     let mut gone = SmallVec::<[Condition; 16]>::new();
     let mut known = Set::ALL;
@@ -189,7 +162,6 @@ fn prepare<'a>(way: &State<'a>, plans: &[Plan], meeting: MergePoint<'_>) -> Way<
         let new = &mut state.values[index];
         match plan {
             Plan::Dead => *new = Value::undefined(),
-            _ if !meeting.live.is_shared(place) => new.differs = Set::ALL,
             Plan::Unknown if value.numbers.is_some() => new.differs = way.differing(place),
             Plan::Unknown | Plan::Numbers(_) => {}
         }

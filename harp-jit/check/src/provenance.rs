@@ -16,31 +16,43 @@ use crate::term::{Origin, Passage, Terms};
 /// What a value may be, with the lanes in which it may.
 type List<'a> = SmallVec<[(Origin, Set<'a>); 1]>;
 
-/// Where the value that a place holds comes from. Both is true: what it is in lanes that came by one way, and what in
-/// those that came by another; and the same, where what decides about the way is part of what it is.
+/// Where the value that a place holds comes from. Both is true.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origins<'a>(pub(crate) [List<'a>; 2]);
+pub(crate) struct Origins<'a> {
+    /// What it is in lanes that came by one way, and what in those that came by another.
+    parts: List<'a>,
+    /// The same, where what decides about the way is part of what it is, if that is something else.
+    wholes: Option<Box<List<'a>>>,
+}
 
 impl<'a> Origins<'a> {
     fn only(origin: Origin) -> Origins<'a> {
-        Origins([(); 2].map(|()| smallvec![(origin, Set::ALL)]))
+        Origins { parts: smallvec![(origin, Set::ALL)], wholes: None }
     }
 
     /// Whether both ways are the same.
     pub(crate) fn is_one(&self) -> bool {
-        self.0[0] == self.0[1]
+        self.wholes.is_none()
+    }
+
+    /// What it may be, in two ways.
+    pub(crate) fn lists(&self) -> [&List<'a>; 2] {
+        [&self.parts, self.wholes.as_deref().unwrap_or(&self.parts)]
     }
 
     fn sets(&self) -> impl Iterator<Item = Set<'a>> {
-        self.0.iter().flatten().map(|&(_, set)| set)
+        self.parts
+            .iter()
+            .chain(self.wholes.iter().flat_map(|wholes| wholes.iter()))
+            .map(|&(_, set)| set)
     }
 
     /// The same, of which it is known what it is in all lanes.
     fn named(mut self, whole: Origin) -> Origins<'a> {
         if whole != Origin::Unknown && self.whole() == Origin::Unknown {
-            match *self.0[0] {
+            match *self.parts {
                 [(Origin::Unknown, _)] => self = Origins::only(whole),
-                _ => self.0[1] = smallvec![(whole, Set::ALL)],
+                _ => self.wholes = Some(Box::new(smallvec![(whole, Set::ALL)])),
             }
         }
         self
@@ -48,7 +60,7 @@ impl<'a> Origins<'a> {
 
     /// What it is in all lanes.
     fn whole(&self) -> Origin {
-        match *self.0[1] {
+        match **self.lists()[1] {
             [(origin, _)] => origin,
             _ => Origin::Unknown,
         }
@@ -65,12 +77,13 @@ impl<'a> Origins<'a> {
         let is_one = all.clone().all(|(origins, _)| origins.is_one());
         let list = |list: usize| {
             let each = all.clone().flat_map(|(origins, among)| {
-                origins.0[list].iter().map(move |&(origin, set)| (origin, set & among))
+                origins.lists()[list].iter().map(move |&(origin, set)| (origin, set & among))
             });
             union(each.map(|(origin, set)| (held(origin), set)))
         };
         let parts = list(0);
-        Origins([parts.clone(), if is_one { parts } else { list(1) }])
+        let wholes = (!is_one).then(|| list(1)).filter(|wholes| *wholes != parts).map(Box::new);
+        Origins { parts, wholes }
     }
 }
 
@@ -193,12 +206,16 @@ impl<'a> Provenance<'a> {
     }
 
     /// Changes some of the origins.
-    fn change(&mut self, wanted: impl Fn(&Origins<'a>) -> bool, change: impl Fn(&mut List<'a>)) {
+    fn change(
+        &mut self,
+        wanted: impl Fn(&Origins<'a>) -> bool,
+        mut change: impl FnMut(&mut List<'a>),
+    ) {
         if self.origins.iter().any(&wanted) {
-            let all = Rc::make_mut(&mut self.origins).iter_mut();
-            all.filter(|origins| wanted(origins))
-                .flat_map(|origins| &mut origins.0)
-                .for_each(change);
+            for origins in Rc::make_mut(&mut self.origins).iter_mut().filter(|all| wanted(all)) {
+                change(&mut origins.parts);
+                origins.wholes.iter_mut().for_each(|wholes| change(wholes));
+            }
         }
     }
 
@@ -212,7 +229,7 @@ impl<'a> Provenance<'a> {
     /// Leaves out where the value of no active lane comes from.
     pub(crate) fn normalize(&mut self, active: Set<'a>) {
         let vain = |origins: &Origins<'a>| {
-            origins.0[0].len() > 1 && origins.sets().any(|set| set.disjoint(active))
+            origins.parts.len() > 1 && origins.sets().any(|set| set.disjoint(active))
         };
         let is_left = |&(_, set): &(Origin, Set<'a>)| !set.disjoint(active);
         self.change(vain, |list| *list = union(list.iter().copied().filter(is_left)));
@@ -289,7 +306,7 @@ mod tests {
     /// What a place may hold, if both lists say the same.
     fn origins<'a>(kept: &Provenance<'a>, place: Place) -> Vec<(Origin, Set<'a>)> {
         assert!(kept.of(place).is_one());
-        kept.of(place).0[0].to_vec()
+        kept.of(place).parts.to_vec()
     }
 
     #[test]
@@ -347,7 +364,7 @@ mod tests {
         assert!(matches!(met.only(a), Origin::Term(_)));
         assert_eq!(met.only(b), Origin::Place(b));
         let parts = [(Origin::Place(a), truth), (Origin::Place(b), !truth)];
-        assert_eq!(*met.of(a).0[0], parts, "and it is still known what it may be");
+        assert_eq!(*met.of(a).parts, parts, "and it is still known what it may be");
         let in_loop = &[Decided::Entry, Decided::Round];
         let round = meet(&one, &other, in_loop).only(a);
         assert_ne!(round, met.only(a));

@@ -9,7 +9,7 @@ use crate::error::{CodeError, CodeFault, OpenSplit};
 use crate::join::{Parted, Split};
 use crate::lanes::{Condition, Lanes};
 use crate::live::{self, Lives};
-use crate::merge::{self, Growth, MergePoint};
+use crate::merge::{self, MergePoint};
 use crate::number::{Number, Precision};
 use crate::op::Form;
 use crate::places::Places;
@@ -86,8 +86,6 @@ struct Solver<'a> {
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
     regions: &'a Regions<'a>,
-    /// How much the numbers became that are told apart in each block.
-    growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
     starts: Vec<Option<State<'a>>>,
     /// What is known at the end of each block that was reached so far.
@@ -107,7 +105,6 @@ impl<'a> Solver<'a> {
             structure,
             skeleton,
             regions,
-            growth: vec![Growth::default(); blocks],
             starts: vec![None; blocks],
             ends: vec![None; blocks],
         }
@@ -198,8 +195,7 @@ impl<'a> Solver<'a> {
         let blocks = &self.structure.blocks;
         for at in terms.passages() {
             let open = &blocks[at.block].open;
-            let region = self.regions.of(at.block, at.decided).unwrap_or_default();
-            for &number in region {
+            for number in self.regions.of(at.block, at.decided).unwrap_or_default() {
                 let last = blocks[number].last;
                 let is_branch = matches!(code.insts[last].flow, Flow::Branch(_));
                 let guard = code.insts[last].instruction.guard.filter(|_| is_branch);
@@ -290,7 +286,6 @@ impl<'a> Solver<'a> {
         MergePoint {
             live: &self.transfer.lives.blocks[number],
             open: &self.structure.blocks[number].open,
-            growth: &self.growth[number],
             precision: self.transfer.precision,
             gate: None,
         }

@@ -9,13 +9,12 @@
 //! what the checker proves.
 
 use std::collections::BTreeSet;
-use std::hash::Hash;
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Detail, New, Scratch, Valuation, Value};
+use crate::fact::{New, Scratch, Valuation, Value};
 use crate::lanes::{Condition, Lanes};
 use crate::number::{Number, Numbers, union};
 use crate::op::Form;
@@ -174,6 +173,17 @@ impl<'a> State<'a> {
         self.same[place.index()] = last;
     }
 
+    /// Only those places hold the same that do in another state, too.
+    pub(crate) fn part_as_in(&mut self, other: &State<'a>) {
+        if self.same == other.same {
+            return;
+        }
+        let mut first = HashMap::with_capacity(self.same.len());
+        for (index, number) in self.same.iter_mut().enumerate() {
+            *number = *first.entry((*number, other.same[index])).or_insert(index);
+        }
+    }
+
     /// A place holds the same truth value as another, or the opposite of it, in the lanes where that is meant. In
     /// the others it may have been taken to be anything where ways met.
     pub(crate) fn equate(&mut self, place: Place, (other, inverted): (Place, bool)) {
@@ -212,18 +222,14 @@ impl<'a> State<'a> {
         }
     }
 
-    /// `place` gets what `source` holds.
-    pub(crate) fn copy(&mut self, place: Place, source: Place, detail: Detail) {
+    /// `place` gets what `source` holds; lanes are `told` apart by it if it matters which number that is.
+    pub(crate) fn copy(&mut self, place: Place, source: Place, told: bool) {
         if place == source {
             return;
         }
         let mut value = self.value(source).clone();
-        if detail != Detail::Numbers && value.distinguished().next().is_some() {
-            value.differs = match detail {
-                Detail::Nothing => Set::ALL,
-                _ => self.differing(source),
-            };
-            value.numbers = None;
+        if !told && value.distinguished().next().is_some() {
+            (value.differs, value.numbers) = (self.differing(source), None);
         }
         let truth = value.is_truth().then(|| self.not_zero(source));
         if !self.is_true_in(place, truth) {
@@ -256,7 +262,7 @@ impl<'a> State<'a> {
         place: Place,
         (guard, source): (Place, Place),
         old_is_dead: bool,
-        detail: Detail,
+        told: bool,
     ) {
         let (new, old) = (self.value(source), self.value(place));
         let guarded = self.not_zero(guard);
@@ -270,7 +276,7 @@ impl<'a> State<'a> {
         };
         let computed = new.computed || old.computed && !dead;
         // What is counted or computed does not say where lanes go.
-        let told = detail == Detail::Numbers && !computed;
+        let told = told && !computed;
         let numbers = numbers.filter(|numbers| told || numbers.len() == 1);
         let form = match new.form == old.form {
             _ if dead => new.form,
@@ -285,7 +291,6 @@ impl<'a> State<'a> {
         let differs = match &numbers {
             Some(numbers) if !numbers.contains(&Number::Other) => Set::NONE,
             _ if form == Form::Scratch => Set::NONE,
-            _ if detail == Detail::Nothing => Set::ALL,
             _ => {
                 let (mixed, kept) =
                     if dead { (Set::NONE, Set::NONE) } else { (Set::ALL, self.differing(place)) };
@@ -460,7 +465,11 @@ impl<'a> State<'a> {
         let active = self.active;
         let other = active.other();
         let simple = |set: Set<'a>| set.restrict(active).restrict(other);
-        self.same = classes(self.same.iter());
+        let last = self.same.iter().max().map_or(0, |last| last + 1);
+        let mut first = vec![None; last];
+        for (index, number) in self.same.iter_mut().enumerate() {
+            *number = *first[*number].get_or_insert(index);
+        }
         self.pairs = simple(self.pairs);
         self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
         for (index, value) in self.values.iter_mut().enumerate() {
@@ -469,18 +478,13 @@ impl<'a> State<'a> {
                 false => value.undefined.restrict(active),
             };
             if value.undefined == Set::ALL {
-                let nothing = Origin::Nothing;
                 let place = Place::from_index(index);
-                self.provenance.iter_mut().for_each(|kept| kept.derive(place, nothing));
+                let kept = self.provenance.iter_mut();
+                kept.filter(|kept| kept.only(place) != Origin::Nothing)
+                    .for_each(|kept| kept.derive(place, Origin::Nothing));
             }
             value.names.sort_unstable();
             value.differs = simple(value.differs);
         }
     }
-}
-
-/// Of each key the index of the first one that is the same.
-pub(crate) fn classes<K: Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<usize> {
-    let mut first = HashMap::new();
-    keys.enumerate().map(|(index, key)| *first.entry(key).or_insert(index)).collect()
 }

@@ -8,7 +8,7 @@ use crate::assumption::Assumption;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::CodeFault;
-use crate::fact::{Detail, New, Scratch, Valuation, Value};
+use crate::fact::{New, Scratch, Valuation, Value};
 use crate::lanes::Lanes;
 use crate::live::Lives;
 use crate::number::Precision;
@@ -46,11 +46,7 @@ impl<'a> Transfer<'a> {
             state.values[Places::gpr(reg).index()] = self.adjusted(value);
         };
         for reg in roles.caller_saved() {
-            if self.assumption.uniform.contains(&reg) {
-                set(reg, Value::uniform());
-            } else if self.record.entry.arguments.contains(&reg) {
-                set(reg, Value::unknown());
-            }
+            set(reg, given(reg, &self.record.entry.arguments, &self.assumption.uniform));
         }
         set(roles.return_address(), Value::uniform());
         set(roles.stack_pointer(), Value { form: Form::Stack(0), ..Value::unknown() });
@@ -298,20 +294,11 @@ impl<'a> Transfer<'a> {
             _ => (&[], 0, &[]),
         };
         let is_uniform = |&reg: &Gpr| state.is_uniform(Places::gpr(reg));
-        let uniform: Vec<Gpr> = (depends.iter())
-            .filter(|(_, args)| args.iter().all(is_uniform))
-            .map(|&(result, _)| result)
-            .collect();
+        let uniform = depends.iter().filter(|(_, args)| args.iter().all(is_uniform));
+        let uniform: Vec<Gpr> = uniform.map(|&(result, _)| result).collect();
         state.scratch = Scratch::Anything;
         for reg in roles.caller_saved() {
-            let value = if uniform.contains(&reg) {
-                Value::uniform()
-            } else if returns.contains(&reg) {
-                Value::unknown()
-            } else {
-                Value::undefined()
-            };
-            self.set(state, Places::gpr(reg), value);
+            self.set(state, Places::gpr(reg), given(reg, returns, &uniform));
         }
         self.set(state, Places::gpr(roles.return_address()), Value::uniform());
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
@@ -342,7 +329,7 @@ impl<'a> Transfer<'a> {
         if step.claims().uniform {
             let result = self.places.result();
             match computed {
-                Computed::Copy(source) => state.copy(result, source, Detail::Numbers),
+                Computed::Copy(source) => state.copy(result, source, true),
                 Computed::New(new) => state.assign(result, new),
             }
             state.equalize(result);
@@ -368,7 +355,7 @@ impl<'a> Transfer<'a> {
         for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
                 true => state.copy_opposite(place, target),
-                false => state.copy(place, target, Detail::Numbers),
+                false => state.copy(place, target, true),
             }
         }
     }
@@ -452,16 +439,12 @@ impl<'a> Transfer<'a> {
 
     /// `place` gets a value, in the lanes where the guard holds.
     fn write(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, computed: Computed<'a>) {
-        let detail = match (step.after.compared, step.after.shared) {
-            (true, _) => Detail::Numbers,
-            (false, true) => Detail::Differences,
-            (false, false) => Detail::Nothing,
-        };
+        let told = step.after.compared;
         let result = self.places.result();
         match (step.guard, computed) {
-            (None, Computed::Copy(source)) => state.copy(place, source, detail),
+            (None, Computed::Copy(source)) => state.copy(place, source, told),
             (None, Computed::New(new)) => {
-                self.assign(state, step, place, new.blurred(detail));
+                self.assign(state, step, place, if told { new } else { new.blurred() });
                 state.find_names(place);
             }
             (Some(guard), computed) => {
@@ -478,7 +461,7 @@ impl<'a> Transfer<'a> {
                 };
                 let kept = state.provenance.iter().filter(|_| self.precision.names_ways());
                 let origins: SmallVec<[Origin; 4]> = kept.map(selected).collect();
-                state.select(place, (guard, source), step.claims().old_is_dead, detail);
+                state.select(place, (guard, source), step.claims().old_is_dead, told);
                 state.derive(place, &origins);
                 state.find_names(place);
             }
@@ -503,6 +486,15 @@ impl<'a> Transfer<'a> {
         let origins: SmallVec<[Origin; 4]> = state.provenance.iter().map(of).collect();
         state.assign(place, new);
         state.derive(place, &origins);
+    }
+}
+
+/// What another function leaves in a register, if it is one of these.
+fn given<'a>(reg: Gpr, known: &[Gpr], uniform: &[Gpr]) -> Value<'a> {
+    match reg {
+        _ if uniform.contains(&reg) => Value::uniform(),
+        _ if known.contains(&reg) => Value::unknown(),
+        _ => Value::undefined(),
     }
 }
 
