@@ -74,8 +74,6 @@ pub(crate) struct After {
     pub(crate) dead: SmallVec<[Place; 2]>,
     /// Whether it may matter which number its result is.
     pub(crate) compared: bool,
-    /// If it tells whether something is zero: all places of which it may matter which number they hold.
-    pub(crate) told: Vec<Place>,
 }
 
 /// Finds what is read again.
@@ -157,15 +155,11 @@ impl Liveness<'_> {
         let Accessed { to, from } = self.frame.accessed(at);
         let instruction = self.frame.code.insts[at].instruction;
         let guard = instruction.guard.map(Places::pred);
-        let is_test = matches!(instruction.op, Op::Rtop { .. } | Op::Iszero { .. });
-        let told = (0..live.0.len()).map(Place::from_index);
-        let told = told.filter(|&place| live.is_live(place) && live.is_compared(place));
         let accessed = from.into_iter().chain(to).chain(guard);
         After {
             slot: to.filter(|&to| self.frame.places.is_slot(to)),
             dead: accessed.filter(|&place| !live.is_live(place)).collect(),
             compared: to.is_some_and(|to| live.is_compared(to)),
-            told: if is_test && guard.is_none() { told.collect() } else { Vec::new() },
         }
     }
 

@@ -38,25 +38,18 @@ impl State<'_> {
 
     /// Parameters become what is passed to them, all at once.
     pub(crate) fn pass(&mut self, passes: &Passes) {
-        type Given = (Name, SmallVec<[usize; 2]>, bool);
-        let holders = |name: Name| {
-            let all = self.values.iter().enumerate();
-            all.filter(move |(_, value)| value.names.contains(&name)).map(|(index, _)| index)
+        let is_param = |name: &Name| passes.iter().any(|(param, _)| param == name);
+        let given = |is_here: &dyn Fn(&Name) -> bool| -> SmallVec<[Name; 1]> {
+            passes.iter().filter(|(_, arg)| is_here(arg)).map(|&(param, _)| param).collect()
         };
-        let given: SmallVec<[Given; 2]> = (passes.iter())
-            .map(|&(param, arg)| (param, holders(arg).collect(), self.free.contains(&arg)))
-            .collect();
-        for &(param, ..) in &given {
-            self.unname(param);
+        for names in self.values.iter_mut().map(|value| &mut value.names) {
+            let given = given(&|name| names.contains(name));
+            names.retain(|name| !is_param(name));
+            names.extend(given);
         }
-        for (param, holders, free) in given {
-            for index in holders {
-                self.values[index].names.push(param);
-            }
-            if free {
-                self.free.insert(param);
-            }
-        }
+        let given = given(&|name| self.free.contains(name));
+        self.free.retain(|name| !is_param(name));
+        self.free.extend(given);
     }
 
     /// A value that is true exactly where others are goes by their names, too.

@@ -5,7 +5,7 @@
 //! all blocks, so that what is computed from it is known to be computed alike elsewhere.
 
 use harp_isa::{Op, Opcode, OpcodeFlags, Operand};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use crate::code::Flow;
@@ -36,10 +36,8 @@ pub(crate) struct Numbering<'a> {
     held: HashMap<Place, ValueNumber>,
     /// Whether what is held nowhere is not any more what was there at the beginning of the block.
     lost: bool,
-    /// The predicates that numbers of registers stand for.
-    predicates: HashMap<Origin, ValueNumber>,
-    /// Values that are zero where these two are the same.
-    differences: HashMap<Origin, [Source; 2]>,
+    /// Numbers of predicates that are in registers, as 0 or 1.
+    predicates: HashSet<ValueNumber>,
     /// Values of which nothing is known: as many places that there are not hold one each.
     unknown: usize,
 }
@@ -51,8 +49,7 @@ impl<'a> Numbering<'a> {
             terms: Terms::new(Precision::Thorough),
             held: HashMap::new(),
             lost: false,
-            predicates: HashMap::new(),
-            differences: HashMap::new(),
+            predicates: HashSet::new(),
             unknown: 0,
         }
     }
@@ -139,19 +136,13 @@ impl<'a> Numbering<'a> {
     fn written(&mut self, op: Op, to: Place, guard: Place) -> Option<ValueNumber> {
         let zero = self.terms.operation(Opcode::Ldi, smallvec![Source::Immediate(0)]);
         let is_zero = *self.held.get(&to)? == ValueNumber::of(zero);
-        let guard = self.of(guard);
-        (is_zero && matches!(op, Op::Ldi { imm: 1, .. })).then(|| self.in_register(guard))?
+        (is_zero && matches!(op, Op::Ldi { imm: 1, .. })).then(|| self.predicate(guard))
     }
 
-    /// The number of 0 or 1 for a predicate.
-    fn in_register(&mut self, predicate: ValueNumber) -> Option<ValueNumber> {
-        let value = self.number(Opcode::Ptor, smallvec![self.source(predicate)])?;
-        self.predicates.insert(value, predicate);
-        Some(ValueNumber::of(value))
-    }
-
-    fn number(&self, opcode: Opcode, sources: SmallVec<[Source; 3]>) -> Option<Origin> {
-        Some(self.terms.operation(opcode, sources)).filter(|&value| value != Origin::Unknown)
+    fn predicate(&mut self, place: Place) -> ValueNumber {
+        let number = self.of(place);
+        self.predicates.insert(number);
+        number
     }
 
     fn source(&self, ValueNumber { value, inverted }: ValueNumber) -> Source {
@@ -172,14 +163,11 @@ impl<'a> Numbering<'a> {
                 return Some(self.of(Places::gpr(src)));
             }
             Op::Orp { a, b, .. } if a == b => return Some(self.of(Places::pred(a))),
-            Op::Ptor { src, .. } => {
-                let predicate = self.of(Places::pred(src));
-                return self.in_register(predicate);
-            }
+            Op::Ptor { src, .. } => return Some(self.predicate(Places::pred(src))),
             Op::Rtop { src, .. } => {
-                let number = self.of(Places::gpr(src)).value;
-                if let Some(&predicate) = self.predicates.get(&number) {
-                    return Some(predicate);
+                let number = self.of(Places::gpr(src));
+                if self.predicates.contains(&number) {
+                    return Some(number);
                 }
             }
             Op::Notp { src, .. } => {
@@ -202,35 +190,16 @@ impl<'a> Numbering<'a> {
             });
         }
         // Whether something is zero is the opposite of whether it is not.
-        let (mut opcode, mut inverted) = match op.opcode() {
+        let (opcode, inverted) = match op.opcode() {
             Opcode::Iszero => (Opcode::Rtop, true),
             opcode => (opcode, false),
         };
-        if let (Opcode::Rtop, [Source::From(tested)]) = (opcode, &*sources)
-            && let Some(parts) = self.differences.get(tested)
-        {
-            (opcode, inverted) = (Opcode::Eqp, !inverted);
-            sources = SmallVec::from_slice(parts);
-        }
         if opcode == Opcode::Eqp {
             sources.sort_unstable();
         }
-        let value = self.number(opcode, sources.clone())?;
-        if let &[one, other] = &*sources
-            && matches!(opcode, Opcode::Sub | Opcode::Subi | Opcode::Xor | Opcode::Xori)
-        {
-            self.differences.insert(value, [one, other].map(|part| self.loaded(part)));
-        }
-        Some(ValueNumber { value, inverted })
-    }
-
-    /// The same as a value in a register.
-    fn loaded(&self, source: Source) -> Source {
-        match source {
-            Source::Immediate(_) => {
-                Source::From(self.terms.operation(Opcode::Ldi, smallvec![source]))
-            }
-            source => source,
+        match self.terms.operation(opcode, sources) {
+            Origin::Unknown => None,
+            value => Some(ValueNumber { value, inverted }),
         }
     }
 }

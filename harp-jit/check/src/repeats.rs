@@ -206,17 +206,12 @@ mod tests {
     #[test]
     fn conditions_are_found_again_in_other_words() {
         let test = |dst| Op::Rtop { dst: p(dst), src: r(1) };
-        let compared = Op::Eqp { dst: p(1), a: r(2), b: r(1) };
         let difference = Op::Sub { dst: r(3), a: r(1), b: r(2) };
         let [not_zero, zero] =
             [Op::Rtop { dst: p(0), src: r(3) }, Op::Iszero { dst: p(0), src: r(3) }];
-        let from_five = Op::Subi { dst: r(3), src: r(1), imm: 5 };
-        let five = Op::Ldi { dst: r(2), imm: 5 };
         let changed = Op::Addi { dst: r(1), src: r(1), imm: 1 };
         assert_eq!(known(&[test(0), test(1)]), Some(false));
-        assert_eq!(known(&[difference, not_zero, compared]), Some(true));
-        assert_eq!(known(&[difference, zero, compared]), Some(false));
-        assert_eq!(known(&[from_five, zero, five, compared]), Some(false));
+        assert_eq!(known(&[difference, not_zero, difference, zero]), Some(true));
         assert_eq!(known(&[test(0), changed, test(1)]), None);
         assert_eq!(known(&[test(0), Op::Rtop { dst: p(1), src: r(2) }]), None);
     }

@@ -86,7 +86,6 @@ impl<'a> Transfer<'a> {
         selection::check_predicates(state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
-        self.check_contracts(state, &step, report);
         match placed.flow {
             Flow::Call => self.call(state, &step),
             _ if step.flags().intersects(OpcodeFlags::STORE) => self.store(state, &step),
@@ -95,46 +94,32 @@ impl<'a> Transfer<'a> {
         selection::name_results(state, &step);
     }
 
-    /// What acts on the warp as a whole needs lanes that agree.
+    /// What acts on the warp as a whole needs lanes that agree, and other functions get what they rely on.
     fn check_lanes(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
-        if self.is_single() || !step.flags().intersects(WARP) {
-            return;
+        let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
+        let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
+        if step.flags().intersects(WARP) && !splits {
+            wanted.extend(step.instruction.guard.map(Operand::Pred));
+        }
+        if step.flags().intersects(WARP) && !step.flags().intersects(OpcodeFlags::CROSS_LANE) {
+            let used = registers(step.instruction.op).into_iter();
+            let used = used.filter(|(_, access)| *access == Access::Use);
+            wanted.extend(used.map(|(operand, _)| operand));
+        }
+        if let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role {
+            wanted.extend(asks.iter().copied().map(Operand::Gpr));
         }
         let varies = |place: Place| !state.is_uniform(place);
-        let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
-        if let (Some(guard), Some(reg)) = (step.guard, step.instruction.guard)
-            && !splits
-            && varies(guard)
-        {
-            report(CodeFault::Divergent(Operand::Pred(reg)));
-        }
-        if step.flags().intersects(OpcodeFlags::CROSS_LANE) {
-            return;
-        }
-        for (operand, access) in registers(step.instruction.op) {
-            if access == Access::Use && Places::operand(operand).is_some_and(varies) {
-                report(CodeFault::Divergent(operand));
-            }
-        }
-    }
-
-    /// Other functions get what they rely on.
-    fn check_contracts(
-        &self,
-        state: &State<'a>,
-        step: &Step<'_>,
-        report: &mut dyn FnMut(CodeFault),
-    ) {
-        let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
-        let varies = |&reg: &Gpr| !state.is_uniform(Places::gpr(reg));
-        let mut wrong = |reg: &Gpr| report(CodeFault::Divergent(Operand::Gpr(*reg)));
-        asks.iter().filter(|reg| varies(reg)).for_each(&mut wrong);
+        let wanted = wanted.into_iter().filter(|_| !self.is_single());
+        let divergent = wanted.filter(|&operand| Places::operand(operand).is_some_and(varies));
+        divergent.for_each(|operand| report(CodeFault::Divergent(operand)));
         if let Some(Role::Leave { depends, .. }) = step.role {
-            let holds = |result: &Gpr| {
-                let mut found = depends.iter().filter(|(reg, _)| reg == result);
-                found.any(|(_, regs)| !regs.iter().any(varies))
+            let holds = |result: &&Gpr| {
+                let mut found = depends.iter().filter(|(reg, _)| reg == *result);
+                found.any(|(_, regs)| !regs.iter().any(|&reg| varies(Places::gpr(reg))))
             };
-            self.assumption.results.iter().filter(|result| !holds(result)).for_each(wrong);
+            let broken = self.assumption.results.iter().filter(|result| !holds(result));
+            broken.for_each(|&result| report(CodeFault::Divergent(Operand::Gpr(result))));
         }
     }
 
@@ -349,24 +334,19 @@ impl<'a> Transfer<'a> {
                 state.equate(target, (place, inverted));
             }
         }
-        if self.precision >= Precision::Fine {
-            self.refine(state, step, target);
+        // What a predicate says of a register that is tested is true of its copies, too.
+        if let (Op::Rtop { src, .. } | Op::Iszero { src, .. }, None) = (op, step.guard)
+            && self.precision >= Precision::Fine
+        {
+            let inverted = matches!(op, Op::Iszero { .. });
+            for copy in state.copies(Places::gpr(src)) {
+                state.refine_zero(copy, (target, inverted));
+            }
         }
         for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
                 true => state.copy_opposite(place, target),
                 false => state.copy(place, target, true),
-            }
-        }
-    }
-
-    /// What a predicate says of a register that is tested is true of its copies, too.
-    fn refine(&self, state: &mut State<'a>, step: &Step<'_>, target: Place) {
-        let (Op::Rtop { src, .. } | Op::Iszero { src, .. }) = step.instruction.op else { return };
-        let inverted = matches!(step.instruction.op, Op::Iszero { .. });
-        for tested in state.copies(Places::gpr(src)) {
-            if step.after.told.contains(&tested) {
-                state.refine_zero(tested, (target, inverted));
             }
         }
     }
