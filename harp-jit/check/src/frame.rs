@@ -75,10 +75,10 @@ fn accesses(code: &Code<'_>, structure: &Structure) -> Vec<Option<i64>> {
             _ => block.edges.iter().find_map(|edge| ends[edge.from]),
         };
         let mut known = Known::new(code, height);
-        for at in block.first..=block.last {
-            let inst = &code.insts[at];
+        let insts = block.first..=block.last;
+        for (access, inst) in accesses[insts.clone()].iter_mut().zip(&code.insts[insts]) {
             if let Op::Ld { base, offset, .. } | Op::St { base, offset, .. } = inst.instruction.op {
-                accesses[at] = known.stack(base).map(|height| height.wrapping_add(offset));
+                *access = known.stack(base).map(|height| height.wrapping_add(offset));
             }
             known.step(inst.instruction);
             if let Some(Role::Call { popped, .. }) = inst.note.map(|note| &note.role) {
