@@ -41,20 +41,13 @@ mod tests {
 
     #[test]
     fn promises_that_need_the_same_are_proved_at_once() {
-        let record = Record {
-            entry: Entry { uniform: vec![r(2)], ..Entry::default() },
-            promises: vec![
-                (r(0), smallvec![r(0), r(2)]),
-                (r(1), smallvec![r(2)]),
-                (r(2), smallvec![r(0)]),
-            ],
-            ..Record::default()
-        };
-        let assumption = |uniform: &[u8], results: &[u8]| Assumption {
-            uniform: uniform.iter().copied().map(r).collect(),
-            results: results.iter().copied().map(r).collect(),
-        };
-        let all = [assumption(&[2], &[1]), assumption(&[2, 0], &[0, 2])];
-        assert_eq!(Assumption::all(&record), all);
+        let entry = Entry { uniform: vec![r(2)], ..Entry::default() };
+        let promises =
+            vec![(r(0), smallvec![r(0), r(2)]), (r(1), smallvec![r(2)]), (r(2), smallvec![r(0)])];
+        let all = [
+            Assumption { uniform: vec![r(2)], results: vec![r(1)] },
+            Assumption { uniform: vec![r(2), r(0)], results: vec![r(0), r(2)] },
+        ];
+        assert_eq!(Assumption::all(&Record { entry, promises, ..Record::default() }), all);
     }
 }

@@ -5,23 +5,31 @@
 //! Equal functions are equal numbers, so what was computed once is looked up from then on, in every round of
 //! a fixpoint. What is not kept then makes room, from time to time.
 
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitXor, Not};
+
 use hashbrown::HashMap;
 
-/// A boolean function: the set of assignments for which it is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Set(u32);
-
-impl Set {
-    pub(crate) const NONE: Set = Set(0);
-    pub(crate) const ALL: Set = Set(1);
+/// A boolean function: the set of assignments for which it is true. Constants are of any manager.
+#[derive(Clone, Copy)]
+pub(crate) struct Set<'a> {
+    node: Index,
+    manager: Option<&'a Manager>,
 }
+
+/// A function, by its first node.
+type Index = u32;
+
+const NONE: Index = 0;
+const ALL: Index = 1;
 
 /// Where a variable decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Node {
     variable: u32,
-    low: Set,
-    high: Set,
+    low: Index,
+    high: Index,
 }
 
 /// Behind all variables.
@@ -31,34 +39,39 @@ const LEAF: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operation {
     /// The one set where the first is, the other elsewhere.
-    Ite(Set, Set),
-    /// Without these variables.
-    Exists(Set),
-    /// Among the first, without these variables.
-    AndExists(Set, Set),
+    Ite(Index, Index),
+    /// What is in both, without these variables.
+    AndExists(Index, Index),
     Rename(Renaming),
-    Swap,
     /// As simple as it can be said where this is known.
-    Restrict(Set),
+    Restrict(Index),
     /// Whether nothing is in both: all then.
-    Disjoint(Set),
+    Disjoint(Index),
     /// Whether some of these variables decide: all then.
-    DependsOn(Set),
+    DependsOn(Index),
 }
 
 /// Names of variables that are exchanged for others, all at once: an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Renaming(usize);
+pub(crate) enum Renaming {
+    /// Each even variable becomes the odd one behind it, and the other way round.
+    Swap,
+    /// The one with this index.
+    Given(u32),
+}
 
 /// All sets of one proof.
 #[derive(Debug)]
-pub(crate) struct Manager {
+pub(crate) struct Manager(RefCell<Tables>);
+
+#[derive(Debug)]
+struct Tables {
     limits: Limits,
     nodes: Vec<Node>,
     /// Nodes that are no set's any more.
-    free: Vec<Set>,
-    unique: HashMap<Node, Set>,
-    known: HashMap<(Set, Operation), Set>,
+    free: Vec<Index>,
+    unique: HashMap<Node, Index>,
+    known: HashMap<(Index, Operation), Index>,
     /// What variables become that become others, since room was made.
     renamings: Vec<HashMap<u32, u32>>,
     /// Nodes that were made so far, and what else was computed.
@@ -83,9 +96,9 @@ const CROWDED: usize = 16;
 impl Manager {
     pub(crate) fn new(limits: Limits) -> Manager {
         let leaf = |set| Node { variable: LEAF, low: set, high: set };
-        Manager {
+        Manager(RefCell::new(Tables {
             limits,
-            nodes: vec![leaf(Set::NONE), leaf(Set::ALL)],
+            nodes: vec![leaf(NONE), leaf(ALL)],
             free: Vec::new(),
             unique: HashMap::new(),
             known: HashMap::new(),
@@ -93,313 +106,374 @@ impl Manager {
             made: 0,
             crowded: limits.nodes / CROWDED,
             full: false,
-        }
+        }))
+    }
+
+    fn set(&self, node: Index) -> Set<'_> {
+        Set { node, manager: Some(self) }
     }
 
     /// Whether there were too many nodes: then no result can be relied on.
     pub(crate) fn is_full(&self) -> bool {
-        self.full
+        self.0.borrow().full
     }
 
-    /// Whether it is time to make room.
-    pub(crate) fn wants_collection(&self) -> bool {
-        self.nodes.len() - self.free.len() > self.crowded
-    }
-
-    /// Makes room: only these sets are kept, and no renaming.
-    pub(crate) fn collect_garbage(&mut self, sets: impl Iterator<Item = Set>) {
-        let mut kept = vec![false; self.nodes.len()];
-        kept[..2].fill(true);
-        let mut todo: Vec<Set> = sets.collect();
-        while let Some(set) = todo.pop() {
-            if !std::mem::replace(&mut kept[set.0 as usize], true) {
-                let Node { low, high, .. } = self.at(set);
-                todo.extend([low, high]);
-            }
+    /// Makes room, if it is time to: only these sets are kept, and no renaming.
+    pub(crate) fn collect_garbage<'a>(&self, sets: impl Iterator<Item = Set<'a>>) {
+        let mut tables = self.0.borrow_mut();
+        if tables.nodes.len() - tables.free.len() > tables.crowded {
+            tables.collect_garbage(sets.map(|set| set.node).collect());
         }
-        self.free = (0..kept.len()).filter(|&at| !kept[at]).map(|at| Set(at as u32)).collect();
-        self.unique.retain(|_, set| kept[set.0 as usize]);
-        self.known.clear();
-        self.renamings.clear();
-        self.crowded = (self.limits.nodes / CROWDED).max(2 * self.unique.len());
     }
 
     /// Where a variable is true.
-    pub(crate) fn variable(&mut self, variable: u32) -> Set {
-        self.node(variable, Set::NONE, Set::ALL)
+    pub(crate) fn variable(&self, variable: u32) -> Set<'_> {
+        self.set(self.0.borrow_mut().node(variable, NONE, ALL))
     }
 
-    fn node(&mut self, variable: u32, low: Set, high: Set) -> Set {
-        if low == high {
-            return low;
+    /// Variables that become others, all at once.
+    pub(crate) fn renaming(&self, others: HashMap<u32, u32>) -> Renaming {
+        let renamings = &mut self.0.borrow_mut().renamings;
+        renamings.push(others);
+        Renaming::Given((renamings.len() - 1) as u32)
+    }
+}
+
+impl<'a> Set<'a> {
+    pub(crate) const NONE: Set<'static> = Set { node: NONE, manager: None };
+    pub(crate) const ALL: Set<'static> = Set { node: ALL, manager: None };
+
+    /// Whether it says nothing of any variable.
+    pub(crate) fn is_constant(self) -> bool {
+        self.node <= ALL
+    }
+
+    /// What is computed of it; of constants, nothing is left to compute.
+    fn with(self, compute: impl FnOnce(&mut Tables) -> Index) -> Set<'a> {
+        let compute = |manager: &'a Manager| manager.set(compute(&mut manager.0.borrow_mut()));
+        self.manager.map_or(self, compute)
+    }
+
+    /// `yes` where it is, `no` elsewhere.
+    pub(crate) fn ite(self, yes: Set<'a>, no: Set<'a>) -> Set<'a> {
+        match self.node {
+            ALL => yes,
+            NONE => no,
+            _ => self.with(|sets| sets.ite(self.node, yes.node, no.node)),
         }
-        let node = Node { variable, low, high };
-        let Manager { nodes, free, made, full, limits, .. } = self;
-        *self.unique.entry(node).or_insert_with(|| {
-            *made += 1;
-            let set = free.pop().unwrap_or_else(|| {
-                nodes.push(node);
-                Set((nodes.len() - 1) as u32)
-            });
-            nodes[set.0 as usize] = node;
-            *full |= nodes.len() - free.len() > limits.nodes || *made > limits.made;
-            set
-        })
-    }
-
-    /// Something is computed that makes no node. Whether there may still be more of it.
-    fn work(&mut self) -> bool {
-        self.made += 1;
-        self.full |= self.made > self.limits.made;
-        !self.full
-    }
-
-    fn at(&self, set: Set) -> Node {
-        self.nodes[set.0 as usize]
-    }
-
-    /// What is left of `set` where `variable`, which is none behind its first one, is false, and true.
-    fn split(&self, set: Set, variable: u32) -> [Set; 2] {
-        let node = self.at(set);
-        if node.variable == variable { [node.low, node.high] } else { [set, set] }
-    }
-
-    /// `yes` where `set` is, `no` elsewhere.
-    pub(crate) fn ite(&mut self, set: Set, yes: Set, no: Set) -> Set {
-        let yes = if yes == set { Set::ALL } else { yes };
-        let no = if no == set { Set::NONE } else { no };
-        match (set, yes, no) {
-            (Set::ALL, ..) => return yes,
-            (Set::NONE, ..) => return no,
-            (_, Set::ALL, Set::NONE) => return set,
-            _ if yes == no => return yes,
-            _ => {}
-        }
-        let key = (set, Operation::Ite(yes, no));
-        if let Some(&known) = self.known.get(&key) {
-            return known;
-        }
-        if self.is_full() {
-            return set;
-        }
-        let variable = self.at(set).variable.min(self.at(yes).variable).min(self.at(no).variable);
-        let [[s0, s1], [y0, y1], [n0, n1]] = [set, yes, no].map(|set| self.split(set, variable));
-        let low = self.ite(s0, y0, n0);
-        let high = self.ite(s1, y1, n1);
-        let result = self.node(variable, low, high);
-        self.known.insert(key, result);
-        result
-    }
-
-    pub(crate) fn not(&mut self, set: Set) -> Set {
-        self.ite(set, Set::NONE, Set::ALL)
-    }
-
-    pub(crate) fn and(&mut self, a: Set, b: Set) -> Set {
-        // Of both orders, one is looked up.
-        let (a, b) = (a.min(b), a.max(b));
-        self.ite(a, b, Set::NONE)
-    }
-
-    pub(crate) fn or(&mut self, a: Set, b: Set) -> Set {
-        let (a, b) = (a.min(b), a.max(b));
-        self.ite(a, Set::ALL, b)
     }
 
     /// Whether nothing is in both.
-    pub(crate) fn disjoint(&mut self, a: Set, b: Set) -> bool {
-        let (a, b) = (a.min(b), a.max(b));
-        match (a, b) {
-            (Set::NONE, _) => return true,
-            (Set::ALL, _) => return false,
-            _ if a == b => return false,
-            _ => {}
+    pub(crate) fn disjoint(self, other: Set<'a>) -> bool {
+        match self.manager {
+            Some(manager) => manager.0.borrow_mut().disjoint(self.node, other.node),
+            None => self == Set::NONE || other == Set::NONE,
         }
-        let key = (a, Operation::Disjoint(b));
-        if let Some(&known) = self.known.get(&key) {
-            return known == Set::ALL;
-        }
-        if !self.work() {
-            return false;
-        }
-        let variable = self.at(a).variable.min(self.at(b).variable);
-        let [[a0, a1], [b0, b1]] = [a, b].map(|set| self.split(set, variable));
-        let result = self.disjoint(a0, b0) && self.disjoint(a1, b1);
-        self.known.insert(key, if result { Set::ALL } else { Set::NONE });
-        result
     }
 
-    /// Whether `set` depends on one of the variables whose conjunction is `cube`.
-    pub(crate) fn depends_on(&mut self, set: Set, cube: Set) -> bool {
-        let Node { variable, low, high } = self.at(set);
-        let cube = self.from(cube, variable);
-        if variable == LEAF || cube == Set::ALL {
-            return false;
-        }
-        if self.at(cube).variable == variable {
-            return true;
-        }
-        let key = (set, Operation::DependsOn(cube));
-        if let Some(&known) = self.known.get(&key) {
-            return known == Set::ALL;
-        }
-        let result = self.depends_on(low, cube) || self.depends_on(high, cube);
-        self.known.insert(key, if result { Set::ALL } else { Set::NONE });
-        result
+    /// Without what it says of the variables whose conjunction is `cube`: where there is a way to assign them.
+    pub(crate) fn exists(self, cube: Set<'a>) -> Set<'a> {
+        self.and_exists(Set::ALL, cube)
     }
 
-    /// Of the variables whose conjunction is `cube` those from `variable` on.
-    fn from(&self, mut cube: Set, variable: u32) -> Set {
-        while self.at(cube).variable < variable {
-            cube = self.at(cube).high;
-        }
-        cube
-    }
-
-    /// Where there is a way to assign the variables whose conjunction is `cube`.
-    pub(crate) fn exists(&mut self, set: Set, cube: Set) -> Set {
-        let Node { variable, low, high } = self.at(set);
-        let cube = self.from(cube, variable);
-        if variable == LEAF || cube == Set::ALL {
-            return set;
-        }
-        let key = (set, Operation::Exists(cube));
-        if let Some(&known) = self.known.get(&key) {
-            return known;
-        }
-        let [low, high] = [low, high].map(|side| self.exists(side, cube));
-        let result = if self.at(cube).variable == variable {
-            self.or(low, high)
-        } else {
-            self.node(variable, low, high)
-        };
-        self.known.insert(key, result);
-        result
-    }
-
-    /// As [`Manager::exists`], of what is in both, which is not made itself: it can be much larger (J. Burch and others,
+    /// As [`Set::exists`], of what is in both, which is not made itself: it can be much larger (J. Burch and others,
     /// "Symbolic model checking: 10^20 states and beyond", 1990: the relational product).
-    pub(crate) fn and_exists(&mut self, a: Set, b: Set, cube: Set) -> Set {
-        let (a, b) = (a.min(b), a.max(b));
-        if a == Set::NONE {
-            return Set::NONE;
+    pub(crate) fn and_exists(self, other: Set<'a>, cube: Set<'a>) -> Set<'a> {
+        let (one, other) = if self.is_constant() { (other, self) } else { (self, other) };
+        match other.node {
+            NONE => other,
+            _ => one.with(|sets| sets.and_exists(one.node, other.node, cube.node)),
         }
-        if a == Set::ALL || a == b {
-            return self.exists(b, cube);
-        }
-        let variable = self.at(a).variable.min(self.at(b).variable);
-        let cube = self.from(cube, variable);
-        if cube == Set::ALL {
-            return self.and(a, b);
-        }
-        let key = (a, Operation::AndExists(b, cube));
-        if let Some(&known) = self.known.get(&key) {
-            return known;
-        }
-        let [[a0, a1], [b0, b1]] = [a, b].map(|set| self.split(set, variable));
-        let is_hidden = self.at(cube).variable == variable;
-        let low = self.and_exists(a0, b0, cube);
-        let result = if is_hidden && low == Set::ALL {
-            Set::ALL
-        } else {
-            let high = self.and_exists(a1, b1, cube);
-            if is_hidden { self.or(low, high) } else { self.node(variable, low, high) }
-        };
-        self.known.insert(key, result);
-        result
     }
 
-    /// Variables with values for which a set is true, whatever the others are; nothing if it is empty.
-    pub(crate) fn model(&self, set: Set) -> Vec<(u32, bool)> {
+    /// Whether it says something of one of the variables whose conjunction is `cube`.
+    pub(crate) fn depends_on(self, cube: Set<'a>) -> bool {
+        let depends = |sets: &mut Tables| {
+            if sets.depends_on(self.node, cube.node) { ALL } else { NONE }
+        };
+        !self.is_constant() && !cube.is_constant() && self.with(depends) == Set::ALL
+    }
+
+    /// A set that is the same among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
+    /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
+    pub(crate) fn restrict(self, care: Set<'a>) -> Set<'a> {
+        if self.is_constant() {
+            self
+        } else {
+            self.with(|sets| sets.restrict(self.node, care.node))
+        }
+    }
+
+    /// The same, said of other variables.
+    pub(crate) fn rename(self, renaming: Renaming) -> Set<'a> {
+        self.with(|sets| sets.rename(self.node, renaming))
+    }
+
+    /// Variables with values for which it is true, whatever the others are; nothing if it is empty.
+    pub(crate) fn model(self) -> Vec<(u32, bool)> {
         let mut model = Vec::new();
-        let mut at = set;
-        while self.at(at).variable != LEAF {
-            let Node { variable, low, high } = self.at(at);
-            let value = low == Set::NONE;
+        let Some(manager) = self.manager else { return model };
+        let mut at = self.node;
+        while at > ALL {
+            let Node { variable, low, high } = manager.0.borrow().at(at);
+            let value = low == NONE;
             model.push((variable, value));
             at = if value { high } else { low };
         }
         model
     }
+}
 
-    /// Variables that become others, all at once.
-    pub(crate) fn renaming(&mut self, others: HashMap<u32, u32>) -> Renaming {
-        self.renamings.push(others);
-        Renaming(self.renamings.len() - 1)
+impl Tables {
+    fn collect_garbage(&mut self, mut todo: Vec<Index>) {
+        let mut kept = vec![false; self.nodes.len()];
+        kept[..2].fill(true);
+        while let Some(set) = todo.pop() {
+            if !std::mem::replace(&mut kept[set as usize], true) {
+                let Node { low, high, .. } = self.at(set);
+                todo.extend([low, high]);
+            }
+        }
+        self.free = (0..kept.len()).filter(|&at| !kept[at]).map(|at| at as Index).collect();
+        self.unique.retain(|_, set| kept[*set as usize]);
+        self.known.clear();
+        self.renamings.clear();
+        self.crowded = (self.limits.nodes / CROWDED).max(2 * self.unique.len());
     }
 
-    /// The same, said of other variables.
-    pub(crate) fn rename(&mut self, set: Set, renaming: Renaming) -> Set {
-        let others = &self.renamings[renaming.0];
-        let Node { variable, low, high } = self.at(set);
-        if variable == LEAF || others.is_empty() {
-            return set;
+    fn node(&mut self, variable: u32, low: Index, high: Index) -> Index {
+        if low == high {
+            return low;
         }
-        let variable = others.get(&variable).copied().unwrap_or(variable);
-        let key = (set, Operation::Rename(renaming));
-        if let Some(&known) = self.known.get(&key) {
+        let node = Node { variable, low, high };
+        let Tables { nodes, free, made, full, limits, .. } = self;
+        *self.unique.entry(node).or_insert_with(|| {
+            *made += 1;
+            let set = free.pop().unwrap_or_else(|| {
+                nodes.push(node);
+                (nodes.len() - 1) as Index
+            });
+            nodes[set as usize] = node;
+            *full |= nodes.len() - free.len() > limits.nodes || *made > limits.made;
+            set
+        })
+    }
+
+    fn at(&self, set: Index) -> Node {
+        self.nodes[set as usize]
+    }
+
+    /// The first variable that one of these depends on.
+    fn first(&self, sets: &[Index]) -> u32 {
+        sets.iter().map(|&set| self.at(set).variable).min().unwrap_or(LEAF)
+    }
+
+    /// What is left of `set` where `variable`, which is none behind its first one, is false, and true.
+    fn split(&self, set: Index, variable: u32) -> [Index; 2] {
+        let node = self.at(set);
+        if node.variable == variable { [node.low, node.high] } else { [set, set] }
+    }
+
+    /// What is known, or else found out now. Even what makes no node is counted. Once there is too much, any result
+    /// will do.
+    fn cached(
+        &mut self,
+        set: Index,
+        operation: Operation,
+        find: impl FnOnce(&mut Tables) -> Index,
+    ) -> Index {
+        if let Some(&known) = self.known.get(&(set, operation)) {
             return known;
         }
-        let [low, high] = [low, high].map(|side| self.rename(side, renaming));
-        let decides = self.variable(variable);
-        let result = self.ite(decides, high, low);
-        self.known.insert(key, result);
+        self.made += 1;
+        self.full |= self.made > self.limits.made;
+        if self.full {
+            return set;
+        }
+        let result = find(self);
+        self.known.insert((set, operation), result);
         result
     }
 
-    /// A set that is `set` among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
-    /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
-    pub(crate) fn restrict(&mut self, set: Set, care: Set) -> Set {
-        if care == Set::ALL || care == Set::NONE || matches!(set, Set::ALL | Set::NONE) {
+    fn ite(&mut self, set: Index, yes: Index, no: Index) -> Index {
+        let yes = if yes == set { ALL } else { yes };
+        let no = if no == set { NONE } else { no };
+        match (set, yes, no) {
+            (ALL, ..) => return yes,
+            (NONE, ..) => return no,
+            (_, ALL, NONE) => return set,
+            _ if yes == no => return yes,
+            _ => {}
+        }
+        self.cached(set, Operation::Ite(yes, no), |sets| {
+            let variable = sets.first(&[set, yes, no]);
+            let [[s0, s1], [y0, y1], [n0, n1]] =
+                [set, yes, no].map(|set| sets.split(set, variable));
+            let low = sets.ite(s0, y0, n0);
+            let high = sets.ite(s1, y1, n1);
+            sets.node(variable, low, high)
+        })
+    }
+
+    fn and(&mut self, a: Index, b: Index) -> Index {
+        // Of both orders, one is looked up.
+        self.ite(a.min(b), a.max(b), NONE)
+    }
+
+    fn or(&mut self, a: Index, b: Index) -> Index {
+        self.ite(a.min(b), ALL, a.max(b))
+    }
+
+    fn disjoint(&mut self, a: Index, b: Index) -> bool {
+        let (a, b) = (a.min(b), a.max(b));
+        match (a, b) {
+            (NONE, _) => return true,
+            (ALL, _) => return false,
+            _ if a == b => return false,
+            _ => {}
+        }
+        let result = self.cached(a, Operation::Disjoint(b), |sets| {
+            let variable = sets.first(&[a, b]);
+            let [[a0, a1], [b0, b1]] = [a, b].map(|set| sets.split(set, variable));
+            if sets.disjoint(a0, b0) && sets.disjoint(a1, b1) { ALL } else { NONE }
+        });
+        result == ALL
+    }
+
+    fn and_exists(&mut self, a: Index, b: Index, mut cube: Index) -> Index {
+        let (a, b) = if a == b { (ALL, b) } else { (a.min(b), a.max(b)) };
+        if a == NONE || b == ALL {
+            return a;
+        }
+        let variable = self.first(&[a, b]);
+        while self.at(cube).variable < variable {
+            cube = self.at(cube).high;
+        }
+        if cube == ALL {
+            return self.and(a, b);
+        }
+        self.cached(a, Operation::AndExists(b, cube), |sets| {
+            let [[a0, a1], [b0, b1]] = [a, b].map(|set| sets.split(set, variable));
+            let is_hidden = sets.at(cube).variable == variable;
+            let low = sets.and_exists(a0, b0, cube);
+            if is_hidden && low == ALL {
+                return ALL;
+            }
+            let high = sets.and_exists(a1, b1, cube);
+            if is_hidden { sets.or(low, high) } else { sets.node(variable, low, high) }
+        })
+    }
+
+    fn depends_on(&mut self, set: Index, mut cube: Index) -> bool {
+        let Node { variable, low, high } = self.at(set);
+        while self.at(cube).variable < variable {
+            cube = self.at(cube).high;
+        }
+        if variable == LEAF || cube == ALL || self.at(cube).variable == variable {
+            return variable != LEAF && cube != ALL;
+        }
+        let result = self.cached(set, Operation::DependsOn(cube), |sets| {
+            if sets.depends_on(low, cube) || sets.depends_on(high, cube) { ALL } else { NONE }
+        });
+        result != NONE
+    }
+
+    fn rename(&mut self, set: Index, renaming: Renaming) -> Index {
+        let Node { variable, low, high } = self.at(set);
+        let other = match renaming {
+            _ if variable == LEAF => return set,
+            Renaming::Swap => variable ^ 1,
+            Renaming::Given(index) if self.renamings[index as usize].is_empty() => return set,
+            Renaming::Given(index) => {
+                self.renamings[index as usize].get(&variable).copied().unwrap_or(variable)
+            }
+        };
+        self.cached(set, Operation::Rename(renaming), |sets| {
+            let [low, high] = [low, high].map(|side| sets.rename(side, renaming));
+            if sets.first(&[low, high]) > other {
+                return sets.node(other, low, high);
+            }
+            let decides = sets.node(other, NONE, ALL);
+            sets.ite(decides, high, low)
+        })
+    }
+
+    fn restrict(&mut self, set: Index, care: Index) -> Index {
+        if care <= ALL || set <= ALL {
             return set;
         }
         if set == care {
-            return Set::ALL;
+            return ALL;
         }
-        let key = (set, Operation::Restrict(care));
-        if let Some(&known) = self.known.get(&key) {
-            return known;
-        }
-        let Node { variable, low, high } = self.at(set);
-        let first = self.at(care).variable;
-        let [no, yes] = self.split(care, first.min(variable));
-        let result = if first < variable {
-            let care = self.or(no, yes);
-            self.restrict(set, care)
-        } else if no == Set::NONE {
-            self.restrict(high, yes)
-        } else if yes == Set::NONE {
-            self.restrict(low, no)
-        } else {
-            let low = self.restrict(low, no);
-            let high = self.restrict(high, yes);
-            self.node(variable, low, high)
-        };
-        self.known.insert(key, result);
-        result
+        self.cached(set, Operation::Restrict(care), |sets| {
+            let Node { variable, low, high } = sets.at(set);
+            let first = sets.at(care).variable;
+            let [no, yes] = sets.split(care, first.min(variable));
+            if first < variable {
+                let care = sets.or(no, yes);
+                sets.restrict(set, care)
+            } else if no == NONE {
+                sets.restrict(high, yes)
+            } else if yes == NONE {
+                sets.restrict(low, no)
+            } else {
+                let low = sets.restrict(low, no);
+                let high = sets.restrict(high, yes);
+                sets.node(variable, low, high)
+            }
+        })
     }
+}
 
-    /// The same with each even variable in the place of the odd one behind it, and the other way round.
-    pub(crate) fn swap(&mut self, set: Set) -> Set {
-        let Node { variable, low, high } = self.at(set);
-        if variable == LEAF {
-            return set;
+impl<'a> BitAnd for Set<'a> {
+    type Output = Set<'a>;
+
+    fn bitand(self, other: Set<'a>) -> Set<'a> {
+        if self.is_constant() {
+            return self.ite(other, Set::NONE);
         }
-        let key = (set, Operation::Swap);
-        if let Some(&known) = self.known.get(&key) {
-            return known;
+        self.with(|sets| sets.and(self.node, other.node))
+    }
+}
+
+impl<'a> BitOr for Set<'a> {
+    type Output = Set<'a>;
+
+    fn bitor(self, other: Set<'a>) -> Set<'a> {
+        if self.is_constant() {
+            return self.ite(Set::ALL, other);
         }
-        let [low, high] = [low, high].map(|side| self.swap(side));
-        let other = variable ^ 1;
-        let behind = self.at(low).variable.min(self.at(high).variable);
-        let result = if behind > variable.max(other) {
-            self.node(other, low, high)
-        } else {
-            let other = self.variable(other);
-            self.ite(other, high, low)
-        };
-        self.known.insert(key, result);
-        result
+        self.with(|sets| sets.or(self.node, other.node))
+    }
+}
+
+impl<'a> BitXor for Set<'a> {
+    type Output = Set<'a>;
+
+    fn bitxor(self, other: Set<'a>) -> Set<'a> {
+        self.ite(!other, other)
+    }
+}
+
+impl<'a> Not for Set<'a> {
+    type Output = Set<'a>;
+
+    fn not(self) -> Set<'a> {
+        self.ite(Set::NONE, Set::ALL)
+    }
+}
+
+impl PartialEq for Set<'_> {
+    fn eq(&self, other: &Set<'_>) -> bool {
+        self.node == other.node
+    }
+}
+
+impl Eq for Set<'_> {}
+
+impl fmt::Debug for Set<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "set {}", self.node)
     }
 }
 
@@ -414,50 +488,38 @@ mod tests {
     /// Variables of the functions that are tried.
     const VARIABLES: u32 = 6;
 
-    /// A function with this truth table.
-    fn of_table(sets: &mut Manager, table: u64, variable: u32) -> Set {
+    /// The function with this truth table: bit by bit, with the first variable as the highest bit.
+    fn of_table(sets: &Manager, table: u64, variable: u32) -> Set<'_> {
         if variable == VARIABLES {
             return if table & 1 == 1 { Set::ALL } else { Set::NONE };
         }
         let half = 1 << (VARIABLES - variable - 1);
         let low = of_table(sets, table, variable + 1);
         let high = of_table(sets, table >> half, variable + 1);
-        let decides = sets.variable(variable);
-        sets.ite(decides, high, low)
+        sets.variable(variable).ite(high, low)
     }
 
-    /// The truth table of a function: bit by bit, with the first variable as the highest bit.
-    fn table(sets: &Manager, set: Set) -> u64 {
-        (0..1 << VARIABLES).fold(0, |table, index: u64| {
-            let mut at = set;
-            while sets.at(at).variable != LEAF {
-                let node = sets.at(at);
-                let bit = VARIABLES - node.variable - 1;
-                at = if index >> bit & 1 == 1 { node.high } else { node.low };
-            }
-            table | u64::from(at == Set::ALL) << index
-        })
+    /// The number of a table's bit with the bit of a variable taken out, and that bit.
+    fn bit(index: u64, variable: u32) -> u64 {
+        index >> (VARIABLES - variable - 1) & 1
     }
 
-    /// The bits of a table whose index has a bit exchanged.
+    /// The table whose bits are those of `table` at other numbers.
     fn exchanged(table: u64, index: impl Fn(u64) -> u64) -> u64 {
         (0..1 << VARIABLES).fold(0, |all, at| all | (table >> index(at) & 1) << at)
     }
 
     #[test]
     fn limits_hold_for_good() {
-        let mut sets = Manager::new(Limits { nodes: 4, made: 100 });
-        let all = (0..4).fold(Set::ALL, |all, variable| {
-            let one = sets.variable(variable);
-            sets.and(all, one)
-        });
-        assert!(sets.is_full(), "{all:?}");
-        sets.collect_garbage(std::iter::empty());
+        let sets = Manager::new(Limits { nodes: 4, made: 100 });
+        (0..4).fold(Set::ALL, |all, variable| all & sets.variable(variable));
         assert!(sets.is_full());
-        let mut sets = Manager::new(Limits { nodes: 100, made: 10 });
+        sets.0.borrow_mut().collect_garbage(Vec::new());
+        assert!(sets.is_full());
+        let sets = Manager::new(Limits { nodes: 100, made: 10 });
         for variable in 0..10 {
             sets.variable(variable);
-            sets.collect_garbage(std::iter::empty());
+            sets.0.borrow_mut().collect_garbage(Vec::new());
         }
         assert!(!sets.is_full());
         sets.variable(0);
@@ -466,87 +528,63 @@ mod tests {
 
     proptest! {
         #[test]
-        fn operations_are_those_of_truth_tables(a: u64, b: u64, c: u64) {
-            let mut sets = Manager::new(LIMITS);
-            let [x, y, z] = [a, b, c].map(|table| of_table(&mut sets, table, 0));
-            prop_assert_eq!(table(&sets, x), a);
-            let choice = sets.ite(x, y, z);
-            prop_assert_eq!(table(&sets, choice), a & b | !a & c);
-            let and = sets.and(x, y);
-            prop_assert_eq!(table(&sets, and), a & b);
-            let or = sets.or(x, y);
-            prop_assert_eq!(table(&sets, or), a | b);
-            let not = sets.not(x);
-            prop_assert_eq!(table(&sets, not), !a);
-            prop_assert_eq!(of_table(&mut sets, a & b, 0), and, "equal functions are equal numbers");
-        }
-
-        #[test]
-        fn what_is_given_is_right_where_it_matters(a: u64, care: u64) {
-            let mut sets = Manager::new(LIMITS);
-            let [set, among] = [a, care].map(|table| of_table(&mut sets, table, 0));
-            let given = sets.restrict(set, among);
-            prop_assert_eq!(table(&sets, given) & care, a & care);
-        }
-
-        #[test]
-        fn what_is_kept_stays_what_it_is(a: u64, b: u64, c: u64) {
-            let mut sets = Manager::new(LIMITS);
-            let [x, y] = [a, b].map(|table| of_table(&mut sets, table, 0));
-            let before = sets.and(x, y);
-            sets.collect_garbage([x, y].into_iter());
-            of_table(&mut sets, c, 0);
-            prop_assert_eq!([x, y].map(|set| table(&sets, set)), [a, b]);
-            prop_assert_eq!(of_table(&mut sets, a, 0), x, "it is still found");
-            let after = sets.and(x, y);
-            prop_assert_eq!(table(&sets, after), a & b, "{:?} was forgotten", before);
-        }
-
-        #[test]
-        fn an_image_is_what_is_hidden_of_both(a: u64, b: u64, cube in 0..1u32 << VARIABLES) {
-            let mut sets = Manager::new(LIMITS);
-            let [x, y] = [a, b].map(|table| of_table(&mut sets, table, 0));
-            let each = (0..VARIABLES).rev().filter(|variable| cube >> variable & 1 == 1);
-            let cube = each.fold(Set::ALL, |all, variable| {
-                let one = sets.variable(variable);
-                sets.and(one, all)
+        fn operations_are_those_of_truth_tables(
+            [a, b, c]: [u64; 3],
+            hidden in 0..1u32 << VARIABLES,
+            [one, two, three] in Just([0, 1, 2]).prop_shuffle(),
+        ) {
+            let sets = Manager::new(LIMITS);
+            let [x, y, z] = [a, b, c].map(|table| of_table(&sets, table, 0));
+            let hidden = (0..VARIABLES).rev().filter(|variable| hidden >> variable & 1 == 1);
+            let cube = hidden.clone().fold(Set::ALL, |all, variable| sets.variable(variable) & all);
+            let without = |table| hidden.clone().fold(table, |table, variable| {
+                let bit = 1 << (VARIABLES - variable - 1);
+                exchanged(table, |at| at | bit) | exchanged(table, |at| at & !bit)
             });
-            let image = sets.and_exists(x, y, cube);
-            let both = sets.and(x, y);
-            prop_assert_eq!(image, sets.exists(both, cube));
-        }
-
-        #[test]
-        fn variables_become_others_at_once(a: u64, [one, two, three] in Just([0, 1, 2]).prop_shuffle()) {
-            let mut sets = Manager::new(LIMITS);
-            let set = of_table(&mut sets, a, 0);
-            // Round about among the first three; the last one becomes one that is not there.
+            // Round about among the first three; the last one becomes one that is not there, and back.
             let last = VARIABLES - 1;
             let others = [(one, two), (two, three), (three, one), (last, last + 2)];
-            let renaming = sets.renaming(others.into_iter().collect());
-            let renamed = sets.rename(set, renaming);
-            let bit = |variable: u32| VARIABLES - variable - 1;
-            let expected = exchanged(a, |at| {
-                let moved = others[..3].iter().fold(0, |all, &(from, to)| all | (at >> bit(to) & 1) << bit(from));
-                at & 0o7 | moved
-            });
+            let there = sets.renaming(others.into_iter().collect());
             let back = sets.renaming([(last + 2, last)].into_iter().collect());
-            let renamed = sets.rename(renamed, back);
-            prop_assert_eq!(table(&sets, renamed), expected);
+            let moved = |at| others[..3].iter().fold(at & 0o7, |all, &(from, to)| {
+                all | bit(at, to) << (VARIABLES - from - 1)
+            });
+            for (set, table) in [
+                (x.ite(y, z), a & b | !a & c),
+                (x & y, a & b),
+                (x | y, a | b),
+                (x ^ y, a ^ b),
+                (!x, !a),
+                (x.restrict(y) & y, a & b),
+                (x.exists(cube), without(a)),
+                (x.and_exists(y, cube), without(a & b)),
+                (x.rename(Renaming::Swap), exchanged(a, |at| (at & 0o25) << 1 | at >> 1 & 0o25)),
+                (x.rename(there).rename(back), exchanged(a, moved)),
+            ] {
+                prop_assert_eq!(set, of_table(&sets, table, 0), "equal functions are equal numbers");
+            }
+            prop_assert_eq!(x.disjoint(y), a & b == 0);
+            prop_assert!(x.disjoint(y & !x));
+            prop_assert_eq!(x.depends_on(cube), without(a) != a);
         }
 
         #[test]
-        fn variables_are_hidden_and_exchanged(a: u64, cube in 0..VARIABLES) {
-            let mut sets = Manager::new(LIMITS);
-            let set = of_table(&mut sets, a, 0);
-            let bit = 1 << (VARIABLES - cube - 1);
-            let variable = sets.variable(cube);
-            let without = sets.exists(set, variable);
-            let expected = exchanged(a, |at| at | bit) | exchanged(a, |at| at & !bit);
-            prop_assert_eq!(table(&sets, without), expected);
-            let swapped = sets.swap(set);
-            let expected = exchanged(a, |at| (at & 0o25) << 1 | at >> 1 & 0o25);
-            prop_assert_eq!(table(&sets, swapped), expected);
+        fn what_is_kept_stays_what_it_is([a, b, c]: [u64; 3]) {
+            let sets = Manager::new(LIMITS);
+            let [x, y] = [a, b].map(|table| of_table(&sets, table, 0));
+            _ = x & y;
+            sets.0.borrow_mut().collect_garbage(vec![x.node, y.node]);
+            of_table(&sets, c, 0);
+            prop_assert_eq!([a, b].map(|table| of_table(&sets, table, 0)), [x, y]);
+            prop_assert_eq!(x & y, of_table(&sets, a & b, 0));
+            for at in 0..1 << VARIABLES {
+                let each = (0..VARIABLES).map(|variable| match bit(at, variable) {
+                    1 => sets.variable(variable),
+                    _ => !sets.variable(variable),
+                });
+                let is_there = !each.fold(x, |all, one| all & one).disjoint(Set::ALL);
+                prop_assert_eq!(is_there, a >> at & 1 == 1);
+            }
         }
     }
 }

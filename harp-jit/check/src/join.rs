@@ -1,237 +1,221 @@
-//! What is known at a join.
+//! What is known at a join of lanes that went different ways.
 //!
-//! Lanes that went different ways run on together there. Of a pair of them it is known what each side says of its lane,
-//! and what was known of the two when they parted, as far as neither side changed it, or both did the same.
+//! They run on together there. Of a pair of them it is known what each side says of its lane, and what was known of the
+//! two when they parted, as far as neither side changed it, or both did the same.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::{Renaming, Set};
-use crate::fact::Form;
-use crate::lanes::{Condition, Lanes};
-use crate::merge::{MergePoint, Plan, Way, finish, gather, outline, plans, prepare, undefined};
+use crate::lanes::Condition;
+use crate::number::Numbers;
+use crate::op::Form;
 use crate::places::Place;
-use crate::provenance::{Origins, Provenance};
+use crate::provenance::Provenance;
 use crate::state::State;
-use crate::term::Origin;
-use crate::term::Terms;
+use crate::term::{Origin, Terms};
 
-/// The ways that lead to a join.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sides<'a> {
-    pub(crate) sides: [&'a State; 2],
-    /// At the split.
-    pub(crate) before: &'a State,
-    /// The predicate of the split.
-    pub(crate) guard: Place,
-    /// Its branch.
-    pub(crate) branch: usize,
-    pub(crate) terms: &'a Terms,
-    /// The splits around it.
-    pub(crate) around: &'a [Enclosing<'a>],
+/// How lanes are told apart by a place behind a meeting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// It is not read.
+    Dead,
+    /// By these numbers, if there are several.
+    Numbers(Numbers),
+    Unknown,
 }
 
-/// A split that both sides are within.
+/// A way, in terms of what lanes are told apart by behind the meeting.
+pub(crate) struct Way<'a> {
+    pub(crate) state: State<'a>,
+    /// In which lanes, of all that meet, it is the way that they came.
+    pub(crate) taken: Set<'a>,
+}
+
+impl<'a> Way<'a> {
+    /// Where values come from that were there at an open split.
+    pub(crate) fn of(&self, branch: usize) -> Option<&Provenance<'a>> {
+        Provenance::find(&self.state.provenance, branch)
+    }
+}
+
+/// A split that ways begin at, or are within.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Enclosing<'a> {
+pub(crate) struct Split<'p, 'a> {
     /// Its branch.
     pub(crate) branch: usize,
     /// The predicate.
     pub(crate) guard: Place,
     /// What was known there.
-    pub(crate) before: &'a State,
+    pub(crate) before: &'p State<'a>,
 }
 
-impl Enclosing<'_> {
+impl<'a> Split<'_, 'a> {
+    /// The lanes of its sides.
+    fn parting(&self) -> [Set<'a>; 2] {
+        let truth = self.before.not_zero(self.guard);
+        [!truth, truth]
+    }
+
     /// Whether a place held the same in all lanes that went the same way, if that is one of `sides`.
-    fn is_uniform(&self, lanes: &Lanes, place: Place, sides: [bool; 2]) -> bool {
-        let truth = self.before.not_zero(lanes, self.guard);
-        let ways = [lanes.not(truth), truth].into_iter().zip(sides);
-        ways.filter(|(_, taken)| *taken).all(|(way, _)| self.before.agrees(lanes, place, way))
+    fn is_uniform(&self, place: Place, sides: [bool; 2]) -> bool {
+        let ways = self.parting().into_iter().zip(sides);
+        ways.filter(|(_, taken)| *taken).all(|(way, _)| self.before.agrees(place, way))
     }
 }
 
-/// What is known at a join, where both sides of a split meet.
-pub(crate) fn join(parted: Sides<'_>, meeting: MergePoint<'_>) -> State {
-    let lanes = meeting.lanes;
-    let Sides { sides, before, guard, branch, .. } = parted;
-    let plans = plans(&sides, meeting);
-    let mut prepared = sides.map(|side| prepare(side, &plans, meeting));
-    let mut state = outline(&sides, &plans);
-    gather(&mut state, &mut prepared, meeting);
-    let [passed, taken] = &prepared;
-    let truth = before.not_zero(lanes, guard);
-    let parting = [lanes.and_not(before.active, truth), lanes.and(before.active, truth)];
-    let unknown = Provenance::unknown(branch, before.values.len());
-    let origins = [passed, taken].map(|way| way.of(branch).unwrap_or(&unknown));
-    let rest = Rest::new(lanes, before, parting, &plans, origins);
-    let differences = Differences { lanes, parted, ways: [passed, taken], origins, rest };
-    let known = differences.left(Set::ALL);
-    let mixed = lanes.and(passed.taken, lanes.and(lanes.other(taken.taken), known));
-    state.pairs = [
-        passed.pairs_among(lanes, passed.pairs),
-        taken.pairs_among(lanes, taken.pairs),
-        mixed,
-        lanes.other(mixed),
-    ]
-    .into_iter()
-    .fold(Set::NONE, |all, pairs| lanes.or(all, pairs));
-    for (index, value) in state.values.iter_mut().enumerate() {
-        if plans[index] == Plan::Dead {
-            continue;
-        }
-        value.undefined = undefined(&prepared, index, lanes);
-        let place = Place::from_index(index);
-        let unchanged = matches!(origins[0].only(place), Origin::Place(_))
-            && origins[0].of(place) == origins[1].of(place);
-        if value.form == Form::OnStack && !unchanged {
-            // How far away the lanes' own addresses are from each other is known only for what no
-            // side changed.
-            value.form = Form::Unknown;
-        }
-        if !value.has_others() {
-            continue;
-        }
-        if !meeting.live.is_shared(Place::from_index(index)) {
-            value.differs = Set::ALL;
-            continue;
-        }
-        let shared = matches!(value.form, Form::Scratch | Form::GroupBlock);
-        let differed = if shared { Set::NONE } else { differences.of(place) };
-        let [a, b] = [&passed.values[index], &taken.values[index]];
-        // Nobody asks for differences to lanes in which it is not meant to be read.
-        let meant = lanes.and(lanes.not(a.undefined), lanes.other(lanes.not(b.undefined)));
-        let apart = lanes.and(lanes.and(mixed, differed), meant);
-        let parts = [
-            passed.pairs_among(lanes, a.differs),
-            taken.pairs_among(lanes, b.differs),
-            apart,
-            lanes.other(apart),
-        ];
-        value.differs = parts.into_iter().fold(Set::NONE, |all, part| lanes.or(all, part));
-    }
-    finish(state, lanes)
+/// Ways that lead to a join: the one on which the predicate was false, and the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parted<'p, 'a> {
+    pub(crate) split: Split<'p, 'a>,
+    /// The splits around it.
+    pub(crate) around: &'p [Split<'p, 'a>],
+    pub(crate) terms: &'p Terms,
 }
 
-/// In which pairs of lanes that come by different sides a place may hold different values.
-struct Differences<'a> {
-    lanes: &'a Lanes,
-    parted: Sides<'a>,
-    ways: [&'a Way; 2],
+/// Pairs of lanes that come by different sides; the first one of each passed by, the second one was taken.
+pub(crate) struct Across<'p, 'a> {
+    parted: Parted<'p, 'a>,
+    ways: [&'p Way<'a>; 2],
     /// Where values come from on the two sides.
-    origins: [&'a Provenance; 2],
+    origins: [Provenance<'a>; 2],
     rest: Rest<'a>,
+    /// All that there are.
+    pub(crate) pairs: Set<'a>,
 }
 
-impl Differences<'_> {
-    fn of(&self, place: Place) -> Set {
-        let lanes = self.lanes;
-        let mut differing = self.crossed(self.origins, place, |origin| match self.before(origin) {
-            differed @ (Set::NONE | Set::ALL) => differed,
-            some => self.left(some),
+impl<'p, 'a> Across<'p, 'a> {
+    pub(crate) fn new(
+        parted: Parted<'p, 'a>,
+        ways: &'p [Way<'a>],
+        plans: &[Plan],
+    ) -> Across<'p, 'a> {
+        let Split { branch, before, .. } = parted.split;
+        let ways = [&ways[0], &ways[1]];
+        let unknown = Provenance::unknown(branch, before.values.len());
+        let origins = ways.map(|way| way.of(branch).unwrap_or(&unknown).clone());
+        let rest = Rest::new(parted.split, plans, &origins);
+        let mut across = Across { parted, ways, origins, rest, pairs: Set::ALL };
+        across.pairs = ways[0].taken & (ways[1].taken.other() & across.left(Set::ALL));
+        across
+    }
+
+    /// Whether no side changed what a place holds.
+    pub(crate) fn is_unchanged(&self, place: Place) -> bool {
+        let [passed, taken] = &self.origins;
+        matches!(passed.only(place), Origin::Place(_)) && passed.of(place) == taken.of(place)
+    }
+
+    /// The pairs in which a place may hold different values of such a form.
+    pub(crate) fn differing(&self, place: Place, form: Form) -> Set<'a> {
+        if matches!(form, Form::Scratch | Form::GroupBlock) {
+            return Set::NONE;
+        }
+        let [passed, taken] = self.ways.map(|way| !way.state.value(place).undefined);
+        // Nobody asks for differences to lanes in which it is not meant to be read.
+        self.pairs & self.differed(place) & (passed & taken.other())
+    }
+
+    fn differed(&self, place: Place) -> Set<'a> {
+        let mut differing = crossed(self.origins.each_ref(), place, |origin| {
+            let differed = self.before(origin);
+            if differed.is_constant() { differed } else { self.left(differed) }
         });
         for around in self.parted.around.iter().rev() {
-            let ways = self.ways.map(|way| way.of(around.branch));
-            let [Some(passed), Some(taken)] = ways else { continue };
+            let [Some(passed), Some(taken)] = self.ways.map(|way| way.of(around.branch)) else {
+                continue;
+            };
             if differing == Set::NONE {
                 break;
             }
             // They went the same way there, and what all held that did so is the same whenever it is taken from there.
             let sides = [0, 1].map(|side| passed.sides[side] && taken.sides[side]);
-            let differed = self.crossed([passed, taken], place, |origin| {
+            let differed = crossed([passed, taken], place, |origin| {
                 let places = self.parted.terms.places(origin);
-                let is_same = |place: &Place| around.is_uniform(lanes, *place, sides);
+                let is_same = |place: &Place| around.is_uniform(*place, sides);
                 let same = places.is_some_and(|places| places.iter().all(is_same));
                 if same { Set::NONE } else { Set::ALL }
             });
-            differing = lanes.and(differing, differed);
+            differing = differing & differed;
         }
         differing
     }
 
-    /// By where the values come from: what comes from the same differs as `differing` says.
-    fn crossed(
-        &self,
-        kept: [&Provenance; 2],
-        place: Place,
-        differing: impl Fn(Origin) -> Set,
-    ) -> Set {
-        let lanes = self.lanes;
-        let origins = kept.map(|kept| kept.of(place));
-        let [passed, taken] = origins.map(Origins::lists);
-        let lists = if origins.iter().all(|origins| origins.is_one()) { 1 } else { 2 };
-        passed.into_iter().zip(taken).take(lists).fold(Set::ALL, |known, (passed, taken)| {
+    /// Where lanes differed when they parted in what this comes from.
+    fn before(&self, origin: Origin) -> Set<'a> {
+        let Some(places) = self.parted.terms.places(origin) else { return Set::ALL };
+        let each = places.iter().map(|&place| self.parted.split.before.differing(place));
+        each.fold(Set::NONE, |all, differing| all | differing)
+    }
+
+    /// What is left of pairs of lanes that parted.
+    fn left(&self, pairs: Set<'a>) -> Set<'a> {
+        let [passed, taken] = self.ways.map(|way| way.state.active);
+        self.rest.of(pairs).restrict(passed).restrict(taken.other())
+    }
+}
+
+/// By where the values come from: what comes from the same differs as `differing` says.
+fn crossed<'a>(
+    kept: [&Provenance<'a>; 2],
+    place: Place,
+    differing: impl Fn(Origin) -> Set<'a>,
+) -> Set<'a> {
+    let [passed, taken] = kept.map(|kept| kept.of(place));
+    let lists = if passed.is_one() && taken.is_one() { 1 } else { 2 };
+    passed.lists().into_iter().zip(taken.lists()).take(lists).fold(
+        Set::ALL,
+        |known, (passed, taken)| {
             let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));
             let each = pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
-                let pair = lanes.and(passed, lanes.other(taken));
                 let differing = match (one, other) {
                     (Origin::Nothing, _) | (_, Origin::Nothing) => Set::NONE,
                     _ if one == other => differing(one),
                     _ => Set::ALL,
                 };
-                lanes.or(all, lanes.and(pair, differing))
+                all | (passed & taken.other() & differing)
             });
-            lanes.and(known, each)
-        })
-    }
-
-    /// Where lanes differed when they parted in what this comes from.
-    fn before(&self, origin: Origin) -> Set {
-        let Some(places) = self.parted.terms.places(origin) else { return Set::ALL };
-        let each = places.iter().map(|&place| self.parted.before.differing(self.lanes, place));
-        each.fold(Set::NONE, |all, differing| self.lanes.or(all, differing))
-    }
-
-    /// What is left of pairs of lanes that parted.
-    fn left(&self, pairs: Set) -> Set {
-        let [passed, taken] = self.ways;
-        let left = self.lanes.restrict(self.rest.of(pairs), passed.active);
-        self.lanes.restrict(left, self.lanes.other(taken.active))
-    }
+            known & each
+        },
+    )
 }
 
-/// What remains behind a join of what was known of a pair of lanes when they parted. The first one passed by, the second
-/// one was taken.
+/// What remains behind a join of what was known of a pair of lanes when they parted.
 struct Rest<'a> {
-    lanes: &'a Lanes,
     /// The pairs that there were.
-    pairs: Set,
+    pairs: Set<'a>,
     /// Of each lane what was known of what is not there any more, and that.
-    told: [(Set, Set); 2],
+    told: [(Set<'a>, Set<'a>); 2],
     /// What is in another place.
     moved: Renaming,
 }
 
 impl<'a> Rest<'a> {
-    /// Lanes that part are in the sets in `parting`.
-    fn new(
-        lanes: &'a Lanes,
-        before: &State,
-        parting: [Set; 2],
-        plans: &[Plan],
-        origins: [&Provenance; 2],
-    ) -> Rest<'a> {
-        let sides = origins.map(|origins| Moves::of(before, plans, origins));
+    fn new(split: Split<'_, 'a>, plans: &[Plan], origins: &[Provenance<'a>; 2]) -> Rest<'a> {
+        let Split { before, .. } = split;
+        let lanes = before.lanes;
+        let sides = origins.each_ref().map(|origins| Moves::of(before, plans, origins));
         let moved = lanes.renaming(sides.each_ref().map(|side| &*side.moved));
+        let parting = split.parting();
         let told = [0, 1].map(|number| {
-            let of_side = |set| if number == 0 { set } else { lanes.other(set) };
+            let of_side = |set: Set<'a>| if number == 0 { set } else { set.other() };
             let Moves { impossible, gone, .. } = &sides[number];
-            let possible = impossible.iter().fold(parting[number], |possible, &condition| {
-                lanes.and_not(possible, lanes.condition(condition))
-            });
+            let parting = before.active & parting[number];
+            let possible = impossible
+                .iter()
+                .fold(parting, |possible, &condition| possible & !lanes.condition(condition));
             let gone = lanes.cube(gone.iter().copied());
-            (of_side(lanes.constraint_on(possible, gone)), of_side(gone))
+            (of_side(possible.constraint_on(gone)), of_side(gone))
         });
-        Rest { lanes, pairs: before.pairs, told, moved }
+        Rest { pairs: before.pairs, told, moved }
     }
 
     /// Of the pairs that parted those of `pairs`, in terms of what there is now.
-    fn of(&self, pairs: Set) -> Set {
-        let lanes = self.lanes;
-        let left = self.told.iter().fold(lanes.and(pairs, self.pairs), |pairs, &(told, gone)| {
-            lanes.and_exists(pairs, told, gone)
-        });
-        lanes.rename(left, self.moved)
+    fn of(&self, pairs: Set<'a>) -> Set<'a> {
+        let left = self.told.iter();
+        let left =
+            left.fold(pairs & self.pairs, |pairs, &(told, gone)| pairs.and_exists(told, gone));
+        left.rename(self.moved)
     }
 }
 
@@ -247,7 +231,7 @@ struct Moves {
 }
 
 impl Moves {
-    fn of(before: &State, plans: &[Plan], origins: &Provenance) -> Moves {
+    fn of(before: &State<'_>, plans: &[Plan], origins: &Provenance<'_>) -> Moves {
         let mut moves = Moves::default();
         // What each condition is called behind the join.
         let mut names: HashMap<Condition, SmallVec<[Condition; 2]>> = HashMap::new();
@@ -270,8 +254,7 @@ impl Moves {
             let place = Place::from_index(index);
             for from in value.distinguished().map(|number| Condition::Holds(place, number)) {
                 let names = names.get(&from).map_or(&[][..], |names| &**names);
-                let first = names.iter().find(|&&name| name == from).or(names.first());
-                match first {
+                match names.iter().find(|&&name| name == from).or(names.first()) {
                     None => moves.gone.push(from),
                     Some(&first) if first != from => moves.moved.push((from, first)),
                     Some(_) => {}

@@ -41,6 +41,7 @@
 //! | `differs` of a place | two active lanes that hold different numbers there, and neither one that is told apart, are a pair in this set |
 //! | `undefined` of a place | an active lane in which the value is not meant is in this set |
 //! | `form` of a place | where it is meant, it is such a number: a constant, an address in the lane's stack, ... |
+//! | `same` | places of the same number hold the same in each active lane, where that is meant |
 //! | `names` of a place | it is not zero just where each of these selected predicates is true, and meant |
 //! | `provenance` of an open split | what the place holds in a lane is what the named term came to in that lane when the split was executed |
 //! | `scratch` | what the warp's scratch word holds: something else than zero if one of these lanes is active |
@@ -59,10 +60,9 @@
 //!
 //! * Where paths meet behind a uniform branch, all active lanes came by the same one. `merge` describes the
 //!   union: a pair is possible if both of its lanes came by the same path, and was possible there.
-//! * Where the sides of a split meet, at a `join` instruction, lanes of both run on together. `join`
-//!   describes all states that consist of lanes of both: a pair of lanes of one side is as on that side. A
-//!   pair of lanes of different sides was a pair at the split, so what was known of it there and is about
-//!   places that neither side changed is known still; and what both sides made of such places by the same
+//! * Where the sides of a split meet, at a `join` instruction, lanes of both run on together. Besides, there are
+//!   pairs of lanes of different sides (`join`). Each was a pair at the split, so what was known of it there and is
+//!   about places that neither side changed is known still; and what both sides made of such places by the same
 //!   computation is the same in both (`term`, `provenance`).
 //!
 //! Both forget what nobody reads any more (`live`), and project conditions out of the sets (`exists`) that do
@@ -84,7 +84,7 @@
 //! | copies, loads and stores of tracked words | all parts of the source are those of the target |
 //! | operations of few numbers (`and`, `addi`, `rtop`, ...) | the exact numbers of the result, by the numbers of the operands |
 //! | other pure operations | `differs` and `undefined` are the unions of those of the operands |
-//! | the same computed again in a block, or around a loop while nothing changes | equal to what was remembered of it (`repeats`, `available`) |
+//! | the same computed again in a block, or around a loop while nothing changes | equal to what was remembered of it (`repeats`) |
 //! | guarded by `@p` | the result where `@p` is true, the old value elsewhere, by `ite` of all sets |
 //! | loads | differ anywhere, unless the address is uniform and nobody writes the memory (claimed, or known of code and control blocks) |
 //! | stores elsewhere, atomics | words of the frame that are exposed differ anywhere |
@@ -99,10 +99,10 @@
 //! # Why it ends
 //!
 //! States at block ends are recomputed until none changes (`solve`). There are finitely many places and, with
-//! at most 16 numbers a place (six additions a block), finitely many conditions, terms of bounded depth, and
-//! so finitely many states. They need not become greater in each round, as terms are named anew: from the
-//! 13th visit of a block on, its start is merged with the one before, so they ascend. Visits of a block and
-//! nodes of diagrams are bounded besides; whatever exceeds that is [`CodeFault::TooLong`], never a proof.
+//! at most 16 numbers a place, finitely many conditions, terms of bounded depth, and so finitely many states. They
+//! need not become greater in each round, as terms are named anew: from the 13th visit of a block on, its start is
+//! merged with the one before, so they ascend. Visits of a block and nodes of diagrams are bounded besides;
+//! whatever exceeds that is [`CodeFault::TooLong`], never a proof.
 //!
 //! # Three attempts
 //!
@@ -133,10 +133,8 @@
 #![forbid(unsafe_code)]
 
 mod assumption;
-mod available;
 mod bdd;
 mod code;
-mod copies;
 mod error;
 mod fact;
 mod frame;
@@ -157,7 +155,6 @@ mod selection;
 mod skeleton;
 mod solve;
 mod state;
-mod step;
 mod structure;
 mod term;
 #[cfg(test)]

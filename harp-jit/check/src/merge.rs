@@ -1,21 +1,20 @@
 //! What is known where ways meet.
 //!
 //! Where a uniform branch is behind them, all active lanes come the same way together: what is known of two lanes is
-//! what was known of them on one of the ways. Join instructions are different, see `join`.
+//! what was known of them on one of the ways. At a join instruction there are pairs of lanes that came different ways
+//! besides, see `join`.
 //!
 //! What nobody reads any more is forgotten.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use hashbrown::HashMap;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Form, Scratch, Value};
-use crate::lanes::{Condition, Lanes};
+use crate::fact::Value;
+use crate::join::{Across, Parted, Plan, Way};
+use crate::lanes::Condition;
 use crate::live::Live;
-use crate::number::{Number, Numbers, Precision, union};
+use crate::number::{Number, Precision, union};
+use crate::op::Form;
 use crate::places::Place;
 use crate::provenance::{Gate, Provenance};
 use crate::state::State;
@@ -23,295 +22,160 @@ use crate::structure::Open;
 
 /// Where ways meet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MergePoint<'a> {
-    pub(crate) lanes: &'a Lanes,
+pub(crate) struct MergePoint<'p> {
     /// What is read there or later.
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'p Live,
     /// The splits that are open.
-    pub(crate) open: &'a [Open],
-    /// How much the numbers became that places can hold there.
-    pub(crate) growth: &'a Growth,
+    pub(crate) open: &'p [Open],
     pub(crate) precision: Precision,
     /// If it is known what decides by which way lanes come.
-    pub(crate) gate: Option<Gate<'a>>,
+    pub(crate) gate: Option<Gate<'p>>,
 }
 
-/// How often the numbers became more that each place can hold, and how many they are.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Growth(RefCell<HashMap<usize, (usize, usize)>>);
-
-/// If they become more more often than this, they are counted by the code, and not told apart.
-const MOST_GROWTH: usize = 6;
-
-impl Growth {
-    /// Whether numbers may be so many now.
-    fn allows(&self, index: usize, count: usize) -> bool {
-        let mut growth = self.0.borrow_mut();
-        let (times, last) = growth.entry(index).or_insert((0, count));
-        if count > *last {
-            (*times, *last) = (*times + 1, count);
-        }
-        *times <= MOST_GROWTH
-    }
-}
-
-/// How lanes are told apart by a place behind a meeting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// It is not read.
-    Dead,
-    /// By these numbers, if there are several.
-    Numbers(Numbers),
-    Unknown,
-}
-
-/// A way, in terms of what lanes are told apart by behind the meeting.
-pub(crate) struct Way {
-    pub(crate) active: Set,
-    pub(crate) pairs: Set,
-    /// In which lanes, of all that meet, it is the way that they came.
-    pub(crate) taken: Set,
-    pub(crate) values: Vec<Value>,
-    pub(crate) provenance: Vec<Provenance>,
-}
-
-impl Way {
-    /// Where values come from that were there at an open split.
-    pub(crate) fn of(&self, branch: usize) -> Option<&Provenance> {
-        Provenance::find(&self.provenance, branch)
-    }
-
-    /// Of pairs of lanes those of which both came this way.
-    pub(crate) fn pairs_among(&self, lanes: &Lanes, pairs: Set) -> Set {
-        lanes.and(pairs, lanes.both(self.taken))
-    }
-}
-
-/// The lanes that meet come to `state`.
-pub(crate) fn gather(state: &mut State, ways: &mut [Way], meeting: MergePoint<'_>) {
-    let lanes = meeting.lanes;
-    state.active = ways.iter().fold(Set::NONE, |all, way| lanes.or(all, way.active));
-    ways.iter_mut().for_each(|way| way.taken = lanes.restrict(way.active, state.active));
-    let kept = meeting.open.iter().filter_map(|open| {
-        let each = ways.iter().map(|way| Some((way.of(*open)?, way.taken)));
-        let each = each.collect::<Option<SmallVec<[_; 4]>>>()?;
-        Some(Provenance::meet(lanes, &each, meeting.gate))
+/// What is known where `ways` meet: all active lanes came by one of them together, or they are the sides of a split.
+pub(crate) fn merge<'a>(
+    ways: &[&State<'a>],
+    meeting: MergePoint<'_>,
+    parted: Option<Parted<'_, 'a>>,
+) -> State<'a> {
+    let plans: Vec<Plan> =
+        (0..ways[0].values.len()).map(|index| plan(ways, meeting, index)).collect();
+    let mut prepared: Vec<Way<'a>> = ways.iter().map(|way| prepare(way, &plans)).collect();
+    let values = plans.iter().enumerate().map(|(index, plan)| outline(ways, plan, index)).collect();
+    let mut state = State::new(ways[0].lanes, values);
+    state.free.clone_from(&ways[0].free);
+    state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    state.same.clone_from(&ways[0].same);
+    ways.iter().for_each(|way| state.part_as_in(way));
+    state.active = prepared.iter().fold(Set::NONE, |all, way| all | way.state.active);
+    prepared.iter_mut().for_each(|way| way.taken = way.state.active.restrict(state.active));
+    let kept = meeting.open.iter().filter_map(|&open| {
+        let each = prepared.iter().map(|way| Some((way.of(open)?, way.taken)));
+        Some(Provenance::meet(&each.collect::<Option<SmallVec<[_; 4]>>>()?, meeting.gate))
     });
     state.provenance = kept.collect();
-}
-
-/// What is known where `ways` meet that all active lanes came together.
-pub(crate) fn merge(ways: &[&State], meeting: MergePoint<'_>) -> State {
-    let lanes = meeting.lanes;
-    let plans = plans(ways, meeting);
-    let mut prepared: Vec<Way> = ways.iter().map(|way| prepare(way, &plans, meeting)).collect();
-    let mut state = outline(ways, &plans);
-    gather(&mut state, &mut prepared, meeting);
-    state.pairs = prepared
-        .iter()
-        .fold(Set::NONE, |all, way| lanes.or(all, way.pairs_among(lanes, way.pairs)));
+    let across = parted.map(|parted| Across::new(parted, &prepared, &plans));
+    let all = |of: &dyn Fn(&Way<'a>) -> Set<'a>| {
+        prepared.iter().fold(Set::NONE, |all, way| all | (of(way) & way.taken.both()))
+    };
+    state.pairs = all(&|way| way.state.pairs);
+    if let Some(across) = &across {
+        state.pairs = state.pairs | across.pairs | across.pairs.other();
+    }
     for (index, value) in state.values.iter_mut().enumerate() {
         if plans[index] == Plan::Dead {
             continue;
         }
-        value.undefined = undefined(&prepared, index, lanes);
-        if !meeting.live.is_shared(Place::from_index(index)) && value.has_others() {
-            value.differs = Set::ALL;
+        let undefined = |way: &Way<'a>| way.state.values[index].undefined;
+        let first = undefined(&prepared[0]);
+        value.undefined = match prepared.iter().all(|way| undefined(way) == first) {
+            true => first,
+            false => prepared.iter().fold(Set::NONE, |all, way| all | (undefined(way) & way.taken)),
+        };
+        let place = Place::from_index(index);
+        if let Some(across) = &across
+            && value.form == Form::OnStack
+            && !across.is_unchanged(place)
+        {
+            // How far away the lanes' own addresses are from each other is known only for what no
+            // side changed.
+            value.form = Form::Unknown;
+        }
+        if !value.has_others() {
             continue;
         }
-        let differ = |way: &Way| way.values[index].differs;
-        let first = differ(&prepared[0]);
-        value.differs = if prepared.iter().all(|way| differ(way) == first) {
-            first
-        } else {
-            prepared
-                .iter()
-                .fold(Set::NONE, |all, way| lanes.or(all, way.pairs_among(lanes, differ(way))))
+        let differs = |way: &Way<'a>| way.state.values[index].differs;
+        let first = differs(&prepared[0]);
+        value.differs = match &across {
+            None if prepared.iter().all(|way| differs(way) == first) => first,
+            None => all(&differs),
+            Some(across) => {
+                let apart = across.differing(place, value.form);
+                all(&differs) | apart | apart.other()
+            }
         };
     }
-    finish(state, lanes)
+    state.leave_out();
+    state.normalize();
+    state
 }
 
-/// In which lanes, of all ways, a place is not what is meant to be read.
-pub(crate) fn undefined(ways: &[Way], index: usize, lanes: &Lanes) -> Set {
-    let of = |way: &Way| way.values[index].undefined;
-    let first = of(&ways[0]);
-    if ways.iter().all(|way| of(way) == first) {
-        return first;
+/// By which numbers of a place lanes are told apart behind a meeting.
+fn plan(ways: &[&State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
+    let place = Place::from_index(index);
+    if !meeting.live.is_live(place) {
+        return Plan::Dead;
     }
-    ways.iter().fold(Set::NONE, |all, way| lanes.or(all, lanes.and(of(way), way.taken)))
-}
-
-/// By which numbers of which places lanes are told apart behind a meeting.
-pub(crate) fn plans(ways: &[&State], meeting: MergePoint<'_>) -> Vec<Plan> {
-    let plan = |index: usize| {
-        if !meeting.live.is_live(Place::from_index(index)) {
-            return Plan::Dead;
-        }
-        // What is not meant to be read is any of the numbers that it is elsewhere.
-        let values = ways.iter().map(|way| &way.values[index]);
-        let meant: SmallVec<[&Value; 4]> =
-            values.filter(|value| value.undefined != Set::ALL).collect();
-        let computed = meant.iter().any(|value| value.computed);
-        match union(meant.iter().map(|value| &value.numbers)) {
-            Some(numbers)
-                if !numbers.is_empty()
-                    && (numbers.len() == 1
-                        || !computed && meeting.live.is_compared(Place::from_index(index)))
-                    && !(meeting.precision == Precision::Coarse
-                        && numbers.contains(&Number::Other))
-                    && meeting.growth.allows(index, numbers.len()) =>
-            {
-                Plan::Numbers(numbers)
-            }
-            _ => Plan::Unknown,
-        }
-    };
-    (0..ways[0].values.len()).map(plan).collect()
+    // What is not meant to be read is any of the numbers that it is elsewhere.
+    let meant = ways.iter().map(|way| way.value(place)).filter(|value| value.undefined != Set::ALL);
+    let is_told = !meant.clone().any(|value| value.computed) && meeting.live.is_compared(place);
+    let is_coarse = meeting.precision == Precision::Coarse;
+    union(meant.map(|value| &value.numbers))
+        .filter(|numbers| {
+            (numbers.len() == 1 || is_told) && !(is_coarse && numbers.contains(&Number::Other))
+        })
+        .map_or(Plan::Unknown, Plan::Numbers)
 }
 
 /// What all ways agree on without a look at sets.
-pub(crate) fn outline(ways: &[&State], plans: &[Plan]) -> State {
-    let mut free = ways[0].free.clone();
-    free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
-    let values = plans.iter().enumerate().map(|(index, plan)| {
-        if *plan == Plan::Dead {
-            return Value::undefined();
-        }
-        let values: SmallVec<[&Value; 4]> = ways.iter().map(|way| &way.values[index]).collect();
-        let mut names: SmallVec<[_; 1]> = smallvec![];
-        for name in values.iter().flat_map(|value| &value.names) {
-            let mut each = values.iter().zip(ways);
-            let known = each.all(|(value, way)| {
-                value.undefined == Set::ALL || value.names.contains(name) || way.free.contains(name)
-            });
-            if known && !names.contains(name) {
-                names.push(*name);
-            }
-        }
-        if let Plan::Numbers(numbers) = plan {
-            let value = match **numbers {
-                [Number::Is(number)] => Value::constant(number),
-                _ => Value { numbers: Some(Rc::clone(numbers)), ..Value::uniform() },
-            };
-            let computed = values.iter().any(|value| value.computed);
-            return Value { names, computed, ..value };
-        }
-        let mut forms = values.iter().filter(|v| v.undefined != Set::ALL).map(|v| v.form);
-        let first = forms.next().unwrap_or(Form::Unknown);
-        let form = if forms.all(|form| form == first) { first } else { Form::Unknown };
-        Value { form, names, ..Value::uniform() }
-    });
-    let values: Vec<Value> = values.collect();
-    State {
-        values,
-        active: Set::ALL,
-        pairs: Set::ALL,
-        provenance: Vec::new(),
-        free,
-        scratch: Scratch::Anything,
+fn outline<'a>(ways: &[&State<'a>], plan: &Plan, index: usize) -> Value<'a> {
+    if *plan == Plan::Dead {
+        return Value::undefined();
     }
+    let mut value = Value::uniform();
+    for &name in ways.iter().flat_map(|way| &way.values[index].names) {
+        let is_known = ways.iter().all(|way| {
+            let value = &way.values[index];
+            value.undefined == Set::ALL || value.names.contains(&name) || way.free.contains(&name)
+        });
+        if is_known && !value.names.contains(&name) {
+            value.names.push(name);
+        }
+    }
+    let values = ways.iter().map(|way| &way.values[index]);
+    if let Plan::Numbers(numbers) = plan {
+        value.computed = values.clone().any(|value| value.computed);
+        return value.among(numbers.clone());
+    }
+    let mut forms = values.filter(|value| value.undefined != Set::ALL).map(|value| value.form);
+    let first = forms.next().unwrap_or(Form::Unknown);
+    value.form = if forms.all(|form| form == first) { first } else { Form::Unknown };
+    value
 }
 
 /// A way with lanes told apart as they are behind the meeting.
-pub(crate) fn prepare(way: &State, plans: &[Plan], meeting: MergePoint<'_>) -> Way {
-    let lanes = meeting.lanes;
-    let shared = |place: Place| meeting.live.is_shared(place);
+fn prepare<'a>(way: &State<'a>, plans: &[Plan]) -> Way<'a> {
     let mut state = way.clone();
     let mut gone = SmallVec::<[Condition; 16]>::new();
+    let mut known = Set::ALL;
     for (index, plan) in plans.iter().enumerate() {
         let place = Place::from_index(index);
         let value = way.value(place);
-        let wanted = match plan {
-            Plan::Dead => false,
-            Plan::Numbers(numbers) => numbers.len() > 1 && value.undefined != Set::ALL,
-            Plan::Unknown => {
-                if value.numbers.is_some() && shared(place) {
-                    state.values[index].differs = way.differing(lanes, place);
-                }
-                false
-            }
+        let is_meant = value.undefined != Set::ALL;
+        let told = match plan {
+            Plan::Numbers(numbers) if numbers.len() > 1 => Some(numbers),
+            _ => None,
         };
-        if *plan == Plan::Dead {
-            state.values[index] = Value::undefined();
-        }
-        if !shared(place) {
-            state.values[index].differs = Set::ALL;
-        }
-        if !wanted {
+        if told.is_none() || !is_meant {
             gone.extend(value.distinguished().map(|number| Condition::Holds(place, number)));
         }
-    }
-    let gone = lanes.cube(gone);
-    state.project(lanes, gone);
-    let mut one = Set::ALL;
-    for (index, plan) in plans.iter().enumerate() {
-        let Plan::Numbers(numbers) = plan else { continue };
-        let place = Place::from_index(index);
-        let value = way.value(place);
-        if numbers.len() < 2 {
-            continue;
+        let new = &mut state.values[index];
+        match plan {
+            Plan::Dead => *new = Value::undefined(),
+            Plan::Unknown if value.numbers.is_some() => new.differs = way.differing(place),
+            Plan::Unknown | Plan::Numbers(_) => {}
         }
-        for &number in numbers.iter().filter(|&&number| number != Number::ZERO) {
-            let condition = lanes.condition(Condition::Holds(place, number));
-            let holds = match (value.form, &value.numbers) {
-                _ if value.undefined == Set::ALL => false,
-                (Form::Constant(constant), _) => Number::Is(constant) == number,
-                (_, None) => number == Number::Other,
-                (_, Some(numbers)) if numbers.contains(&number) => continue,
-                _ => false,
-            };
-            let known = if holds { condition } else { lanes.not(condition) };
-            one = lanes.and(one, known);
+        let numbers = told.into_iter().flat_map(|numbers| numbers.iter().copied());
+        for number in numbers.filter(|&number| number != Number::ZERO) {
+            let holds = if is_meant { way.holds(place, number) } else { Set::NONE };
+            // Where lanes were not told apart by it, all have the number, or none has.
+            if holds.is_constant() {
+                let condition = way.lanes.condition(Condition::Holds(place, number));
+                known = known & !(condition ^ holds);
+            }
         }
     }
-    let active = lanes.and(state.active, one);
-    Way {
-        active,
-        pairs: state.pairs,
-        taken: Set::ALL,
-        values: state.values,
-        provenance: state.provenance,
-    }
-}
-
-/// Numbers that no lane has are left out.
-pub(crate) fn finish(mut state: State, lanes: &Lanes) -> State {
-    let mut gone = SmallVec::<[Condition; 16]>::new();
-    for index in 0..state.values.len() {
-        let place = Place::from_index(index);
-        let value = state.value(place);
-        let Some(numbers) = value.numbers.clone().filter(|numbers| numbers.len() > 1) else {
-            continue;
-        };
-        let there =
-            |&&number: &&Number| !lanes.disjoint(state.active, state.holds(lanes, place, number));
-        let left: Numbers = numbers.iter().filter(there).copied().collect();
-        if left.len() == numbers.len() || left.is_empty() {
-            continue;
-        }
-        let told: SmallVec<[Number; 4]> = value.distinguished().collect();
-        let kept: SmallVec<[Number; 4]> = match *left {
-            [Number::Other] => {
-                state.values[index].numbers = None;
-                smallvec![]
-            }
-            [Number::Is(number)] => {
-                let Value { form, numbers, .. } = Value::constant(number);
-                let value = &mut state.values[index];
-                (value.form, value.numbers) = (form, numbers);
-                smallvec![]
-            }
-            _ => {
-                state.values[index].numbers = Some(left);
-                state.values[index].distinguished().collect()
-            }
-        };
-        let left_out = told.into_iter().filter(|number| !kept.contains(number));
-        gone.extend(left_out.map(|number| Condition::Holds(place, number)));
-    }
-    let gone = lanes.cube(gone);
-    state.project(lanes, gone);
-    state.normalize(lanes);
-    state
+    state.project(state.lanes.cube(gone));
+    state.active = state.active & known;
+    Way { state, taken: Set::ALL }
 }

@@ -2,12 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::lanes::Lanes;
 use crate::places::Place;
 use crate::record::{Name, Passes};
 use crate::state::State;
 
-impl State {
+impl State<'_> {
     /// `name` now is what `place` holds and nothing else.
     pub(crate) fn rename(&mut self, name: Name, place: Place) {
         self.unname(name);
@@ -39,45 +38,35 @@ impl State {
 
     /// Parameters become what is passed to them, all at once.
     pub(crate) fn pass(&mut self, passes: &Passes) {
-        type Given = (Name, SmallVec<[usize; 2]>, bool);
-        let holders = |name: Name| {
-            let all = self.values.iter().enumerate();
-            all.filter(move |(_, value)| value.names.contains(&name)).map(|(index, _)| index)
+        let is_param = |name: &Name| passes.iter().any(|(param, _)| param == name);
+        let given = |is_here: &dyn Fn(&Name) -> bool| -> SmallVec<[Name; 1]> {
+            passes.iter().filter(|(_, arg)| is_here(arg)).map(|&(param, _)| param).collect()
         };
-        let given: SmallVec<[Given; 2]> = (passes.iter())
-            .map(|&(param, arg)| (param, holders(arg).collect(), self.free.contains(&arg)))
-            .collect();
-        for &(param, ..) in &given {
-            self.unname(param);
+        for names in self.values.iter_mut().map(|value| &mut value.names) {
+            let given = given(&|name| names.contains(name));
+            names.retain(|name| !is_param(name));
+            names.extend(given);
         }
-        for (param, holders, free) in given {
-            for index in holders {
-                self.values[index].names.push(param);
-            }
-            if free {
-                self.free.insert(param);
-            }
-        }
+        let given = given(&|name| self.free.contains(name));
+        self.free.retain(|name| !is_param(name));
+        self.free.extend(given);
     }
 
     /// A value that is true exactly where others are goes by their names, too.
-    pub(crate) fn find_names(&mut self, lanes: &Lanes, place: Place) {
+    pub(crate) fn find_names(&mut self, place: Place) {
         if !self.value(place).is_truth() {
             return;
         }
-        let truth = self.not_zero(lanes, place);
-        let undefined = self.value(place).undefined;
-        let mut names: SmallVec<[Name; 4]> = SmallVec::new();
-        for (index, value) in self.values.iter().enumerate() {
-            if value.names.is_empty() || value.numbers.is_none() || index == place.index() {
-                continue;
-            }
-            let other = self.not_zero(lanes, Place::from_index(index));
-            let differ = lanes.and_not(lanes.xor(truth, other), undefined);
-            if lanes.disjoint(self.active, differ) {
-                names.extend(value.names.iter().copied());
-            }
-        }
+        let meant = self.active & !self.value(place).undefined;
+        let truth = self.not_zero(place);
+        let is_same =
+            |index: usize| meant.disjoint(truth ^ self.not_zero(Place::from_index(index)));
+        let others = self.values.iter().enumerate().filter(|&(index, value)| {
+            !value.names.is_empty() && value.numbers.is_some() && index != place.index()
+        });
+        let same = others.filter(|&(index, _)| is_same(index));
+        let names: SmallVec<[Name; 4]> =
+            same.flat_map(|(_, value)| value.names.iter().copied()).collect();
         self.add_names(place, &names);
     }
 }

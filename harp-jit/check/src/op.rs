@@ -1,4 +1,4 @@
-//! What operations read and write, and what they make of numbers.
+//! What operations read and write, and what they make of numbers and addresses.
 
 use harp_isa::{
     Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, RegClass, Role as Access, WordSize,
@@ -6,6 +6,10 @@ use harp_isa::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::places::{Place, Places};
+
+/// What acts on a warp as a whole.
+pub(crate) const WARP: OpcodeFlags =
+    OpcodeFlags::CONTROL.union(OpcodeFlags::ONCE_PER_WARP).union(OpcodeFlags::CROSS_LANE);
 
 /// The registers that an operation reads and writes, as if it were not guarded.
 pub(crate) fn registers(op: Op) -> SmallVec<[(Operand, Access); 4]> {
@@ -103,4 +107,52 @@ pub(crate) fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
         Operand::Gpr(_) | Operand::Imm(_) => None,
     };
     operands(op).into_iter().filter_map(predicate).collect()
+}
+
+/// What a value is, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Unknown,
+    Constant(u64),
+    /// The stack pointer at the entry plus this.
+    Stack(i64),
+    /// The address of a word of data in the code, which nobody writes.
+    Code,
+    /// The address of the warp's scratch word.
+    Scratch,
+    /// What was loaded from the warp's scratch word as it is now.
+    Voted,
+    /// The address of the warp's group control block, which nobody writes meanwhile.
+    GroupBlock,
+    /// A stack address without the bits below the size of a stack.
+    StackNumber,
+    /// The address of the lane control block plus this.
+    LaneBlock(i64),
+    /// An address in the lane's stack, as far from its base as in the other lanes.
+    OnStack,
+}
+
+/// What an operation makes of an address and a distance.
+pub(crate) fn sum(op: Op, form: impl Fn(Gpr) -> Form, word: WordSize) -> Form {
+    let constant = |imm: i64| Form::Constant(imm.cast_unsigned() & word.mask());
+    let (base, distance) = match op {
+        Op::Addi { src, imm, .. } => (form(src), constant(imm)),
+        Op::Subi { src, imm, .. } => (form(src), constant(imm.wrapping_neg())),
+        Op::Add { a, b, .. } => match form(a) {
+            constant @ Form::Constant(_) => (form(b), constant),
+            base => (base, form(b)),
+        },
+        Op::Sub { a, b, .. } => match form(b) {
+            Form::Constant(by) => (form(a), constant(by.wrapping_neg().cast_signed())),
+            _ => return Form::Unknown,
+        },
+        _ => return Form::Unknown,
+    };
+    let Form::Constant(distance) = distance else { return Form::Unknown };
+    match base {
+        Form::Stack(place) => Form::Stack(place.wrapping_add(word.sign_extend(distance))),
+        Form::LaneBlock(place) => Form::LaneBlock(place.wrapping_add(word.sign_extend(distance))),
+        Form::OnStack => Form::OnStack,
+        _ => Form::Unknown,
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! A *place* is a general register, a predicate, or a word of the private part of the frame.
 
+use std::ops::Range;
+
 use harp_isa::{Gpr, Operand, Pred};
 
 use crate::record::{Entry, Holder};
@@ -10,30 +12,31 @@ use crate::record::{Entry, Holder};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Place(u32);
 
-/// The numbers of places.
+/// The numbers of places: registers, words of the frame, and places for what is known besides.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     word: i64,
-    /// Words of the frame: the offset of the first from the stack pointer at the entry, how many, and whether
-    /// stores through pointers leave them alone.
-    slots: Vec<(i64, u32, bool)>,
+    /// Words of the frame, those last that stores through pointers may change: the offset of the first from the stack
+    /// pointer at the entry, and their places.
+    slots: Vec<(i64, Range<u32>)>,
 }
 
 /// General registers and predicates have at most so many names.
 const CLASS: u32 = 64;
 
 /// So many results are remembered at a time, and so many from block to block.
-const REMEMBERED: usize = 8;
-const AVAILABLE: usize = 16;
+const REMEMBERED: u32 = 8;
+const AVAILABLE: u32 = 16;
 
 impl Places {
     pub(crate) fn new(entry: &Entry, word: i64) -> Places {
-        let part = |range: &std::ops::Range<i64>, private| {
-            let words = (range.end - range.start).max(0) / word;
-            (range.start, words as u32, private)
+        let mut next = 2 * CLASS;
+        let part = |range: &Range<i64>| {
+            let first = next;
+            next += ((range.end - range.start).max(0) / word) as u32;
+            (range.start, first..next)
         };
-        let mut slots: Vec<_> = entry.private.iter().map(|range| part(range, true)).collect();
-        slots.push(part(&entry.scratch, false));
+        let slots = entry.private.iter().chain([&entry.scratch]).map(part).collect();
         Places { word, slots }
     }
 
@@ -63,41 +66,42 @@ impl Places {
         })
     }
 
+    /// The words of the frame that are not private.
+    fn last(&self) -> Range<u32> {
+        self.slots.last().map_or(2 * CLASS..2 * CLASS, |(_, places)| places.clone())
+    }
+
     /// Where the result of a guarded instruction is until it is known in which lanes it is written.
     pub(crate) fn result(&self) -> Place {
-        Place((self.count() - REMEMBERED - AVAILABLE) as u32 - 1)
+        Place(self.last().end)
     }
 
     /// Where results are remembered that no register holds any more.
     pub(crate) fn remembered(&self) -> impl Iterator<Item = Place> + use<> {
-        let first = self.result().0 + 1;
-        (first..first + REMEMBERED as u32).map(Place)
+        let first = self.last().end + 1;
+        (first..first + REMEMBERED).map(Place)
     }
 
     /// The same from block to block.
     pub(crate) fn available(&self) -> impl Iterator<Item = Place> + use<> {
-        let first = self.result().0 + 1 + REMEMBERED as u32;
-        (first..first + AVAILABLE as u32).map(Place)
+        let first = self.last().end + 1 + REMEMBERED;
+        (first..first + AVAILABLE).map(Place)
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        let slots: u32 = self.slots.iter().map(|&(_, words, _)| words).sum();
-        (2 * CLASS + slots + 1) as usize + REMEMBERED + AVAILABLE
+        (self.last().end + 1 + REMEMBERED + AVAILABLE) as usize
     }
 
     /// The word of the frame at an offset from the stack pointer at the entry; a private one before
     /// others that lie there.
     pub(crate) fn slot(&self, offset: i64) -> Option<Place> {
-        let mut first = 2 * CLASS;
-        for &(start, words, _) in &self.slots {
-            let distance = offset.saturating_sub(start);
-            if distance >= 0 && distance % self.word == 0 && distance / self.word < words.into() {
-                return Some(Place(first + (distance / self.word) as u32));
-            }
-            first += words;
-        }
-        None
+        self.slots.iter().find_map(|(start, places)| {
+            let distance = offset.saturating_sub(*start);
+            let index = u32::try_from(distance / self.word).ok()?;
+            let is_there = distance >= 0 && distance % self.word == 0;
+            (is_there && index < places.end - places.start).then(|| Place(places.start + index))
+        })
     }
 
     /// The words of the frame that an access to the bytes from `offset` on may touch.
@@ -118,27 +122,22 @@ impl Places {
     }
 
     pub(crate) fn is_slot(&self, place: Place) -> bool {
-        (2 * CLASS..self.result().0).contains(&place.0)
+        (2 * CLASS..self.last().end).contains(&place.0)
     }
 
     /// All words of the frame that are followed.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Place> {
-        (2 * CLASS..self.result().0).map(Place)
+        (2 * CLASS..self.last().end).map(Place)
     }
 
     /// The words that a call, or a store through a pointer, may change.
     pub(crate) fn exposed(&self) -> impl Iterator<Item = Place> {
-        (self.first_exposed()..self.result().0).map(Place)
+        self.last().map(Place)
     }
 
     /// Whether only the code itself accesses a word of the frame.
     pub(crate) fn is_private(&self, place: Place) -> bool {
-        (2 * CLASS..self.first_exposed()).contains(&place.0)
-    }
-
-    fn first_exposed(&self) -> u32 {
-        let private: u32 = self.slots.iter().filter(|slots| slots.2).map(|slots| slots.1).sum();
-        2 * CLASS + private
+        (2 * CLASS..self.last().start).contains(&place.0)
     }
 }
 

@@ -5,8 +5,6 @@
 //! (K. Ottenstein, R. Ballance and A. MacCabe, "The program dependence web", 1990: the gates of gated single
 //! assignment).
 
-use std::cell::OnceCell;
-
 use petgraph::algo::dominators::{Dominators, simple_fast};
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -21,42 +19,41 @@ pub(crate) enum Decided {
     Round,
 }
 
-/// The regions of blocks, found when they are asked for.
+/// The regions of blocks.
 #[derive(Debug)]
 pub(crate) struct Regions<'a> {
     structure: &'a Structure,
-    dominators: OnceCell<Dominators<NodeIndex<usize>>>,
-    found: Vec<[OnceCell<Option<Vec<usize>>>; 2]>,
+    dominators: Dominators<NodeIndex<usize>>,
 }
 
 impl<'a> Regions<'a> {
     pub(crate) fn new(structure: &'a Structure) -> Regions<'a> {
-        let found = structure.blocks.iter().map(|_| Default::default()).collect();
-        Regions { structure, dominators: OnceCell::new(), found }
+        let blocks = structure.blocks.iter().enumerate();
+        let edges =
+            blocks.flat_map(|(to, block)| block.edges.iter().map(move |edge| (edge.from, to)));
+        let mut graph: DiGraph<(), (), usize> = DiGraph::from_edges(edges);
+        // Nothing may lead there.
+        graph.add_node(());
+        Regions { structure, dominators: simple_fast(&graph, NodeIndex::new(0)) }
     }
 
     /// Whether it is known what decides by which ways lanes come to a block. It is not in loops that have other
     /// entries than their heads, at the joins of splits, and where nobody asks what is open.
     pub(crate) fn are_known(&self, number: usize) -> bool {
         let block = &self.structure.blocks[number];
-        let decided = block.edges.iter().map(|edge| Decided::of(edge, number));
-        let mut regions = decided.map(|decided| self.of(number, decided));
+        let mut decided = block.edges.iter().map(|edge| Decided::of(edge, number));
         number > 0
             && block.joins.is_none()
             && block.knows_open()
-            && regions.all(|region| region.is_some())
+            && decided.all(|decided| self.of(number, decided).is_some())
     }
 
     /// The blocks whose branches decide.
-    pub(crate) fn of(&self, number: usize, decided: Decided) -> Option<&[usize]> {
-        let found = &self.found[number][decided as usize];
-        found.get_or_init(|| self.find(number, decided)).as_deref()
-    }
-
-    fn find(&self, number: usize, decided: Decided) -> Option<Vec<usize>> {
+    pub(crate) fn of(&self, number: usize, decided: Decided) -> Option<Vec<usize>> {
         let blocks = &self.structure.blocks;
+        let dominator = self.dominators.immediate_dominator(NodeIndex::new(number));
         let until = match decided {
-            Decided::Entry => self.dominator(number),
+            Decided::Entry => dominator.map_or(0, NodeIndex::index),
             Decided::Round => number,
         };
         let mut inside = vec![false; blocks.len()];
@@ -77,22 +74,6 @@ impl<'a> Regions<'a> {
         }
         Some(region)
     }
-
-    /// The closest dominator of a block.
-    fn dominator(&self, number: usize) -> usize {
-        let dominators = self.dominators.get_or_init(|| {
-            let mut graph = DiGraph::<(), (), usize>::default();
-            self.structure.blocks.iter().for_each(|_| _ = graph.add_node(()));
-            for (to, block) in self.structure.blocks.iter().enumerate() {
-                block
-                    .edges
-                    .iter()
-                    .for_each(|edge| _ = graph.add_edge(edge.from.into(), to.into(), ()));
-            }
-            simple_fast(&graph, NodeIndex::new(0))
-        });
-        dominators.immediate_dominator(NodeIndex::new(number)).map_or(0, NodeIndex::index)
-    }
 }
 
 impl Decided {
@@ -110,51 +91,37 @@ mod tests {
 
     /// Blocks with these predecessors, in reverse post-order.
     fn structure(from: &[&[usize]]) -> Structure {
-        let block = |from: &&[usize]| Block {
-            first: 0,
-            last: 0,
-            edges: from.iter().map(|&from| Edge { from, taken: None }).collect(),
-            joins: None,
-            open: Vec::new(),
-        };
-        Structure { blocks: from.iter().map(block).collect(), block_of: Vec::new() }
-    }
-
-    fn sorted(region: Option<&[usize]>) -> Option<Vec<usize>> {
-        region.map(|region| {
-            let mut region = region.to_vec();
-            region.sort_unstable();
-            region
-        })
+        let edge = |&from: &usize| Edge { from, taken: None };
+        let blocks = from
+            .iter()
+            .map(|from| Block { edges: from.iter().map(edge).collect(), ..Block::new(0, 0) });
+        Structure { blocks: blocks.collect(), block_of: Vec::new() }
     }
 
     #[test]
-    fn regions_begin_at_the_closest_dominator() {
+    fn regions_begin_at_the_closest_dominator_and_loops_at_their_heads() {
+        use Decided::{Entry, Round};
         // 0 to 1; from there to 2 or 3, both to 4; 5 is reached from 4 only.
-        let structure = structure(&[&[], &[0], &[1], &[1], &[2, 3], &[4]]);
-        let regions = Regions::new(&structure);
-        assert_eq!(sorted(regions.of(4, Decided::Entry)), Some(vec![1, 2, 3]));
-        assert!((1..6).all(|block| regions.are_known(block)));
-        assert!(!regions.are_known(0), "the function is entered there");
-    }
-
-    #[test]
-    fn rounds_are_decided_in_the_loop() {
+        let diamond: &[&[usize]] = &[&[], &[0], &[1], &[1], &[2, 3], &[4]];
         // 1 is the head of a loop with 2 and 3, entered from 0; 4 is behind it.
-        let structure = structure(&[&[], &[0, 3], &[1], &[2], &[1, 2]]);
-        let regions = Regions::new(&structure);
-        assert_eq!(sorted(regions.of(1, Decided::Round)), Some(vec![1, 2, 3]));
-        assert_eq!(sorted(regions.of(1, Decided::Entry)), Some(vec![0]));
-        assert_eq!(sorted(regions.of(4, Decided::Entry)), Some(vec![1, 2]));
-        assert!(regions.are_known(1));
-    }
-
-    #[test]
-    fn nothing_is_known_of_loops_with_several_entries() {
+        let rounds: &[&[usize]] = &[&[], &[0, 3], &[1], &[2], &[1, 2]];
+        for (from, block, decided, region) in [
+            (diamond, 4, Entry, &[1, 2, 3][..]),
+            (rounds, 1, Round, &[1, 2, 3]),
+            (rounds, 1, Entry, &[0]),
+            (rounds, 4, Entry, &[1, 2]),
+        ] {
+            let structure = structure(from);
+            let regions = Regions::new(&structure);
+            assert!((1..from.len()).all(|block| regions.are_known(block)));
+            assert!(!regions.are_known(0), "the function is entered there");
+            let mut found = regions.of(block, decided).expect("it is known");
+            found.sort_unstable();
+            assert_eq!(found, region);
+        }
         // 1 and 2 lead to each other, and both are entered from 0.
         let structure = structure(&[&[], &[0, 2], &[0, 1]]);
         let regions = Regions::new(&structure);
-        assert!(!regions.are_known(1));
-        assert!(!regions.are_known(2));
+        assert!(!regions.are_known(1) && !regions.are_known(2));
     }
 }

@@ -2,14 +2,26 @@
 //!
 //! Conditions are computed anew for each use. Lanes that are parted by one must be known to be parted by the other,
 //! so what the first one found is remembered in a place of its own, which no instruction writes. That the
-//! second one is the same is found by [numbering](crate::numbering) values, block by block. What is computed again in
-//! other blocks is [another](crate::available) matter.
+//! second one is the same is found by [numbering](crate::numbering) values, block by block.
+//!
+//! The same goes, if much is to be found out, for conditions that are computed again in other blocks, or in the next round
+//! of a loop: lanes that are parted by one in each round are parted in the same way each time, if nothing changes that it is
+//! computed from. What it was the last time is remembered as long as that is the case (J. Ullman, "Fast algorithms for the
+//! elimination of common subexpressions", 1973: available expressions). Where such a way meets one without a test, such
+//! as the one into a loop, the place holds on that what the condition comes to there: one thing or the other, of which
+//! nothing is known but that the next test finds it. So it is in the first round of a loop as in any other.
+//!
+//! Which conditions are worth it is a guess. That nothing has changed is known by what is written.
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::code::Flow;
 use crate::frame::Frame;
 use crate::numbering::{Numbering, ValueNumber};
 use crate::places::Place;
+use crate::structure::Structure;
+use crate::term::Origin;
 
 /// Where a predicate is found that was computed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,116 +44,196 @@ pub(crate) struct Repeated {
     pub(crate) dead: SmallVec<[Place; 1]>,
 }
 
-/// A predicate, where it was computed, and where it is again.
+/// A predicate where it is computed, with the places that it was computed from at the beginning of the block, if they
+/// hold that still.
 struct Test {
-    value: usize,
     at: usize,
-    /// Whether the first time it was the opposite.
-    inverted: bool,
-    again: Vec<(usize, bool)>,
+    number: ValueNumber,
+    from: Option<SmallVec<[Place; 4]>>,
 }
 
-/// Says of the instructions of a block which results are remembered, and asked for again. `elsewhere` gets the
-/// conditions that may be computed again in other blocks.
-pub(crate) fn find(
-    frame: &Frame<'_>,
-    insts: impl Iterator<Item = usize>,
-    numbering: &mut Numbering<'_>,
-    after: &mut [Repeated],
-    mut elsewhere: Option<&mut Vec<Tested>>,
-) {
-    numbering.begin();
-    let mut tests: Vec<Test> = Vec::new();
-    for at in insts {
-        after[at].sources = numbering.sources(frame.code.insts[at].instruction.op);
-        let Some(number) = numbering.step(frame, at) else { continue };
-        if let Some(tested) = &mut elsewhere
-            && let Some(from) = numbering.computed_from(number.value)
-        {
-            tested.push(Tested { at, number, from });
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    /// By instruction.
+    pub(crate) after: Vec<Repeated>,
+    /// Of each place, where it is remembered what was computed from what it holds, for other blocks.
+    dependents: HashMap<Place, SmallVec<[Place; 2]>>,
+    /// What is asked for in each block or later.
+    pub(crate) live: Vec<Vec<Place>>,
+}
+
+/// Conditions, as bits.
+type Conditions = u64;
+
+impl Repeats {
+    /// Finds what is computed again within blocks, and `everywhere` if that is asked for.
+    pub(crate) fn find(frame: &Frame<'_>, structure: &Structure, everywhere: bool) -> Repeats {
+        let after = vec![Repeated::default(); frame.code.insts.len()];
+        let mut repeats = Repeats { after, ..Repeats::default() };
+        let mut numbering = Numbering::new(frame.places);
+        let mut all = Vec::new();
+        for block in &structure.blocks {
+            numbering.begin();
+            let first = all.len();
+            for at in block.first..=block.last {
+                let sources = numbering.sources(frame.code.insts[at].instruction.op);
+                repeats.after[at].sources = sources;
+                if let Some(number) = numbering.step(frame, at) {
+                    let from = numbering.computed_from(number.value);
+                    all.push(Test { at, number, from: from.filter(|from| !from.is_empty()) });
+                }
+            }
+            repeats.find_within(frame, &all[first..]);
         }
-        match tests.iter_mut().find(|test| test.value == number.value) {
-            Some(first) => first.again.push((at, number.inverted)),
-            None => {
-                let ValueNumber { value, inverted } = number;
-                tests.push(Test { value, at, inverted, again: Vec::new() });
+        if everywhere {
+            repeats.find_everywhere(frame, structure, &all);
+        }
+        repeats
+    }
+
+    /// Where it is remembered what was computed from what a place holds.
+    pub(crate) fn depending(&self, place: Place) -> impl Iterator<Item = Place> {
+        self.dependents.get(&place).into_iter().flatten().copied()
+    }
+
+    /// Remembers what is tested again in a block.
+    fn find_within(&mut self, frame: &Frame<'_>, tests: &[Test]) {
+        let mut used: Vec<(Place, usize)> =
+            frame.places.remembered().map(|place| (place, 0)).collect();
+        for (index, first) in tests.iter().enumerate() {
+            let is_same = |test: &&Test| test.number.value == first.number.value;
+            let mut again = tests[index + 1..].iter().filter(is_same).peekable();
+            if again.peek().is_none() || tests[..index].iter().any(|test| is_same(&test)) {
+                continue;
+            }
+            let Some((place, until)) = used.iter_mut().find(|(_, until)| *until <= first.at) else {
+                continue;
+            };
+            let place = *place;
+            self.after[first.at].remembered.push(Known { place, inverted: false });
+            for test in again {
+                let inverted = test.number.inverted != first.number.inverted;
+                self.after[test.at].known.push(Known { place, inverted });
+                *until = test.at + 1;
+            }
+            self.after[*until - 1].dead.push(place);
+        }
+    }
+
+    /// Remembers the conditions that may be computed again before anything changes.
+    fn find_everywhere(&mut self, frame: &Frame<'_>, structure: &Structure, tests: &[Test]) {
+        let mut bits: HashMap<Origin, Conditions> = HashMap::new();
+        let mut asked: HashMap<usize, Conditions> = HashMap::new();
+        let mut depends: HashMap<Place, Conditions> = HashMap::new();
+        for test in tests {
+            let Some(from) = &test.from else { continue };
+            let next = 1_u64.checked_shl(bits.len() as u32).unwrap_or(0);
+            let bit = *bits.entry(test.number.value).or_insert(next);
+            asked.insert(test.at, bit);
+            from.iter().for_each(|&place| *depends.entry(place).or_default() |= bit);
+        }
+        let asked = |at: usize| asked.get(&at).copied().unwrap_or(0);
+        let changed = |at: usize| match (frame.code.insts[at].flow, frame.accessed(at).to) {
+            (Flow::Call, _) => Conditions::MAX,
+            (_, to) => to.and_then(|to| depends.get(&to)).copied().unwrap_or(0),
+        };
+        let step = |live: Conditions, at: usize| live & !changed(at) | asked(at);
+        let (live, behind) = live(structure, step);
+        let mut useful = 0;
+        for (block, behind) in structure.blocks.iter().zip(behind) {
+            (block.first..=block.last).rev().fold(behind, |live, at| {
+                useful |= live & asked(at);
+                step(live, at)
+            });
+        }
+        let bits = (0..Conditions::BITS).map(|bit| 1 << bit).filter(|bit| useful & bit != 0);
+        let homes: Vec<(Conditions, Place)> = bits.zip(frame.places.available()).collect();
+        let homes_of = |set: Conditions| {
+            homes.iter().filter(move |(bit, _)| set & bit != 0).map(|&(_, place)| place)
+        };
+        for test in tests {
+            if let Some(place) = homes_of(asked(test.at)).next() {
+                let known = Known { place, inverted: test.number.inverted };
+                self.after[test.at].known.push(known);
+                self.after[test.at].remembered.push(known);
+            }
+        }
+        let dependents = depends.iter().map(|(&place, &set)| (place, homes_of(set).collect()));
+        self.dependents = dependents.collect();
+        self.live = live.iter().map(|&live| homes_of(live).collect()).collect();
+    }
+}
+
+/// What is asked for at the beginning of each block, and behind it.
+fn live(
+    structure: &Structure,
+    step: impl Fn(Conditions, usize) -> Conditions,
+) -> (Vec<Conditions>, Vec<Conditions>) {
+    let mut live = vec![0; structure.blocks.len()];
+    let mut behind = live.clone();
+    let mut todo: Vec<usize> = (0..live.len()).collect();
+    while let Some(number) = todo.pop() {
+        let block = &structure.blocks[number];
+        live[number] = (block.first..=block.last).rev().fold(behind[number], &step);
+        for edge in &block.edges {
+            if behind[edge.from] | live[number] != behind[edge.from] {
+                behind[edge.from] |= live[number];
+                todo.push(edge.from);
             }
         }
     }
-    let mut used: Vec<(Place, Option<usize>)> =
-        frame.places.remembered().map(|place| (place, None)).collect();
-    for test in tests.iter().filter(|test| !test.again.is_empty()) {
-        let is_free = |until: Option<usize>| until.is_none_or(|until| until < test.at);
-        let Some((place, until)) = used.iter_mut().find(|(_, until)| is_free(*until)) else {
-            continue;
-        };
-        after[test.at].remembered.push(Known { place: *place, inverted: false });
-        for &(at, inverted) in &test.again {
-            let inverted = inverted != test.inverted;
-            after[at].known.push(Known { place: *place, inverted });
-            *until = Some(at);
-        }
-        if let Some(last) = *until {
-            after[last].dead.push(*place);
-        }
-    }
-}
-
-/// A condition that is computed from what places held at the beginning of its block, and hold still.
-#[derive(Clone, Debug)]
-pub(crate) struct Tested {
-    pub(crate) at: usize,
-    pub(crate) number: ValueNumber,
-    pub(crate) from: SmallVec<[Place; 2]>,
+    (live, behind)
 }
 
 #[cfg(test)]
 mod tests {
-    use harp_isa::Op;
+    use harp_isa::{Instruction, Op};
 
     use super::*;
-    use crate::testing::{p, r, with_ops};
+    use crate::places::Places;
+    use crate::testing::{p, r, with_code, with_ops};
 
-    /// What is remembered and found again behind each of these operations.
-    fn after(ops: &[Op]) -> Vec<Repeated> {
-        with_ops(ops, |frame, _| {
-            let mut after = vec![Repeated::default(); frame.code.insts.len()];
-            find(frame, 0..ops.len(), &mut Numbering::new(frame.places), &mut after, None);
-            after
-        })
+    /// What is remembered and found again behind the last of these operations.
+    fn known(ops: &[Op]) -> Option<bool> {
+        let repeats = with_ops(ops, |frame, structure| Repeats::find(frame, structure, false));
+        let last = repeats.after[ops.len() - 1].known.first()?;
+        let remembered = repeats.after.iter().find_map(|after| after.remembered.first());
+        assert_eq!(remembered.map(|known| known.place), Some(last.place));
+        Some(last.inverted)
     }
 
     #[test]
     fn conditions_are_found_again_in_other_words() {
-        let compared = Op::Eqp { dst: p(1), a: r(2), b: r(1) };
+        let test = |dst| Op::Rtop { dst: p(dst), src: r(1) };
         let difference = Op::Sub { dst: r(3), a: r(1), b: r(2) };
-        for (test, inverted) in [
-            (Op::Rtop { dst: p(0), src: r(3) }, true),
-            (Op::Iszero { dst: p(0), src: r(3) }, false),
-        ] {
-            let after = after(&[difference, test, compared]);
-            let place = after[1].remembered.first().expect("it is asked for again").place;
-            assert_eq!(*after[2].known, [Known { place, inverted }]);
-        }
-        let after = after(&[
-            Op::Subi { dst: r(3), src: r(1), imm: 5 },
-            Op::Iszero { dst: p(0), src: r(3) },
-            Op::Ldi { dst: r(2), imm: 5 },
-            Op::Eqp { dst: p(1), a: r(1), b: r(2) },
-        ]);
-        let place = after[1].remembered.first().expect("it is asked for again").place;
-        assert_eq!(*after[3].known, [Known { place, inverted: false }]);
+        let [not_zero, zero] =
+            [Op::Rtop { dst: p(0), src: r(3) }, Op::Iszero { dst: p(0), src: r(3) }];
+        let changed = Op::Addi { dst: r(1), src: r(1), imm: 1 };
+        assert_eq!(known(&[test(0), test(1)]), Some(false));
+        assert_eq!(known(&[difference, not_zero, difference, zero]), Some(true));
+        assert_eq!(known(&[test(0), changed, test(1)]), None);
+        assert_eq!(known(&[test(0), Op::Rtop { dst: p(1), src: r(2) }]), None);
+    }
+
+    /// What is remembered in a loop that tests the first register and then executes `op`.
+    fn in_loop(op: Op) -> Repeats {
+        let back = Instruction { guard: Some(p(1)), op: Op::Jmpi { rel: -12 } };
+        let test = Op::Rtop { dst: p(0), src: r(1) };
+        let code = [Instruction::new(test), Instruction::new(op), back];
+        with_code(&code, |frame, structure| Repeats::find(frame, structure, true))
     }
 
     #[test]
-    fn other_values_are_other_conditions() {
-        let test = |dst| Op::Rtop { dst, src: r(1) };
-        let again = after(&[test(p(0)), test(p(1))]);
-        assert_eq!(again[1].known.len(), 1);
-        let changed = after(&[test(p(0)), Op::Addi { dst: r(1), src: r(1), imm: 1 }, test(p(1))]);
-        assert!(changed[0].remembered.is_empty());
-        assert!(changed[2].known.is_empty());
-        let other = after(&[test(p(0)), Op::Rtop { dst: p(1), src: r(2) }]);
-        assert!(other[1].known.is_empty());
+    fn what_does_not_change_is_remembered_in_the_next_round() {
+        let repeats = in_loop(Op::Addi { dst: r(2), src: r(2), imm: 1 });
+        let [Known { place, inverted: false }] = *repeats.after[0].known else {
+            panic!("{repeats:?}")
+        };
+        assert_eq!(repeats.live[0], [place]);
+        assert!(repeats.depending(Places::gpr(r(1))).eq([place]));
+        assert_eq!(repeats.depending(Places::gpr(r(2))).count(), 0);
+        let repeats = in_loop(Op::Addi { dst: r(1), src: r(1), imm: 1 });
+        assert!(repeats.after[0].known.is_empty(), "{repeats:?}");
     }
 }

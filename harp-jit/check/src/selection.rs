@@ -1,15 +1,44 @@
 //! Whether instructions are those that were selected.
 
-use harp_isa::{Operand, Pred};
+use harp_isa::{Instruction, OpcodeFlags, Operand, Pred};
 
 use crate::code::{Code, Placed};
 use crate::error::{CodeError, CodeFault};
+use crate::live::After;
 use crate::op::predicates;
-use crate::places::Places;
-use crate::record::{Name, Named, Role};
+use crate::places::{Place, Places};
+use crate::record::{Claims, Name, Named, Role, Selected};
+use crate::repeats::Repeated;
 use crate::state::State;
-use crate::step::Step;
 use crate::structure::Structure;
+
+/// An instruction with what surrounds it.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) at: usize,
+    pub(crate) instruction: Instruction,
+    pub(crate) guard: Option<Place>,
+    pub(crate) role: Option<&'a Role>,
+    pub(crate) after: &'a After,
+    pub(crate) repeated: &'a Repeated,
+}
+
+impl Step<'_> {
+    pub(crate) fn flags(&self) -> OpcodeFlags {
+        self.instruction.op.opcode().flags()
+    }
+
+    pub(crate) fn selected(&self) -> Option<&Selected> {
+        match self.role {
+            Some(Role::Selected(selected)) => Some(selected),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn claims(&self) -> Claims {
+        self.selected().map(|selected| selected.claims).unwrap_or_default()
+    }
+}
 
 /// All instructions do what those do that were selected, and are guarded if those were.
 pub(crate) fn check(code: &Code<'_>, structure: &Structure) -> Result<(), CodeError> {
@@ -34,7 +63,11 @@ pub(crate) fn check(code: &Code<'_>, structure: &Structure) -> Result<(), CodeEr
 }
 
 /// The predicates are those that were selected.
-pub(crate) fn check_predicates(state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+pub(crate) fn check_predicates(
+    state: &State<'_>,
+    step: &Step<'_>,
+    report: &mut dyn FnMut(CodeFault),
+) {
     let mut expect = |reg: Pred, name: Name| {
         if !state.is_named(Places::pred(reg), name) {
             let operand = Operand::Pred(reg);
@@ -61,7 +94,7 @@ pub(crate) fn check_predicates(state: &State, step: &Step<'_>, report: &mut dyn 
 }
 
 /// Selected predicates are where the instruction puts them.
-pub(crate) fn name_results(state: &mut State, step: &Step<'_>) {
+pub(crate) fn name_results(state: &mut State<'_>, step: &Step<'_>) {
     let predicates = predicates(step.instruction.op).into_iter();
     if let Some(Role::Part { defines: Some(name), .. }) = step.role {
         predicates.take(1).for_each(|reg| state.rename(*name, Places::pred(reg)));

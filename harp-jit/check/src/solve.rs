@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::assumption::Assumption;
+use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::{CodeError, CodeFault, OpenSplit};
-use crate::fact::Form;
-use crate::join::{self, Enclosing, Sides};
+use crate::join::{Parted, Split};
 use crate::lanes::{Condition, Lanes};
 use crate::live::{self, Lives};
-use crate::merge::{self, Growth, MergePoint};
+use crate::merge::{self, MergePoint};
 use crate::number::{Number, Precision};
+use crate::op::Form;
 use crate::places::Places;
 use crate::provenance::{Gate, Provenance};
 use crate::record::Record;
@@ -18,8 +19,7 @@ use crate::regions::{Decided, Regions};
 use crate::skeleton::Skeleton;
 use crate::state::State;
 use crate::structure::{Block, Edge, Open, Structure, split_of};
-use crate::term::Origin;
-use crate::term::Terms;
+use crate::term::{Origin, Terms};
 use crate::transfer::Transfer;
 
 /// How often a block may be looked at until its facts settle. They do in a few rounds a loop.
@@ -44,10 +44,10 @@ pub(crate) fn check(
             assumption,
             lanes: &lanes,
             terms: &terms,
-            available: &lives.available,
+            lives,
             precision,
         };
-        Solver::new(transfer, structure, &skeleton, lives, &regions).check()
+        Solver::new(transfer, structure, &skeleton, &regions).check()
     };
     let lives = find(Precision::Coarse);
     Assumption::all(record).iter().try_for_each(|assumption| {
@@ -89,14 +89,11 @@ struct Solver<'a> {
     transfer: Transfer<'a>,
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
-    lives: &'a Lives,
     regions: &'a Regions<'a>,
-    /// How much the numbers became that are told apart in each block.
-    growth: Vec<Growth>,
     /// What was known at the beginning of blocks that were looked at often.
-    starts: Vec<Option<State>>,
+    starts: Vec<Option<State<'a>>>,
     /// What is known at the end of each block that was reached so far.
-    ends: Vec<Option<State>>,
+    ends: Vec<Option<State<'a>>>,
 }
 
 impl<'a> Solver<'a> {
@@ -104,7 +101,6 @@ impl<'a> Solver<'a> {
         transfer: Transfer<'a>,
         structure: &'a Structure,
         skeleton: &'a Skeleton<'a>,
-        lives: &'a Lives,
         regions: &'a Regions<'a>,
     ) -> Solver<'a> {
         let blocks = structure.blocks.len();
@@ -112,9 +108,7 @@ impl<'a> Solver<'a> {
             transfer,
             structure,
             skeleton,
-            lives,
             regions,
-            growth: vec![Growth::default(); blocks],
             starts: vec![None; blocks],
             ends: vec![None; blocks],
         }
@@ -131,7 +125,7 @@ impl<'a> Solver<'a> {
                     .map_err(|error| self.explain(number, at, error))?;
             }
         }
-        if lanes.is_full() {
+        if lanes.sets.is_full() {
             return Err(code.error(0, CodeFault::TooLong));
         }
         Ok(())
@@ -156,13 +150,13 @@ impl<'a> Solver<'a> {
         while let Some(number) = self.next(&mut todo) {
             let block = &blocks[number];
             visits[number] += 1;
-            if visits[number] > VISITS || self.transfer.lanes.is_full() {
+            if visits[number] > VISITS || self.transfer.lanes.sets.is_full() {
                 return Err(self.transfer.code.error(block.first, CodeFault::TooLong));
             }
             let Some(mut state) = self.start(number) else { continue };
             if visits[number] > PATIENCE {
                 if let Some(before) = self.starts[number].take() {
-                    state = merge::merge(&[&before, &state], self.meeting(number));
+                    state = merge::merge(&[&before, &state], self.meeting(number), None);
                 }
                 self.starts[number] = Some(state.clone());
             }
@@ -173,7 +167,7 @@ impl<'a> Solver<'a> {
                     found.map_err(|error| self.explain(number, at, error))?;
                 }
             }
-            state.normalize(self.transfer.lanes);
+            state.normalize();
             if self.ends[number].as_ref() != Some(&state) {
                 self.ends[number] = Some(state);
                 todo.extend(&affected[number]);
@@ -205,8 +199,7 @@ impl<'a> Solver<'a> {
         let blocks = &self.structure.blocks;
         for at in terms.passages() {
             let open = &blocks[at.block].open;
-            let region = self.regions.of(at.block, at.decided).unwrap_or_default();
-            for &number in region {
+            for number in self.regions.of(at.block, at.decided).unwrap_or_default() {
                 let last = blocks[number].last;
                 let is_branch = matches!(code.insts[last].flow, Flow::Branch(_));
                 let guard = code.insts[last].instruction.guard.filter(|_| is_branch);
@@ -229,27 +222,27 @@ impl<'a> Solver<'a> {
 
     /// Executes an instruction, and passes what is passed behind it within the block. The first that is wrong
     /// with it is an error.
-    fn step(&self, state: &mut State, block: &Block, at: usize) -> Result<(), CodeError> {
+    fn step(&self, state: &mut State<'a>, block: &Block, at: usize) -> Result<(), CodeError> {
         let active = state.active;
         let mut fault = None;
-        self.transfer.step(state, at, &self.lives.after[at], &mut |found| {
+        self.transfer.step(state, at, &mut |found| {
             fault.get_or_insert(found);
         });
         if at != block.last {
             // What nobody reads any more would only make the sets larger. Of a branch it is asked on the ways
             // from here.
-            let dead = self.lives.after[at].dead.iter();
-            dead.for_each(|&place| state.forget(self.transfer.lanes, place));
+            let dead = self.transfer.lives.after[at].dead.iter();
+            dead.for_each(|&place| state.forget(place));
             self.pass(state, at, None);
             if state.active != active {
                 // The next instructions have less to do then.
-                state.normalize(self.transfer.lanes);
+                state.normalize();
             }
         }
         let known = self.ends.iter().chain(&self.starts).flatten();
-        self.transfer.lanes.collect_garbage(known.chain([&*state]).flat_map(State::sets));
+        self.transfer.lanes.sets.collect_garbage(known.chain([&*state]).flat_map(State::sets));
         match fault {
-            _ if self.transfer.lanes.is_full() => Err(CodeFault::TooLong),
+            _ if self.transfer.lanes.sets.is_full() => Err(CodeFault::TooLong),
             Some(fault) => Err(fault),
             None => Ok(()),
         }
@@ -270,26 +263,19 @@ impl<'a> Solver<'a> {
             [false, true] => Some(true),
             _ => None,
         };
-        error.inside = (state.provenance.iter())
-            .map(|kept| OpenSplit {
-                split: split_of(code, kept.branch),
-                predicate: predicate(kept.sides),
-            })
-            .collect();
-        let place = match error.fault {
-            CodeFault::Divergent(operand) | CodeFault::Undefined(operand) => {
-                Places::operand(operand)
-            }
-            _ => None,
+        let open = state.provenance.iter();
+        let open = open.map(|kept| (split_of(code, kept.branch), predicate(kept.sides)));
+        error.inside = open.map(|(split, predicate)| OpenSplit { split, predicate }).collect();
+        let (CodeFault::Divergent(operand) | CodeFault::Undefined(operand)) = error.fault else {
+            return error;
         };
-        let Some(place) = place else { return error };
+        let Some(place) = Places::operand(operand) else { return error };
         let is_pair = matches!(error.fault, CodeFault::Divergent(_));
         let set = match is_pair {
-            true => state.disagreeing(lanes, place),
-            false => lanes.and(state.active, state.value(place).undefined),
+            true => state.disagreeing(place),
+            false => state.active & state.value(place).undefined,
         };
-        let example = lanes.example(set).map(|lane| says(places, &lane));
-        error.example = match example {
+        error.example = match lanes.example(set).map(|lane| says(places, &lane)) {
             [one, other] if is_pair && !one.is_empty() && !other.is_empty() => {
                 format!("one lane has {one} and another has {other}")
             }
@@ -302,64 +288,72 @@ impl<'a> Solver<'a> {
     /// Where ways meet at the beginning of a block.
     fn meeting(&self, number: usize) -> MergePoint<'_> {
         MergePoint {
-            lanes: self.transfer.lanes,
-            live: &self.lives.blocks[number],
+            live: &self.transfer.lives.blocks[number],
             open: &self.structure.blocks[number].open,
-            growth: &self.growth[number],
             precision: self.transfer.precision,
             gate: None,
         }
     }
 
     /// What is known at the beginning of a block; none if no way there was reached yet.
-    fn start(&self, number: usize) -> Option<State> {
+    fn start(&self, number: usize) -> Option<State<'a>> {
         let block = &self.structure.blocks[number];
         let along = |edge: &Edge| Some((self.along(edge)?, Decided::of(edge, number)));
-        let (mut ways, decided): (Vec<State>, Vec<Decided>) =
+        let (mut ways, decided): (Vec<State<'a>>, Vec<Decided>) =
             block.edges.iter().filter_map(along).unzip();
         let meeting = self.meeting(number);
+        let is_many = ways.len() > 1;
+        ways.extend((number == 0).then(|| self.transfer.at_entry()));
+        self.transfer.anticipate(&mut ways, number);
         let Some(branch) = block.joins else {
             let is_known = self.transfer.precision.names_ways()
                 && !block.open.is_empty()
-                && ways.len() > 1
+                && is_many
                 && self.regions.are_known(number);
-            let gate = is_known.then_some(Gate {
-                block: number,
-                decided: &decided,
-                terms: self.transfer.terms,
-            });
-            let meeting = MergePoint { gate, ..meeting };
-            ways.extend((number == 0).then(|| self.transfer.at_entry()));
-            self.transfer.anticipate(&mut ways, number);
-            return meet(&ways, meeting);
+            let terms = self.transfer.terms;
+            let gate = is_known.then_some(Gate { block: number, decided: &decided, terms });
+            return meet(&ways, MergePoint { gate, ..meeting });
         };
-        self.transfer.anticipate(&mut ways, number);
         // Behind the join the split is not open any more, but the ways that lead there begin at it.
         let open: Vec<Open> = block.open.iter().copied().chain([branch]).collect();
         let within = MergePoint { open: &open, ..meeting };
         let side =
             |side: bool| meet(ways.iter().filter(|way| way.comes_from(branch, side)), within);
         match (side(false), side(true)) {
-            (Some(passed), Some(taken)) => self.join(meeting, branch, [&passed, &taken]),
+            (Some(passed), Some(taken)) => {
+                let names = self.transfer.precision.names_ways();
+                let around = meeting.open.iter().filter(|_| names);
+                let around: Vec<_> = around.filter_map(|&branch| self.split(branch)).collect();
+                let terms = self.transfer.terms;
+                let parted = Parted { split: self.split(branch)?, around: &around, terms };
+                Some(merge::merge(&[&passed, &taken], meeting, Some(parted)))
+            }
             (one, other) => meet(&one.or(other), meeting),
         }
     }
 
+    /// What was known at a split when lanes parted.
+    fn split(&self, branch: Open) -> Option<Split<'_, 'a>> {
+        let before = self.ends[(*self.structure.block_of.get(branch)?)?].as_ref()?;
+        let guard = self.transfer.code.insts[branch].instruction.guard?;
+        Some(Split { branch, guard: Places::pred(guard), before })
+    }
+
     /// What is known on the way along an edge; none if nobody was seen to take it so far.
-    fn along(&self, edge: &Edge) -> Option<State> {
+    fn along(&self, edge: &Edge) -> Option<State<'a>> {
         let mut state = self.ends[edge.from].clone()?;
         let last = self.structure.blocks[edge.from].last;
         let guard = self.transfer.code.insts[last].instruction.guard;
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
-            let lanes = self.transfer.lanes;
             if self.transfer.code.is_split_branch(last) {
                 state.open(last, truth);
             }
-            let taken = state.not_zero(lanes, Places::pred(reg));
-            if !state.assume(lanes, if truth { taken } else { lanes.not(taken) }) {
+            let taken = state.not_zero(Places::pred(reg));
+            state.active = state.active & if truth { taken } else { !taken };
+            if state.active == Set::NONE {
                 return None;
             }
-            state.normalize(lanes);
+            state.normalize();
         }
         self.pass(&mut state, last, edge.taken);
         Some(state)
@@ -367,33 +361,13 @@ impl<'a> Solver<'a> {
 
     /// What blocks pass on that end between `at`, whose guard is `taken` if it is a branch, and the next
     /// instruction.
-    fn pass(&self, state: &mut State, at: usize, taken: Option<bool>) {
+    fn pass(&self, state: &mut State<'a>, at: usize, taken: Option<bool>) {
         let places = self.transfer.places;
         self.skeleton.each_passed(at, taken, |block| {
             state.pass(self.skeleton.passes(block));
             let undefined = places.of(self.skeleton.undefined(block));
             undefined.for_each(|place| self.transfer.drop(state, place));
         });
-    }
-
-    fn join(&self, meeting: MergePoint<'_>, branch: usize, sides: [&State; 2]) -> Option<State> {
-        let before = self.ends[self.structure.block_of[branch]?].as_ref()?;
-        let guard = Places::pred(self.transfer.code.insts[branch].instruction.guard?);
-        let terms = self.transfer.terms;
-        let known = |&branch: &Open| {
-            let block = *self.structure.block_of.get(branch)?;
-            let guard = self.transfer.code.insts[branch].instruction.guard?;
-            Some(Enclosing {
-                branch,
-                guard: Places::pred(guard),
-                before: self.ends[block?].as_ref()?,
-            })
-        };
-        let names = self.transfer.precision.names_ways();
-        let around = meeting.open.iter().filter(|_| names).filter_map(known);
-        let around: Vec<Enclosing<'_>> = around.collect();
-        let parted = Sides { sides, before, guard, branch, terms, around: &around };
-        Some(join::join(parted, meeting))
     }
 }
 
@@ -411,7 +385,10 @@ fn says(places: &Places, lane: &[(Condition, bool)]) -> String {
     each.take(MOST_SAID).collect::<Vec<_>>().join(", ")
 }
 
-fn meet<'a>(ways: impl IntoIterator<Item = &'a State>, meeting: MergePoint<'_>) -> Option<State> {
-    let ways: Vec<&State> = ways.into_iter().collect();
-    (!ways.is_empty()).then(|| merge::merge(&ways, meeting))
+fn meet<'s, 'a: 's>(
+    ways: impl IntoIterator<Item = &'s State<'a>>,
+    meeting: MergePoint<'_>,
+) -> Option<State<'a>> {
+    let ways: Vec<&State<'a>> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| merge::merge(&ways, meeting, None))
 }

@@ -9,41 +9,47 @@
 //! what the checker proves.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Detail, Form, Mixed, New, Relation, Scratch, Valuation, Value};
+use crate::fact::{New, Scratch, Valuation, Value};
 use crate::lanes::{Condition, Lanes};
 use crate::number::{Number, Numbers, union};
-use crate::places::{Place, Places};
+use crate::op::Form;
+use crate::places::Place;
 use crate::provenance::Provenance;
 use crate::record::Name;
 use crate::term::Origin;
 
 /// All that is known at one place of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct State<'a> {
+    pub(crate) lanes: &'a Lanes,
     /// What each place holds.
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<Value<'a>>,
     /// The combinations of numbers in a lane.
-    pub(crate) active: Set,
+    pub(crate) active: Set<'a>,
+    /// Places of which the one was copied to the other have the same number.
+    pub(crate) same: Vec<usize>,
     /// What is known of the numbers in two lanes at a time, beyond what is known of each.
-    pub(crate) pairs: Set,
+    pub(crate) pairs: Set<'a>,
     /// Of open splits, from the outermost on.
-    pub(crate) provenance: Vec<Provenance>,
+    pub(crate) provenance: Vec<Provenance<'a>>,
     /// Names of selected predicates that are whatever a place holds: nobody looks at them.
     pub(crate) free: BTreeSet<Name>,
     /// What the lanes wrote to the warp's scratch word last.
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: Scratch<'a>,
 }
 
-impl State {
-    /// A state in which nothing is known of any place.
-    pub(crate) fn new(places: &Places) -> State {
+impl<'a> State<'a> {
+    /// A state in which nothing else is known than what places hold.
+    pub(crate) fn new(lanes: &'a Lanes, values: Vec<Value<'a>>) -> State<'a> {
         State {
-            values: vec![Value::unknown(); places.count()],
+            lanes,
+            same: (0..values.len()).collect(),
+            values,
             active: Set::ALL,
             pairs: Set::ALL,
             provenance: Vec::new(),
@@ -53,7 +59,7 @@ impl State {
     }
 
     /// All sets that say something.
-    pub(crate) fn sets(&self) -> impl Iterator<Item = Set> + '_ {
+    pub(crate) fn sets(&self) -> impl Iterator<Item = Set<'a>> {
         let voted = match self.scratch {
             Scratch::Vote(voted) => Some(voted),
             Scratch::Anything | Scratch::Zero => None,
@@ -63,125 +69,134 @@ impl State {
         [self.active, self.pairs].into_iter().chain(voted).chain(origins).chain(values)
     }
 
-    pub(crate) fn value(&self, place: Place) -> &Value {
+    pub(crate) fn value(&self, place: Place) -> &Value<'a> {
         &self.values[place.index()]
     }
 
+    fn condition(&self, place: Place, number: Number) -> Set<'a> {
+        self.lanes.condition(Condition::Holds(place, number))
+    }
+
     /// The lanes in which a place that holds one of a few numbers holds this one.
-    pub(crate) fn holds(&self, lanes: &Lanes, place: Place, number: Number) -> Set {
-        let value = self.value(place);
-        match (value.form, &value.numbers) {
-            (Form::Constant(constant), _) if Number::Is(constant) == number => Set::ALL,
-            (Form::Constant(_), _) => Set::NONE,
-            (_, None) if number == Number::Other => Set::ALL,
-            (_, None) => Set::NONE,
-            (_, Some(numbers)) if !numbers.contains(&number) => Set::NONE,
-            _ if number == Number::ZERO => lanes.not(self.not_zero(lanes, place)),
-            _ => lanes.condition(Condition::Holds(place, number)),
+    pub(crate) fn holds(&self, place: Place, number: Number) -> Set<'a> {
+        match self.value(place).numbers.as_deref().unwrap_or(&[Number::Other]) {
+            numbers if !numbers.contains(&number) => Set::NONE,
+            [_] => Set::ALL,
+            _ if number == Number::ZERO => !self.not_zero(place),
+            _ => self.condition(place, number),
         }
     }
 
     /// The lanes in which a place that holds one of a few numbers does not hold 0.
-    pub(crate) fn not_zero(&self, lanes: &Lanes, place: Place) -> Set {
+    pub(crate) fn not_zero(&self, place: Place) -> Set<'a> {
         let value = self.value(place);
-        if let Form::Constant(constant) = value.form {
-            return if constant == 0 { Set::NONE } else { Set::ALL };
+        match value.form {
+            Form::Constant(0) => Set::NONE,
+            Form::Constant(_) => Set::ALL,
+            _ => {
+                let each = value.distinguished().map(|number| self.condition(place, number));
+                each.fold(Set::NONE, |all, holds| all | holds)
+            }
         }
-        let each = value.distinguished().map(|n| lanes.condition(Condition::Holds(place, n)));
-        each.fold(Set::NONE, |all, holds| lanes.or(all, holds))
     }
 
     /// The pairs of lanes, there or not, in which a place may hold different values.
-    pub(crate) fn differing(&self, lanes: &Lanes, place: Place) -> Set {
+    pub(crate) fn differing(&self, place: Place) -> Set<'a> {
         let value = self.value(place);
         if value.numbers.is_none() {
             return value.differs;
         }
         let others = match value.has_others() {
-            true => lanes.condition(Condition::Holds(place, Number::Other)),
+            true => value.differs & self.condition(place, Number::Other).both(),
             false => Set::NONE,
         };
-        let others = lanes.and(value.differs, lanes.both(others));
         value.distinguished().fold(others, |all, number| {
-            let one = lanes.condition(Condition::Holds(place, number));
-            lanes.or(all, lanes.xor(one, lanes.other(one)))
+            let one = self.condition(place, number);
+            all | (one ^ one.other())
         })
     }
 
     /// Whether all lanes hold the same in a place.
-    pub(crate) fn is_uniform(&self, lanes: &Lanes, place: Place) -> bool {
-        self.is_impossible(lanes, self.differing(lanes, place))
+    pub(crate) fn is_uniform(&self, place: Place) -> bool {
+        self.agrees(place, Set::ALL)
     }
 
     /// Whether what a place holds is the same in all active lanes of a set.
-    pub(crate) fn agrees(&self, lanes: &Lanes, place: Place, among: Set) -> bool {
-        let pairs = lanes.and(among, lanes.other(among));
-        self.is_impossible(lanes, lanes.and(self.differing(lanes, place), pairs))
+    pub(crate) fn agrees(&self, place: Place, among: Set<'a>) -> bool {
+        let differing = self.differing(place) & among.both();
+        (differing & self.pairs & self.active).disjoint(self.active.other())
     }
 
     /// Pairs of active lanes that may hold different values in a place.
-    pub(crate) fn disagreeing(&self, lanes: &Lanes, place: Place) -> Set {
-        let there = lanes.and(self.pairs, lanes.both(self.active));
-        lanes.and(self.differing(lanes, place), there)
-    }
-
-    /// Whether there are no such pairs of active lanes.
-    fn is_impossible(&self, lanes: &Lanes, pairs: Set) -> bool {
-        let left = lanes.and(lanes.and(pairs, self.pairs), self.active);
-        lanes.disjoint(left, lanes.other(self.active))
+    pub(crate) fn disagreeing(&self, place: Place) -> Set<'a> {
+        self.differing(place) & self.pairs & self.active.both()
     }
 
     /// Whether what a place holds is meant to be read in all active lanes of a set.
-    pub(crate) fn is_defined(&self, lanes: &Lanes, place: Place, among: Set) -> bool {
-        let undefined = self.value(place).undefined;
-        undefined == Set::NONE || lanes.disjoint(self.active, lanes.and(undefined, among))
-    }
-
-    /// Only lanes of `set` stay active. Whether there can be any.
-    pub(crate) fn assume(&mut self, lanes: &Lanes, set: Set) -> bool {
-        self.active = lanes.and(self.active, set);
-        self.active != Set::NONE
+    pub(crate) fn is_defined(&self, place: Place, among: Set<'a>) -> bool {
+        self.active.disjoint(self.value(place).undefined & among)
     }
 
     /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
-    pub(crate) fn refine_zero(&mut self, lanes: &Lanes, place: Place, predicate: (Place, bool)) {
-        let (predicate, inverted) = predicate;
+    pub(crate) fn refine_zero(&mut self, place: Place, (predicate, inverted): (Place, bool)) {
         let (value, truth) = (self.value(place), self.value(predicate));
         // Where it was made of what is not meant, the predicate says nothing.
-        let vain = lanes.and_not(truth.undefined, value.undefined);
+        let vain = truth.undefined & !value.undefined;
         if !value.has_others()
             || value.form != Form::Unknown
             || !truth.is_truth()
-            || !lanes.disjoint(self.active, vain)
+            || !self.active.disjoint(vain)
         {
             return;
         }
-        let yes = self.not_zero(lanes, predicate);
-        let other = if inverted { lanes.not(yes) } else { yes };
+        let yes = self.not_zero(predicate);
+        let other = if inverted { !yes } else { yes };
         let told = value.distinguished().filter(|&number| number != Number::Other);
-        let mut each: Vec<_> = told.map(|n| (n, self.holds(lanes, place, n))).collect();
-        each.push((Number::Other, lanes.and(self.holds(lanes, place, Number::Other), other)));
-        let not_zero = each.iter().fold(Set::NONE, |all, &(_, set)| lanes.or(all, set));
-        each.push((Number::ZERO, lanes.not(not_zero)));
+        let mut each: Vec<_> = told.map(|number| (number, self.holds(place, number))).collect();
+        each.push((Number::Other, self.holds(place, Number::Other) & other));
+        let not_zero = each.iter().fold(Set::NONE, |all, &(_, lanes)| all | lanes);
+        each.push((Number::ZERO, !not_zero));
         let new = New { value: value.clone(), numbers: Valuation::Each(each) };
-        self.assign_kept(lanes, place, new);
+        self.assign_kept(place, new);
+    }
+
+    /// All places that hold what a place does because it was copied.
+    pub(crate) fn copies(&self, place: Place) -> SmallVec<[Place; 4]> {
+        let places = (0..self.same.len()).map(Place::from_index);
+        let number = self.same[place.index()];
+        places.filter(|other| self.same[other.index()] == number).collect()
+    }
+
+    /// A place is written: it does not hold any more what others do.
+    fn part(&mut self, place: Place) {
+        let last = self.same.iter().max().map_or(0, |last| last + 1);
+        self.same[place.index()] = last;
+    }
+
+    /// Only those places hold the same that do in another state, too.
+    pub(crate) fn part_as_in(&mut self, other: &State<'a>) {
+        if self.same == other.same {
+            return;
+        }
+        let mut first = HashMap::with_capacity(self.same.len());
+        for (index, number) in self.same.iter_mut().enumerate() {
+            *number = *first.entry((*number, other.same[index])).or_insert(index);
+        }
     }
 
     /// A place holds the same truth value as another, or the opposite of it, in the lanes where that is meant. In
     /// the others it may have been taken to be anything where ways met.
-    pub(crate) fn equate(&mut self, lanes: &Lanes, place: Place, (other, inverted): (Place, bool)) {
-        let undefined = self.value(other).undefined;
-        let [one, other] = [place, other].map(|place| self.not_zero(lanes, place));
-        let same = lanes.iff(one, other);
-        let agreeing = if inverted { lanes.not(same) } else { same };
-        self.active = lanes.and(self.active, lanes.or(agreeing, undefined));
-        self.find_names(lanes, place);
+    pub(crate) fn equate(&mut self, place: Place, (other, inverted): (Place, bool)) {
+        let differ = self.not_zero(place) ^ self.not_zero(other);
+        let agreeing = if inverted { differ } else { !differ };
+        self.active = self.active & (agreeing | self.value(other).undefined);
+        self.find_names(place);
     }
 
     /// All lanes hold the same in a place.
-    pub(crate) fn equalize(&mut self, lanes: &Lanes, place: Place) {
+    pub(crate) fn equalize(&mut self, place: Place) {
         self.values[place.index()].differs = Set::NONE;
-        self.pairs = lanes.and_not(self.pairs, self.differing(lanes, place));
+        self.pairs = self.pairs & !self.differing(place);
     }
 
     /// Where values at an open split are is followed from here on.
@@ -196,77 +211,64 @@ impl State {
     }
 
     /// What a place is known to hold is forgotten: it is nothing that is meant to be read.
-    pub(crate) fn drop(&mut self, lanes: &Lanes, place: Place) {
-        self.assign(lanes, place, New::of(Value::undefined()));
+    pub(crate) fn drop(&mut self, place: Place) {
+        self.assign(place, New::of(Value::undefined()));
     }
 
     /// As [`State::drop`], of what nobody reads any more.
-    pub(crate) fn forget(&mut self, lanes: &Lanes, place: Place) {
+    pub(crate) fn forget(&mut self, place: Place) {
         if *self.value(place) != Value::undefined() {
-            self.drop(lanes, place);
+            self.drop(place);
         }
     }
 
-    /// `place` gets what `source` holds.
-    pub(crate) fn copy(&mut self, lanes: &Lanes, place: Place, source: Place, detail: Detail) {
+    /// `place` gets what `source` holds; lanes are `told` apart by it if it matters which number that is.
+    pub(crate) fn copy(&mut self, place: Place, source: Place, told: bool) {
         if place == source {
             return;
         }
         let mut value = self.value(source).clone();
-        if detail != Detail::Numbers && value.numbers.as_ref().is_some_and(|n| n.len() > 1) {
-            value.differs = match detail {
-                Detail::Nothing => Set::ALL,
-                _ => self.differing(lanes, source),
-            };
-            value.numbers = None;
+        if !told && value.distinguished().next().is_some() {
+            (value.differs, value.numbers) = (self.differing(source), None);
         }
-        let each = value.distinguished().map(|n| (n, self.holds(lanes, source, n)));
-        let mut each: Vec<(Number, Set)> = each.collect();
-        let truth = value.is_truth().then(|| self.not_zero(lanes, source));
-        if !self.is_true_in(lanes, place, truth) {
+        let truth = value.is_truth().then(|| self.not_zero(source));
+        if !self.is_true_in(place, truth) {
             self.provenance.iter_mut().for_each(|kept| kept.copy(place, source));
         }
-        if each.is_empty() {
-            self.assign_kept(lanes, place, New::of(value));
-        } else {
-            if value.numbers.as_ref().is_some_and(|numbers| numbers.contains(&Number::ZERO)) {
-                each.push((Number::ZERO, self.holds(lanes, source, Number::ZERO)));
-            }
-            self.assign_kept(lanes, place, New { value, numbers: Valuation::Each(each) });
-        }
+        let numbers = value.numbers.iter().flat_map(|numbers| numbers.iter().copied());
+        let each = numbers.map(|number| (number, self.holds(source, number))).collect();
+        let numbers =
+            if value.numbers.is_some() { Valuation::Each(each) } else { Valuation::Unknown };
+        self.assign_kept(place, New { value, numbers });
+        self.same[place.index()] = self.same[source.index()];
     }
 
     /// `place` gets the opposite of the truth value that `source` holds.
-    pub(crate) fn copy_opposite(&mut self, lanes: &Lanes, place: Place, source: Place) {
+    pub(crate) fn copy_opposite(&mut self, place: Place, source: Place) {
         let value = self.value(source);
         if !value.is_truth() {
-            return self.drop(lanes, place);
+            return self.drop(place);
         }
-        let undefined = value.undefined;
-        let no = self.not_zero(lanes, source);
-        let each = vec![(Number::ZERO, no), (Number::ONE, lanes.not(no))];
-        let value = Value { undefined, ..Value::uniform() };
-        self.assign(lanes, place, New { value, numbers: Valuation::Each(each) });
+        let value = Value { undefined: value.undefined, ..Value::uniform() };
+        let no = self.not_zero(source);
+        let numbers = Valuation::Each(vec![(Number::ZERO, no), (Number::ONE, !no)]);
+        self.assign(place, New { value, numbers });
     }
 
     /// `place` gets what `source` holds in the lanes where `guard` is true. Elsewhere it keeps what it
     /// had, or nothing that is meant, if that is dead.
     pub(crate) fn select(
         &mut self,
-        lanes: &Lanes,
         place: Place,
         (guard, source): (Place, Place),
         old_is_dead: bool,
-        detail: Detail,
+        told: bool,
     ) {
-        let (new, old) = (self.value(source).clone(), self.value(place).clone());
-        let guarded = self.not_zero(lanes, guard);
-        let elsewhere = lanes.not(guarded);
-        let missing = lanes.and(elsewhere, lanes.not(old.undefined));
-        let dead = old_is_dead || lanes.disjoint(self.active, missing);
+        let (new, old) = (self.value(source), self.value(place));
+        let guarded = self.not_zero(guard);
+        let dead = old_is_dead || self.active.disjoint(!guarded & !old.undefined);
         let old_undefined = if dead { Set::ALL } else { old.undefined };
-        let undefined = lanes.ite(guarded, new.undefined, old_undefined);
-        let undefined = lanes.or(undefined, self.value(guard).undefined);
+        let undefined = guarded.ite(new.undefined, old_undefined) | self.value(guard).undefined;
         // What is nowhere meant may as well be what it is elsewhere.
         let numbers = match dead {
             true => new.numbers.clone(),
@@ -274,7 +276,7 @@ impl State {
         };
         let computed = new.computed || old.computed && !dead;
         // What is counted or computed does not say where lanes go.
-        let told = detail == Detail::Numbers && !computed;
+        let told = told && !computed;
         let numbers = numbers.filter(|numbers| told || numbers.len() == 1);
         let form = match new.form == old.form {
             _ if dead => new.form,
@@ -282,50 +284,44 @@ impl State {
             _ => Form::Unknown,
         };
         let holds = |&number: &Number| {
-            let yes = self.holds(lanes, source, number);
-            let no = if dead { yes } else { self.holds(lanes, place, number) };
-            (number, lanes.ite(guarded, yes, no))
+            let yes = self.holds(source, number);
+            (number, if dead { yes } else { guarded.ite(yes, self.holds(place, number)) })
         };
         let each = numbers.as_deref().map(|numbers| numbers.iter().map(holds).collect());
         let differs = match &numbers {
             Some(numbers) if !numbers.contains(&Number::Other) => Set::NONE,
             _ if form == Form::Scratch => Set::NONE,
-            _ if detail == Detail::Nothing => Set::ALL,
             _ => {
-                let new = self.differing(lanes, source);
-                let (other, old) = (lanes.other(guarded), self.differing(lanes, place));
-                let (mixed, old) = if dead { (Set::NONE, Set::NONE) } else { (Set::ALL, old) };
+                let (mixed, kept) =
+                    if dead { (Set::NONE, Set::NONE) } else { (Set::ALL, self.differing(place)) };
+                let other = guarded.other();
                 let differs =
-                    lanes.ite(guarded, lanes.ite(other, new, mixed), lanes.ite(other, mixed, old));
+                    guarded.ite(other.ite(self.differing(source), mixed), other.ite(mixed, kept));
                 // Nobody asks for differences to lanes in which it is not meant to be read.
-                lanes.and(differs, lanes.both(lanes.not(undefined)))
+                differs & (!undefined).both()
             }
         };
-        let (names, mixed) = (SmallVec::new(), SmallVec::new());
-        let value = Value { form, numbers, computed, undefined, differs, names, mixed };
+        let value = Value { form, numbers, computed, undefined, differs, ..Value::uniform() };
         let new = New { value, numbers: each.map_or(Valuation::Unknown, Valuation::Each) };
         let truth = new.truth();
-        if self.is_true_in(lanes, guard, truth) {
+        if self.is_true_in(guard, truth) {
             // A predicate goes into a register so.
             self.provenance.iter_mut().for_each(|kept| kept.copy(place, guard));
-        } else if !self.is_true_in(lanes, place, truth) {
-            for kept in &mut self.provenance {
-                let origins = match dead {
-                    true => kept.of(source).clone(),
-                    false => kept.chosen(lanes, place, (guarded, source)),
-                };
-                kept.set(place, origins);
-            }
+        } else if !self.is_true_in(place, truth) {
+            let among = if dead { Set::ALL } else { guarded };
+            self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
-        self.assign_kept(lanes, place, new);
+        self.assign_kept(place, new);
+        self.part(place);
     }
 
     /// `place` gets a value that was computed from what places held before.
-    pub(crate) fn assign(&mut self, lanes: &Lanes, place: Place, new: New) {
-        if !self.is_true_in(lanes, place, new.truth()) {
-            self.provenance.iter_mut().for_each(|kept| kept.lose(place));
+    pub(crate) fn assign(&mut self, place: Place, new: New<'a>) {
+        if !self.is_true_in(place, new.truth()) {
+            self.provenance.iter_mut().for_each(|kept| kept.derive(place, Origin::Unknown));
         }
-        self.assign_kept(lanes, place, new);
+        self.assign_kept(place, new);
+        self.part(place);
     }
 
     /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
@@ -336,145 +332,156 @@ impl State {
     }
 
     /// Whether a place holds a truth value that is true in just these lanes.
-    fn is_true_in(&self, lanes: &Lanes, place: Place, truth: Option<Set>) -> bool {
+    fn is_true_in(&self, place: Place, truth: Option<Set<'a>>) -> bool {
         truth.is_some_and(|truth| {
-            let differ = || lanes.xor(truth, self.not_zero(lanes, place));
-            self.value(place).is_truth() && lanes.disjoint(self.active, differ())
+            self.value(place).is_truth() && self.active.disjoint(truth ^ self.not_zero(place))
         })
     }
 
     /// The same with where it comes from known already.
-    fn assign_kept(&mut self, lanes: &Lanes, place: Place, new: New) {
-        let New { mut value, numbers } = new;
-        let numbers = self.possible(lanes, numbers, &mut value);
+    fn assign_kept(&mut self, place: Place, new: New<'a>) {
+        let New { mut value, numbers } = self.possible(new);
         let old: SmallVec<[Number; 4]> = self.value(place).distinguished().collect();
         let holds = |number| Condition::Holds(place, number);
         let next = |number| Condition::Next(place, number);
-        let hidden = lanes.cube(old.iter().map(|&number| holds(number)));
-        let gone = lanes.both(hidden);
-        let mixed = value.mixed.iter().flat_map(|mixed| [mixed.undefined, mixed.other]);
-        let sets = mixed.chain([value.undefined, value.differs]);
-        let depends = sets.into_iter().any(|set| lanes.depends_on(set, gone))
-            || match &numbers {
-                Valuation::Unknown => false,
-                Valuation::Truth { yes, no } => {
-                    lanes.depends_on(*yes, gone) || lanes.depends_on(*no, gone)
-                }
-                Valuation::Each(each) => each.iter().any(|&(_, set)| lanes.depends_on(set, gone)),
-            };
-        let relation = if depends {
-            Relation::new(lanes, &numbers, &value, |n| lanes.condition(next(n)))
-        } else {
-            Relation::new(lanes, &numbers, &value, |n| lanes.condition(holds(n)))
-        };
+        let hidden = self.lanes.cube(old.into_iter().map(holds));
+        let gone = hidden.both();
+        let depends = value.sets().chain(numbers.sets()).any(|set| set.depends_on(gone));
         if !depends {
-            self.project(lanes, hidden);
+            self.project(hidden);
         }
-        self.active = relation.lanes(lanes, self.active);
-        self.pairs = relation.pairs(lanes, self.pairs);
+        let condition =
+            |number| self.lanes.condition(if depends { next(number) } else { holds(number) });
+        // One thing after the other: all of it at once is much to say where nothing else is known.
+        match numbers {
+            Valuation::Unknown => {}
+            Valuation::Truth { yes, no } => {
+                let truth = condition(Number::ONE);
+                self.active = self.active & !(yes & !truth) & !(truth & no);
+                self.pairs = self.pairs & (!(truth ^ truth.other()) | value.differs);
+            }
+            Valuation::Each(each) => {
+                for (number, lanes) in
+                    each.into_iter().filter(|&(number, _)| number != Number::ZERO)
+                {
+                    self.active = self.active & !(condition(number) ^ lanes);
+                }
+            }
+        }
         if !value.has_others() {
             value.differs = Set::NONE;
         }
         let told: SmallVec<[Number; 4]> = value.distinguished().collect();
         self.values[place.index()] = value;
         if depends {
-            self.project(lanes, hidden);
+            self.project(hidden);
             // What was next is now.
             for &number in &told {
-                let [now, next] = [holds(number), next(number)].map(|c| lanes.condition(c));
-                self.active = lanes.and(self.active, lanes.iff(now, next));
+                let [now, next] = [holds(number), next(number)].map(|c| self.lanes.condition(c));
+                self.active = self.active & !(now ^ next);
             }
-            let hidden = lanes.cube(told.iter().map(|&number| next(number)));
-            self.project(lanes, hidden);
+            self.project(self.lanes.cube(told.into_iter().map(next)));
         }
     }
 
     /// The numbers that a new value can really be.
-    fn possible(&self, lanes: &Lanes, numbers: Valuation, value: &mut Value) -> Valuation {
-        let each = match numbers {
-            Valuation::Unknown => return Valuation::Unknown,
-            Valuation::Truth { yes, no } => {
-                value.numbers = Some(Rc::new([Number::ZERO, Number::ONE]));
-                return Valuation::Truth { yes, no };
+    fn possible(&self, New { mut value, numbers }: New<'a>) -> New<'a> {
+        match numbers {
+            Valuation::Unknown => New::of(value),
+            Valuation::Truth { .. } => {
+                value = value.among([Number::ZERO, Number::ONE].into());
+                New { value, numbers }
             }
-            Valuation::Each(each) => each,
-        };
-        let mut each = each;
-        each.retain(|&(_, set)| !lanes.disjoint(self.active, set));
-        each.sort_unstable_by_key(|&(number, _)| number);
-        let numbers: Numbers = each.iter().map(|&(number, _)| number).collect();
-        match *numbers {
-            [Number::Is(number)] => {
-                let Value { form, numbers, .. } = Value::constant(number);
-                (value.form, value.numbers) = (form, numbers);
-                Valuation::Unknown
-            }
-            // None are left on ways that nobody goes.
-            [] | [Number::Other] => {
-                value.numbers = None;
-                Valuation::Unknown
-            }
-            _ => {
-                value.numbers = Some(numbers);
-                Valuation::Each(each)
+            Valuation::Each(mut each) => {
+                each.retain(|&(_, lanes)| !self.active.disjoint(lanes));
+                each.sort_unstable_by_key(|&(number, _)| number);
+                let value = value.among(each.iter().map(|&(number, _)| number).collect());
+                let is_told = value.numbers.as_ref().is_some_and(|numbers| numbers.len() > 1);
+                let numbers = if is_told { Valuation::Each(each) } else { Valuation::Unknown };
+                New { value, numbers }
             }
         }
     }
 
     /// Conditions are about to mean something else.
-    pub(crate) fn project(&mut self, lanes: &Lanes, hidden: Set) {
+    pub(crate) fn project(&mut self, hidden: Set<'a>) {
         if hidden == Set::ALL {
             return;
         }
-        let gone = lanes.both(hidden);
+        let gone = hidden.both();
         // What is said in terms of them is said in others, as far as they are known to be the same.
-        let of_lane = lanes.constraint_on(self.active, hidden);
-        let of_pair = lanes.and(lanes.constraint_on(self.pairs, gone), of_lane);
+        let of_lane = self.active.constraint_on(hidden);
+        let of_pair = self.pairs.constraint_on(gone) & of_lane;
         // One lane after the other: of both at a time there is much more to say.
-        let [other, other_hidden] = [of_lane, hidden].map(|set| lanes.other(set));
-        let left = |pairs: Set, known: Set| {
-            lanes.and_exists(lanes.and_exists(pairs, known, hidden), other, other_hidden)
+        let (other, other_hidden) = (of_lane.other(), hidden.other());
+        let left = |pairs: Set<'a>, known: Set<'a>| {
+            pairs.and_exists(known, hidden).and_exists(other, other_hidden)
         };
         for value in &mut self.values {
-            if lanes.depends_on(value.undefined, hidden) {
-                value.undefined = lanes.and_exists(value.undefined, of_lane, hidden);
+            for set in value.of_lane().filter(|set| set.depends_on(hidden)) {
+                *set = set.and_exists(of_lane, hidden);
             }
-            for Mixed { undefined, other, .. } in &mut value.mixed {
-                for set in [undefined, other] {
-                    *set = lanes.and_exists(*set, of_lane, hidden);
-                }
-            }
-            if lanes.depends_on(value.differs, gone) {
+            if value.differs.depends_on(gone) {
                 value.differs = left(value.differs, of_pair);
             }
         }
-        self.provenance.iter_mut().for_each(|kept| kept.project(lanes, hidden, of_lane));
+        self.provenance.iter_mut().for_each(|kept| kept.project(hidden, of_lane));
         if let Scratch::Vote(voted) = self.scratch
-            && lanes.depends_on(voted, hidden)
+            && voted.depends_on(hidden)
         {
             // Of votes, those count of which it is known.
-            let others = lanes.exists(lanes.and_not(of_lane, voted), hidden);
-            self.scratch = Scratch::Vote(lanes.not(others));
+            self.scratch = Scratch::Vote(!(of_lane & !voted).exists(hidden));
         }
         self.pairs = left(self.pairs, of_lane);
-        self.active = lanes.exists(self.active, hidden);
+        self.active = self.active.exists(hidden);
+    }
+
+    /// Numbers that no lane has are left out.
+    pub(crate) fn leave_out(&mut self) {
+        let mut gone = SmallVec::<[Condition; 16]>::new();
+        for index in 0..self.values.len() {
+            let place = Place::from_index(index);
+            let value = self.value(place);
+            let Some(numbers) = value.numbers.as_deref().filter(|numbers| numbers.len() > 1) else {
+                continue;
+            };
+            let there = |&&number: &&Number| !self.active.disjoint(self.holds(place, number));
+            let left: Numbers = numbers.iter().filter(there).copied().collect();
+            if left.len() == numbers.len() || left.is_empty() {
+                continue;
+            }
+            let told: SmallVec<[Number; 4]> = value.distinguished().collect();
+            let value = value.clone().among(left);
+            let left_out = |number: &Number| !value.distinguished().any(|kept| kept == *number);
+            let left_out = told.into_iter().filter(left_out);
+            gone.extend(left_out.map(|number| Condition::Holds(place, number)));
+            self.values[index] = value;
+        }
+        self.project(self.lanes.cube(gone));
     }
 
     /// The same facts, said in one way only.
-    pub(crate) fn normalize(&mut self, lanes: &Lanes) {
+    pub(crate) fn normalize(&mut self) {
         let active = self.active;
-        let other = lanes.other(active);
-        let simple = |set: Set| lanes.restrict(lanes.restrict(set, active), other);
+        let other = active.other();
+        let simple = |set: Set<'a>| set.restrict(active).restrict(other);
+        let last = self.same.iter().max().map_or(0, |last| last + 1);
+        let mut first = vec![None; last];
+        for (index, number) in self.same.iter_mut().enumerate() {
+            *number = *first[*number].get_or_insert(index);
+        }
         self.pairs = simple(self.pairs);
-        self.provenance.iter_mut().for_each(|kept| kept.normalize(lanes, active));
+        self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
         for (index, value) in self.values.iter_mut().enumerate() {
-            value.undefined = match lanes.and(value.undefined, active) {
-                Set::NONE => Set::NONE,
-                undefined => lanes.restrict(undefined, active),
+            value.undefined = match active.disjoint(value.undefined) {
+                true => Set::NONE,
+                false => value.undefined.restrict(active),
             };
             if value.undefined == Set::ALL {
                 let place = Place::from_index(index);
-                self.provenance.iter_mut().for_each(|kept| kept.drop(place));
+                let kept = self.provenance.iter_mut();
+                kept.filter(|kept| kept.only(place) != Origin::Nothing)
+                    .for_each(|kept| kept.derive(place, Origin::Nothing));
             }
             value.names.sort_unstable();
             value.differs = simple(value.differs);

@@ -46,6 +46,10 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    pub(crate) fn new(first: usize, last: usize) -> Block {
+        Block { first, last, edges: Vec::new(), joins: None, open: Vec::new() }
+    }
+
     /// Whether it is known of all splits that are open in it.
     pub(crate) fn knows_open(&self) -> bool {
         !self.open.contains(&ANY)
@@ -142,14 +146,8 @@ impl Structure {
         for (block, &(first, last)) in ordered.iter().enumerate() {
             block_of[first..=last].fill(Some(block));
         }
-        let empty = |&(first, last): &(usize, usize)| Block {
-            first,
-            last,
-            edges: Vec::new(),
-            joins: None,
-            open: Vec::new(),
-        };
-        let mut blocks: Vec<Block> = ordered.iter().map(empty).collect();
+        let mut blocks: Vec<Block> =
+            ordered.iter().map(|&(first, last)| Block::new(first, last)).collect();
         for (from, &(_, last)) in ordered.iter().enumerate() {
             for (to, taken) in successors(code, last) {
                 let to = block_of[to].expect("what is reached is in a block");

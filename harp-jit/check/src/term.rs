@@ -37,7 +37,7 @@ pub(crate) enum Origin {
 }
 
 /// What an operand is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     Constant(u64),
     Immediate(i64),
@@ -74,8 +74,8 @@ pub(crate) struct Passage {
 /// The way itself, or what it does to a place in each round.
 type Part = (Passage, Option<Place>);
 
-/// What a part depends on.
-#[derive(Clone, Debug, Default)]
+/// What a value or a part depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Dependence {
     places: BTreeSet<Place>,
     parts: BTreeSet<Part>,
@@ -83,12 +83,17 @@ struct Dependence {
     unknown: bool,
 }
 
-#[derive(Debug)]
+impl Dependence {
+    fn add(&mut self, other: &Dependence) {
+        self.places.extend(&other.places);
+        self.parts.extend(&other.parts);
+        self.unknown |= other.unknown;
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 struct Entry {
-    /// The places that it depends on.
-    places: SmallVec<[Place; 4]>,
-    /// And the ways on which.
-    parts: BTreeSet<Part>,
+    on: Dependence,
     depth: u32,
 }
 
@@ -125,10 +130,15 @@ impl Terms {
     pub(crate) fn result(&self, op: Op, source: impl Fn(Operand) -> Source) -> Origin {
         let sources: SmallVec<[Source; 3]> =
             operands(op)[1..].iter().map(|&operand| source(operand)).collect();
+        self.operation(op.opcode(), sources)
+    }
+
+    /// What an operation of this kind makes of these.
+    pub(crate) fn operation(&self, opcode: Opcode, sources: SmallVec<[Source; 3]>) -> Origin {
         if sources.contains(&Source::From(Origin::Nothing)) {
             return Origin::Unknown;
         }
-        self.name(Function::Operation(op.opcode()), sources)
+        self.name(Function::Operation(opcode), sources)
     }
 
     /// The second where the first is true, the third elsewhere.
@@ -172,15 +182,26 @@ impl Terms {
 
     /// The name of an expression; unknown if it is not followed.
     fn name(&self, function: Function, sources: SmallVec<[Source; 3]>) -> Origin {
-        let Some(mut entry) = self.made_of(&sources) else { return Origin::Unknown };
+        let mut entry = Entry { depth: 1, ..Entry::default() };
+        for source in &sources {
+            if let Source::From(origin) = *source {
+                let Entry { on, depth } = self.entry(origin);
+                entry.on.add(&on);
+                entry.depth = entry.depth.max(depth + 1);
+            }
+        }
         let more: &[Part] = match function {
             Function::Operation(_) | Function::Select => &[],
             Function::Gamma(at, _) => &[(at, None)],
             Function::Mu(at, place) => &[(at, None), (at, Some(place))],
         };
-        entry.parts.extend(more);
+        entry.on.parts.extend(more);
         if matches!(function, Function::Mu(..)) {
             entry.depth = 0;
+        }
+        let Entry { on, depth } = &entry;
+        if on.unknown {
+            return Origin::Unknown;
         }
         let mut courses = self.courses.borrow_mut();
         for &part in more {
@@ -189,7 +210,7 @@ impl Terms {
                 Dependence::default()
             });
         }
-        let is_followed = entry.depth <= self.most_depth && entry.places.len() <= MOST_PLACES;
+        let is_followed = *depth <= self.most_depth && on.places.len() <= MOST_PLACES;
         if !is_followed || more.iter().any(|part| courses[part].unknown) {
             return Origin::Unknown;
         }
@@ -202,65 +223,40 @@ impl Terms {
         Origin::Term(term)
     }
 
-    /// What depends on operands.
-    fn made_of(&self, sources: &[Source]) -> Option<Entry> {
-        let entries = self.entries.borrow();
-        let mut made = Entry { places: SmallVec::new(), parts: BTreeSet::new(), depth: 1 };
-        for source in sources {
-            match *source {
-                Source::Constant(_) | Source::Immediate(_) | Source::From(Origin::Nothing) => {}
-                Source::From(Origin::Place(place)) => made.places.push(place),
-                Source::From(Origin::Term(Term(index))) => {
-                    let entry = &entries[index as usize];
-                    made.places.extend(entry.places.iter().copied());
-                    made.parts.extend(entry.parts.iter().copied());
-                    made.depth = made.depth.max(entry.depth + 1);
-                }
-                Source::From(Origin::Unknown) => return None,
-            }
+    fn entry(&self, origin: Origin) -> Entry {
+        let mut entry = Entry::default();
+        match origin {
+            Origin::Term(Term(index)) => return self.entries.borrow()[index as usize].clone(),
+            Origin::Place(place) => _ = entry.on.places.insert(place),
+            Origin::Nothing => {}
+            Origin::Unknown => entry.on.unknown = true,
         }
-        made.places.sort_unstable();
-        made.places.dedup();
-        Some(made)
+        entry
     }
 
-    /// The parts that a value depends on.
-    fn parts(&self, origin: Origin) -> BTreeSet<Part> {
-        match origin {
-            Origin::Term(Term(index)) => {
-                let own = self.entries.borrow()[index as usize].parts.clone();
-                let courses = self.courses.borrow();
-                let known = own.iter().filter_map(|part| courses.get(part));
-                known.flat_map(|course| &course.parts).chain(&own).copied().collect()
+    /// All that a value depends on, by way of what its parts do, too.
+    fn dependence(&self, origin: Origin) -> Dependence {
+        let mut on = self.entry(origin).on;
+        let courses = self.courses.borrow();
+        let mut todo: Vec<Part> = on.parts.iter().copied().collect();
+        while let Some(part) = todo.pop() {
+            if let Some(course) = courses.get(&part) {
+                todo.extend(course.parts.difference(&on.parts));
+                on.add(course);
             }
-            Origin::Place(_) | Origin::Nothing | Origin::Unknown => BTreeSet::new(),
         }
+        on
     }
 
     /// Whether a value may change in each round of a loop.
     pub(crate) fn varies(&self, origin: Origin, at: Passage) -> bool {
-        self.parts(origin).contains(&(at, None))
+        self.dependence(origin).parts.contains(&(at, None))
     }
 
     /// The places that a value depends on; none if that is not known.
     pub(crate) fn places(&self, origin: Origin) -> Option<SmallVec<[Place; 4]>> {
-        let Term(index) = match origin {
-            Origin::Place(place) => return Some(smallvec![place]),
-            Origin::Term(term) => term,
-            Origin::Nothing => return Some(smallvec![]),
-            Origin::Unknown => return None,
-        };
-        let mut places = self.entries.borrow()[index as usize].places.clone();
-        let courses = self.courses.borrow();
-        for course in self.parts(origin).iter().filter_map(|part| courses.get(part)) {
-            if course.unknown {
-                return None;
-            }
-            places.extend(course.places.iter().copied());
-        }
-        places.sort_unstable();
-        places.dedup();
-        Some(places)
+        let on = self.dependence(origin);
+        (!on.unknown).then(|| on.places.into_iter().collect())
     }
 
     /// All ways that were asked for.
@@ -280,14 +276,12 @@ impl Terms {
     }
 
     fn note(&self, part: Part, origin: Origin) {
-        let (places, parts) = (self.places(origin), self.parts(origin));
+        let on = self.dependence(origin);
         let mut courses = self.courses.borrow_mut();
         let course = courses.entry(part).or_default();
-        let before = (course.places.len(), course.parts.len(), course.unknown);
-        course.unknown |= places.is_none();
-        course.places.extend(places.unwrap_or_default());
-        course.parts.extend(parts);
-        if before != (course.places.len(), course.parts.len(), course.unknown) {
+        let before = course.clone();
+        course.add(&on);
+        if *course != before {
             self.changed.set(true);
         }
     }
@@ -318,37 +312,30 @@ mod tests {
         let other = of(Op::Sub { dst: gpr(0), a: gpr(1), b: gpr(2) }, Origin::Place(a));
         assert_ne!(one, other);
         assert_eq!(terms.places(one).as_deref(), Some(&[a, b][..]));
-        let added = |imm| of(Op::Addi { dst: gpr(0), src: gpr(1), imm }, one);
-        assert_ne!(added(1), added(2));
-        assert_eq!(
-            of(Op::Addi { dst: gpr(0), src: gpr(1), imm: 1 }, Origin::Unknown),
-            Origin::Unknown
-        );
-        let deep = (0..=MOST_DEPTH)
-            .fold(one, |deep, _| of(Op::Addi { dst: gpr(0), src: gpr(1), imm: 1 }, deep));
+        let added = |imm, to| of(Op::Addi { dst: gpr(0), src: gpr(1), imm }, to);
+        assert_ne!(added(1, one), added(2, one));
+        assert_eq!(added(1, Origin::Unknown), Origin::Unknown);
+        let deep = (0..=MOST_DEPTH).fold(one, |deep, _| added(1, deep));
         assert_eq!(deep, Origin::Unknown, "it is not followed for ever");
-    }
-
-    fn passage(decided: Decided) -> Passage {
-        Passage { branch: 7, block: 3, decided }
     }
 
     #[test]
     fn what_decides_about_the_way_is_depended_on() {
         let terms = Terms::new(Precision::Coarse);
-        let [a, b, c] = [0, 1, 2].map(Place::from_index);
-        let [one, other, guard] = [a, b, c].map(Origin::Place);
-        let at = passage(Decided::Entry);
+        let places = [0, 1, 2].map(Place::from_index);
+        let [one, other, guard] = places.map(Origin::Place);
+        let [a, b, c] = places;
+        let at = Passage { branch: 7, block: 3, decided: Decided::Entry };
         assert_eq!(terms.gamma(at, a, &[one, one]), one, "whichever way");
         let met = terms.gamma(at, a, &[one, other]);
         assert_eq!(terms.places(met).as_deref(), Some(&[a, b][..]));
         assert!(terms.has_changed());
         assert_eq!(terms.passages(), [at]);
-        terms.decides(at, guard);
-        assert!(terms.has_changed());
-        assert_eq!(terms.places(met).as_deref(), Some(&[a, b, c][..]));
-        terms.decides(at, guard);
-        assert!(!terms.has_changed(), "that was known");
+        for changes in [true, false] {
+            terms.decides(at, guard);
+            assert_eq!(terms.has_changed(), changes, "it is known the second time");
+            assert_eq!(terms.places(met).as_deref(), Some(&[a, b, c][..]));
+        }
         terms.decides(at, Origin::Unknown);
         assert_eq!(terms.places(met), None);
         assert_eq!(terms.gamma(at, a, &[one, other]), Origin::Unknown);
@@ -359,13 +346,12 @@ mod tests {
         let terms = Terms::new(Precision::Coarse);
         let [a, b, c] = [0, 1, 2].map(Place::from_index);
         let [entry, step] = [a, b].map(Origin::Place);
-        let at = passage(Decided::Round);
+        let at = Passage { branch: 7, block: 3, decided: Decided::Round };
         assert_eq!(terms.mu(at, c, [entry, entry]), entry, "it does not change");
         let round = terms.mu(at, c, [entry, step]);
         assert!(terms.varies(round, at));
         assert_eq!(terms.places(round).as_deref(), Some(&[a, b][..]));
-        let next = terms.mu(at, c, [entry, round]);
-        assert_eq!(next, round, "however often it goes round");
+        assert_eq!(terms.mu(at, c, [entry, round]), round, "however often it goes round");
         assert_eq!(terms.mu(at, c, [round, step]), Origin::Unknown);
         assert_eq!(terms.mu(at, c, [entry, Origin::Unknown]), Origin::Unknown);
     }

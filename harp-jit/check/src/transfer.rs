@@ -5,24 +5,21 @@ use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
 use smallvec::SmallVec;
 
 use crate::assumption::Assumption;
-use crate::available::Available;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::CodeFault;
-use crate::fact::{Detail, Form, New, Scratch, Valuation, Value};
+use crate::fact::{New, Scratch, Valuation, Value};
 use crate::lanes::Lanes;
-use crate::live::After;
+use crate::live::Lives;
 use crate::number::Precision;
-use crate::op::{is_pure, registers};
+use crate::op::{Form, WARP, is_pure, registers};
 use crate::places::{Place, Places};
 use crate::provenance::Provenance;
 use crate::record::{Record, Regs, Role};
 use crate::repeats::Known;
-use crate::selection;
+use crate::selection::{self, Step};
 use crate::state::State;
-use crate::step::Step;
-use crate::term::Origin;
-use crate::term::{Source, Terms};
+use crate::term::{Origin, Source, Terms};
 use crate::value::{self, Computed};
 
 /// Executes instructions on what is known.
@@ -34,47 +31,25 @@ pub(crate) struct Transfer<'a> {
     pub(crate) assumption: &'a Assumption,
     pub(crate) lanes: &'a Lanes,
     pub(crate) terms: &'a Terms,
-    pub(crate) available: &'a Available,
+    pub(crate) lives: &'a Lives,
     pub(crate) precision: Precision,
 }
 
-impl Transfer<'_> {
+impl<'a> Transfer<'a> {
     /// What is known when the function is entered.
-    pub(crate) fn at_entry(&self) -> State {
-        let mut state = State::new(self.places);
+    pub(crate) fn at_entry(&self) -> State<'a> {
+        // Saved registers are kept for the caller, and nothing to look at.
+        let mut state = State::new(self.lanes, vec![Value::undefined(); self.places.count()]);
         state.free.extend(&self.record.free);
         let roles = RegisterRoles::new(self.code.arch);
-        let mut set = |place: Place, value: Value| {
-            state.values[place.index()] = self.adjusted(value);
+        let mut set = |reg: Gpr, value: Value<'a>| {
+            state.values[Places::gpr(reg).index()] = self.adjusted(value);
         };
         for reg in roles.caller_saved() {
-            let argument = self.record.entry.arguments.contains(&reg);
-            let value = if self.assumption.uniform.contains(&reg) {
-                Value::uniform()
-            } else if argument {
-                Value::unknown()
-            } else {
-                Value::undefined()
-            };
-            set(Places::gpr(reg), value);
+            set(reg, given(reg, &self.record.entry.arguments, &self.assumption.uniform));
         }
-        for slot in self.places.slots() {
-            set(slot, Value::undefined());
-        }
-        // They are kept for the caller, and nothing to look at.
-        for reg in roles.callee_saved() {
-            set(Places::gpr(reg), Value::undefined());
-        }
-        set(Places::gpr(roles.return_address()), Value::uniform());
-        let stack = Value { form: Form::Stack(0), ..Value::unknown() };
-        set(Places::gpr(roles.stack_pointer()), stack);
-        for reg in (0..self.code.arch.preds()).map(Pred::new) {
-            set(Places::pred(reg), Value::undefined());
-        }
-        set(self.places.result(), Value::undefined());
-        for place in self.places.remembered().chain(self.places.available()) {
-            set(place, Value::undefined());
-        }
+        set(roles.return_address(), Value::uniform());
+        set(roles.stack_pointer(), Value { form: Form::Stack(0), ..Value::unknown() });
         state
     }
 
@@ -88,19 +63,13 @@ impl Transfer<'_> {
     }
 
     /// One lane agrees with itself.
-    fn adjusted(&self, value: Value) -> Value {
+    fn adjusted(&self, value: Value<'a>) -> Value<'a> {
         let differs = if self.is_single() { Set::NONE } else { value.differs };
         Value { differs, ..value }
     }
 
     /// Executes the instruction `at`; `report` gets what is wrong with it.
-    pub(crate) fn step(
-        &self,
-        state: &mut State,
-        at: usize,
-        after: &After,
-        report: &mut dyn FnMut(CodeFault),
-    ) {
+    pub(crate) fn step(&self, state: &mut State<'a>, at: usize, report: &mut dyn FnMut(CodeFault)) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
         for place in placed.note.iter().flat_map(|note| self.places.of(&note.undefined)) {
@@ -111,12 +80,12 @@ impl Transfer<'_> {
             instruction,
             guard: instruction.guard.map(Places::pred),
             role: placed.note.map(|note| &note.role),
-            after,
+            after: &self.lives.after[at],
+            repeated: &self.lives.repeats.after[at],
         };
         selection::check_predicates(state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
-        self.check_contracts(state, &step, report);
         match placed.flow {
             Flow::Call => self.call(state, &step),
             _ if step.flags().intersects(OpcodeFlags::STORE) => self.store(state, &step),
@@ -125,52 +94,40 @@ impl Transfer<'_> {
         selection::name_results(state, &step);
     }
 
-    /// What acts on the warp as a whole needs lanes that agree.
-    fn check_lanes(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
-        let warp = OpcodeFlags::CONTROL | OpcodeFlags::ONCE_PER_WARP | OpcodeFlags::CROSS_LANE;
-        if self.is_single() || !step.flags().intersects(warp) {
-            return;
-        }
-        let varies = |place: Place| !state.is_uniform(self.lanes, place);
+    /// What acts on the warp as a whole needs lanes that agree, and other functions get what they rely on.
+    fn check_lanes(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+        let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
         let splits = self.code.is_split(step.at) || self.code.is_split_branch(step.at);
-        if let (Some(guard), Some(reg)) = (step.guard, step.instruction.guard)
-            && !splits
-            && varies(guard)
-        {
-            report(CodeFault::Divergent(Operand::Pred(reg)));
+        if step.flags().intersects(WARP) && !splits {
+            wanted.extend(step.instruction.guard.map(Operand::Pred));
         }
-        if step.flags().intersects(OpcodeFlags::CROSS_LANE) {
-            return;
+        if step.flags().intersects(WARP) && !step.flags().intersects(OpcodeFlags::CROSS_LANE) {
+            let used = registers(step.instruction.op).into_iter();
+            let used = used.filter(|(_, access)| *access == Access::Use);
+            wanted.extend(used.map(|(operand, _)| operand));
         }
-        for (operand, access) in registers(step.instruction.op) {
-            if access == Access::Use && Places::operand(operand).is_some_and(varies) {
-                report(CodeFault::Divergent(operand));
-            }
+        if let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role {
+            wanted.extend(asks.iter().copied().map(Operand::Gpr));
         }
-    }
-
-    /// Other functions get what they rely on.
-    fn check_contracts(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
-        let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role else { return };
-        let varies = |&reg: &Gpr| !state.is_uniform(self.lanes, Places::gpr(reg));
-        let mut wrong = |reg: &Gpr| report(CodeFault::Divergent(Operand::Gpr(*reg)));
-        asks.iter().filter(|reg| varies(reg)).for_each(&mut wrong);
+        let varies = |place: Place| !state.is_uniform(place);
+        let wanted = wanted.into_iter().filter(|_| !self.is_single());
+        let divergent = wanted.filter(|&operand| Places::operand(operand).is_some_and(varies));
+        divergent.for_each(|operand| report(CodeFault::Divergent(operand)));
         if let Some(Role::Leave { depends, .. }) = step.role {
-            let holds = |result: &Gpr| {
-                let mut found = depends.iter().filter(|(reg, _)| reg == result);
-                found.any(|(_, regs)| !regs.iter().any(varies))
+            let holds = |result: &&Gpr| {
+                let mut found = depends.iter().filter(|(reg, _)| reg == *result);
+                found.any(|(_, regs)| !regs.iter().any(|&reg| varies(Places::gpr(reg))))
             };
-            self.assumption.results.iter().filter(|result| !holds(result)).for_each(wrong);
+            let broken = self.assumption.results.iter().filter(|result| !holds(result));
+            broken.for_each(|&result| report(CodeFault::Divergent(Operand::Gpr(result))));
         }
     }
 
     /// What can be seen from outside, or trap, must be made of values that were meant.
-    fn check_values(&self, state: &State, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
+    fn check_values(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
         let op = step.instruction.op;
         let flags = step.flags();
-        let seen = OpcodeFlags::CONTROL
-            | OpcodeFlags::ONCE_PER_WARP
-            | OpcodeFlags::CROSS_LANE
+        let seen = WARP
             | OpcodeFlags::STORE
             | OpcodeFlags::LOAD
             | OpcodeFlags::ATOMIC
@@ -206,9 +163,9 @@ impl Transfer<'_> {
         if let Some(Role::Call { hands, .. } | Role::Leave { hands, .. }) = step.role {
             wanted.extend(hands.iter().copied().map(Operand::Gpr));
         }
-        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(self.lanes, guard));
+        let among = step.guard.map_or(Set::ALL, |guard| state.not_zero(guard));
         for operand in wanted {
-            let defined = |place| state.is_defined(self.lanes, place, among);
+            let defined = |place| state.is_defined(place, among);
             if !Places::operand(operand).is_none_or(defined) {
                 report(CodeFault::Undefined(operand));
             }
@@ -216,12 +173,12 @@ impl Transfer<'_> {
     }
 
     /// Whether a predicate is meant to be read in all lanes.
-    fn is_known(&self, state: &State, place: Place) -> bool {
-        state.value(place).is_truth() && state.is_defined(self.lanes, place, Set::ALL)
+    fn is_known(&self, state: &State<'a>, place: Place) -> bool {
+        state.value(place).is_truth() && state.is_defined(place, Set::ALL)
     }
 
     /// The tracked word of the frame that a load or store of a word goes to.
-    fn slot(&self, state: &State, op: Op) -> Option<Place> {
+    fn slot(&self, state: &State<'a>, op: Op) -> Option<Place> {
         let (base, offset) = match op {
             Op::Ld { base, offset, .. } | Op::St { base, offset, .. } => (base, offset),
             _ => return None,
@@ -232,7 +189,7 @@ impl Transfer<'_> {
         }
     }
 
-    fn store(&self, state: &mut State, step: &Step<'_>) {
+    fn store(&self, state: &mut State<'a>, step: &Step<'_>) {
         let op = step.instruction.op;
         if let (Op::St { value, .. }, Some(slot)) = (op, self.slot(state, op)) {
             return self.write(state, step, slot, Computed::Copy(Places::gpr(value)));
@@ -251,7 +208,7 @@ impl Transfer<'_> {
     }
 
     /// The words of the frame that a store may touch; none if it is not known to go to the stack.
-    fn touched(&self, state: &State, op: Op) -> Option<Vec<Place>> {
+    fn touched(&self, state: &State<'a>, op: Op) -> Option<Vec<Place>> {
         let mut base = None;
         let mut offset = 0;
         op.for_each_operand(|operand| match operand {
@@ -269,74 +226,64 @@ impl Transfer<'_> {
     }
 
     /// What the scratch word holds once `value` is stored there.
-    fn voted(&self, state: &State, step: &Step<'_>, value: Place) -> Scratch {
+    fn voted(&self, state: &State<'a>, step: &Step<'_>, value: Place) -> Scratch<'a> {
         match (state.value(value).form, step.guard, state.scratch) {
             (Form::Constant(0), None, _) => Scratch::Zero,
             (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
-                Scratch::Vote(state.not_zero(self.lanes, guard))
+                Scratch::Vote(state.not_zero(guard))
             }
             _ => Scratch::Anything,
         }
     }
 
     /// Nothing is known any more about what these places hold.
-    fn lose(&self, state: &mut State, places: impl IntoIterator<Item = Place>) {
+    fn lose(&self, state: &mut State<'a>, places: impl IntoIterator<Item = Place>) {
         for place in places {
             self.set(state, place, Value::unknown());
         }
     }
 
-    fn set(&self, state: &mut State, place: Place, value: Value) {
-        state.assign(self.lanes, place, New::of(self.adjusted(value)));
+    fn set(&self, state: &mut State<'a>, place: Place, value: Value<'a>) {
+        state.assign(place, New::of(self.adjusted(value)));
         self.changed(state, place);
     }
 
     /// What was computed from what a place held is not any more what is computed from it.
-    fn changed(&self, state: &mut State, place: Place) {
-        self.available.depending(place).for_each(|other| state.forget(self.lanes, other));
+    fn changed(&self, state: &mut State<'a>, place: Place) {
+        self.lives.repeats.depending(place).for_each(|other| state.forget(other));
     }
 
     /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
     /// tested on some of them, comes to one thing or the other now on the rest, too.
-    pub(crate) fn anticipate(&self, ways: &mut [State], block: usize) {
-        for &place in self.available.live.get(block).into_iter().flatten() {
+    pub(crate) fn anticipate(&self, ways: &mut [State<'a>], block: usize) {
+        for &place in self.lives.repeats.live.get(block).into_iter().flatten() {
             if ways.iter().all(|way| !way.value(place).is_truth()) {
                 continue;
             }
             for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
-                let numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
-                way.assign(self.lanes, place, New { value: Value::uniform(), numbers });
+                way.assign(place, New::truth_of(Value::uniform()));
             }
         }
     }
 
     /// A place holds nothing that is meant to be read.
-    pub(crate) fn drop(&self, state: &mut State, place: Place) {
-        state.drop(self.lanes, place);
+    pub(crate) fn drop(&self, state: &mut State<'a>, place: Place) {
+        state.drop(place);
         self.changed(state, place);
     }
 
-    fn call(&self, state: &mut State, step: &Step<'_>) {
+    fn call(&self, state: &mut State<'a>, step: &Step<'_>) {
         let roles = RegisterRoles::new(self.code.arch);
         let (returns, popped, depends): (&[Gpr], i64, &[(Gpr, Regs)]) = match step.role {
             Some(Role::Call { returns, popped, depends, .. }) => (returns, *popped, depends),
             _ => (&[], 0, &[]),
         };
-        let is_uniform = |&reg: &Gpr| state.is_uniform(self.lanes, Places::gpr(reg));
-        let uniform: Vec<Gpr> = (depends.iter())
-            .filter(|(_, args)| args.iter().all(is_uniform))
-            .map(|&(result, _)| result)
-            .collect();
+        let is_uniform = |&reg: &Gpr| state.is_uniform(Places::gpr(reg));
+        let uniform = depends.iter().filter(|(_, args)| args.iter().all(is_uniform));
+        let uniform: Vec<Gpr> = uniform.map(|&(result, _)| result).collect();
         state.scratch = Scratch::Anything;
         for reg in roles.caller_saved() {
-            let value = if uniform.contains(&reg) {
-                Value::uniform()
-            } else if returns.contains(&reg) {
-                Value::unknown()
-            } else {
-                Value::undefined()
-            };
-            self.set(state, Places::gpr(reg), value);
+            self.set(state, Places::gpr(reg), given(reg, returns, &uniform));
         }
         self.set(state, Places::gpr(roles.return_address()), Value::uniform());
         for reg in (0..self.code.arch.preds()).map(Pred::new) {
@@ -353,52 +300,24 @@ impl Transfer<'_> {
     }
 
     /// Loads, atomic accesses and everything that computes.
-    fn compute(&self, state: &mut State, step: &Step<'_>) {
+    fn compute(&self, state: &mut State<'a>, step: &Step<'_>) {
         let op = step.instruction.op;
         let registers = registers(op);
         let target = registers.iter().find(|(_, access)| *access != Access::Use);
         let target = target.and_then(|&(operand, _)| Places::operand(operand));
         let Some(target) = target else { return };
-        let loaded = self.slot(state, op);
+        let mut computed = self.computed(state, step, target);
         if step.flags().intersects(OpcodeFlags::ATOMIC) {
             state.scratch = Scratch::Anything;
             self.lose(state, self.places.exposed());
         }
-        let mut computed = match loaded {
-            Some(slot) => Computed::Copy(slot),
-            None => {
-                let stack_log2 = self.record.entry.lane_stack_log2;
-                value::of(
-                    state,
-                    self.lanes,
-                    op,
-                    self.word(),
-                    stack_log2,
-                    &step.after.repeated.sources,
-                )
-            }
-        };
-        if step.flags().intersects(OpcodeFlags::LOAD)
-            && let Computed::New(new) = &mut computed
-        {
-            self.load(state, step, new);
-        }
-        if let (Computed::New(new), true) = (&mut computed, target.is_pred())
-            && matches!(new.numbers, Valuation::Unknown)
-            && new.value.numbers.is_none()
-        {
-            new.numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
-        }
-        if let Computed::New(new) = &mut computed {
-            new.value = self.adjusted(new.value.clone());
-        }
         if step.claims().uniform {
             let result = self.places.result();
             match computed {
-                Computed::Copy(source) => state.copy(self.lanes, result, source, Detail::Numbers),
-                Computed::New(new) => state.assign(self.lanes, result, new),
+                Computed::Copy(source) => state.copy(result, source, true),
+                Computed::New(new) => state.assign(result, new),
             }
-            state.equalize(self.lanes, result);
+            state.equalize(result);
             computed = Computed::Copy(result);
         }
         // Names say where a value is not zero.
@@ -410,28 +329,51 @@ impl Transfer<'_> {
         };
         self.write(state, step, target, computed);
         state.add_names(target, &names);
-        for &Known { place, inverted } in &step.after.repeated.known {
+        for &Known { place, inverted } in &step.repeated.known {
             if state.value(place).is_truth() {
-                state.equate(self.lanes, target, (place, inverted));
+                state.equate(target, (place, inverted));
             }
         }
-        if self.precision >= Precision::Fine {
+        // What a predicate says of a register that is tested is true of its copies, too.
+        if let (Op::Rtop { src, .. } | Op::Iszero { src, .. }, None) = (op, step.guard)
+            && self.precision >= Precision::Fine
+        {
             let inverted = matches!(op, Op::Iszero { .. });
-            for &tested in &step.after.tested {
-                state.refine_zero(self.lanes, tested, (target, inverted));
+            for copy in state.copies(Places::gpr(src)) {
+                state.refine_zero(copy, (target, inverted));
             }
         }
-        for &Known { place, inverted } in &step.after.repeated.remembered {
+        for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
-                true => state.copy_opposite(self.lanes, place, target),
-                false => state.copy(self.lanes, place, target, Detail::Numbers),
+                true => state.copy_opposite(place, target),
+                false => state.copy(place, target, true),
             }
         }
     }
 
+    fn computed(&self, state: &State<'a>, step: &Step<'_>, target: Place) -> Computed<'a> {
+        let op = step.instruction.op;
+        if let Some(slot) = self.slot(state, op) {
+            return Computed::Copy(slot);
+        }
+        let stack_log2 = self.record.entry.lane_stack_log2;
+        let sources = &step.repeated.sources;
+        let mut new = match value::of(state, op, self.word(), stack_log2, sources) {
+            Computed::New(new) => new,
+            copy @ Computed::Copy(_) => return copy,
+        };
+        if step.flags().intersects(OpcodeFlags::LOAD) {
+            self.load(state, step, &mut new.value);
+        }
+        let says_nothing = matches!(new.numbers, Valuation::Unknown) && new.value.numbers.is_none();
+        if target.is_pred() && says_nothing {
+            new = New::truth_of(new.value);
+        }
+        Computed::New(New { value: self.adjusted(new.value), ..new })
+    }
+
     /// What is loaded from memory that is not tracked.
-    fn load(&self, state: &State, step: &Step<'_>, new: &mut New) {
-        let value = &mut new.value;
+    fn load(&self, state: &State<'a>, step: &Step<'_>, value: &mut Value<'a>) {
         let Op::Ld { base, offset, .. } = step.instruction.op else {
             if !step.claims().read_only {
                 value.differs = Set::ALL;
@@ -476,25 +418,16 @@ impl Transfer<'_> {
     }
 
     /// `place` gets a value, in the lanes where the guard holds.
-    fn write(&self, state: &mut State, step: &Step<'_>, place: Place, computed: Computed) {
-        let lanes = self.lanes;
-        let detail = match (step.after.compared, step.after.shared) {
-            (true, _) => Detail::Numbers,
-            (false, true) => Detail::Differences,
-            (false, false) => Detail::Nothing,
-        };
+    fn write(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, computed: Computed<'a>) {
+        let told = step.after.compared;
+        let result = self.places.result();
         match (step.guard, computed) {
-            (None, Computed::Copy(source)) => {
-                state.copy(lanes, place, source, detail);
-                state.drop(lanes, self.places.result());
-            }
+            (None, Computed::Copy(source)) => state.copy(place, source, told),
             (None, Computed::New(new)) => {
-                let new = new.blurred(detail);
-                self.assign(state, step, place, new);
-                state.find_names(lanes, place);
+                self.assign(state, step, place, if told { new } else { new.blurred() });
+                state.find_names(place);
             }
             (Some(guard), computed) => {
-                let result = self.places.result();
                 let source = match computed {
                     Computed::Copy(source) => source,
                     Computed::New(new) => {
@@ -503,43 +436,50 @@ impl Transfer<'_> {
                     }
                 };
                 let places = [guard, source, place];
-                let selected = |kept: &Provenance| {
+                let selected = |kept: &Provenance<'_>| {
                     self.terms.selected(places.map(|place| source_of(state, kept, place)))
                 };
-                let origins: SmallVec<[Origin; 4]> = (state.provenance.iter())
-                    .filter(|_| self.precision.names_ways())
-                    .map(selected)
-                    .collect();
-                state.select(lanes, place, (guard, source), step.claims().old_is_dead, detail);
+                let kept = state.provenance.iter().filter(|_| self.precision.names_ways());
+                let origins: SmallVec<[Origin; 4]> = kept.map(selected).collect();
+                state.select(place, (guard, source), step.claims().old_is_dead, told);
                 state.derive(place, &origins);
-                state.drop(lanes, result);
-                state.find_names(lanes, place);
+                state.find_names(place);
             }
         }
+        state.forget(result);
         self.changed(state, place);
     }
 
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.
-    fn assign(&self, state: &mut State, step: &Step<'_>, place: Place, new: New) {
+    fn assign(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, new: New<'a>) {
         let op = step.instruction.op;
         // From memory that nobody writes the same is loaded at any time.
         if !is_pure(op) && !step.claims().read_only {
-            return state.assign(self.lanes, place, new);
+            return state.assign(place, new);
         }
-        let source = |kept: &Provenance, operand| match (operand, Places::operand(operand)) {
+        let source = |kept: &Provenance<'_>, operand| match (operand, Places::operand(operand)) {
             (Operand::Imm(imm), _) => Source::Immediate(imm),
             (_, None) => Source::From(Origin::Unknown),
             (_, Some(place)) => source_of(state, kept, place),
         };
-        let of = |kept: &Provenance| self.terms.result(op, |operand| source(kept, operand));
+        let of = |kept: &Provenance<'_>| self.terms.result(op, |operand| source(kept, operand));
         let origins: SmallVec<[Origin; 4]> = state.provenance.iter().map(of).collect();
-        state.assign(self.lanes, place, new);
+        state.assign(place, new);
         state.derive(place, &origins);
     }
 }
 
+/// What another function leaves in a register, if it is one of these.
+fn given<'a>(reg: Gpr, known: &[Gpr], uniform: &[Gpr]) -> Value<'a> {
+    match reg {
+        _ if uniform.contains(&reg) => Value::uniform(),
+        _ if known.contains(&reg) => Value::unknown(),
+        _ => Value::undefined(),
+    }
+}
+
 /// What a place holds, in terms of what there was at an open split.
-fn source_of(state: &State, kept: &Provenance, place: Place) -> Source {
+fn source_of(state: &State<'_>, kept: &Provenance<'_>, place: Place) -> Source {
     match state.value(place).form {
         Form::Constant(constant) => Source::Constant(constant),
         _ => Source::From(kept.only(place)),

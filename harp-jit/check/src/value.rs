@@ -1,188 +1,188 @@
 //! What an operation computes, as far as that is followed.
 
-use harp_isa::{Gpr, Instruction, Op, OpcodeFlags, Role as Access, WordSize};
+use harp_isa::{Gpr, Op, OpcodeFlags, Role as Access, WordSize};
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{Form, Mixed, New, Scratch, Valuation, Value};
-use crate::lanes::Lanes;
+use crate::fact::{Mixed, New, Scratch, Valuation, Value};
 use crate::number::{MOST_NUMBERS, Number};
 use crate::numbering::ValueNumber;
-use crate::op::{compute, sources, to_truth};
+use crate::op::{Form, compute, registers, sources, sum, to_truth};
 use crate::places::{Place, Places};
 use crate::state::State;
 
 /// A result.
 #[derive(Clone, Debug)]
-pub(crate) enum Computed {
+pub(crate) enum Computed<'a> {
     /// What a place holds already.
     Copy(Place),
-    New(New),
+    New(New<'a>),
 }
 
 /// The value that `op` computes from registers. Of loads only that they depend on the address. `sources` are the
 /// numbers of the predicates that it exchanges.
-pub(crate) fn of(
-    state: &State,
-    lanes: &Lanes,
+pub(crate) fn of<'a>(
+    state: &State<'a>,
     op: Op,
     word: WordSize,
     stack_log2: u32,
     sources: &[ValueNumber],
-) -> Computed {
-    let value = operation(state, lanes, op);
+) -> Computed<'a> {
+    let mut value = operation(state, op);
     let is_truth = |place: Place| state.value(place).is_truth();
-    let gpr = Places::gpr;
-    let new = |value: Value| Computed::New(New::of(value));
-    let value = match op {
-        Op::Xorp { a, b, .. } => match *sources {
-            [one, other] => {
-                exchanged(state, lanes, [(Places::pred(a), one), (Places::pred(b), other)], value)
-            }
-            _ => value,
-        },
-        Op::Andp { a, b, .. } => masked(state, lanes, [a, b].map(Places::pred), value),
-        _ => value,
-    };
-    match op {
-        Op::Ldi { imm, .. } => new(Value::constant(imm.cast_unsigned() & word.mask())),
-        Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => Computed::Copy(gpr(src)),
-        Op::Rtop { src, .. } if is_truth(gpr(src)) => Computed::Copy(gpr(src)),
-        Op::Ptor { src, .. } => Computed::Copy(Places::pred(src)),
-        Op::Orp { a, b, .. } if a == b => Computed::Copy(Places::pred(a)),
+    let (gpr, pred) = (Places::gpr, Places::pred);
+    let numbers = match op {
+        Op::Ldi { imm, .. } => {
+            value = Value::constant(imm.cast_unsigned() & word.mask());
+            Valuation::Unknown
+        }
+        Op::Ori { src, imm: 0, .. } | Op::Addi { src, imm: 0, .. } => {
+            return Computed::Copy(gpr(src));
+        }
+        Op::Rtop { src, .. } if is_truth(gpr(src)) => return Computed::Copy(gpr(src)),
+        Op::Ptor { src, .. } => return Computed::Copy(pred(src)),
+        Op::Orp { a, b, .. } if a == b => return Computed::Copy(pred(a)),
         Op::Anyp { src, .. } => {
-            let yes = state.not_zero(lanes, Places::pred(src));
-            let value = Value { differs: Set::NONE, ..value };
-            Computed::New(New { value, numbers: Valuation::Truth { yes, no: Set::NONE } })
+            value.differs = Set::NONE;
+            Valuation::Truth { yes: state.not_zero(pred(src)), no: Set::NONE }
         }
         Op::Allp { src, .. } => {
-            let no = lanes.not(state.not_zero(lanes, Places::pred(src)));
-            let value = Value { differs: Set::NONE, ..value };
-            Computed::New(New { value, numbers: Valuation::Truth { yes: Set::NONE, no } })
+            value.differs = Set::NONE;
+            Valuation::Truth { yes: Set::NONE, no: !state.not_zero(pred(src)) }
         }
         Op::Rtop { src, .. } if state.value(gpr(src)).form == Form::Voted => {
-            let yes = match state.scratch {
-                Scratch::Vote(voted) => voted,
-                _ => Set::NONE,
+            let Scratch::Vote(yes) = state.scratch else {
+                return Computed::New(New::truth_of(value));
             };
-            Computed::New(New { value, numbers: Valuation::Truth { yes, no: Set::NONE } })
+            Valuation::Truth { yes, no: Set::NONE }
         }
-        Op::Jali { .. } => new(Value { form: Form::Code, ..Value::uniform() }),
-        Op::Ballot { .. } => new(Value { differs: Set::NONE, ..value }),
-        Op::Csr { index, .. } if index != 0 => new(Value::uniform()),
-        Op::Csr { .. } | Op::Tid { .. } => new(Value::unknown()),
+        Op::Jali { .. } => {
+            value = Value { form: Form::Code, ..Value::uniform() };
+            Valuation::Unknown
+        }
+        Op::Csr { index, .. } => {
+            value = if index == 0 { Value::unknown() } else { Value::uniform() };
+            Valuation::Unknown
+        }
+        Op::Tid { .. } => {
+            value = Value::unknown();
+            Valuation::Unknown
+        }
+        Op::Ballot { .. } => {
+            value.differs = Set::NONE;
+            Valuation::Unknown
+        }
         // Lanes may read others' values, but not of lanes that do not execute it.
-        Op::Shfl { value: shared, .. } if state.is_uniform(lanes, gpr(shared)) => {
-            new(Value { differs: Set::NONE, ..value })
+        Op::Shfl { value: shared, .. } => {
+            value.differs = if state.is_uniform(gpr(shared)) { Set::NONE } else { Set::ALL };
+            Valuation::Unknown
         }
-        Op::Shfl { .. } => new(Value { differs: Set::ALL, ..value }),
-        _ => match of_numbers(state, lanes, op, word) {
-            Some(each) => {
-                let undefined = match decided(state, lanes, op) {
-                    Some(undefined) if value.undefined != Set::NONE => undefined,
-                    _ => value.undefined,
-                };
-                let truth = to_truth(op);
-                let computed = !truth && each.iter().any(|&(number, _)| number > Number::ONE);
-                let value = Value { undefined, computed, ..value };
-                let numbers = match truth {
-                    true => {
-                        let set = |wanted| {
-                            let found = each.iter().find(|&&(number, _)| number == wanted);
-                            found.map_or(Set::NONE, |&(_, set)| set)
-                        };
-                        let others = set(Number::Other);
-                        let [no, yes] = [Number::ZERO, Number::ONE].map(set);
-                        match others {
-                            Set::NONE => Valuation::Each(each),
-                            _ => Valuation::Truth { yes, no },
-                        }
-                    }
-                    false => Valuation::Each(each),
-                };
-                Computed::New(New { value, numbers })
+        _ => {
+            match op {
+                Op::Xorp { a, b, .. } => exchange(state, [a, b].map(pred), sources, &mut value),
+                Op::Andp { a, b, .. } => mask(state, [a, b].map(pred), &mut value),
+                _ => {}
             }
-            None => arithmetic(state, lanes, value, op, word, stack_log2),
-        },
-    }
+            match of_numbers(state, op, word) {
+                Some(each) => told(state, op, each, &mut value),
+                None => return Computed::New(arithmetic(state, value, op, word, stack_log2)),
+            }
+        }
+    };
+    Computed::New(New { value, numbers })
 }
 
 /// The result depends on the sources alone.
-fn operation(state: &State, lanes: &Lanes, op: Op) -> Value {
+fn operation<'a>(state: &State<'a>, op: Op) -> Value<'a> {
     let mut value = Value::uniform();
-    let atomic = op.opcode().flags().intersects(OpcodeFlags::ATOMIC);
-    Instruction::new(op).for_each_register(|operand, _, access| {
-        let Some(place) = Places::operand(operand) else { return };
-        if access != Access::Def {
-            value.undefined = lanes.or(value.undefined, state.value(place).undefined);
-            value.differs = lanes.or(value.differs, state.differing(lanes, place));
+    for (operand, access) in registers(op) {
+        if let (Some(place), true) = (Places::operand(operand), access != Access::Def) {
+            value.undefined = value.undefined | state.value(place).undefined;
+            value.differs = value.differs | state.differing(place);
         }
-    });
-    if atomic {
+    }
+    if op.opcode().flags().intersects(OpcodeFlags::ATOMIC) {
         value.differs = Set::ALL;
     }
     value
 }
 
 /// What is in one of two predicates only. Where it is taken from one of these again, the other is left.
-fn exchanged(
-    state: &State,
-    lanes: &Lanes,
-    reads: [(Place, ValueNumber); 2],
-    mut value: Value,
-) -> Value {
-    let [a, b] = reads.map(|(place, number)| (state.value(place), number));
-    for ((one, _), (_, with)) in [(a, b), (b, a)] {
-        if let Some(left) = one.mixed.iter().find(|mixed| mixed.with == with) {
-            value.undefined = lanes.and(value.undefined, left.undefined);
-            return value;
-        }
+fn exchange<'a>(
+    state: &State<'a>,
+    places: [Place; 2],
+    numbers: &[ValueNumber],
+    value: &mut Value<'a>,
+) {
+    let &[one, other] = numbers else { return };
+    let [a, b] = places.map(|place| state.value(place));
+    let both = [(a, b, other), (b, a, one)];
+    let left = |&(value, _, with): &(&Value<'a>, &Value<'a>, ValueNumber)| {
+        value.mixed.iter().find(|mixed| mixed.with == with).map(|mixed| mixed.undefined)
+    };
+    if let Some(left) = both.iter().find_map(left) {
+        value.undefined = value.undefined & left;
+    } else if value.undefined != Set::NONE {
+        value.mixed.extend(both.map(|(value, other, with)| Mixed {
+            with,
+            undefined: value.undefined,
+            other: other.undefined,
+        }));
     }
-    if value.undefined != Set::NONE {
-        for ((one, _), (other, with)) in [(a, b), (b, a)] {
-            let (undefined, other) = (one.undefined, other.undefined);
-            value.mixed.push(Mixed { with, undefined, other });
-        }
-    }
-    value
 }
 
 /// What is exchanged in the lanes of a predicate only: elsewhere the one it is exchanged for stays.
-fn masked(state: &State, lanes: &Lanes, [a, b]: [Place; 2], mut value: Value) -> Value {
+fn mask<'a>(state: &State<'a>, [a, b]: [Place; 2], value: &mut Value<'a>) {
     for (one, guard) in [(a, b), (b, a)] {
-        let among = state.not_zero(lanes, guard);
+        let among = state.not_zero(guard);
         let unknown = state.value(guard).undefined;
-        let masked = state.value(one).mixed.iter().map(|mixed| {
-            let left = lanes.ite(among, mixed.undefined, mixed.other);
-            Mixed { undefined: lanes.or(left, unknown), ..mixed.clone() }
-        });
-        value.mixed.extend(masked);
+        value.mixed.extend(state.value(one).mixed.iter().map(|mixed| Mixed {
+            undefined: among.ite(mixed.undefined, mixed.other) | unknown,
+            ..*mixed
+        }));
     }
-    value
+}
+
+/// A result that is one of a few numbers, in the lanes in which it is.
+fn told<'a>(
+    state: &State<'a>,
+    op: Op,
+    each: Vec<(Number, Set<'a>)>,
+    value: &mut Value<'a>,
+) -> Valuation<'a> {
+    if let Some(undefined) = decided(state, op) {
+        value.undefined = undefined;
+    }
+    let truth = to_truth(op);
+    value.computed = !truth && each.iter().any(|&(number, _)| number > Number::ONE);
+    let each = Valuation::Each(each);
+    match truth && each.lanes(Number::Other) != Set::NONE {
+        true => Valuation::Truth { yes: each.lanes(Number::ONE), no: each.lanes(Number::ZERO) },
+        false => each,
+    }
 }
 
 /// In which lanes the result is not meant to be read of an operation that one operand can decide alone.
-fn decided(state: &State, lanes: &Lanes, op: Op) -> Option<Set> {
-    let (a, b, deciding) = match op {
-        Op::Andp { a, b, .. } => (Places::pred(a), Places::pred(b), 0),
-        Op::Orp { a, b, .. } => (Places::pred(a), Places::pred(b), 1),
-        Op::And { a, b, .. } => (Places::gpr(a), Places::gpr(b), 0),
-        Op::Or { a, b, .. } => (Places::gpr(a), Places::gpr(b), 1),
+fn decided<'a>(state: &State<'a>, op: Op) -> Option<Set<'a>> {
+    let (places, deciding) = match op {
+        Op::Andp { a, b, .. } => ([a, b].map(Places::pred), 0),
+        Op::Orp { a, b, .. } => ([a, b].map(Places::pred), 1),
+        Op::And { a, b, .. } => ([a, b].map(Places::gpr), 0),
+        Op::Or { a, b, .. } => ([a, b].map(Places::gpr), 1),
         _ => return None,
     };
-    if deciding == 1 && ![a, b].iter().all(|&place| state.value(place).is_truth()) {
+    let [a, b] = places.map(|place| state.value(place));
+    if deciding == 1 && !(a.is_truth() && b.is_truth()) {
         return None;
     }
     // It is, where one that is meant to be read decides.
-    let decides = [a, b].map(|place| {
-        lanes.and_not(state.holds(lanes, place, Number::Is(deciding)), state.value(place).undefined)
-    });
-    let either = lanes.or(state.value(a).undefined, state.value(b).undefined);
-    Some(lanes.and_not(either, lanes.or(decides[0], decides[1])))
+    let [one, other] = places
+        .map(|place| state.holds(place, Number::Is(deciding)) & !state.value(place).undefined);
+    Some((a.undefined | b.undefined) & !(one | other))
 }
 
 /// The numbers that a result is in which lanes, if the operands are of few numbers each.
-fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Vec<(Number, Set)>> {
+fn of_numbers<'a>(state: &State<'a>, op: Op, word: WordSize) -> Option<Vec<(Number, Set<'a>)>> {
     let sources = sources(op)?;
     // Of numbers that come from several places, only truth is followed: what lanes compute from numbers
     // does not say where they go.
@@ -194,26 +194,19 @@ fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Ve
     {
         return None;
     }
-    let mut combined: Vec<(SmallVec<[Number; 2]>, Set)> = vec![(SmallVec::new(), Set::ALL)];
+    let mut combined: Vec<(SmallVec<[Number; 2]>, Set<'a>)> = vec![(SmallVec::new(), Set::ALL)];
     for &place in &sources {
         let numbers = state.value(place).numbers.as_deref()?;
-        let mut next = Vec::new();
-        for (operands, set) in &combined {
-            for &number in numbers {
-                let set = lanes.and(*set, state.holds(lanes, place, number));
-                if set != Set::NONE {
-                    let operands = operands.iter().copied().chain([number]);
-                    next.push((operands.collect(), set));
-                }
-            }
-        }
-        combined = next;
+        let one_more = |(operands, set): (SmallVec<[Number; 2]>, Set<'a>)| {
+            numbers.iter().map(move |&number| {
+                let operands = operands.iter().copied().chain([number]).collect();
+                (operands, set & state.holds(place, number))
+            })
+        };
+        combined = combined.into_iter().flat_map(one_more).collect();
     }
-    let mut results: Vec<(Number, Set)> = Vec::new();
-    for (operands, set) in combined {
-        if lanes.disjoint(state.active, set) {
-            continue;
-        }
+    let mut results: Vec<(Number, Set<'a>)> = Vec::new();
+    for (operands, set) in combined.into_iter().filter(|(_, set)| !state.active.disjoint(*set)) {
         let known = operands.iter().map(|number| match number {
             Number::Is(number) => Some(*number),
             Number::Other => None,
@@ -223,7 +216,7 @@ fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Ve
             None => Number::Other,
         };
         match results.iter().position(|(other, _)| *other == result) {
-            Some(index) => results[index].1 = lanes.or(results[index].1, set),
+            Some(index) => results[index].1 = results[index].1 | set,
             None if results.len() == MOST_NUMBERS => return None,
             None => results.push((result, set)),
         }
@@ -233,65 +226,37 @@ fn of_numbers(state: &State, lanes: &Lanes, op: Op, word: WordSize) -> Option<Ve
 }
 
 /// Addresses in the lane's stack, and truth values.
-fn arithmetic(
-    state: &State,
-    lanes: &Lanes,
-    value: Value,
+fn arithmetic<'a>(
+    state: &State<'a>,
+    mut value: Value<'a>,
     op: Op,
     word: WordSize,
     stack_log2: u32,
-) -> Computed {
+) -> New<'a> {
     let form = |reg: Gpr| state.value(Places::gpr(reg)).form;
-    let uniform = |reg: Gpr| state.is_uniform(lanes, Places::gpr(reg));
-    let constant = |imm: i64| Form::Constant(imm.cast_unsigned() & word.mask());
-    let on_stack = |form| matches!(form, Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
-    let stack_log2 = i64::from(stack_log2);
-    let form = match op {
-        Op::Andi { imm: 1, .. } => {
-            let numbers = Valuation::Truth { yes: Set::NONE, no: Set::NONE };
-            return Computed::New(New { value, numbers });
+    let on_stack = |reg| matches!(form(reg), Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
+    let moved = |base, by| on_stack(base) && state.is_uniform(Places::gpr(by));
+    let is_stack_number = |imm| imm == i64::from(stack_log2);
+    value.form = match (op, sum(op, form, word)) {
+        (Op::Andi { imm: 1, .. }, _) => return New::truth_of(value),
+        // Distances in the stack are the same in all lanes.
+        (Op::Sub { a, b, .. }, _) if on_stack(a) && on_stack(b) => {
+            value.differs = Set::NONE;
+            Form::Unknown
         }
-        Op::Add { a, b, .. } => match sum(form(a), form(b), word) {
-            Form::Unknown if on_stack(form(a)) && uniform(b) => Form::OnStack,
-            Form::Unknown if on_stack(form(b)) && uniform(a) => Form::OnStack,
-            form => form,
-        },
-        Op::Addi { src, imm, .. } => sum(form(src), constant(imm), word),
-        Op::Subi { src, imm, .. } => sum(form(src), constant(imm.wrapping_neg()), word),
-        Op::Sub { a, b, .. } => match (form(a), form(b)) {
-            // Distances in the stack are the same in all lanes.
-            (one, other) if on_stack(one) && on_stack(other) => {
-                return Computed::New(New::of(Value { differs: Set::NONE, ..value }));
-            }
-            (one, Form::Constant(value)) => {
-                sum(one, Form::Constant(value.wrapping_neg() & word.mask()), word)
-            }
-            (one, _) if on_stack(one) && uniform(b) => Form::OnStack,
-            _ => Form::Unknown,
-        },
-        Op::Shli { src, imm, .. } => match form(src) {
-            Form::StackNumber if imm == stack_log2 => Form::LaneBlock(0),
-            _ => Form::Unknown,
-        },
-        Op::Shri { src, imm, .. } => match form(src) {
-            Form::Stack(_) if imm == stack_log2 => Form::StackNumber,
-            _ => Form::Unknown,
-        },
-        _ => Form::Unknown,
+        (Op::Add { a, b, .. }, Form::Unknown) if moved(a, b) || moved(b, a) => Form::OnStack,
+        (Op::Sub { a, b, .. }, Form::Unknown) if moved(a, b) => Form::OnStack,
+        (Op::Shli { src, imm, .. }, _)
+            if is_stack_number(imm) && form(src) == Form::StackNumber =>
+        {
+            Form::LaneBlock(0)
+        }
+        (Op::Shri { src, imm, .. }, _)
+            if is_stack_number(imm) && matches!(form(src), Form::Stack(_)) =>
+        {
+            Form::StackNumber
+        }
+        (_, form) => form,
     };
-    Computed::New(New::of(Value { form, ..value }))
-}
-
-fn sum(a: Form, b: Form, word: WordSize) -> Form {
-    match (a, b) {
-        (Form::Stack(place), Form::Constant(by)) | (Form::Constant(by), Form::Stack(place)) => {
-            Form::Stack(place.wrapping_add(word.sign_extend(by)))
-        }
-        (Form::LaneBlock(place), Form::Constant(by))
-        | (Form::Constant(by), Form::LaneBlock(place)) => {
-            Form::LaneBlock(place.wrapping_add(word.sign_extend(by)))
-        }
-        (Form::OnStack, Form::Constant(_)) | (Form::Constant(_), Form::OnStack) => Form::OnStack,
-        _ => Form::Unknown,
-    }
+    New::of(value)
 }

@@ -37,12 +37,7 @@ fn plain() -> Instruction {
 
 /// What the checker says of a function with arguments in the first two registers. Each instruction, of four bytes, is
 /// a block of its own.
-fn message(code: &[Instruction]) -> String {
-    let role = Role::Part { guard: None, defines: None };
-    message_with(code, &role)
-}
-
-fn message_with(code: &[Instruction], role: &Role) -> String {
+fn message(code: &[Instruction], role: &Role) -> String {
     let arch: ArchId = "4w8/8/16/16+x".parse().expect("a machine");
     let entry = Entry { arguments: vec![r(0), r(1)], ..Entry::default() };
     let mut record = Record { entry, ..Record::default() };
@@ -67,73 +62,62 @@ fn message_with(code: &[Instruction], role: &Role) -> String {
 }
 
 #[test]
-fn lanes_that_disagree_are_shown() {
-    assert_eq!(
-        message(&[test(0, 0), skip(0, 0), RETURN]),
-        "at 0x4, `@p0 ? jmpi #0x0;`: active lanes may disagree about @p0, about which the whole warp must agree here; \
-         for example, one lane has @p0 = 0 and another has @p0 = 1"
-    );
-}
-
-#[test]
-fn the_path_is_shown_by_its_splits() {
-    let code = [test(0, 0), test(1, 1), split(0), skip(0, 1), skip(1, 0), JOIN, RETURN];
-    let message = message(&code);
-    assert!(
-        message.starts_with("at 0x10, `@p1 ? jmpi #0x0;`: active lanes may disagree about @p1")
-    );
-    assert!(
-        message.ends_with("; on the path inside of the split at 0x8, where its predicate is false"),
-        "{message}"
-    );
-}
-
-#[test]
-fn lanes_that_read_what_is_not_meant_for_them_are_shown() {
+fn what_is_wrong_is_said_with_lanes_and_path() {
     let written = Instruction::new(Op::Ldi { dst: r(2), imm: 1 }).guarded_by(p(0));
     let stored = Instruction::new(Op::St { value: r(2), base: r(0), offset: 0 });
     let read = Instruction::new(Op::Ptor { dst: r(1), src: p(0) });
-    assert_eq!(
-        message(&[test(0, 0), written, stored, read, RETURN]),
-        "at 0x8, `st %r2 %r0 #0x0;`: some lanes may read %r2 where nothing was written that is meant for them; \
-         for example, a lane that has @p0 = 0"
-    );
-}
-
-#[test]
-fn splits_and_joins_that_do_not_match_are_named() {
-    let code = [plain(), JOIN, RETURN];
-    let text =
-        "at 0x4, `join ;`: a join closes a split, but the path from 0x0 comes here with none open";
-    assert_eq!(message(&code), text);
-
-    let code = [test(0, 0), split(0), skip(0, 2), JOIN, RETURN, JOIN, RETURN];
-    let text = "at 0xc, `join ;`: the split at 0x4 is joined here and at 0x14, so that its sides do not meet";
-    assert_eq!(message(&code), text);
-
-    let code = [test(0, 0), split(0), skip(0, 1), RETURN, RETURN];
-    let text =
-        "it leaves the function with the split at 0x4 open, whose other sides would never run";
-    assert!(message(&code).ends_with(text), "{}", message(&code));
-
-    let code = [test(0, 0), skip(0, 2), split(0), skip(0, 0), plain(), RETURN];
-    let text = "one path comes here with no split open, and the one from 0xc with the split at 0x8";
-    assert_eq!(message(&code), format!("at 0x10, `ldi %r2 #0x1;`: {text}"));
-
     let jump = Instruction::new(Op::Jmpi { rel: 8 });
-    let (one, other) = ([split(1), skip(1, 0), jump], [split(1), skip(1, 0), JOIN, RETURN]);
-    let code: Vec<_> = [test(0, 0), skip(0, 3)].into_iter().chain(one).chain(other).collect();
-    let text = "this joins the split at 0x8 on one path and the split at 0x14 on another";
-    assert_eq!(message(&code), format!("at 0x1c, `join ;`: {text}"));
-}
-
-#[test]
-fn splits_without_their_branch_are_named() {
-    let text = "a split stands right before the branch on its predicate, but the next instruction is no such branch";
-    assert!(message(&[test(0, 0), split(0), plain(), RETURN]).ends_with(text));
-    let text =
-        "it branches for the split in front of it, but a path leads here that passes the split by";
-    assert!(message(&[test(0, 0), skip(0, 1), split(0), skip(0, 0), RETURN]).ends_with(text));
+    let [both, one] = [test(0, 0), test(1, 1)];
+    for (code, text) in [
+        (
+            &[both, skip(0, 0), RETURN][..],
+            "at 0x4, `@p0 ? jmpi #0x0;`: active lanes may disagree about @p0, about which the whole warp must agree \
+             here; for example, one lane has @p0 = 0 and another has @p0 = 1",
+        ),
+        (
+            &[both, one, split(0), skip(0, 1), skip(1, 0), JOIN, RETURN],
+            "at 0x10, `@p1 ? jmpi #0x0;`: active lanes may disagree about @p1, about which the whole warp must agree \
+             here; for example, one lane has @p1 = 0 and another has @p1 = 1; \
+             on the path inside of the split at 0x8, where its predicate is false",
+        ),
+        (
+            &[both, written, stored, read, RETURN],
+            "at 0x8, `st %r2 %r0 #0x0;`: some lanes may read %r2 where nothing was written that is meant for them; \
+             for example, a lane that has @p0 = 0",
+        ),
+        (
+            &[plain(), JOIN, RETURN],
+            "at 0x4, `join ;`: a join closes a split, but the path from 0x0 comes here with none open",
+        ),
+        (
+            &[both, split(0), skip(0, 2), JOIN, RETURN, JOIN, RETURN],
+            "at 0xc, `join ;`: the split at 0x4 is joined here and at 0x14, so that its sides do not meet",
+        ),
+        (
+            &[both, split(0), skip(0, 1), RETURN, RETURN],
+            "it leaves the function with the split at 0x4 open, whose other sides would never run",
+        ),
+        (
+            &[both, skip(0, 2), split(0), skip(0, 0), plain(), RETURN],
+            "at 0x10, `ldi %r2 #0x1;`: one path comes here with no split open, and the one from 0xc with the split at \
+             0x8",
+        ),
+        (
+            &[both, skip(0, 3), split(1), skip(1, 0), jump, split(1), skip(1, 0), JOIN, RETURN],
+            "at 0x1c, `join ;`: this joins the split at 0x8 on one path and the split at 0x14 on another",
+        ),
+        (
+            &[both, split(0), plain(), RETURN],
+            "a split stands right before the branch on its predicate, but the next instruction is no such branch",
+        ),
+        (
+            &[both, skip(0, 1), split(0), skip(0, 0), RETURN],
+            "it branches for the split in front of it, but a path leads here that passes the split by",
+        ),
+    ] {
+        let message = message(code, &Role::Part { guard: None, defines: None });
+        assert!(message.ends_with(text), "{message}");
+    }
 }
 
 #[test]
@@ -146,7 +130,7 @@ fn other_instructions_than_selected_are_named() {
         steers: false,
     };
     assert_eq!(
-        message_with(&[plain(), RETURN], &Role::Selected(selected)),
+        message(&[plain(), RETURN], &Role::Selected(selected)),
         "at 0x0, `ldi %r2 #0x1;`: `sub` was selected here"
     );
 }
