@@ -140,6 +140,17 @@ pub(crate) enum Valuation<'a> {
     Each(Vec<(Number, Set<'a>)>),
 }
 
+/// What is to be known about a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// In which lanes it is meant to be read.
+    Nothing,
+    /// And in which pairs of lanes it may differ.
+    Differences,
+    /// And which numbers it is.
+    Numbers,
+}
+
 impl<'a> New<'a> {
     pub(crate) fn of(value: Value<'a>) -> New<'a> {
         New { value, numbers: Valuation::Unknown }
@@ -150,13 +161,19 @@ impl<'a> New<'a> {
         New { value, numbers: Valuation::Truth { yes: Set::NONE, no: Set::NONE } }
     }
 
-    /// The same, where it does not matter which number it is.
-    pub(crate) fn blurred(self) -> New<'a> {
-        let New { value, numbers } = self;
+    /// Only what is to be known about it.
+    pub(crate) fn blurred(self, detail: Detail) -> New<'a> {
+        let New { mut value, numbers } = self;
+        if detail == Detail::Numbers {
+            return New { value, numbers };
+        }
         if let Valuation::Each(each) = numbers
             && let [(Number::Is(number), _)] = *each
         {
             return New::of(Value { undefined: value.undefined, ..Value::constant(number) });
+        }
+        if detail == Detail::Nothing && value.numbers.is_none() && value.form == Form::Unknown {
+            value.differs = Set::ALL;
         }
         New::of(value)
     }

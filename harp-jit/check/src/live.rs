@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::code::{Code, Flow};
 use crate::frame::{Accessed, Frame};
 use crate::number::Precision;
-use crate::op::sources;
+use crate::op::{WARP, sources};
 use crate::places::{Place, Places};
 use crate::record::{Holder, Role};
 use crate::repeats::Repeats;
@@ -20,7 +20,7 @@ use crate::structure::{Block, Structure};
 
 /// What is asked for of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Live(Vec<[bool; 2]>);
+pub(crate) struct Live(Vec<[bool; 3]>);
 
 /// What may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ enum Ask {
     /// It, or a copy of it, is read to make a predicate, so that it may matter which number it is. That is a guess,
     /// which costs proofs if it is wrong, and nothing else.
     Compared,
+    /// Something on which a warp must agree may come from it: a guess, too.
+    Shared,
 }
 
 impl Live {
@@ -38,6 +40,10 @@ impl Live {
 
     pub(crate) fn is_compared(&self, place: Place) -> bool {
         self.asks(Ask::Compared, place)
+    }
+
+    pub(crate) fn is_shared(&self, place: Place) -> bool {
+        self.asks(Ask::Shared, place)
     }
 
     fn asks(&self, ask: Ask, place: Place) -> bool {
@@ -74,6 +80,8 @@ pub(crate) struct After {
     pub(crate) dead: SmallVec<[Place; 2]>,
     /// Whether it may matter which number its result is.
     pub(crate) compared: bool,
+    /// Whether something on which a warp must agree may come from its result.
+    pub(crate) shared: bool,
 }
 
 /// Finds what is read again.
@@ -91,9 +99,12 @@ pub(crate) fn find(
             successors[edge.from].push((number, edge.taken));
         }
     }
+    let mut roles = code.insts.iter().filter_map(|inst| inst.note).map(|note| &note.role);
+    let promises =
+        roles.any(|role| matches!(role, Role::Leave { depends, .. } if !depends.is_empty()));
     let roles = RegisterRoles::new(code.arch);
-    let liveness = Liveness { frame: &frame, skeleton, roles, precision };
-    let none = Live(vec![[false; 2]; places.count()]);
+    let liveness = Liveness { frame: &frame, skeleton, roles, precision, promises };
+    let none = Live(vec![[false; 3]; places.count()]);
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let behind = |number: usize, blocks: &[Live]| {
         let mut live = none.clone();
@@ -135,6 +146,8 @@ struct Liveness<'a> {
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
     precision: Precision,
+    /// Whether callers know of results, which may be by the way that lanes take.
+    promises: bool,
 }
 
 impl Liveness<'_> {
@@ -160,6 +173,7 @@ impl Liveness<'_> {
             slot: to.filter(|&to| self.frame.places.is_slot(to)),
             dead: accessed.filter(|&place| !live.is_live(place)).collect(),
             compared: to.is_some_and(|to| live.is_compared(to)),
+            shared: to.is_some_and(|to| live.is_shared(to)),
         }
     }
 
@@ -209,30 +223,61 @@ impl Liveness<'_> {
     }
 
     fn lose(&self, live: &mut Live, undefined: &[Holder]) {
-        self.frame.places.of(undefined).for_each(|place| live.0[place.index()] = [false; 2]);
+        self.frame.places.of(undefined).for_each(|place| live.0[place.index()] = [false; 3]);
     }
 
-    /// What is compared before an operation, from what is behind it.
+    /// What is compared and shared before an operation, from what is behind it.
     fn guess(&self, live: &mut Live, at: usize) {
         let placed = &self.frame.code.insts[at];
-        let Accessed { to, from } = self.frame.accessed(at);
-        let Some(to) = to else { return };
-        let role = placed.note.map(|note| &note.role);
-        let steers = !matches!(role, Some(Role::Selected(selected)) if !selected.steers);
-        let numbers: SmallVec<[Place; 4]> = match placed.instruction.op {
-            Op::St { value, .. } => smallvec![Places::gpr(value)],
-            Op::Ld { .. } if self.frame.reads_any_slot(at) => self.frame.places.slots().collect(),
-            Op::Ld { .. } => {
-                from.into_iter().filter(|&place| self.frame.places.is_slot(place)).collect()
+        let op = placed.instruction.op;
+        let Accessed { to, mut from } = self.frame.accessed(at);
+        match op {
+            Op::St { value, .. } => from = smallvec![Places::gpr(value)],
+            Op::Ld { .. } if self.frame.reads_any_slot(at) => {
+                from = self.frame.places.slots().collect();
             }
-            // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
-            _ if to.is_pred() && !steers && self.precision < Precision::Thorough => smallvec![],
+            Op::Ld { .. } if self.frame.slot(at).is_some() => {
+                from.retain(|place| self.frame.places.is_slot(*place));
+            }
+            _ => {}
+        }
+        let role = placed.note.map(|note| &note.role);
+        let selected = match role {
+            Some(Role::Selected(selected)) => Some(selected),
+            _ => None,
+        };
+        let is_slot = |place: &Place| self.frame.places.is_slot(*place);
+        let mut numbers: SmallVec<[Place; 4]> = match op {
+            Op::St { .. } => from.clone(),
+            Op::Ld { .. } => from.iter().copied().filter(is_slot).collect(),
             op => sources(op).unwrap_or_default().into_iter().collect(),
         };
-        let wanted = live.is_compared(to);
-        if placed.instruction.guard.is_none() {
-            live.set(Ask::Compared, to, false);
+        // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
+        let is_own = selected.is_some_and(|selected| !selected.steers);
+        let thorough = self.precision == Precision::Thorough;
+        if to.is_some_and(|to| to.is_pred() && is_own && !(thorough && live.is_shared(to))) {
+            numbers.clear();
         }
-        numbers.iter().filter(|_| wanted).for_each(|&place| live.set(Ask::Compared, place, true));
+        let guard = placed.instruction.guard.map(Places::pred);
+        from.extend(guard);
+        for (ask, from) in [(Ask::Compared, &numbers), (Ask::Shared, &from)] {
+            let Some(to) = to else { break };
+            let wanted = live.asks(ask, to);
+            if guard.is_none() {
+                live.set(ask, to, false);
+            }
+            from.iter().filter(|_| wanted).for_each(|&place| live.set(ask, place, true));
+        }
+        let splits = self.frame.code.is_split(at) || self.frame.code.is_split_branch(at);
+        // Lanes that are bound for the same place run on together there.
+        let steers = selected.is_some_and(|selected| selected.steers);
+        let parts = splits && !self.promises;
+        if op.opcode().flags().intersects(WARP) && !parts || steers {
+            from.iter().for_each(|&place| live.set(Ask::Shared, place, true));
+        }
+        if let Some(Role::Call { asks, depends, .. } | Role::Leave { asks, depends, .. }) = role {
+            let all = depends.iter().flat_map(|(_, regs)| regs).chain(asks);
+            all.for_each(|&reg| live.set(Ask::Shared, Places::gpr(reg), true));
+        }
     }
 }

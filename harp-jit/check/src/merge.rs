@@ -40,7 +40,8 @@ pub(crate) fn merge<'a>(
 ) -> State<'a> {
     let plans: Vec<Plan> =
         (0..ways[0].values.len()).map(|index| plan(ways, meeting, index)).collect();
-    let mut prepared: Vec<Way<'a>> = ways.iter().map(|way| prepare(way, &plans)).collect();
+    let mut prepared: Vec<Way<'a>> =
+        ways.iter().map(|way| prepare(way, &plans, meeting.live)).collect();
     let values = plans.iter().enumerate().map(|(index, plan)| outline(ways, plan, index)).collect();
     let mut state = State::new(ways[0].lanes, values);
     state.free.clone_from(&ways[0].free);
@@ -87,6 +88,7 @@ pub(crate) fn merge<'a>(
         let differs = |way: &Way<'a>| way.state.values[index].differs;
         let first = differs(&prepared[0]);
         value.differs = match &across {
+            _ if !meeting.live.is_shared(place) => Set::ALL,
             None if prepared.iter().all(|way| differs(way) == first) => first,
             None => all(&differs),
             Some(across) => {
@@ -144,7 +146,7 @@ fn outline<'a>(ways: &[&State<'a>], plan: &Plan, index: usize) -> Value<'a> {
 }
 
 /// A way with lanes told apart as they are behind the meeting.
-fn prepare<'a>(way: &State<'a>, plans: &[Plan]) -> Way<'a> {
+fn prepare<'a>(way: &State<'a>, plans: &[Plan], live: &Live) -> Way<'a> {
     let mut state = way.clone();
     let mut gone = SmallVec::<[Condition; 16]>::new();
     let mut known = Set::ALL;
@@ -162,6 +164,7 @@ fn prepare<'a>(way: &State<'a>, plans: &[Plan]) -> Way<'a> {
         let new = &mut state.values[index];
         match plan {
             Plan::Dead => *new = Value::undefined(),
+            _ if !live.is_shared(place) => new.differs = Set::ALL,
             Plan::Unknown if value.numbers.is_some() => new.differs = way.differing(place),
             Plan::Unknown | Plan::Numbers(_) => {}
         }

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
-use crate::fact::{New, Scratch, Valuation, Value};
+use crate::fact::{Detail, New, Scratch, Valuation, Value};
 use crate::lanes::{Condition, Lanes};
 use crate::number::{Number, Numbers, union};
 use crate::op::Form;
@@ -222,14 +222,16 @@ impl<'a> State<'a> {
         }
     }
 
-    /// `place` gets what `source` holds; lanes are `told` apart by it if it matters which number that is.
-    pub(crate) fn copy(&mut self, place: Place, source: Place, told: bool) {
+    /// `place` gets what `source` holds.
+    pub(crate) fn copy(&mut self, place: Place, source: Place, detail: Detail) {
         if place == source {
             return;
         }
         let mut value = self.value(source).clone();
-        if !told && value.distinguished().next().is_some() {
-            (value.differs, value.numbers) = (self.differing(source), None);
+        if detail != Detail::Numbers && value.distinguished().next().is_some() {
+            let known = detail == Detail::Differences;
+            value.differs = if known { self.differing(source) } else { Set::ALL };
+            value.numbers = None;
         }
         let truth = value.is_truth().then(|| self.not_zero(source));
         if !self.is_true_in(place, truth) {
@@ -262,7 +264,7 @@ impl<'a> State<'a> {
         place: Place,
         (guard, source): (Place, Place),
         old_is_dead: bool,
-        told: bool,
+        detail: Detail,
     ) {
         let (new, old) = (self.value(source), self.value(place));
         let guarded = self.not_zero(guard);
@@ -276,7 +278,7 @@ impl<'a> State<'a> {
         };
         let computed = new.computed || old.computed && !dead;
         // What is counted or computed does not say where lanes go.
-        let told = told && !computed;
+        let told = detail == Detail::Numbers && !computed;
         let numbers = numbers.filter(|numbers| told || numbers.len() == 1);
         let form = match new.form == old.form {
             _ if dead => new.form,
@@ -291,6 +293,7 @@ impl<'a> State<'a> {
         let differs = match &numbers {
             Some(numbers) if !numbers.contains(&Number::Other) => Set::NONE,
             _ if form == Form::Scratch => Set::NONE,
+            _ if detail == Detail::Nothing => Set::ALL,
             _ => {
                 let (mixed, kept) =
                     if dead { (Set::NONE, Set::NONE) } else { (Set::ALL, self.differing(place)) };

@@ -8,7 +8,7 @@ use crate::assumption::Assumption;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::CodeFault;
-use crate::fact::{New, Scratch, Valuation, Value};
+use crate::fact::{Detail, New, Scratch, Valuation, Value};
 use crate::lanes::Lanes;
 use crate::live::Lives;
 use crate::number::Precision;
@@ -314,7 +314,7 @@ impl<'a> Transfer<'a> {
         if step.claims().uniform {
             let result = self.places.result();
             match computed {
-                Computed::Copy(source) => state.copy(result, source, true),
+                Computed::Copy(source) => state.copy(result, source, Detail::Numbers),
                 Computed::New(new) => state.assign(result, new),
             }
             state.equalize(result);
@@ -346,7 +346,7 @@ impl<'a> Transfer<'a> {
         for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
                 true => state.copy_opposite(place, target),
-                false => state.copy(place, target, true),
+                false => state.copy(place, target, Detail::Numbers),
             }
         }
     }
@@ -419,12 +419,16 @@ impl<'a> Transfer<'a> {
 
     /// `place` gets a value, in the lanes where the guard holds.
     fn write(&self, state: &mut State<'a>, step: &Step<'_>, place: Place, computed: Computed<'a>) {
-        let told = step.after.compared;
+        let detail = match (step.after.compared, step.after.shared) {
+            (true, _) => Detail::Numbers,
+            (false, true) => Detail::Differences,
+            (false, false) => Detail::Nothing,
+        };
         let result = self.places.result();
         match (step.guard, computed) {
-            (None, Computed::Copy(source)) => state.copy(place, source, told),
+            (None, Computed::Copy(source)) => state.copy(place, source, detail),
             (None, Computed::New(new)) => {
-                self.assign(state, step, place, if told { new } else { new.blurred() });
+                self.assign(state, step, place, new.blurred(detail));
                 state.find_names(place);
             }
             (Some(guard), computed) => {
@@ -441,7 +445,7 @@ impl<'a> Transfer<'a> {
                 };
                 let kept = state.provenance.iter().filter(|_| self.precision.names_ways());
                 let origins: SmallVec<[Origin; 4]> = kept.map(selected).collect();
-                state.select(place, (guard, source), step.claims().old_is_dead, told);
+                state.select(place, (guard, source), step.claims().old_is_dead, detail);
                 state.derive(place, &origins);
                 state.find_names(place);
             }
