@@ -2,6 +2,7 @@
 
 mod ahead;
 mod faults;
+mod optimistic;
 mod still;
 
 use std::mem;
@@ -168,6 +169,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     rounds: u64,
     /// The clocks of many rounds at once, kept to reuse their memory.
     clocks: Vec<ahead::Clock>,
+    /// The state of warps before they ran ahead, by the place of their clocks; kept for the same reason.
+    checkpoints: Vec<optimistic::Checkpoint<W, C>>,
     /// Instructions issued.
     issued: u64,
     trap: Option<Box<Trap>>,
@@ -220,6 +223,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             profile: Profile::wanted(config),
             rounds: 0,
             clocks: Vec::new(),
+            checkpoints: Vec::new(),
             issued: 0,
             trap: None,
         };

@@ -11,6 +11,7 @@ mod interrupts;
 mod machine;
 mod observe;
 mod observed_programs;
+mod optimistic;
 mod paged_rounds;
 mod pages;
 mod pairs;
