@@ -240,10 +240,20 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// core's share, or the host has none left.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
-        self.warps.try_reserve_exact(1).ok()?;
+        self.reserve_warp()?;
         let warp = Warp::new(self.first_register(), pc, supervisor);
         self.system.state_left = left;
         Some(self.warps.push_mut(warp))
+    }
+
+    /// Makes room for one more warp. Moving warps is expensive, so there is room for as many again after a move.
+    fn reserve_warp(&mut self) -> Option<()> {
+        let started = self.warps.len();
+        if started == self.warps.capacity() {
+            let more = started.min(usize::from(self.env.warps) - started).max(1);
+            self.warps.try_reserve_exact(more).ok()?;
+        }
+        Some(())
     }
 
     /// Lets every warp that is ready run for its quantum, in the order of warps. Returns whether any ran.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
 
 use harp_isa::WordSize;
@@ -23,6 +23,10 @@ use crate::trap::Trap;
 /// The most host threads, however many are asked for. Near the host's limits a new thread may abort the
 /// process instead of failing to start.
 const MAX_HOST_THREADS: usize = 1024;
+
+/// The host threads that may run at the same time, asked for once: the answer takes longer than a small launch.
+static AVAILABLE: LazyLock<NonZeroUsize> =
+    LazyLock::new(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
 
 /// Why a machine was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -244,11 +248,10 @@ impl<'m> Machine<'m> {
     /// Runs all cores.
     fn run_cores(&mut self) {
         self.cores.iter_mut().for_each(|core| core.resume());
-        let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let order = self.order();
         let most = match order {
             Some(_) => 1,
-            None => self.config.host_threads.unwrap_or_else(available).get(),
+            None => self.config.host_threads.unwrap_or_else(|| *AVAILABLE).get(),
         };
         let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
         let lowest_trap = AtomicU32::new(u32::MAX);

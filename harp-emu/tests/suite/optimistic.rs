@@ -143,7 +143,7 @@ fn write_part(text: &mut String, part: &Part, name: &str) {
             writeln!(text, "  ldi %r9, place{warp}_0\n  st %r11, %r9, #0").unwrap();
         }
         Event::Split => {
-            text.push_str("  rtop @p2, %r8\n  @p2 ? split\n  addi %r7, %r7, #9\n  join\n")
+            text.push_str("  rtop @p2, %r8\n  @p2 ? split\n  addi %r7, %r7, #9\n  join\n");
         }
         Event::Halt => text.push_str("  halt\n"),
     }
