@@ -53,6 +53,9 @@ pub(crate) trait Core: Send {
     /// Lets warp number `warp` issue one instruction. Returns whether it was ready to.
     fn step_warp(&mut self, warp: u8, observer: Option<&mut dyn Observer>) -> bool;
 
+    /// Stops the core with a trap of its lowest warp that is ready.
+    fn halt(&mut self, kind: TrapKind);
+
     /// Why the core stopped before its end, if it did.
     fn trap(&self) -> Option<&Trap>;
 
@@ -542,6 +545,13 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         self.trap = self.quantum(number, 1, observer).err();
         self.path = path;
         true
+    }
+
+    fn halt(&mut self, kind: TrapKind) {
+        let ready = self.warps.iter().position(|warp| warp.status == Status::Ready);
+        if let (Some(number), None) = (ready, &self.trap) {
+            self.trap = Some(self.trap_at(number, kind, self.warps[number].active));
+        }
     }
 
     fn trap(&self) -> Option<&Trap> {

@@ -118,7 +118,7 @@ mod report;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
-pub use device::{Device, DeviceConfig, DeviceError};
+pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
 pub use error::{LaunchError, LaunchTrap, TrapSite};
 pub use heap::OutOfMemory;
 pub use launch::LaunchConfig;
@@ -129,6 +129,10 @@ pub use report::Report;
 
 /// What an observer of a launch sees.
 pub use harp_emu::Issue;
+/// What a launch costs, why it stopped, and how it is cancelled.
+pub use harp_emu::{BarrierWait, CancelToken, CoreStats, Stats, Trap, TrapKind, WarpStats};
+/// Machines, and the size of their words.
+pub use harp_isa::{ArchId, WordSize};
 /// Builders and options of the code generator.
 pub use harp_jit as jit;
 

@@ -18,4 +18,5 @@ mod pairs;
 mod pdom;
 mod profile;
 mod rounds;
+mod stop;
 mod traps;
