@@ -1,6 +1,6 @@
 //! Devices, buffers and kernel launches: the face of the HARP toolchain.
 //!
-//! A [`Device`] is a HARP machine, of any [`ArchId`](harp_isa::ArchId) and any number of cores, in
+//! A [`Device`] is a HARP machine, of any [`ArchId`] and any number of cores, in
 //! this process. [`Buffer`]s are typed arrays in its memory. [`Device::launch`] runs a kernel that
 //! `harp-jit` compiled over a grid of work-items and gives a [`Report`] of what it cost, or a
 //! [`LaunchError`] that says what went wrong where; a kernel that traps names the line of the
@@ -73,7 +73,7 @@
 //! 1. Check the arguments against the kernel's parameters.
 //! 2. Link an image of runtime library, argument block and kernel, once per kernel, and write it to
 //!    the bottom of guest memory. Image and library are HARP code: without the extension in the
-//!    [`ArchId`](harp_isa::ArchId) they run on any HARP machine.
+//!    [`ArchId`] they run on any HARP machine.
 //! 3. Allocate the lanes' stacks and the work-groups' memory from the heap, until the launch ends.
 //! 4. Run the machine. Boot code starts the warps, each warp starts its lanes, and all of them walk the
 //!    grid: warps take chunks of as many work-items as they have lanes, or whole work-groups, in turn.
