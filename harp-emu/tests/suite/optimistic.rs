@@ -7,8 +7,8 @@ use harp_emu::MachineConfig;
 use harp_isa::ArchId;
 use proptest::prelude::*;
 
-use crate::common::MEMORY;
 use crate::common::rounds::*;
+use crate::common::{MEMORY, assemble_text};
 
 /// Each warp works for a while and then does something, several times.
 #[derive(Clone, Debug)]
@@ -149,15 +149,10 @@ fn write_part(text: &mut String, part: &Part, name: &str) {
     }
 }
 
-fn image(arch: ArchId, text: &str) -> Vec<u8> {
-    let object = harp_isa::assemble(text, arch, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-    harp_isa::link(&[&object], 0).unwrap().bytes
-}
-
 /// Compares the program's outcome wherever one of every `every` instructions is the last.
 fn compare(arch: &str, warps: &[Vec<Part>], every: usize) -> Outcome {
     let arch: ArchId = arch.parse().unwrap();
-    let image = image(arch, &program(warps, arch.lanes()));
+    let image = assemble_text(arch, &program(warps, arch.lanes()));
     assert!((image.len() as u64) < MEMORY);
     compare_rounds(&MachineConfig { input: Vec::new(), ..round_config(arch) }, &image, every)
 }
