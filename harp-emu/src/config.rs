@@ -19,8 +19,8 @@ pub struct MachineConfig {
     /// `None`: no limit. Because the limit counts per core, whether and where a run reaches it does not
     /// depend on the number of host threads.
     pub fuel: Option<u64>,
-    /// The longest that a [`run`](crate::Machine::run) may take; afterwards each core that still runs traps, some
-    /// ten thousand instructions later at most. Where it does depends on the host. `None`: no limit.
+    /// The longest that a [`run`](crate::Machine::run) may take; afterwards each core that still runs traps as soon as
+    /// a [`CancelToken`](crate::CancelToken) would end it. Where that is depends on the host. `None`: no limit.
     pub time_limit: Option<Duration>,
     /// The most entries that a warp's divergence stack holds. A `split` pushes one or two.
     pub divergence_depth: usize,

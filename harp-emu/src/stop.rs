@@ -9,8 +9,8 @@ use crate::trap::TrapKind;
 /// Cancels runs, from any thread.
 ///
 /// All clones are one token. A run that has it (see [`Machine::set_cancel_token`](crate::Machine::set_cancel_token))
-/// ends soon with [`TrapKind::Cancelled`], within some ten thousand instructions of each core. The token stays
-/// cancelled until it is [`reset`](Self::reset).
+/// ends soon with [`TrapKind::Cancelled`]: each core asks after 65536 instructions, or after one round of quanta if that
+/// is more. The token stays cancelled until it is [`reset`](Self::reset).
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -40,14 +40,14 @@ impl CancelToken {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop<'a> {
     token: Option<&'a CancelToken>,
-    limit: Option<Duration>,
-    begin: Instant,
+    /// The limit of time, and when the run began.
+    time: Option<(Duration, Instant)>,
 }
 
 impl<'a> Stop<'a> {
     /// Of a run that begins now.
     pub(crate) fn new(token: Option<&'a CancelToken>, limit: Option<Duration>) -> Stop<'a> {
-        Stop { token, limit, begin: Instant::now() }
+        Stop { token, time: limit.map(|limit| (limit, Instant::now())) }
     }
 
     /// Why the run must stop, if it must.
@@ -55,7 +55,7 @@ impl<'a> Stop<'a> {
         if self.token.is_some_and(CancelToken::is_cancelled) {
             return Some(TrapKind::Cancelled);
         }
-        let limit = self.limit?;
-        (self.begin.elapsed() >= limit).then_some(TrapKind::TimeLimit { limit })
+        let (limit, begin) = self.time?;
+        (begin.elapsed() >= limit).then_some(TrapKind::TimeLimit { limit })
     }
 }

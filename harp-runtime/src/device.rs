@@ -66,8 +66,8 @@ impl DeviceConfig {
     }
 }
 
-/// The instructions that each core may issue in a launch unless more are asked for: enough for minutes of work, so that
-/// only a kernel that never ends needs more.
+/// The instructions that each core may issue in a launch unless another limit is given: enough for minutes of work, so
+/// that a kernel that never ends is stopped. One that really works for longer needs more.
 pub const DEFAULT_FUEL: u64 = 1 << 36;
 
 /// Why a device was not made.

@@ -119,9 +119,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             // Before this turn nobody has stopped, so the warp has not gone too far.
             clocks[first].optimistic = false;
             let clock = clocks[first];
-            if !self.runs_ahead(&mut clocks, first, [alone, end])
-                && let Some(why) = self.go_on(clock, alone, reborrow(&mut observer))
-            {
+            let ran = !precisely && self.runs_ahead(&mut clocks, first, [alone, end]);
+            if !ran && let Some(why) = self.go_on(clock, alone, reborrow(&mut observer)) {
                 stopped = Some((clock, why));
                 break;
             }

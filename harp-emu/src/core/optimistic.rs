@@ -103,19 +103,16 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Saves the state of a warp at this place. Returns whether there was memory for it.
     fn save(&mut self, number: usize, place: usize) -> bool {
         let warp = &self.warps[number];
-        if place >= self.checkpoints.len() {
-            let size = size_of::<Checkpoint<W, C>>() as u64;
-            let more = place + 1 - self.checkpoints.len();
-            if self.system.state_left < size * (place as u64 + 1)
-                || self.checkpoints.try_reserve(more).is_err()
-            {
+        let count = place + 1;
+        if self.checkpoints.len() < count {
+            let more = count - self.checkpoints.len();
+            let bytes = size_of::<Checkpoint<W, C>>() as u64 * count as u64;
+            if self.system.state_left < bytes || self.checkpoints.try_reserve(more).is_err() {
                 return false;
             }
-            self.checkpoints.resize_with(place, || Checkpoint::of(warp));
-            self.checkpoints.push(Checkpoint::of(warp));
-        } else {
-            self.checkpoints[place] = Checkpoint::of(warp);
+            self.checkpoints.resize_with(count, || Checkpoint::of(warp));
         }
+        self.checkpoints[place] = Checkpoint::of(warp);
         true
     }
 
