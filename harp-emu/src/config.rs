@@ -1,6 +1,7 @@
 //! The parameters of an emulated machine, as plain data.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
 
 use bitflags::bitflags;
 use harp_isa::ArchId;
@@ -18,6 +19,9 @@ pub struct MachineConfig {
     /// `None`: no limit. Because the limit counts per core, whether and where a run reaches it does not
     /// depend on the number of host threads.
     pub fuel: Option<u64>,
+    /// The longest that a [`run`](crate::Machine::run) may take; afterwards each core that still runs traps as soon as
+    /// a [`CancelToken`](crate::CancelToken) would end it. Where that is depends on the host. `None`: no limit.
+    pub time_limit: Option<Duration>,
     /// The most entries that a warp's divergence stack holds. A `split` pushes one or two.
     pub divergence_depth: usize,
     /// The most host memory that registers and divergence stacks of all warps take together, in bytes;
@@ -63,7 +67,7 @@ pub struct MachineConfig {
 }
 
 impl MachineConfig {
-    /// One core, no fuel limit, 4096 divergence stack entries, 4 GiB for the warps' state, no guest
+    /// One core, no limit of fuel or time, 4096 divergence stack entries, 4 GiB for the warps' state, no guest
     /// handlers of interrupts, physical addresses, IEEE floats, reconvergence at joins alone, no divergent
     /// barriers, strict spawning, no read-only memory, a console without input, the default quantum, all host
     /// threads, the host's vector instructions, nothing collected.
@@ -72,6 +76,7 @@ impl MachineConfig {
             arch,
             cores: 1,
             fuel: None,
+            time_limit: None,
             divergence_depth: 4096,
             state_limit: 4 << 30,
             interrupts: Interrupts::Trap,

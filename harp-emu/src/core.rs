@@ -2,6 +2,7 @@
 
 mod ahead;
 mod faults;
+mod optimistic;
 mod still;
 
 use std::mem;
@@ -51,6 +52,9 @@ pub(crate) trait Core: Send {
 
     /// Lets warp number `warp` issue one instruction. Returns whether it was ready to.
     fn step_warp(&mut self, warp: u8, observer: Option<&mut dyn Observer>) -> bool;
+
+    /// Stops the core with a trap of its lowest warp that is ready.
+    fn halt(&mut self, kind: TrapKind);
 
     /// Why the core stopped before its end, if it did.
     fn trap(&self) -> Option<&Trap>;
@@ -168,6 +172,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     rounds: u64,
     /// The clocks of many rounds at once, kept to reuse their memory.
     clocks: Vec<ahead::Clock>,
+    /// The state of warps before they ran ahead, by the place of their clocks; kept for the same reason.
+    checkpoints: Vec<optimistic::Checkpoint<W, C>>,
     /// Instructions issued.
     issued: u64,
     trap: Option<Box<Trap>>,
@@ -220,6 +226,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             profile: Profile::wanted(config),
             rounds: 0,
             clocks: Vec::new(),
+            checkpoints: Vec::new(),
             issued: 0,
             trap: None,
         };
@@ -236,10 +243,20 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// core's share, or the host has none left.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
-        self.warps.try_reserve_exact(1).ok()?;
+        self.reserve_warp()?;
         let warp = Warp::new(self.first_register(), pc, supervisor);
         self.system.state_left = left;
         Some(self.warps.push_mut(warp))
+    }
+
+    /// Makes room for one more warp. Moving warps is expensive, so there is room for as many again after a move.
+    fn reserve_warp(&mut self) -> Option<()> {
+        let started = self.warps.len();
+        if started == self.warps.capacity() {
+            let more = started.min(usize::from(self.env.warps) - started).max(1);
+            self.warps.try_reserve_exact(more).ok()?;
+        }
+        Some(())
     }
 
     /// Lets every warp that is ready run for its quantum, in the order of warps. Returns whether any ran.
@@ -528,6 +545,13 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         self.trap = self.quantum(number, 1, observer).err();
         self.path = path;
         true
+    }
+
+    fn halt(&mut self, kind: TrapKind) {
+        let ready = self.warps.iter().position(|warp| warp.status == Status::Ready);
+        if let (Some(number), None) = (ready, &self.trap) {
+            self.trap = Some(self.trap_at(number, kind, self.warps[number].active));
+        }
     }
 
     fn trap(&self) -> Option<&Trap> {

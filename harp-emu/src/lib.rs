@@ -60,7 +60,7 @@
 //! | to | types |
 //! |---|---|
 //! | choose the machine | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
-//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs |
+//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs; [`CancelToken`] to end a run from another thread |
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
@@ -111,6 +111,7 @@ mod profile;
 mod random;
 mod reference_float;
 mod stats;
+mod stop;
 mod tlb;
 mod trap;
 mod warp;
@@ -128,6 +129,7 @@ pub use memory::{Memory, MemoryError};
 // Why a run stopped, and what it cost.
 pub use interrupt::Interrupt;
 pub use stats::{CoreStats, Stats, WarpStats};
+pub use stop::CancelToken;
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
 // The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
 
 use harp_isa::WordSize;
@@ -17,12 +17,17 @@ use crate::observe::Observer;
 use crate::profile::Profile;
 use crate::random::Random;
 use crate::stats::Stats;
+use crate::stop::{CancelToken, Stop};
 use crate::tlb::PageMapping;
 use crate::trap::Trap;
 
 /// The most host threads, however many are asked for. Near the host's limits a new thread may abort the
 /// process instead of failing to start.
 const MAX_HOST_THREADS: usize = 1024;
+
+/// The host threads that may run at the same time, asked for once: the answer takes longer than a small launch.
+static AVAILABLE: LazyLock<NonZeroUsize> =
+    LazyLock::new(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
 
 /// Why a machine was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,6 +62,7 @@ pub struct Machine<'m> {
     config: MachineConfig,
     cores: Vec<Box<dyn Core + 'm>>,
     console: Option<SharedConsole>,
+    cancel_token: Option<CancelToken>,
 }
 
 impl<'m> Machine<'m> {
@@ -83,7 +89,7 @@ impl<'m> Machine<'m> {
             return Err(too_large);
         }
         let cores = core::all_at_reset(&config, memory).ok_or(too_large)?;
-        Ok(Machine { config, cores, console: None })
+        Ok(Machine { config, cores, console: None, cancel_token: None })
     }
 
     /// Resets the machine. The memory stays as it is, and so does the console.
@@ -100,6 +106,11 @@ impl<'m> Machine<'m> {
         let console: SharedConsole = Arc::new(Mutex::new(console));
         self.cores.iter_mut().for_each(|core| core.set_console(&console));
         self.console = Some(console);
+    }
+
+    /// Lets `token` cancel this and later runs.
+    pub fn set_cancel_token(&mut self, token: CancelToken) {
+        self.cancel_token = Some(token);
     }
 
     /// Runs until no warp of any core is active.
@@ -127,7 +138,9 @@ impl<'m> Machine<'m> {
         let order = self.order();
         let cores = self.cores.iter_mut().enumerate();
         let mut share = cores.map(|(id, core)| (index(id), core)).collect();
-        run_share(&mut share, &AtomicU32::new(u32::MAX), order, Some(observer));
+        let lowest_trap = AtomicU32::new(u32::MAX);
+        let stop = Stop::new(self.cancel_token.as_ref(), self.config.time_limit);
+        run_share(&mut share, stop, &lowest_trap, order, Some(observer));
         self.outcome().map(|()| self.stats())
     }
 
@@ -244,13 +257,13 @@ impl<'m> Machine<'m> {
     /// Runs all cores.
     fn run_cores(&mut self) {
         self.cores.iter_mut().for_each(|core| core.resume());
-        let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let order = self.order();
         let most = match order {
             Some(_) => 1,
-            None => self.config.host_threads.unwrap_or_else(available).get(),
+            None => self.config.host_threads.unwrap_or_else(|| *AVAILABLE).get(),
         };
         let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
+        let stop = Stop::new(self.cancel_token.as_ref(), self.config.time_limit);
         let lowest_trap = AtomicU32::new(u32::MAX);
         // Dealt out in turn, so that neighbouring cores, whose work is often similar, spread evenly.
         let mut shares: Vec<Share<'_, 'm>> = (0..threads).map(|_| Share::new()).collect();
@@ -263,7 +276,7 @@ impl<'m> Machine<'m> {
             let mut started = 1;
             for share in &shares[1..] {
                 let lowest_trap = &lowest_trap;
-                let run = move || run_share(&mut take(share), lowest_trap, None, None);
+                let run = move || run_share(&mut take(share), stop, lowest_trap, None, None);
                 if thread::Builder::new().spawn_scoped(scope, run).is_err() {
                     // The host cannot start more threads.
                     break;
@@ -274,7 +287,7 @@ impl<'m> Machine<'m> {
             // with this thread's.
             let mut own = take(&shares[0]);
             own.extend(shares[started..].iter().flat_map(take));
-            run_share(&mut own, &lowest_trap, order, None);
+            run_share(&mut own, stop, &lowest_trap, order, None);
         });
     }
 
@@ -356,9 +369,10 @@ fn take<'a, 'm>(share: &Mutex<Share<'a, 'm>>) -> Share<'a, 'm> {
 }
 
 /// Runs cores on this host thread, in turns, until each has ended or a core below it has trapped. The order of
-/// turns is that of `share`, or random each time if there is an `order`.
+/// turns is that of `share`, or random each time if there is an `order`. `stop` may stop each core after a turn.
 fn run_share(
     share: &mut Share<'_, '_>,
+    stop: Stop<'_>,
     lowest_trap: &AtomicU32,
     mut order: Option<Random>,
     mut observer: Option<&mut dyn Observer>,
@@ -372,7 +386,11 @@ fn run_share(
         }
         share.retain_mut(|(id, core)| {
             let stopped = lowest_trap.load(Ordering::Relaxed) < u32::from(*id);
-            let goes_on = !stopped && core.turn(observer.as_deref_mut().map(|o| o as _));
+            let mut goes_on = !stopped && core.turn(observer.as_deref_mut().map(|o| o as _));
+            if let (true, Some(reason)) = (goes_on, stop.reason()) {
+                core.halt(reason);
+                goes_on = core.trap().is_none();
+            }
             if core.trap().is_some() {
                 lowest_trap.fetch_min(u32::from(*id), Ordering::Relaxed);
             }

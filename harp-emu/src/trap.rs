@@ -1,6 +1,7 @@
 //! Why and where a run stopped before its end.
 
 use std::fmt;
+use std::time::Duration;
 
 use harp_isa::{DecodeError, Opcode};
 use thiserror::Error;
@@ -194,6 +195,15 @@ pub enum TrapKind {
         /// The limit.
         limit: u64,
     },
+    /// The run took longer than [`MachineConfig::time_limit`](crate::MachineConfig::time_limit).
+    #[error("the run has taken longer than {limit:?}")]
+    TimeLimit {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The run's [`CancelToken`](crate::CancelToken) was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
     /// A warp's pc is outside the memory.
     #[error("the pc is outside the memory of {size:#x} bytes")]
     BadPc {
@@ -245,6 +255,8 @@ impl TrapKind {
             TrapKind::NothingSaved => "nothing_saved",
             TrapKind::OutOfHostMemory { .. } => "out_of_host_memory",
             TrapKind::OutOfFuel { .. } => "out_of_fuel",
+            TrapKind::TimeLimit { .. } => "time_limit",
+            TrapKind::Cancelled => "cancelled",
             TrapKind::BadPc { .. } => "bad_pc",
         }
     }

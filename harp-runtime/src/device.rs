@@ -4,8 +4,11 @@
 //! heap. Buffers are allocated from the heap, and so are the lanes' stacks during a launch.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
-use harp_emu::{DivergentBarriers, Machine, MachineConfig, MachineError, Memory, MemoryError};
+use harp_emu::{
+    CancelToken, DivergentBarriers, Machine, MachineConfig, MachineError, Memory, MemoryError,
+};
 use harp_isa::ArchId;
 use thiserror::Error;
 
@@ -37,9 +40,11 @@ pub struct DeviceConfig {
     pub memory_bytes: u64,
     /// The most host threads that run cores; `None`: as many as the host offers.
     pub host_threads: Option<NonZeroUsize>,
-    /// The most instructions that each core may issue in a launch; `None`: no limit, and a kernel that
-    /// never ends blocks its caller forever.
+    /// The most instructions that each core may issue in a launch; `None`: no limit. Without any limit a kernel that
+    /// never ends blocks its caller until it is [cancelled](Device::cancel_token).
     pub fuel: Option<u64>,
+    /// The longest that a kernel may run in a launch; `None`: no limit.
+    pub time_limit: Option<Duration>,
     /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
     /// warp has surplus lanes, and one in other warps of work-groups.
     pub divergence_depth: usize,
@@ -47,18 +52,23 @@ pub struct DeviceConfig {
 
 impl DeviceConfig {
     /// One core, 256 MiB of memory (far below the 2 GiB that machines with 4-byte words can have), all
-    /// host threads, no fuel limit, 4096 divergence stack entries.
+    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries.
     pub fn new(arch: ArchId) -> DeviceConfig {
         DeviceConfig {
             arch,
             cores: 1,
             memory_bytes: 256 << 20,
             host_threads: None,
-            fuel: None,
+            fuel: Some(DEFAULT_FUEL),
+            time_limit: None,
             divergence_depth: 4096,
         }
     }
 }
+
+/// The instructions that each core may issue in a launch unless another limit is given: enough for minutes of work, so
+/// that a kernel that never ends is stopped. One that really works for longer needs more.
+pub const DEFAULT_FUEL: u64 = 1 << 36;
 
 /// Why a device was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -72,6 +82,13 @@ pub enum DeviceError {
     Machine(#[from] MachineError),
 }
 
+/// A launch's own limits, instead of the device's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) fuel: Option<u64>,
+    pub(crate) time: Option<Duration>,
+}
+
 /// A HARP machine with its memory, on which [buffers](crate::Buffer) live and kernels run.
 #[derive(Debug)]
 pub struct Device {
@@ -79,6 +96,7 @@ pub struct Device {
     memory: Memory,
     image_limit: u64,
     heap: Heap,
+    cancel_token: CancelToken,
     pub(crate) images: ImageCache,
 }
 
@@ -93,8 +111,9 @@ impl Device {
         let image_limit = MAX_IMAGE_BYTES.min(memory.size() / 4) / ALIGNMENT * ALIGNMENT;
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
         let images = ImageCache::new(config.arch);
-        let device = Device { config, memory, image_limit, heap, images };
-        device.machine(device.config.fuel, 0, None)?;
+        let cancel_token = CancelToken::new();
+        let device = Device { config, memory, image_limit, heap, cancel_token, images };
+        device.machine(Limits::default(), 0, None)?;
         Ok(device)
     }
 
@@ -113,6 +132,38 @@ impl Device {
         &self.memory
     }
 
+    /// The token that cancels the device's launches, from any thread. A launch that is cancelled ends with a
+    /// [trap](crate::LaunchError::Trap); so do all later ones until the token is reset.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// use harp_runtime::prelude::*;
+    /// use harp_runtime::TrapKind;
+    ///
+    /// let mut source = KernelSource::new("forever", "harp32".parse()?);
+    /// let mut b = KernelBuilder::new(&mut source);
+    /// b.while_loop(|b| b.ins().iconst(types::I8, 1), |_| {});
+    /// b.return_();
+    /// b.finalize()?;
+    /// let kernel = source.compile(&CompileOptions::default())?;
+    ///
+    /// let mut device = Device::new(DeviceConfig::new("harp32".parse()?))?;
+    /// let token = device.cancel_token();
+    /// let other = thread::spawn(move || {
+    ///     thread::sleep(Duration::from_millis(10));
+    ///     token.cancel();
+    /// });
+    /// let error = device.launch(&kernel, LaunchConfig::grid_1d(1), &[]).unwrap_err();
+    /// assert!(matches!(error, LaunchError::Trap(trap) if trap.trap.kind == TrapKind::Cancelled));
+    /// # other.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cancel_token(&self) -> CancelToken {
+        self.cancel_token.clone()
+    }
+
     pub(crate) fn heap(&self) -> &Heap {
         &self.heap
     }
@@ -126,13 +177,14 @@ impl Device {
     /// `outer_split` may hold lanes back from barriers.
     pub(crate) fn machine(
         &self,
-        fuel: Option<u64>,
+        limits: Limits,
         image_bytes: u64,
         outer_split: Option<u64>,
     ) -> Result<Machine<'_>, MachineError> {
         let config = MachineConfig {
             cores: self.config.cores,
-            fuel,
+            fuel: limits.fuel.or(self.config.fuel),
+            time_limit: limits.time.or(self.config.time_limit),
             divergence_depth: self.config.divergence_depth,
             host_threads: self.config.host_threads,
             read_only_below: image_bytes,
@@ -141,7 +193,9 @@ impl Device {
             console: false,
             ..MachineConfig::new(self.config.arch)
         };
-        Machine::new(config, &self.memory)
+        let mut machine = Machine::new(config, &self.memory)?;
+        machine.set_cancel_token(self.cancel_token());
+        Ok(machine)
     }
 
     /// Writes to a place that is known to be inside the memory.

@@ -1,6 +1,6 @@
 //! Devices, buffers and kernel launches: the face of the HARP toolchain.
 //!
-//! A [`Device`] is a HARP machine, of any [`ArchId`](harp_isa::ArchId) and any number of cores, in
+//! A [`Device`] is a HARP machine, of any [`ArchId`] and any number of cores, in
 //! this process. [`Buffer`]s are typed arrays in its memory. [`Device::launch`] runs a kernel that
 //! `harp-jit` compiled over a grid of work-items and gives a [`Report`] of what it cost, or a
 //! [`LaunchError`] that says what went wrong where; a kernel that traps names the line of the
@@ -73,7 +73,7 @@
 //! 1. Check the arguments against the kernel's parameters.
 //! 2. Link an image of runtime library, argument block and kernel, once per kernel, and write it to
 //!    the bottom of guest memory. Image and library are HARP code: without the extension in the
-//!    [`ArchId`](harp_isa::ArchId) they run on any HARP machine.
+//!    [`ArchId`] they run on any HARP machine.
 //! 3. Allocate the lanes' stacks and the work-groups' memory from the heap, until the launch ends.
 //! 4. Run the machine. Boot code starts the warps, each warp starts its lanes, and all of them walk the
 //!    grid: warps take chunks of as many work-items as they have lanes, or whole work-groups, in turn.
@@ -118,7 +118,7 @@ mod report;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
-pub use device::{Device, DeviceConfig, DeviceError};
+pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
 pub use error::{LaunchError, LaunchTrap, TrapSite};
 pub use heap::OutOfMemory;
 pub use launch::LaunchConfig;
@@ -129,6 +129,10 @@ pub use report::Report;
 
 /// What an observer of a launch sees.
 pub use harp_emu::Issue;
+/// What a launch costs, why it stopped, and how it is cancelled.
+pub use harp_emu::{BarrierWait, CancelToken, CoreStats, Stats, Trap, TrapKind, WarpStats};
+/// Machines, and the size of their words.
+pub use harp_isa::{ArchId, WordSize};
 /// Builders and options of the code generator.
 pub use harp_jit as jit;
 

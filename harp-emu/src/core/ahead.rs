@@ -5,7 +5,8 @@
 //! for which it surely *stays quiet*, because only quiet instructions follow in a row. The warp whose quiet
 //! rounds end first runs alone until the quiet rounds of another warp end. So instructions that are not quiet
 //! are executed in their order, and warps that are behind have only quiet instructions to catch up with. If
-//! only one warp is ready it runs to the end of the rounds.
+//! only one warp is ready it runs to the end of the rounds. A warp that has long had nothing to do with the others
+//! may go further, and is taken back if that was too far (see [`optimistic`](super::optimistic)).
 //!
 //! A warp that traps or asks something of the core ends this: the other warps catch up to that round, no
 //! further, and the rest of the round is done warp by warp.
@@ -25,23 +26,27 @@ const CONSOLE_ROUNDS: u64 = 1024;
 /// A warp that is ready.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    number: usize,
+    pub(super) number: usize,
     /// Instructions that the warp had issued before the first of the rounds.
     before: u64,
     /// The number of rounds for which it surely stays quiet, including those that it has done.
     quiet: u64,
+    /// The number of rounds after which it was last seen to have something to do with others.
+    pub(super) private_since: u64,
+    /// Whether the warp may have gone too far.
+    pub(super) optimistic: bool,
 }
 
 /// A warp's turn in a round. Turns are ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+pub(super) struct Turn {
     round: u64,
     number: usize,
 }
 
 impl Turn {
     /// How many rounds a warp does before this turn.
-    fn rounds_before(self, number: usize) -> u64 {
+    pub(super) fn rounds_before(self, number: usize) -> u64 {
         self.round + u64::from(number < self.number)
     }
 }
@@ -91,7 +96,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         for (number, warp) in self.warps.iter().enumerate() {
             if warp.status == Status::Ready {
                 let quiet = if precisely { 0 } else { self.quiet(warp) };
-                clocks.push(Clock { number, before: warp.stats.steps, quiet });
+                let before = warp.stats.steps;
+                clocks.push(Clock { number, before, quiet, private_since: 0, optimistic: false });
             }
         }
         let end = Turn { round: rounds, number: 0 };
@@ -110,8 +116,11 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             if turn == end {
                 break;
             }
+            // Before this turn nobody has stopped, so the warp has not gone too far.
+            clocks[first].optimistic = false;
             let clock = clocks[first];
-            if let Some(why) = self.go_on(clock, alone, reborrow(&mut observer)) {
+            let ran = !precisely && self.runs_ahead(&mut clocks, first, [alone, end]);
+            if !ran && let Some(why) = self.go_on(clock, alone, reborrow(&mut observer)) {
                 stopped = Some((clock, why));
                 break;
             }
@@ -162,7 +171,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     }
 
     /// The rounds that a warp has done.
-    fn done(&self, clock: Clock) -> u64 {
+    pub(super) fn done(&self, clock: Clock) -> u64 {
         self.warps[clock.number].stats.steps - clock.before
     }
 
@@ -174,7 +183,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     }
 
     /// Lets a warp do its rounds up to `rounds`, in which it stays quiet.
-    fn issue_quietly(&mut self, clock: Clock, rounds: u64) {
+    pub(super) fn issue_quietly(&mut self, clock: Clock, rounds: u64) {
         let left = rounds.saturating_sub(self.done(clock));
         if left > 0 {
             let end = self.issue_counted(clock.number, left, None);
@@ -192,7 +201,9 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     ) -> Result<(), Box<Trap>> {
         let was_issued = matches!(why, End::Event { .. });
         let round = self.done(clock) - u64::from(was_issued);
-        self.catch_up(clocks, Turn { round, number: clock.number });
+        let turn = Turn { round, number: clock.number };
+        self.take_back(clocks, turn);
+        self.catch_up(clocks, turn);
         let lower = clocks.iter().take_while(|other| other.number < clock.number).count();
         let before = self.issued - lower as u64 - u64::from(was_issued);
         let outcome = self.end_round(clock, round, why, observer);

@@ -178,6 +178,12 @@ impl Core for Lazy<'_> {
         self.live().is_some_and(|core| core.step_warp(warp, observer))
     }
 
+    fn halt(&mut self, kind: TrapKind) {
+        if let Some(core) = self.live() {
+            core.halt(kind);
+        }
+    }
+
     fn trap(&self) -> Option<&Trap> {
         self.trap.as_deref().or_else(|| self.seen().ok()?.trap())
     }

@@ -38,6 +38,8 @@ pub(crate) struct Slot {
     pub(crate) run_bytes: u32,
     /// How many instructions from this one on affect only their warp and cannot trap.
     pub(crate) quiet: u16,
+    /// How many instructions from this one on affect only their warp, if none traps. The last of them may jump.
+    pub(crate) private: u16,
 }
 
 impl Slot {
@@ -54,6 +56,7 @@ impl Slot {
             run: 1,
             run_bytes: size as u32,
             quiet: 0,
+            private: 0,
         })
     }
 
@@ -74,6 +77,7 @@ const CHAIN_END: Slot = Slot {
     run: 0,
     run_bytes: 0,
     quiet: 0,
+    private: 0,
 };
 
 const PAGE: usize = 1024;
@@ -197,6 +201,11 @@ impl Code {
         self.find(pc).map_or(0, |slot| self.slots[slot].quiet.into())
     }
 
+    /// How many instructions from `pc` on affect only their warp if none traps, as far as is known.
+    pub(crate) fn private(&self, pc: u64) -> u64 {
+        self.find(pc).map_or(0, |slot| self.slots[slot].private.into())
+    }
+
     /// All slots.
     pub(crate) fn slots(&self) -> &[Slot] {
         &self.slots
@@ -288,8 +297,8 @@ impl Code {
     }
 }
 
-/// Determines, for each instruction of a chain, the length of its run, for how long it is quiet, and the pairs
-/// on machines with words of `width` bits.
+/// Determines, for each instruction of a chain, the length of its run, for how long it is quiet and private, and
+/// the pairs on machines with words of `width` bits.
 fn find_runs(chain: &mut [Slot], width: u8) {
     let mut next = CHAIN_END;
     for slot in chain.iter_mut().rev().skip(1) {
@@ -301,6 +310,7 @@ fn find_runs(chain: &mut [Slot], width: u8) {
             }
         }
         slot.quiet = if is_quiet(slot, width) { next.quiet + 1 } else { 0 };
+        slot.private = if is_private(slot.op) { next.private + 1 } else { 0 };
         next = *slot;
     }
 }
@@ -316,21 +326,26 @@ fn ends_run(op: Op) -> bool {
 /// Whether the instruction reads and changes only registers and the pc of its warp, and cannot trap, whatever
 /// lanes execute it.
 fn is_quiet(slot: &Slot, width: u8) -> bool {
-    const OTHERS: OpcodeFlags = OpcodeFlags::CONTROL
-        .union(OpcodeFlags::PRIVILEGED)
-        .union(OpcodeFlags::ONCE_PER_WARP)
-        .union(OpcodeFlags::LOAD)
-        .union(OpcodeFlags::STORE)
-        .union(OpcodeFlags::ATOMIC)
-        .union(OpcodeFlags::DIVIDES);
+    let may_trap = OpcodeFlags::CONTROL.union(OpcodeFlags::DIVIDES);
     match slot.op {
         // With a guard, lanes may disagree and the branch trap.
         Op::Jmpi { .. } | Op::Jali { .. } => slot.guard == ALWAYS,
         Op::Divi { imm, .. } | Op::Modi { imm, .. } => imm << (64 - u32::from(width)) != 0,
-        // The index of the latter two may be invalid.
-        Op::Halt {} | Op::Csr { .. } | Op::Ballot { .. } => false,
-        op => !op.opcode().flags().intersects(OTHERS),
+        op => is_private(op) && !op.opcode().flags().intersects(may_trap),
     }
+}
+
+/// Whether the instruction reads and changes only registers, active lanes and the pc of its warp, if it does not
+/// trap.
+fn is_private(op: Op) -> bool {
+    const OTHERS: OpcodeFlags = OpcodeFlags::PRIVILEGED
+        .union(OpcodeFlags::ONCE_PER_WARP)
+        .union(OpcodeFlags::LOAD)
+        .union(OpcodeFlags::STORE)
+        .union(OpcodeFlags::ATOMIC);
+    // The index of the latter two may be invalid.
+    let asks = matches!(op, Op::Halt {} | Op::Trap {} | Op::Csr { .. } | Op::Ballot { .. });
+    !asks && !op.opcode().flags().intersects(OTHERS)
 }
 
 /// The bytes from `pc` on that an instruction may have, and how many of them are in memory.

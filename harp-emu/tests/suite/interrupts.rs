@@ -37,15 +37,10 @@ fn guest(config: &mut MachineConfig) {
     config.fuel = Some(2000);
 }
 
-fn image(arch: ArchId, text: &str) -> Vec<u8> {
-    let object = harp_isa::assemble(text, arch, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-    harp_isa::link(&[&object], 0).unwrap().bytes
-}
-
 /// Runs on both paths and under several schedules, which agree.
 fn run_text(arch: &str, text: &str, adjust: impl Fn(&mut MachineConfig)) -> Run {
     let arch: ArchId = arch.parse().unwrap();
-    let image = image(arch, text);
+    let image = assemble_text(arch, text);
     let run = |path, schedule| {
         let memory = Memory::new(arch.word(), MEMORY).unwrap();
         memory.write(0, &image).unwrap();
@@ -172,7 +167,7 @@ fn handlers_run_in_lane_0_of_supervisor_mode_with_interrupts_off() {
             divi %r3, %r3, #0"
     );
     let memory = Memory::new(arch.word(), MEMORY).unwrap();
-    memory.write(0, &image(arch, &text)).unwrap();
+    memory.write(0, &assemble_text(arch, &text)).unwrap();
     let mut config = MachineConfig::new(arch);
     guest(&mut config);
     let mut machine = Machine::new(config, &memory).unwrap();
@@ -187,7 +182,7 @@ fn handlers_run_in_lane_0_of_supervisor_mode_with_interrupts_off() {
     assert_eq!((saved.active, saved.active_count, saved.gprs[0]), (0b1111, 4, 55));
     assert!(!saved.is_supervisor && saved.interrupts_enabled);
     // Behind the division.
-    assert_eq!(saved.pc, image(arch, &text).len() as u64);
+    assert_eq!(saved.pc, assemble_text(arch, &text).len() as u64);
 }
 
 #[test]
@@ -509,7 +504,7 @@ fn a_console_of_its_own_gets_and_gives_bytes() {
     for schedule in [Schedule::Step, Schedule::default()] {
         let memory = Memory::new(WordSize::Four, MEMORY).unwrap();
         let arch: ArchId = ARCH.parse().unwrap();
-        memory.write(0, &image(arch, &text)).unwrap();
+        memory.write(0, &assemble_text(arch, &text)).unwrap();
         let mut config =
             MachineConfig { schedule, input: b"a".to_vec(), ..MachineConfig::new(arch) };
         guest(&mut config);

@@ -318,9 +318,8 @@ fn handlers_map_pages_on_demand() {
                 reti";
     for arch in [ARCH, "4w16/8/4/1+x", "8b16/8/4/1+x"] {
         let arch: ArchId = arch.parse().unwrap();
-        let object = harp_isa::assemble(text, arch, &[]).unwrap();
         let memory = Memory::new(arch.word(), 0x8000).unwrap();
-        memory.write(0, &harp_isa::link(&[&object], 0).unwrap().bytes).unwrap();
+        memory.write(0, &assemble_text(arch, text)).unwrap();
         let run = run_in(arch, memory, |config| {
             paged(config);
             config.interrupts = Interrupts::Guest;

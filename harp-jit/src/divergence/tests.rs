@@ -43,7 +43,7 @@ fn kernel(body: &str) -> Function {
     cranelift_reader::parse_functions(&text).unwrap().remove(0)
 }
 
-fn planned(func: &Function) -> (Function, Plan) {
+pub(super) fn planned(func: &Function) -> (Function, Plan) {
     managed(func, |_| {})
 }
 

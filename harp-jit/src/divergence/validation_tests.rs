@@ -5,25 +5,14 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode, Value};
 
-use super::{Decisions, prepare};
+use super::prepare;
+use super::tests::planned;
 use crate::analysis::Known;
 use crate::intrinsic::Intrinsic;
-use crate::legalize;
 use crate::plan::Plan;
-use crate::profile::Branches;
 use crate::times::Clock;
+use crate::validate::tests::parsed;
 use crate::validate::{self, Difference};
-
-fn parsed(text: &str) -> Function {
-    let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
-    legalize::after(&mut func);
-    func
-}
-
-fn managed(func: &Function) -> (Function, Plan) {
-    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new()).unwrap();
-    prepared.manage(&Decisions::default(), &Branches::default()).unwrap()
-}
 
 fn validate(before: &Function, after: &Function, plan: &Plan) -> Result<(), Difference> {
     validate::rearranged(before, after, plan, Known::KERNEL, 16)
@@ -100,7 +89,7 @@ const SIDE_ENTRANCE: &str = "function %f(i32) {
 fn what_is_right_is_accepted() {
     for text in [LOOP, SIDE_ENTRANCE] {
         let func = parsed(text);
-        let (after, plan) = managed(&func);
+        let (after, plan) = planned(&func);
         validate(&func, &after, &plan).unwrap();
     }
 }
@@ -121,7 +110,7 @@ fn what_the_program_leaves_undefined_may_be_anything() {
         block2: return
         }",
     );
-    let (after, plan) = managed(&func);
+    let (after, plan) = planned(&func);
     validate(&func, &after, &plan).unwrap();
 }
 
@@ -141,7 +130,7 @@ fn calls_of_one_target_after_the_other_are_the_same_calls() {
     let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new()).unwrap();
     let plan = Plan::unsplit(prepared.own);
     validate::rearranged(&func, &prepared.func, &plan, Known::KERNEL, 1).unwrap();
-    let (after, plan) = managed(&func);
+    let (after, plan) = planned(&func);
     validate(&func, &after, &plan).unwrap();
 }
 
@@ -275,7 +264,7 @@ fn faults_of_structurization_are_found() {
     let mut found: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for text in [LOOP, SIDE_ENTRANCE] {
         let func = parsed(text);
-        let (after, plan) = managed(&func);
+        let (after, plan) = planned(&func);
         for mutant in mutants(&after, &plan) {
             let counts = found.entry(mutant.0).or_default();
             counts[0] += 1;

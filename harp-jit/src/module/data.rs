@@ -49,9 +49,11 @@ impl Data {
             Err(ModuleError::Data { name: name.to_owned(), what, given, limit })
         };
         let bytes = match &description.init {
-            Init::Uninitialized => return fail("its contents are not given", 0, 0),
+            Init::Uninitialized => {
+                return Err(ModuleError::NoContents { name: name.to_owned() });
+            }
             Init::Zeros { size } if *size > MAX_BYTES => {
-                return fail("too large", *size as i64, MAX_BYTES as i64);
+                return fail("its size in bytes", *size as i64, Some(MAX_BYTES as i64));
             }
             Init::Zeros { size } => vec![0; *size],
             Init::Bytes { contents } => contents.to_vec(),
@@ -64,11 +66,11 @@ impl Data {
         let mut addresses = Vec::new();
         for (at, target, offset) in functions.chain(data) {
             let Some(target) = target else {
-                return fail("an address of something that is not declared", at.into(), 0);
+                return fail("its address of something undeclared at offset", at.into(), None);
             };
             if u64::from(at) + word > bytes.len() as u64 {
                 let limit = bytes.len() as i64 - word as i64;
-                return fail("an address beyond its end", at.into(), limit);
+                return fail("the offset of an address in it", at.into(), Some(limit));
             }
             addresses.push(Address { at: at.into(), target: name_of(target), offset });
         }

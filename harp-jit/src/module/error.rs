@@ -52,8 +52,14 @@ pub enum ModuleError {
         /// The signature of the function.
         given: String,
     },
+    /// A datum whose contents are not given.
+    #[error("data `{name}`: its contents are not given")]
+    NoContents {
+        /// The name.
+        name: String,
+    },
     /// A datum that does not fit an object.
-    #[error("data `{name}`: {what}, {given}; the limit is {limit}")]
+    #[error("data `{name}`: {what}: {given}{}", limit.map_or(String::new(), |limit| format!(", the limit is {limit}")))]
     Data {
         /// The name.
         name: String,
@@ -61,8 +67,8 @@ pub enum ModuleError {
         what: &'static str,
         /// The offending number.
         given: i64,
-        /// The limit that it exceeds.
-        limit: i64,
+        /// The limit that it exceeds, if it is not wrong in any case.
+        limit: Option<i64>,
     },
     /// Names that are declared, not imported, and not defined.
     #[error("not defined: {}", names.join(", "))]

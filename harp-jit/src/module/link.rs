@@ -140,11 +140,13 @@ impl Module {
                 _ => None,
             };
             match found {
-                None => return fail("an address inside a datum that is defined elsewhere", 0),
+                None => {
+                    return fail("an address inside of it, though it is defined elsewhere", None);
+                }
                 Some((_, data)) if !data.has_place(address.offset) => {
                     return fail(
-                        "an address of a place outside of it, or inside an address",
-                        data.len(),
+                        "an address outside of it, or inside one of its addresses",
+                        Some(data.len()),
                     );
                 }
                 Some((id, _)) => labels.entry(id).or_default().insert(address.offset),

@@ -49,7 +49,7 @@ mod clif;
 mod inputs;
 mod program;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod vcode;
 mod warp;
 

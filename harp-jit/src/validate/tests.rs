@@ -7,7 +7,8 @@ use crate::analysis::Known;
 use crate::legalize;
 use crate::plan::Plan;
 
-fn parsed(text: &str) -> Function {
+/// A legal function.
+pub(crate) fn parsed(text: &str) -> Function {
     let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
     legalize::after(&mut func);
     func

@@ -8,7 +8,7 @@ use harp_isa::{Image, WordSize};
 use harp_jit::{BranchCounters, BranchProfile, Kernel, ProfileError};
 
 use crate::args::{self, Arg};
-use crate::device::Device;
+use crate::device::{Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
 use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::KernelImage;
@@ -36,6 +36,9 @@ pub struct LaunchConfig {
     pub group: Option<[u64; 3]>,
     /// The most instructions that each core may issue; `None`: the device's limit.
     pub fuel: Option<u64>,
+    /// The longest that the kernel may run; `None`: the device's limit. Where a kernel is stopped that takes longer
+    /// depends on the host.
+    pub time_limit: Option<Duration>,
     /// Whether the emulator counts what the kernel's branches do, for [`Report::branches`]. Such a launch
     /// uses one host thread, and takes longer.
     ///
@@ -58,7 +61,7 @@ impl LaunchConfig {
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
         let grid = [x, y, z].map(|extent| extent as u64);
-        LaunchConfig { grid, group: None, fuel: None, branch_profile: false }
+        LaunchConfig { grid, group: None, fuel: None, time_limit: None, branch_profile: false }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.
@@ -80,6 +83,11 @@ impl LaunchConfig {
     /// The same grid with at most `fuel` instructions a core.
     pub fn with_fuel(self, fuel: u64) -> LaunchConfig {
         LaunchConfig { fuel: Some(fuel), ..self }
+    }
+
+    /// The same grid with at most `limit` for the kernel to run.
+    pub fn with_time_limit(self, limit: Duration) -> LaunchConfig {
+        LaunchConfig { time_limit: Some(limit), ..self }
     }
 }
 
@@ -189,8 +197,8 @@ impl Device {
             group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
-        let fuel = config.fuel.or(self.config().fuel);
-        let mut machine = self.machine(fuel, image.read_only(), Some(image.outer_split()))?;
+        let limits = Limits { fuel: config.fuel, time: config.time_limit };
+        let mut machine = self.machine(limits, image.read_only(), Some(image.outer_split()))?;
         let prepared = start.elapsed();
 
         let run = match observer {

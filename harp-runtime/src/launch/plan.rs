@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn config(grid: [u64; 3]) -> LaunchConfig {
-        LaunchConfig { grid, group: None, fuel: None, branch_profile: false }
+        LaunchConfig { grid, ..LaunchConfig::grid_1d(0) }
     }
 
     fn grouped(grid: [u64; 3], group: [u64; 3], arch: ArchId, cores: u16) -> Plan {

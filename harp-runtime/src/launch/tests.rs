@@ -371,6 +371,11 @@ fn traps_name_kind_warp_lanes_and_place() {
     assert_eq!(trap.trap.kind, TrapKind::OutOfFuel { limit: 10_000 });
     assert_eq!(trap.site, TrapSite::Kernel { offset: 0 });
 
+    let limit = Duration::from_millis(5);
+    let trap = trap_of("jmpi #-4", grid.with_time_limit(limit));
+    assert_eq!(trap.trap.kind, TrapKind::TimeLimit { limit });
+    assert_eq!(trap.site, TrapSite::Kernel { offset: 0 });
+
     let text = "andi %r2, %r1, #1; rtop @p0, %r2; @p0 ? jmpi #4; nop";
     let trap = trap_of(text, grid);
     let opcode = harp_isa::Opcode::Jmpi;

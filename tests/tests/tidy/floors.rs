@@ -30,7 +30,7 @@ const CRATES: [(&str, Floors); 6] = [
         &[
             &["config", "console", "interrupt", "notation", "random", "stats", "word"],
             &["memory", "reference_float", "trap", "warp"],
-            &["inspect", "json", "tlb"],
+            &["inspect", "json", "stop", "tlb"],
             &["observe"],
             &["exec", "profile"],
             &["core"],

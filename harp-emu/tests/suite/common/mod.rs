@@ -52,6 +52,12 @@ pub(crate) fn assemble(arch: ArchId, code: &[Instruction]) -> Vec<u8> {
     bytes
 }
 
+/// The image of a program in assembly.
+pub(crate) fn assemble_text(arch: ArchId, text: &str) -> Vec<u8> {
+    let object = harp_isa::assemble(text, arch, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    harp_isa::link(&[&object], 0).unwrap().bytes
+}
+
 /// A machine's memory and what became of it.
 pub(crate) struct Run {
     pub(crate) memory: Memory,

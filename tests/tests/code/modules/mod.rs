@@ -103,12 +103,12 @@ fn what_modules_refuse() {
     assert!(matches!(error, ModuleError::Duplicate { .. }), "{error}");
     let data = module.declare_data("d", Linkage::Export, DataAccess::ReadOnly).unwrap();
     let mut description = DataDescription::new();
-    assert!(matches!(module.define_data(data, &description), Err(ModuleError::Data { .. })));
+    assert!(matches!(module.define_data(data, &description), Err(ModuleError::NoContents { .. })));
     description.define_zeroinit(6);
     let reference = module.declare_func_in_data(f, &mut description);
     description.write_function_addr(4, reference);
     let error = module.define_data(data, &description).unwrap_err();
-    assert!(matches!(error, ModuleError::Data { given: 4, limit: 2, .. }), "{error}");
+    assert!(matches!(error, ModuleError::Data { given: 4, limit: Some(2), .. }), "{error}");
     let foreign = FuncId::from_u32(77);
     let error = module.define_function(foreign, &functions[0]).unwrap_err();
     assert!(matches!(error, ModuleError::Undeclared { .. }), "{error}");
