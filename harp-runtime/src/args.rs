@@ -1,68 +1,62 @@
 //! Kernel arguments.
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::sync::Arc;
 
 use harp_isa::WordSize;
 use harp_jit::ParamType;
 
-use crate::buffer::{Buffer, Element};
+use crate::buffer::{Buffer, BufferMemory, Element};
 use crate::device::Device;
 use crate::error::LaunchError;
-use crate::heap::Heap;
 
-/// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer or a float.
+/// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer or a float. It keeps the buffer's
+/// memory alive.
 ///
 /// The argument must have exactly the parameter's type, signedness aside: nothing is converted.
 #[derive(Clone)]
-pub struct Arg<'a> {
+pub struct Arg {
     ty: ParamType,
     /// Bits above those of the type are zero.
     bits: u64,
-    /// The heap of the buffer pointed to.
-    heap: Option<Heap>,
-    /// Borrows the buffer, which so stays alive until the launch.
-    buffer: PhantomData<&'a ()>,
+    /// The memory pointed to.
+    memory: Option<Arc<BufferMemory>>,
 }
 
-impl Arg<'static> {
+impl Arg {
     /// A pointer that is not the start of a buffer, for instance into the middle of one. It is not checked.
-    pub fn address(address: u64) -> Arg<'static> {
+    pub fn address(address: u64) -> Arg {
         Arg::new(ParamType::Pointer, address)
     }
 
-    fn new(ty: ParamType, bits: u64) -> Arg<'static> {
-        Arg { ty, bits, heap: None, buffer: PhantomData }
+    fn new(ty: ParamType, bits: u64) -> Arg {
+        Arg { ty, bits, memory: None }
     }
 }
 
-impl Arg<'_> {
+impl Arg {
     /// The type that a parameter must have to take this argument.
     pub fn param_type(&self) -> ParamType {
         self.ty
     }
 }
 
-impl fmt::Debug for Arg<'_> {
+impl fmt::Debug for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Arg({} {:#x})", self.ty, self.bits)
     }
 }
 
-impl<'a, T: Element> From<&'a Buffer<T>> for Arg<'a> {
-    fn from(buffer: &'a Buffer<T>) -> Arg<'a> {
-        Arg {
-            ty: ParamType::Pointer,
-            bits: buffer.address(),
-            heap: Some(buffer.heap().clone()),
-            buffer: PhantomData,
-        }
+impl<T: Element> From<&Buffer<T>> for Arg {
+    fn from(buffer: &Buffer<T>) -> Arg {
+        let memory = Some(Arc::clone(buffer.memory()));
+        Arg { ty: ParamType::Pointer, bits: buffer.address(), memory }
     }
 }
 
 macro_rules! scalar_arguments {
     ($($ty:ty => $param:ident, |$value:ident| $bits:expr;)*) => { $(
-        impl From<$ty> for Arg<'static> {
+        impl From<$ty> for Arg {
             fn from($value: $ty) -> Self {
                 Arg::new(ParamType::$param, $bits.into())
             }
@@ -92,7 +86,7 @@ scalar_arguments! {
 pub(crate) fn words(
     device: &Device,
     params: &[ParamType],
-    args: &[Arg<'_>],
+    args: &[Arg],
 ) -> Result<Vec<u64>, LaunchError> {
     if params.len() != args.len() {
         let (expected, given) = (params.len(), args.len());
@@ -106,12 +100,12 @@ pub(crate) fn words(
     Ok(words)
 }
 
-impl Arg<'_> {
+impl Arg {
     fn check(&self, device: &Device, index: usize, expected: ParamType) -> Result<(), LaunchError> {
         if self.ty != expected {
             return Err(LaunchError::ArgumentType { index, expected, given: self.ty });
         }
-        if self.heap.as_ref().is_some_and(|heap| !heap.is(device.heap())) {
+        if self.memory.as_ref().is_some_and(|memory| !memory.heap().is(device.heap())) {
             return Err(LaunchError::ForeignBuffer { index });
         }
         let word = device.arch().word();

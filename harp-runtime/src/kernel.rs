@@ -1,5 +1,7 @@
 //! What a launch needs to know of a kernel.
 
+use std::sync::Arc;
+
 use harp_isa::Object;
 use harp_jit::{BranchCounters, FunctionCode, Kernel, ParamType, SourcePlace};
 
@@ -9,7 +11,7 @@ pub(crate) struct KernelParts<'a> {
     /// The kernel's name.
     pub(crate) name: &'a str,
     /// Its code. The entry is one global executable chunk with the kernel's name.
-    pub(crate) object: &'a Object,
+    pub(crate) object: &'a Arc<Object>,
     /// The types of its arguments.
     pub(crate) params: &'a [ParamType],
     /// The counters of its branches, if it counts them: then it takes their address as one more argument.
