@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
+use harp_jit::ElementType;
 use thiserror::Error;
 
 use crate::device::Device;
@@ -13,21 +14,10 @@ use crate::heap::{ALIGNMENT, Allocation, Heap, OutOfMemory};
 #[cfg(target_endian = "big")]
 compile_error!("harp-runtime needs a little-endian host");
 
-mod sealed {
-    pub trait Sealed {}
-}
-
 /// What a [`Buffer`] holds: the integers of 1, 2, 4 and 8 bytes and the two float formats.
-pub trait Element: Pod + sealed::Sealed {}
+pub trait Element: Pod + ElementType {}
 
-macro_rules! elements {
-    ($($ty:ty)*) => { $(
-        impl sealed::Sealed for $ty {}
-        impl Element for $ty {}
-    )* };
-}
-
-elements!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+impl<T: Pod + ElementType> Element for T {}
 
 /// Why a buffer was not made, read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

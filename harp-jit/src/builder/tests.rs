@@ -12,7 +12,7 @@ use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::ControlFlow;
 use harp_isa::ArchId;
 
-use super::{KernelBuilder, KernelSource, ParamType};
+use super::{KernelBuilder, KernelSource, Param, ParamType};
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 
@@ -427,7 +427,7 @@ fn functions_from_text_must_be_kernels() {
     let kernel = parse("function %k(i32) {\nblock0(v0: i32):\n    return\n}");
     let source = KernelSource::from_function(kernel.clone(), ArchId::HARP32, &[ParamType::I8]);
     let source = source.unwrap();
-    assert_eq!((source.name(), source.params()), ("k", [ParamType::I8].as_slice()));
+    assert_eq!((source.name(), source.params()), ("k", [Param::unnamed(ParamType::I8)].as_slice()));
     assert!(source.finished().is_ok());
 
     let error = KernelSource::from_function(kernel.clone(), ArchId::HARP64, &[]).unwrap_err();
