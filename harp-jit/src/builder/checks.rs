@@ -113,10 +113,10 @@ impl KernelBuilder<'_> {
 
     /// Returns `condition`, an integer, of which the builder notes that it is mostly not 0.
     ///
-    /// The strategies that estimate costs, such as [`Static`](crate::DivergenceStrategy::Static), take it from
-    /// there that lanes mostly agree at a branch on it: that of [`if_then`](Self::if_then) or any other method
-    /// of this builder with a condition, but not of [`ins`](Self::ins). A profile of the branch counts for
-    /// more. Nothing else changes, and being wrong costs time only.
+    /// The [`Adaptive`](crate::DivergenceStrategy::Adaptive) strategy, the only one that estimates costs, then
+    /// expects one lane in a hundred to find 0, at branches on this value: those of
+    /// [`if_then`](Self::if_then) and all other methods of this builder with a condition, but not those of
+    /// [`ins`](Self::ins). A profile counts for more. Nothing else changes, and being wrong costs time only.
     #[track_caller]
     pub fn likely(&mut self, condition: Value) -> Value {
         self.hint(condition, true, Location::caller())
