@@ -6,9 +6,10 @@ use cranelift_codegen::ir::TrapCode;
 use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
 
-use crate::builder::{KernelSource, ParamType};
+use crate::builder::{KernelSource, Param};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
+use crate::print::PrintSites;
 use crate::profile::BranchCounters;
 use crate::source::SourcePlace;
 use crate::stats::CompileStats;
@@ -22,7 +23,7 @@ use harp_check::CodeError;
 pub struct Kernel {
     pub(crate) name: String,
     pub(crate) arch: ArchId,
-    pub(crate) params: Vec<ParamType>,
+    pub(crate) params: Vec<Param>,
     pub(crate) object: Arc<Object>,
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
@@ -30,6 +31,7 @@ pub struct Kernel {
     pub(crate) uses_groups: bool,
     pub(crate) group_bytes: u32,
     pub(crate) counters: Option<BranchCounters>,
+    pub(crate) prints: Option<PrintSites>,
     pub(crate) stats: CompileStats,
 }
 
@@ -64,6 +66,7 @@ impl Kernel {
                 || all.iter().any(|function| function.uses_groups),
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),
+            prints: source.prints(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
             functions: functions_code,
@@ -80,8 +83,8 @@ impl Kernel {
         self.arch
     }
 
-    /// The types of its parameters.
-    pub fn params(&self) -> &[ParamType] {
+    /// Its parameters, in the order of their arguments.
+    pub fn params(&self) -> &[Param] {
         &self.params
     }
 
@@ -158,6 +161,12 @@ impl Kernel {
         self.entry.trap_code_at(offset)
     }
 
+    /// The message of the `trap` instruction at a byte offset, if it was built with one:
+    /// [`KernelBuilder::assert`](crate::KernelBuilder::assert).
+    pub fn trap_message_at(&self, offset: u64) -> Option<&str> {
+        self.entry.trap_message_at(offset)
+    }
+
     /// The kernel's own machine code and information about it.
     pub fn entry(&self) -> &FunctionCode {
         &self.entry
@@ -170,9 +179,15 @@ impl Kernel {
     }
 
     /// How the kernel counts its branches, if it was [compiled to](crate::CompileOptions::count_branches). It
-    /// then takes one more argument than [`params`](Kernel::params) says.
+    /// then takes one more argument than [`params`](Kernel::params) says, which comes last.
     pub fn counters(&self) -> Option<&BranchCounters> {
         self.counters.as_ref()
+    }
+
+    /// What the kernel prints, if it [does](crate::KernelBuilder::print). It then takes one more argument, right
+    /// behind those that [`params`](Kernel::params) says.
+    pub fn prints(&self) -> Option<&PrintSites> {
+        self.prints.as_ref()
     }
 
     /// Statistics of the compilation.

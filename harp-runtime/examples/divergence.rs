@@ -81,7 +81,7 @@ fn classify(arch: ArchId) -> Result<KernelSource, Box<dyn Error>> {
             let (start, step) = (b.ins().iconst(word, 0), b.ins().iconst(word, 1));
             let class = b.ins().band_imm_u(i, 3);
             let first = b.ins().icmp_imm_s(IntCC::Equal, class, 1);
-            b.for_range(start, rounds, step, |b, round| {
+            b.for_range_unsigned(start, rounds, step, |b, round| {
                 b.if_else(
                     first,
                     |b| {

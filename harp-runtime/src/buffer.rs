@@ -6,6 +6,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
+use harp_jit::ElementType;
 use thiserror::Error;
 
 use crate::device::Device;
@@ -15,21 +16,10 @@ use crate::heap::{ALIGNMENT, Allocation, Heap, OutOfMemory};
 #[cfg(target_endian = "big")]
 compile_error!("harp-runtime needs a little-endian host");
 
-mod sealed {
-    pub trait Sealed {}
-}
-
 /// What a [`Buffer`] holds: the integers of 1, 2, 4 and 8 bytes and the two float formats.
-pub trait Element: Pod + Send + sealed::Sealed {}
+pub trait Element: Pod + Send + ElementType {}
 
-macro_rules! elements {
-    ($($ty:ty)*) => { $(
-        impl sealed::Sealed for $ty {}
-        impl Element for $ty {}
-    )* };
-}
-
-elements!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+impl<T: Pod + Send + ElementType> Element for T {}
 
 /// Why a buffer was not made, read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harp_isa::Object;
-use harp_jit::{BranchCounters, FunctionCode, Kernel, ParamType, SourcePlace};
+use harp_jit::{BranchCounters, FunctionCode, Kernel, Param, PrintSites, SourcePlace};
 
 /// The parts of a kernel, so that launches do not depend on how it was made.
 #[derive(Clone, Copy)]
@@ -12,9 +12,11 @@ pub(crate) struct KernelParts<'a> {
     pub(crate) name: &'a str,
     /// Its code. The entry is one global executable chunk with the kernel's name.
     pub(crate) object: &'a Arc<Object>,
-    /// The types of its arguments.
-    pub(crate) params: &'a [ParamType],
-    /// The counters of its branches, if it counts them: then it takes their address as one more argument.
+    /// Its parameters.
+    pub(crate) params: &'a [Param],
+    /// What it prints, if it does: then it takes the address of the print area as one more argument.
+    pub(crate) prints: Option<&'a PrintSites>,
+    /// The counters of its branches, if it counts them: then it takes their address as its last argument.
     pub(crate) counters: Option<&'a BranchCounters>,
     /// The size of each lane's stack, a power of two larger than the lane control block: the code finds
     /// the block by rounding the stack pointer down to a multiple of it.
@@ -35,6 +37,8 @@ pub(crate) struct Origin {
     pub(crate) place: Option<SourcePlace>,
     /// The code of a `trap` instruction.
     pub(crate) trap_code: Option<String>,
+    /// The message of a `trap` instruction.
+    pub(crate) message: Option<String>,
 }
 
 impl Origin {
@@ -46,10 +50,7 @@ impl Origin {
         offset: u64,
     ) -> Option<Origin> {
         let Some(name) = function else {
-            return Some(Origin {
-                place: kernel.place_at(offset).cloned(),
-                trap_code: kernel.trap_code_at(offset).map(|code| code.to_string()),
-            });
+            return Some(Origin::in_function(kernel.entry(), offset));
         };
         let function = kernel.functions().iter().find(|function| function.name() == name)?;
         let inside = offset < function.code().len() as u64;
@@ -61,6 +62,7 @@ impl Origin {
         Origin {
             place: function.place_at(offset).cloned(),
             trap_code: function.trap_code_at(offset).map(|code| code.to_string()),
+            message: function.trap_message_at(offset).map(str::to_owned),
         }
     }
 }
@@ -75,6 +77,7 @@ impl<'a> KernelParts<'a> {
             name: kernel.name(),
             object: kernel.object(),
             params: kernel.params(),
+            prints: kernel.prints(),
             counters: kernel.counters(),
             lane_stack_bytes: kernel.lane_stack_bytes(),
             uses_groups: kernel.uses_groups(),
@@ -86,7 +89,8 @@ impl<'a> KernelParts<'a> {
     /// Words of the argument block after its header.
     pub(crate) fn argument_words(&self) -> usize {
         let word = self.object.arch.word();
-        let words = self.params.iter().map(|ty| ty.words(word) as usize);
-        words.sum::<usize>() + usize::from(self.counters.is_some())
+        let words = self.params.iter().map(|param| param.ty().words(word) as usize);
+        let hidden = usize::from(self.prints.is_some()) + usize::from(self.counters.is_some());
+        words.sum::<usize>() + hidden
     }
 }

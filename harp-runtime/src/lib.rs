@@ -7,19 +7,17 @@
 //! builder call that made the instruction.
 //!
 //! ```
-//! use cranelift_codegen::ir::InstBuilder;
-//! use harp_jit::{ArchId, CompileOptions, KernelBuilder, KernelSource, ParamType};
-//! use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+//! use harp_runtime::prelude::*;
 //!
 //! // data[i] = data[i] * factor, on a machine with 8 registers, 16 lanes, 16 warps and 2 cores.
 //! let arch: ArchId = "harp32".parse()?;
 //! let mut source = KernelSource::new("scale", arch);
 //! let mut b = KernelBuilder::new(&mut source);
-//! let (data, factor) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+//! let (data, factor) = (b.buffer::<i32>("data"), b.scalar::<i32>("factor"));
 //! let i = b.global_id(0);
-//! let old = b.load_elem(b.word_int(), data, i);
+//! let old = b.load(data, i);
 //! let new = b.ins().imul(old, factor);
-//! b.store_elem(new, data, i);
+//! b.store(data, i, new);
 //! b.return_();
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
@@ -45,16 +43,16 @@
 //! let arch: ArchId = "4w16/8/8/4".parse()?;
 //! let mut source = KernelSource::new("rotate", arch);
 //! let mut b = KernelBuilder::new(&mut source);
-//! let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+//! let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
 //! let (own, size) = (b.local_id(0), b.local_size(0));
-//! let shared = b.group_array(types::I32, 32);
-//! let value = b.load_elem(types::I32, data, i);
-//! b.store_elem(value, shared, own);
+//! let shared = b.group_buffer::<i32>("shared", 32);
+//! let value = b.load(data, i);
+//! b.store(shared, own, value);
 //! b.barrier();
 //! let next = b.ins().iadd_imm_s(own, 1);
 //! let next = b.ins().urem(next, size);
-//! let value = b.load_elem(types::I32, shared, next);
-//! b.store_elem(value, data, i);
+//! let value = b.load(shared, next);
+//! b.store(data, i, value);
 //! b.return_();
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
@@ -94,8 +92,9 @@
 //! **Memory.** A [`Device`], made from a [`DeviceConfig`], allocates [`Buffer`]s of an [`Element`] type. The errors
 //! are [`DeviceError`], [`BufferError`], which names the buffer ([`BufferName`]), and [`OutOfMemory`].
 //!
-//! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`], or a [`LaunchError`]: a
-//! [`LaunchTrap`] at a [`TrapSite`], if the kernel trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
+//! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`] with what was [`Printed`], in
+//! [`PrintedLine`]s, or a [`LaunchError`]: about a [`Parameter`], or a [`LaunchTrap`] at a [`TrapSite`], if the kernel
+//! trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
 //! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
 //!
 //! **Queues.** A [`Queue`] runs launches and copies while the host goes on; each gives an [`Event`] with its
@@ -123,14 +122,14 @@ mod report;
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, BufferName, Element};
 pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
-pub use error::{LaunchError, LaunchTrap, TrapSite};
+pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
 pub use heap::OutOfMemory;
 pub use launch::LaunchConfig;
 pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use queue::{Event, EventTimes, Queue, QueueError};
-pub use report::Report;
+pub use report::{Printed, PrintedLine, Report};
 
 /// What an observer of a launch sees.
 pub use harp_emu::Issue;

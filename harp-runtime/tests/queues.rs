@@ -69,7 +69,8 @@ fn a_failure_is_told_by_its_event_and_once_by_finish() {
     let write = queue.write(&data, [1, 2]);
     let trap = queue.launch(&kernel, grid, &[Arg::address(1 << 31), 1_u32.into()]);
     let read = queue.read(&data);
-    let count = LaunchError::ArgumentCount { expected: 2, given: 1 };
+    let name = "step".to_owned();
+    let count = LaunchError::ArgumentCount { kernel: name, expected: 2, given: 1 };
     assert_eq!(queue.finish(), Err(QueueError::Launch(count.clone())));
     assert_eq!(queue.finish(), Ok(()));
     assert_eq!(launch.wait().unwrap_err(), QueueError::Launch(count));

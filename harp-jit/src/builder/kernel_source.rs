@@ -7,9 +7,10 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::ArchId;
 
-use super::ParamType;
+use super::{Param, ParamType};
 use crate::abi::word_int;
 use crate::error::{BuildError, BuildErrorKind};
+use crate::print::{PrintSite, PrintSites};
 use crate::source::SourceMap;
 
 /// A kernel before compilation: the CLIF function, its parameters and the source places of its
@@ -20,7 +21,8 @@ use crate::source::SourceMap;
 pub struct KernelSource {
     pub(super) func: Function,
     pub(super) context: FunctionBuilderContext,
-    pub(super) params: Vec<ParamType>,
+    pub(super) params: Vec<Param>,
+    pub(super) prints: Vec<PrintSite>,
     pub(super) groups: GroupUse,
     pub(super) sources: SourceMap,
     pub(super) finalized: bool,
@@ -44,6 +46,7 @@ impl KernelSource {
             func: Function::new(),
             context: FunctionBuilderContext::new(),
             params: Vec::new(),
+            prints: Vec::new(),
             groups: GroupUse::default(),
             sources: SourceMap::new(),
             finalized: false,
@@ -72,7 +75,8 @@ impl KernelSource {
         }
         let name = func.name.to_string().trim_start_matches('%').to_owned();
         let empty = KernelSource::new(&name, arch);
-        Ok(KernelSource { func, params: params.to_vec(), finalized: true, ..empty })
+        let params = params.iter().copied().map(Param::unnamed).collect();
+        Ok(KernelSource { func, params, finalized: true, ..empty })
     }
 
     /// Gives each work-group of the kernel at least `bytes` bytes of memory. The builder counts its own
@@ -102,14 +106,22 @@ impl KernelSource {
         self.arch
     }
 
-    /// The number of words that its arguments take in the argument block.
+    /// The number of words that its arguments take in the argument block, the address of the print area
+    /// included.
     pub(crate) fn argument_words(&self) -> u32 {
-        self.params.iter().map(|ty| ty.words(self.arch.word())).sum()
+        let prints = u32::from(!self.prints.is_empty());
+        param_words(&self.params, self.arch) + prints
     }
 
-    /// The types of its parameters.
-    pub fn params(&self) -> &[ParamType] {
+    /// Its parameters, in the order of their arguments.
+    pub fn params(&self) -> &[Param] {
         &self.params
+    }
+
+    /// What the kernel prints, if it does.
+    pub(crate) fn prints(&self) -> Option<PrintSites> {
+        let some = !self.prints.is_empty();
+        some.then(|| PrintSites::new(self.arch, self.prints.clone()))
     }
 
     /// The source places of its instructions.
@@ -145,10 +157,16 @@ impl KernelSource {
         // A builder that was dropped or failed leaves a context that cranelift refuses to use.
         self.context = FunctionBuilderContext::new();
         self.params.clear();
+        self.prints.clear();
         self.groups = GroupUse::default();
         self.sources = SourceMap::new();
         self.finalized = false;
     }
+}
+
+/// The number of words that the arguments of these parameters take in the argument block.
+pub(super) fn param_words(params: &[Param], arch: ArchId) -> u32 {
+    params.iter().map(|param| param.ty().words(arch.word())).sum()
 }
 
 fn kernel_signature(arch: ArchId) -> Signature {

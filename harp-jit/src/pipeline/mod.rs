@@ -19,7 +19,7 @@ use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::if_convert::Predicated;
 use crate::options::Execution;
-use crate::precheck::{precheck, verify};
+use crate::precheck::{explained, precheck, verify};
 use crate::profile::{BranchCounters, Branches};
 use crate::regalloc::{self, Allocated};
 use crate::stats::CompileStats;
@@ -139,7 +139,8 @@ fn check_input(func: &Function, unit: Unit<'_>) -> Result<(), CompileError> {
     precheck(func).map_err(|refusal| refusal.explain(name, func, unit.sources))?;
     if options.verify_input || options.verify {
         let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
-        verify(func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+        verify(func, &options.flags())
+            .map_err(|errors| invalid(explained(&errors, func, unit.sources)))?;
     }
     Ok(())
 }

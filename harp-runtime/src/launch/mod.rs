@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use harp_emu::{Stats, Trap};
 use harp_isa::{Image, WordSize};
-use harp_jit::{BranchCounters, BranchProfile, Kernel, ProfileError};
+use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, ProfileError};
 
-use crate::args::{self, Arg};
+use crate::args::{Arg, Arguments};
 use crate::device::{Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
 use crate::heap::{ALIGNMENT, Allocation};
@@ -16,7 +16,7 @@ use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
 use crate::observe::{LaunchObserver, Watch};
 use crate::profile::BranchCounter;
-use crate::report::Report;
+use crate::report::{Printed, Report};
 
 mod plan;
 #[cfg(test)]
@@ -45,7 +45,15 @@ pub struct LaunchConfig {
     /// Branches that were predicated or linearized are not in the code and cannot be counted. A kernel that
     /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
     pub branch_profile: bool,
+    /// Bytes of memory for what each lane [prints](harp_jit::KernelBuilder::print), if the kernel does: 4 KiB
+    /// unless another size is given. A line takes two words, and one or two for each value. All lanes that run
+    /// get as much; one lane runs many work-items if the grid is larger than the machine. What does not fit is
+    /// [counted](crate::Printed::dropped).
+    pub print_bytes: u32,
 }
+
+/// Bytes for what a lane prints, unless another size is given.
+const PRINT_BYTES: u32 = 4 << 10;
 
 impl LaunchConfig {
     /// A line of `x` work-items.
@@ -61,7 +69,14 @@ impl LaunchConfig {
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
         let grid = [x, y, z].map(|extent| extent as u64);
-        LaunchConfig { grid, group: None, fuel: None, time_limit: None, branch_profile: false }
+        LaunchConfig {
+            grid,
+            group: None,
+            fuel: None,
+            time_limit: None,
+            branch_profile: false,
+            print_bytes: PRINT_BYTES,
+        }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.
@@ -78,6 +93,11 @@ impl LaunchConfig {
     /// The same grid with the kernel's branches counted.
     pub fn with_branch_profile(self) -> LaunchConfig {
         LaunchConfig { branch_profile: true, ..self }
+    }
+
+    /// The same grid with `bytes` of memory for what each lane prints.
+    pub fn with_print_bytes(self, bytes: u32) -> LaunchConfig {
+        LaunchConfig { print_bytes: bytes, ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -169,17 +189,22 @@ impl Device {
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
-        let mut arguments = args::words(self, kernel.params, args)?;
+        let Arguments { words: mut arguments, group_bytes } = Arguments::new(self, kernel, args)?;
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
         let plan = Plan::new(config, self.arch(), self.config().cores)?;
+        let printing = (kernel.prints.zip(plan.as_ref()))
+            .map(|(sites, plan)| self.printing(sites, plan, config))
+            .transpose()?;
+        arguments.extend(printing.as_ref().map(|printing| printing.memory.address()));
         let counted = kernel.counters.map(|counters| self.counted(counters)).transpose()?;
         arguments.extend(counted.as_ref().map(|counted| counted.memory.address()));
         let Some(plan) = plan else {
             let times = [start.elapsed(), Duration::ZERO];
             let branches = counted.map(|counted| counted.profile(self)).transpose()?;
-            return Ok(self.report(kernel, config, Stats::default(), times, branches));
+            let printed = Printed::default();
+            return Ok(self.report(kernel, config, Stats::default(), times, branches, printed));
         };
         let mut bottom = self.bottom();
         let image = self.linked(&mut bottom.images, kernel, plan.walk())?;
@@ -188,7 +213,7 @@ impl Device {
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
         let bytes = plan.stacks().saturating_mul(stack_bytes);
         let stacks = self.heap().allocate(bytes, stack_bytes.max(ALIGNMENT))?;
-        let space = plan.group_space(kernel.group_bytes, word);
+        let space = plan.group_space(group_bytes, word);
         let group_space =
             space.map(|space| self.heap().allocate(space.bytes, ALIGNMENT)).transpose()?;
         let places = Places {
@@ -211,18 +236,40 @@ impl Device {
             None => machine.run(),
         };
         let times = [prepared, start.elapsed() - prepared];
+        let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
         let result = match run {
             Ok(stats) => {
                 let branches = counted.map(|counted| counted.profile(self)).transpose()?;
-                Ok(self.report(kernel, config, stats, times, branches))
+                Ok(self.report(kernel, config, stats, times, branches, printed))
             }
             Err(trap) => {
-                let stats = machine.stats();
-                Err(LaunchError::Trap(Box::new(located(*trap, kernel, &image, stats))))
+                let trap = located(*trap, kernel, &image, machine.stats());
+                Err(LaunchError::Trap(Box::new(LaunchTrap { printed, ..trap })))
             }
         };
         bottom.spare = Some((image, machine.into_spare()));
         result
+    }
+
+    /// Memory for what a kernel prints.
+    fn printing<'a>(
+        &self,
+        sites: &'a PrintSites,
+        plan: &Plan,
+        config: LaunchConfig,
+    ) -> Result<Printing<'a>, LaunchError> {
+        let area = PrintArea {
+            cores: self.config().cores,
+            warps: u8::try_from(plan.warps).expect("a core has at most 64 warps"),
+            lane_bytes: config.print_bytes,
+        };
+        let memory = self.heap().allocate(sites.bytes(area), ALIGNMENT);
+        let memory = memory.map_err(LaunchError::Printing)?;
+        let word = self.arch().word();
+        for (offset, value) in sites.prepared(area, memory.address()) {
+            self.put(memory.address() + offset, &word_bytes(word, [value].into_iter()));
+        }
+        Ok(Printing { sites, area, memory })
     }
 
     /// Memory for the counters of a kernel's branches.
@@ -279,6 +326,7 @@ impl Device {
         stats: Stats,
         [image_time, run_time]: [Duration; 2],
         branches: Option<BranchProfile>,
+        printed: Printed,
     ) -> Report {
         Report {
             kernel: kernel.name.to_owned(),
@@ -290,7 +338,25 @@ impl Device {
             image_time,
             run_time,
             branches,
+            printed,
         }
+    }
+}
+
+/// The memory for what a kernel prints in a launch.
+struct Printing<'a> {
+    sites: &'a PrintSites,
+    area: PrintArea,
+    memory: Allocation,
+}
+
+impl Printing<'_> {
+    fn read(&self, device: &Device, config: LaunchConfig) -> Printed {
+        let bytes = usize::try_from(self.sites.bytes(self.area));
+        let mut memory = vec![0; bytes.expect("the host holds the device's memory")];
+        device.get(self.memory.address(), &mut memory);
+        let (records, dropped) = self.sites.read(self.area, self.memory.address(), &memory);
+        Printed::new(config.grid, records, dropped)
     }
 }
 
@@ -333,6 +399,7 @@ fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stat
     } else {
         TrapSite::Outside
     };
-    let Origin { place, trap_code } = origin;
-    LaunchTrap { trap, kernel: kernel.name.to_owned(), site, place, trap_code, stats }
+    let Origin { place, trap_code, message } = origin;
+    let (kernel, printed) = (kernel.name.to_owned(), Printed::default());
+    LaunchTrap { trap, kernel, site, place, trap_code, message, printed, stats }
 }

@@ -3,11 +3,12 @@
 use harp_emu::TrapKind;
 use harp_isa::abi::{ArgumentBlock, LaneField};
 use harp_isa::{ArchId, LinkError, Object, WordSize};
-use harp_jit::{ParamType, SourcePlace};
+use harp_jit::{Param, ParamType, SourcePlace};
 
 use super::*;
 use crate::buffer::Buffer;
 use crate::device::DeviceConfig;
+use crate::error::Parameter;
 use crate::heap::OutOfMemory;
 
 const STACK_BYTES: u32 = 256;
@@ -35,7 +36,7 @@ const MACHINES: [&str; 16] = [
 /// A kernel of assembly text.
 struct TestKernel {
     object: Arc<Object>,
-    params: Vec<ParamType>,
+    params: Vec<Param>,
 }
 
 impl TestKernel {
@@ -51,7 +52,7 @@ impl TestKernel {
         definitions.push(("ARG0", ArgumentBlock::argument(0, word).into()));
         definitions.push(("ARG1", ArgumentBlock::argument(1, word).into()));
         let object = Arc::new(harp_isa::assemble(text, arch, &definitions).unwrap());
-        TestKernel { object, params: params.to_vec() }
+        TestKernel { object, params: params.iter().copied().map(Param::unnamed).collect() }
     }
 
     fn parts<'a>(
@@ -60,6 +61,7 @@ impl TestKernel {
     ) -> KernelParts<'a> {
         KernelParts {
             counters: None,
+            prints: None,
             name: "test",
             object: &self.object,
             params: &self.params,
@@ -260,17 +262,21 @@ fn wrong_arguments_are_named() {
         kernel.launch(&mut ours, LaunchConfig::grid_1d(1), args).unwrap_err()
     };
 
+    let parameter = |index| Parameter { kernel: "test".to_owned(), index, name: None };
     let error = launch(&kernel, &[(&a).into()]);
-    assert_eq!(error, LaunchError::ArgumentCount { expected: 2, given: 1 });
+    let test = "test".to_owned();
+    assert_eq!(error, LaunchError::ArgumentCount { kernel: test, expected: 2, given: 1 });
     let error = launch(&kernel, &[(&a).into(), 1_f32.into()]);
     let (expected, given) = (ParamType::I32, ParamType::F32);
-    assert_eq!(error, LaunchError::ArgumentType { index: 1, expected, given });
-    assert_eq!(error.to_string(), "parameter 1 has type i32, its argument has type f32");
+    let wanted = LaunchError::ArgumentType { parameter: parameter(1), expected, given };
+    assert_eq!(error, wanted);
+    let text = "kernel `test`, parameter 1 has type i32, its argument has type f32";
+    assert_eq!(error.to_string(), text);
     let error = launch(&kernel, &[(&b).into(), 1_i32.into()]);
-    assert_eq!(error, LaunchError::ForeignBuffer { index: 0 });
+    assert_eq!(error, LaunchError::ForeignBuffer { parameter: parameter(0) });
     let error = launch(&kernel, &[Arg::address(1 << 32), 1_i32.into()]);
-    let ty = ParamType::Pointer;
-    assert_eq!(error, LaunchError::ArgumentTooWide { index: 0, ty, word_bytes: 4 });
+    let (parameter, given) = (parameter(0), 1 << 32);
+    assert_eq!(error, LaunchError::ArgumentTooWide { parameter, given, word_bytes: 4 });
 }
 
 #[test]
@@ -336,7 +342,7 @@ fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
         let line = u32::try_from(offset / 4).unwrap();
         let place = SourcePlace { file: "kernel.rs".into(), line, column: 1 };
         let trap_code = (offset == 0).then(|| "user7".to_owned());
-        Some(Origin { place: Some(place), trap_code })
+        Some(Origin { place: Some(place), trap_code, message: None })
     };
     match device.launch_parts(kernel.parts(&origin_of), config, &[], None) {
         Err(LaunchError::Trap(trap)) => *trap,

@@ -15,7 +15,8 @@ use harp_jit::ir::{
     Value,
 };
 use harp_jit::{
-    CallConv, CompileError, CompileOptions, Execution, KernelBuilder, KernelSource, OptLevel,
+    BufferParam, CallConv, CompileError, CompileOptions, DataAccess, DataId, ElementType,
+    Execution, FuncId, IntegerElement, KernelBuilder, KernelSource, Linkage, Module, OptLevel,
     ParamType,
 };
 
@@ -63,7 +64,8 @@ pub fn check(bytes: &[u8]) -> Reached {
 fn build(u: &mut Unstructured<'_>, source: &mut KernelSource) -> (bool, usize) {
     let builder = KernelBuilder::new(source);
     let hostility = u.int_in_range(-3..=3_i8).unwrap_or_default().max(0).unsigned_abs() * 8;
-    let mut caller = Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new() };
+    let mut caller =
+        Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new(), names: 0 };
     // Whatever the bytes are used up by, the sequence ends there.
     let ends = |_: &usize| caller.u.is_empty() || caller.call().is_err();
     let calls = (1..=CALLS).find(ends).unwrap_or(CALLS);
@@ -97,6 +99,39 @@ struct Caller<'b, 'u, 'c> {
     hostility: u8,
     values: Vec<(Value, Type)>,
     blocks: Vec<Block>,
+    /// How many names were given.
+    names: usize,
+}
+
+/// A call in the body of a loop.
+#[derive(Clone, Copy)]
+struct Inside {
+    kind: u8,
+    value: Value,
+}
+
+impl Inside {
+    /// The last kinds are misuse, most of them.
+    fn build(self, b: &mut KernelBuilder<'_>, condition: Value) {
+        let Inside { kind, value } = self;
+        match kind {
+            0 => {}
+            1 => b.return_if(condition),
+            2 => b.assert(condition, "inside"),
+            3 => b.print("{}", &[value]),
+            4 => {
+                let condition = b.unlikely(condition);
+                b.if_then(condition, |_| {});
+            }
+            5 => {
+                b.assume_uniform(value);
+            }
+            6 => b.break_if(condition),
+            7 => b.continue_if_with(condition, &[value]),
+            8 => b.seal_all_blocks(),
+            _ => b.break_if_with(value, &[value, value]),
+        }
+    }
 }
 
 impl Caller<'_, '_, '_> {
@@ -281,8 +316,212 @@ impl Caller<'_, '_, '_> {
                 self.values.push((value, ty));
             }
             _ if self.hostile()? => self.blocks()?,
-            _ => {}
+            _ => (0..self.u.int_in_range(1..=10)?).try_for_each(|_| self.higher())?,
         }
+        Ok(())
+    }
+
+    /// Methods that combine others.
+    fn higher(&mut self) -> Result<()> {
+        match self.u.int_in_range(0..=11)? {
+            0..=2 => self.typed(),
+            3..=6 => self.loops(),
+            7..=9 => self.checks(),
+            10 => self.print(),
+            _ => self.module(),
+        }
+    }
+
+    /// The name of a parameter: a new one, or any.
+    fn name(&mut self) -> Result<String> {
+        if self.hostile()? {
+            return Ok("twice".to_owned());
+        }
+        self.names += 1;
+        Ok(format!("name {}", self.names))
+    }
+
+    /// Typed parameters and arrays.
+    fn typed(&mut self) -> Result<()> {
+        match self.u.int_in_range(0..=4)? {
+            0 => self.integers::<u8>(),
+            1 => self.integers::<i32>(),
+            2 => self.integers::<u64>(),
+            3 => self.array::<f64>().map(drop),
+            _ => self.array::<f32>().map(drop),
+        }
+    }
+
+    fn integers<T: IntegerElement>(&mut self) -> Result<()> {
+        let array = self.array::<T>()?;
+        let (word, op) = (self.b.word_int(), AtomicRmwOp::Umax);
+        let index = self.value(word)?;
+        let (value, new) = (self.value(T::CLIF)?, self.value(T::CLIF)?);
+        let old = match self.u.int_in_range(0..=3)? {
+            0 => self.b.atomic(op, array, index, value),
+            1 => self.b.compare_exchange(array, index, value, new),
+            _ => return Ok(()),
+        };
+        self.values.push((old, T::CLIF));
+        Ok(())
+    }
+
+    fn array<T: ElementType>(&mut self) -> Result<BufferParam<T>> {
+        let (name, word) = (self.name()?, self.b.word_int());
+        let array = match self.u.int_in_range(0..=4)? {
+            0 => {
+                let len = if self.hostile()? { u32::MAX } else { 16 };
+                self.b.group_buffer::<T>(&name, len)
+            }
+            1 => self.b.group_param::<T>(&name),
+            2 => BufferParam::at(self.value(word)?),
+            _ => self.b.buffer::<T>(&name),
+        };
+        let (index, value) = (self.value(word)?, self.value(T::CLIF)?);
+        if self.u.arbitrary()? {
+            self.b.store(array, index, value);
+        }
+        let loaded = self.b.load(array, index);
+        self.values.extend([(loaded, T::CLIF), (array.base(), word)]);
+        let (other, name) = (self.u.int_in_range(0..=5)?, self.name()?);
+        let scalar = match other {
+            0 => (self.b.scalar::<bool>(&name), I8),
+            1 => (self.b.scalar::<usize>(&name), word),
+            2 => (self.b.scalar::<f64>(&name), F64),
+            _ => return Ok(array),
+        };
+        self.values.push(scalar);
+        Ok(array)
+    }
+
+    /// Loops that are left early, and cases.
+    fn loops(&mut self) -> Result<()> {
+        let (ty, other) = (self.int()?, self.ty()?);
+        let [condition, start, end, step] =
+            [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
+        let value = self.value(other)?;
+        let (first, second) = (self.inside(value)?, self.inside(value)?);
+        let known = self.values.len();
+        match self.u.int_in_range(0..=6)? {
+            0 => self.b.for_range(start, end, step, |b, i| {
+                first.build(b, i);
+                second.build(b, condition);
+            }),
+            1 => self.b.for_range_unsigned(start, end, step, |b, i| {
+                b.if_then(i, |b| first.build(b, condition));
+                second.build(b, i);
+            }),
+            2 => self.b.while_loop(
+                |b| {
+                    first.build(b, condition);
+                    b.ins().icmp(IntCC::Equal, start, end)
+                },
+                |b| second.build(b, condition),
+            ),
+            3 => {
+                let [result] = self.b.loop_with([value], |b, [value]| {
+                    b.break_if(condition);
+                    first.build(b, condition);
+                    b.continue_if_with(condition, &[value]);
+                    [value]
+                });
+                self.values.truncate(known);
+                let ty = self.b.inner().func.dfg.value_type(result);
+                self.values.push((result, ty));
+            }
+            4 => {
+                let keys = match self.hostile()? {
+                    true => vec![0, i64::from(self.number()?), 0],
+                    false => vec![-1, 0, 7],
+                };
+                self.b.switch(condition, &keys, |b, case| match case {
+                    Some(0) => first.build(b, condition),
+                    _ => second.build(b, condition),
+                });
+            }
+            5 if self.hostile()? => first.build(&mut self.b, condition),
+            _ => {
+                let [] = self.b.loop_with([], |b, []| {
+                    b.break_if(condition);
+                    b.while_loop(|_| start, |b| first.build(b, condition));
+                    second.build(b, condition);
+                    []
+                });
+            }
+        }
+        self.values.truncate(known + 1);
+        Ok(())
+    }
+
+    /// Something that a loop's body can do.
+    fn inside(&mut self, value: Value) -> Result<Inside> {
+        let last = if self.hostile()? { 9 } else { 5 };
+        Ok(Inside { kind: self.u.int_in_range(0..=last)?, value })
+    }
+
+    /// Checks, hints, and what ends work-items.
+    fn checks(&mut self) -> Result<()> {
+        let (int, ty) = (self.int()?, self.ty()?);
+        let (condition, value, other) = (self.value(int)?, self.value(ty)?, self.value(ty)?);
+        let known = match self.u.int_in_range(0..=9)? {
+            0 => (self.b.assert_uniform(value), ty),
+            1 => (self.b.select(condition, value, other), ty),
+            2 => (self.b.likely(condition), int),
+            3 => (self.b.unlikely(condition), int),
+            4 => {
+                let large = self.hostile()?;
+                let value = if large { i64::arbitrary(self.u)? } else { -5 };
+                (self.b.word_const(value), self.b.word_int())
+            }
+            5 => (self.b.float_const(0.5), self.b.word_float()),
+            kind => {
+                match kind {
+                    6 => self.b.assert(condition, "it holds"),
+                    7 => self.b.assert_convergent(),
+                    8 => self.b.trap_if(condition, TrapCode::unwrap_user(9)),
+                    _ => self.b.return_if(condition),
+                }
+                return Ok(());
+            }
+        };
+        self.values.push(known);
+        Ok(())
+    }
+
+    fn print(&mut self) -> Result<()> {
+        let types = [self.ty()?, self.ty()?, self.int()?];
+        let values = [self.value(types[0])?, self.value(types[1])?, self.value(types[2])?];
+        let format = match self.hostile()? {
+            true => *self.u.choose(&["{", "}", "{}", "{:x} {:u} {}", "{:?} {} {}"])?,
+            false => "{} and {}: {:x}",
+        };
+        self.b.print(format, &values);
+        Ok(())
+    }
+
+    /// Functions and data of a module.
+    fn module(&mut self) -> Result<()> {
+        let mut module = Module::new(self.b.arch(), CompileOptions::default());
+        let mut signature = module.make_signature();
+        signature.params.push(AbiParam::new(I32));
+        signature.returns.push(AbiParam::new(I32));
+        let declared = module.declare_function("f", Linkage::Import, &signature);
+        let datum = module.declare_data("d", Linkage::Import, DataAccess::ReadOnly);
+        let (Ok(mut function), Ok(mut datum)) = (declared, datum) else {
+            unreachable!("both names are valid")
+        };
+        if self.hostile()? {
+            function = FuncId::from_u32(self.number()?);
+            datum = DataId::from_u32(self.number()?);
+        }
+        let (argument, word) = (self.value(I32)?, self.b.word_int());
+        if self.hostile()? {
+            let [] = self.b.call(&module, function, &[argument, argument]);
+        }
+        let [result] = self.b.call(&module, function, &[argument]);
+        let address = self.b.data_address(&module, datum);
+        let ty = self.b.inner().func.dfg.value_type(result);
+        self.values.extend([(result, ty), (address, word)]);
         Ok(())
     }
 

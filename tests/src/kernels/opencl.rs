@@ -22,7 +22,7 @@ pub(super) fn matmul(arch: ArchId) -> Result<KernelSource, BuildError> {
         let sum = bld.declare_var(float);
         // A variable reads 0 before it is set.
         let (zero, one) = (bld.ins().iconst(word, 0), bld.ins().iconst(word, 1));
-        bld.for_range(zero, n, one, |bld, k| {
+        bld.for_range_unsigned(zero, n, one, |bld, k| {
             let index = cell(bld, row, n, k);
             let x = bld.load_elem(float, a, index);
             let index = cell(bld, k, n, column);
@@ -142,8 +142,8 @@ pub(super) fn convolve(arch: ArchId) -> Result<KernelSource, BuildError> {
         let radius = b.ins().ushr_imm_u(side, 1);
         let sum = b.declare_var(word);
         b.def_var(sum, zero);
-        b.for_range(zero, side, one, |b, j| {
-            b.for_range(zero, side, one, |b, i| {
+        b.for_range_unsigned(zero, side, one, |b, j| {
+            b.for_range_unsigned(zero, side, one, |b, i| {
                 let column = b.ins().iadd(x, i);
                 let column = b.ins().isub(column, radius);
                 let row = b.ins().iadd(y, j);

@@ -197,7 +197,7 @@ fn an_explicit_trap_in_some_lanes() {
             let i = b.global_id(0);
             let last = b.ins().icmp_imm_s(IntCC::Equal, i, 3);
             let line = line!() + 1;
-            b.ins().trapnz(last, harp_jit::ir::TrapCode::unwrap_user(7));
+            b.ins().trapnz(last, TrapCode::unwrap_user(7));
             b.return_();
             line
         });

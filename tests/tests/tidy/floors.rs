@@ -60,7 +60,7 @@ const CRATES: [(&str, Floors); 6] = [
             &["abi", "forms", "source", "stats", "times", "width"],
             &["intrinsic"],
             &["analysis"],
-            &["profile", "routine"],
+            &["print", "profile", "routine"],
             &["error", "plan", "strategy", "vcode"],
             &["convergence", "if_convert", "options", "regalloc", "symbols", "validate"],
             &["emit", "isel", "legalize", "mid_end"],

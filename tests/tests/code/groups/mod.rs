@@ -167,7 +167,10 @@ fn misuse_is_named_with_its_place() {
         b.group_array(types::I32, 1 << 25);
         b.group_array(types::F64, 1 << 25);
     });
-    assert_eq!(too_much, BuildErrorKind::GroupMemory { given: 3 << 27, limit: 1 << 28 });
+    assert_eq!(
+        too_much,
+        BuildErrorKind::GroupMemory { name: None, given: 3 << 27, limit: 1 << 28 }
+    );
     let part = kind(&mut |b| {
         let i = b.global_id(0);
         b.ballot(i, 2);
