@@ -61,6 +61,7 @@ impl TestKernel {
     ) -> KernelParts<'a> {
         KernelParts {
             counters: None,
+            reporting: None,
             prints: None,
             name: "test",
             object: &self.object,
