@@ -4,7 +4,7 @@ use harp_runtime::prelude::*;
 use harp_runtime::{LaunchTrap, TrapSite};
 
 const MACHINES: [&str; 6] =
-    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "4w64/16/64/2+x"];
+    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "4w16/16/64/2+x"];
 
 fn machines() -> impl Iterator<Item = ArchId> {
     MACHINES.into_iter().map(|id| id.parse().expect("the list holds ids"))
