@@ -1,4 +1,5 @@
 //! Loops, cases and checks of the kernel builder, against the same in Rust.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use harp_runtime::prelude::*;
 use harp_runtime::{LaunchTrap, TrapSite};
