@@ -1,5 +1,7 @@
 //! A compiled kernel: machine code and information about it.
 
+use std::sync::Arc;
+
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
@@ -22,7 +24,7 @@ pub struct Kernel {
     pub(crate) name: String,
     pub(crate) arch: ArchId,
     pub(crate) params: Vec<Param>,
-    pub(crate) object: Object,
+    pub(crate) object: Arc<Object>,
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) lane_stack_bytes: u32,
@@ -57,7 +59,7 @@ impl Kernel {
             name: source.name().to_owned(),
             arch,
             params: source.params().to_vec(),
-            object: function::object(arch, chunks),
+            object: Arc::new(function::object(arch, chunks)),
             lane_stack_bytes: entry.lane_stack_bytes,
             uses_groups: source.reads_group_extents()
                 || source.group_bytes() > 0
@@ -88,7 +90,7 @@ impl Kernel {
 
     /// The kernel as an object to link: global chunks with the kernel's name, then the functions and data of
     /// its module that it needs.
-    pub fn object(&self) -> &Object {
+    pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
@@ -119,7 +121,8 @@ impl Kernel {
         let broken = all.next()?;
         *broken = broken.with_bytes(code)?;
         let chunks = broken.chunks(Linked::Global);
-        for (chunk, broken) in kernel.object.chunks[first..].iter_mut().zip(chunks) {
+        let object = Arc::make_mut(&mut kernel.object);
+        for (chunk, broken) in object.chunks[first..].iter_mut().zip(chunks) {
             chunk.data = broken.data;
         }
         Some(kernel)

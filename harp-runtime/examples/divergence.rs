@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel.disassembly()
     );
 
-    let mut device = Device::new(DeviceConfig::new(arch))?;
+    let device = Device::new(DeviceConfig::new(arch))?;
     let out = device.buffer_zeroed::<u8>(LEN * usize::from(arch.word().bytes()))?;
     let args = [Arg::from(&out), Arg::from(ROUNDS)];
     let report = device.launch(&kernel, LaunchConfig::grid_1d(LEN), &args)?;

@@ -1,40 +1,37 @@
 //! Kernel arguments.
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::sync::Arc;
 
 use harp_isa::WordSize;
 use harp_jit::ir::Type;
 use harp_jit::{MAX_GROUP_BYTES, Param, ParamType};
 
-use crate::buffer::{Buffer, Element};
+use crate::buffer::{Buffer, BufferMemory, Element};
 use crate::device::Device;
 use crate::error::{LaunchError, Parameter};
-use crate::heap::Heap;
 use crate::kernel::KernelParts;
 
 /// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer, a float or a `bool`; or the
-/// length of an array that work-groups share, made by [`group`](Arg::group).
+/// length of an array that work-groups share, made by [`group`](Arg::group). It keeps the buffer's memory alive.
 ///
 /// The argument must have exactly the parameter's type, signedness aside: nothing is converted. An `usize` is
 /// for parameters that are a word, which it must fit. If the parameter says what the elements of a buffer are,
 /// they must be that.
 #[derive(Clone)]
-pub struct Arg<'a> {
+pub struct Arg {
     ty: ParamType,
     /// What a pointer points to, if that is known.
     element: Option<Type>,
     /// Bits above those of the type are zero. Of group memory, its size in bytes.
     bits: u64,
-    /// The heap of the buffer pointed to.
-    heap: Option<Heap>,
-    /// Borrows the buffer, which so stays alive until the launch.
-    buffer: PhantomData<&'a ()>,
+    /// The memory pointed to.
+    memory: Option<Arc<BufferMemory>>,
 }
 
-impl Arg<'static> {
+impl Arg {
     /// A pointer that is not the start of a buffer, for instance into the middle of one. It is not checked.
-    pub fn address(address: u64) -> Arg<'static> {
+    pub fn address(address: u64) -> Arg {
         Arg::new(ParamType::Pointer, address)
     }
 
@@ -59,51 +56,47 @@ impl Arg<'static> {
     /// b.finalize()?;
     /// let kernel = source.compile(&CompileOptions::default())?;
     ///
-    /// let mut device = Device::new(DeviceConfig::new(arch))?;
+    /// let device = Device::new(DeviceConfig::new(arch))?;
     /// let data = device.buffer_from_slice(&[1, 2, 3, 4, 5, 6, 7])?;
     /// let groups = LaunchConfig::grid_1d(data.len()).with_groups_1d(4);
     /// device.launch(&kernel, groups, &[Arg::from(&data), Arg::group::<i32>(4)])?;
     /// assert_eq!(device.read(&data)?, [1, 1, 1, 1, 5, 5, 5]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn group<T: Element>(len: usize) -> Arg<'static> {
+    pub fn group<T: Element>(len: usize) -> Arg {
         let bytes = (len as u64).saturating_mul(T::CLIF.bytes().into());
         Arg { element: Some(T::CLIF), ..Arg::new(ParamType::Group, bytes) }
     }
 
-    fn new(ty: ParamType, bits: u64) -> Arg<'static> {
-        Arg { ty, element: None, bits, heap: None, buffer: PhantomData }
+    fn new(ty: ParamType, bits: u64) -> Arg {
+        Arg { ty, element: None, bits, memory: None }
     }
 }
 
-impl Arg<'_> {
+impl Arg {
     /// The type that a parameter must have to take this argument.
     pub fn param_type(&self) -> ParamType {
         self.ty
     }
 }
 
-impl fmt::Debug for Arg<'_> {
+impl fmt::Debug for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Arg({} {:#x})", self.ty, self.bits)
     }
 }
 
-impl<'a, T: Element> From<&'a Buffer<T>> for Arg<'a> {
-    fn from(buffer: &'a Buffer<T>) -> Arg<'a> {
-        Arg {
-            ty: ParamType::Pointer,
-            element: Some(T::CLIF),
-            bits: buffer.address(),
-            heap: Some(buffer.heap().clone()),
-            buffer: PhantomData,
-        }
+impl<T: Element> From<&Buffer<T>> for Arg {
+    fn from(buffer: &Buffer<T>) -> Arg {
+        let memory = Some(Arc::clone(buffer.memory()));
+        let (element, bits) = (Some(T::CLIF), buffer.address());
+        Arg { ty: ParamType::Pointer, element, bits, memory }
     }
 }
 
 macro_rules! scalar_arguments {
     ($($ty:ty => $param:ident, |$value:ident| $bits:expr;)*) => { $(
-        impl From<$ty> for Arg<'static> {
+        impl From<$ty> for Arg {
             fn from($value: $ty) -> Self {
                 Arg::new(ParamType::$param, $bits.into())
             }
@@ -146,7 +139,7 @@ impl Arguments {
     pub(crate) fn new(
         device: &Device,
         kernel: KernelParts<'_>,
-        args: &[Arg<'_>],
+        args: &[Arg],
     ) -> Result<Arguments, LaunchError> {
         let (expected, given) = (kernel.params.len(), args.len());
         if expected != given {
@@ -171,7 +164,7 @@ impl Arguments {
 
     fn add_group_array(
         &mut self,
-        arg: &Arg<'_>,
+        arg: &Arg,
         parameter: &dyn Fn() -> Parameter,
     ) -> Result<(), LaunchError> {
         let alignment = arg.element.map_or(1, Type::bytes).max(1);
@@ -186,7 +179,7 @@ impl Arguments {
     }
 }
 
-impl Arg<'_> {
+impl Arg {
     fn check(
         &self,
         device: &Device,
@@ -202,7 +195,7 @@ impl Arg<'_> {
         {
             return Err(LaunchError::ElementType { parameter: parameter(), expected, given });
         }
-        if self.heap.as_ref().is_some_and(|heap| !heap.is(device.heap())) {
+        if self.memory.as_ref().is_some_and(|memory| !memory.heap().is(device.heap())) {
             return Err(LaunchError::ForeignBuffer { parameter: parameter() });
         }
         let (word, given) = (device.arch().word(), self.bits);

@@ -1,5 +1,7 @@
 //! What a launch needs to know of a kernel.
 
+use std::sync::Arc;
+
 use harp_isa::Object;
 use harp_jit::{BranchCounters, FunctionCode, Kernel, Param, PrintSites, SourcePlace};
 
@@ -9,7 +11,7 @@ pub(crate) struct KernelParts<'a> {
     /// The kernel's name.
     pub(crate) name: &'a str,
     /// Its code. The entry is one global executable chunk with the kernel's name.
-    pub(crate) object: &'a Object,
+    pub(crate) object: &'a Arc<Object>,
     /// Its parameters.
     pub(crate) params: &'a [Param],
     /// What it prints, if it does: then it takes the address of the print area as one more argument.

@@ -22,7 +22,7 @@
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
 //!
-//! let mut device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) })?;
+//! let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) })?;
 //! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
 //! let grid = LaunchConfig::grid_1d(data.len());
 //! let report = device.launch(&kernel, grid, &[Arg::from(&data), Arg::from(10)])?;
@@ -57,7 +57,7 @@
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
 //!
-//! let mut device = Device::new(DeviceConfig::new(arch))?;
+//! let device = Device::new(DeviceConfig::new(arch))?;
 //! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
 //! let groups = LaunchConfig::grid_1d(data.len()).with_groups_1d(3);
 //! device.launch(&kernel, groups, &[Arg::from(&data)])?;
@@ -90,12 +90,15 @@
 //! # What is here
 //!
 //! **Memory.** A [`Device`], made from a [`DeviceConfig`], allocates [`Buffer`]s of an [`Element`] type. The errors
-//! are [`DeviceError`], [`BufferError`] and [`OutOfMemory`].
+//! are [`DeviceError`], [`BufferError`], which names the buffer ([`BufferName`]), and [`OutOfMemory`].
 //!
 //! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`] with what was [`Printed`], in
 //! [`PrintedLine`]s, or a [`LaunchError`]: about a [`Parameter`], or a [`LaunchTrap`] at a [`TrapSite`], if the kernel
 //! trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
 //! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
+//!
+//! **Queues.** A [`Queue`] runs launches and copies while the host goes on; each gives an [`Event`] with its
+//! [`EventTimes`], and may fail with a [`QueueError`].
 //!
 //! **Calls.** A [`Program`] calls one function on a bare machine and gives an [`Outcome`], or a [`ProgramError`] with a
 //! [`ProgramTrap`].
@@ -113,10 +116,11 @@ mod library;
 mod observe;
 mod profile;
 mod program;
+mod queue;
 mod report;
 
 pub use args::Arg;
-pub use buffer::{Buffer, BufferError, Element};
+pub use buffer::{Buffer, BufferError, BufferName, Element};
 pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
 pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
 pub use heap::OutOfMemory;
@@ -124,6 +128,7 @@ pub use launch::LaunchConfig;
 pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
+pub use queue::{Event, EventTimes, Queue, QueueError};
 pub use report::{Printed, PrintedLine, Report};
 
 /// What an observer of a launch sees.

@@ -44,7 +44,7 @@ fn typed_buffers_and_scalars_are_passed() {
         let wanted =
             ["x: pointer of f64", "y: pointer of f64", "a: f64", "negate: bool", "n: word"];
         assert_eq!(names, wanted);
-        let mut device = device(arch);
+        let device = device(arch);
         let x = device.buffer_from_slice(&[1_f64, 2.0, 3.0, 4.0]).unwrap();
         for (negate, wanted) in [(false, [12_f64, 14.0, 16.0, 10.0]), (true, [8.0, 6.0, 4.0, 10.0])]
         {
@@ -80,7 +80,7 @@ fn scalars_of_all_types_arrive() {
                 b.store(out, index, wide);
             }
         });
-        let mut device = device(arch);
+        let device = device(arch);
         let out = device.buffer_zeroed::<u64>(7).unwrap();
         let largest = usize::try_from(arch.word().mask()).unwrap();
         let args = [
@@ -116,15 +116,15 @@ fn wrong_arguments_are_errors_that_name_the_parameter() {
         b.scalar::<usize>("n");
         b.scalar::<bool>("flag");
     });
-    let mut device = device(arch);
+    let device = device(arch);
     let (floats, ints) =
         (device.buffer_zeroed::<f32>(1).unwrap(), device.buffer_zeroed::<u32>(1).unwrap());
     let foreign = self::device(arch).buffer_zeroed::<f32>(1).unwrap();
     let good = [Arg::from(&floats), (&ints).into(), 1_usize.into(), true.into()];
     let grid = LaunchConfig::grid_1d(1);
     device.launch(&kernel, grid, &good).unwrap();
-    let mut error = |index: usize, arg: Arg<'_>| {
-        let mut args: Vec<Arg<'_>> = good.to_vec();
+    let error = |index: usize, arg: Arg| {
+        let mut args: Vec<Arg> = good.to_vec();
         args[index] = arg;
         device.launch(&kernel, grid, &args).unwrap_err()
     };
@@ -182,7 +182,7 @@ fn groups_get_arrays_sized_at_the_launch() {
             b.store(data, i, value);
         });
         let lanes = usize::from(arch.lanes()) * usize::from(arch.warps());
-        let mut device = device(arch);
+        let device = device(arch);
         for (size, items) in [(1, 5), (2, 7), (7, 50)] {
             if size > lanes {
                 continue;
@@ -196,21 +196,21 @@ fn groups_get_arrays_sized_at_the_launch() {
                 numbers.chunks(size).flat_map(|group| group.iter().rev().copied()).collect();
             assert_eq!(device.read(&data).unwrap(), wanted, "{arch}");
         }
-        let error = |device: &mut Device, arg| {
+        let error = |device: &Device, arg| {
             let data = device.buffer_zeroed::<u64>(1).unwrap();
             let args = [Arg::from(&data), Arg::group::<u8>(9), arg];
             let config = LaunchConfig::grid_1d(1).with_groups_1d(1);
             device.launch(&kernel, config, &args).unwrap_err()
         };
         let limit = u64::from(MAX_GROUP_BYTES);
-        let large = error(&mut device, Arg::group::<u64>(1 << 25));
+        let large = error(&device, Arg::group::<u64>(1 << 25));
         assert!(
             matches!(large, E::GroupMemory { given, limit: l, .. } if given > limit && l == limit)
         );
         assert!(large.to_string().starts_with("kernel `k`, parameter `tile`: "), "{large}");
-        assert!(matches!(error(&mut device, Arg::group::<u64>(usize::MAX)), E::GroupMemory { .. }));
-        assert!(matches!(error(&mut device, Arg::group::<f32>(1)), E::ElementType { .. }));
-        assert!(matches!(error(&mut device, 4_usize.into()), E::ArgumentType { .. }));
+        assert!(matches!(error(&device, Arg::group::<u64>(usize::MAX)), E::GroupMemory { .. }));
+        assert!(matches!(error(&device, Arg::group::<f32>(1)), E::ElementType { .. }));
+        assert!(matches!(error(&device, 4_usize.into()), E::ArgumentType { .. }));
         let data = device.buffer_zeroed::<u64>(1).unwrap();
         let args = [Arg::from(&data), Arg::group::<u8>(9), Arg::group::<u64>(1)];
         let no_groups = device.launch(&kernel, LaunchConfig::grid_1d(1), &args).unwrap_err();
@@ -229,7 +229,7 @@ fn atomics_of_handles_count() {
             let (last, zero) = (b.word_const(4), b.ins().iconst(types::I32, 0));
             b.compare_exchange(counts, last, zero, one);
         });
-        let mut device = device(arch);
+        let device = device(arch);
         let counts = device.buffer_zeroed::<u32>(5).unwrap();
         device.launch(&kernel, LaunchConfig::grid_1d(50), &[Arg::from(&counts)]).unwrap();
         assert_eq!(device.read(&counts).unwrap(), [13, 13, 12, 12, 1]);
@@ -279,7 +279,7 @@ fn kernels_share_a_module() {
             module.compile_kernel(&source).unwrap()
         };
         let kernels = [kernel("squares", false), kernel("sums", true)];
-        let mut device = device(arch);
+        let device = device(arch);
         for (kernel, wanted) in kernels.iter().zip([[9, 25, 49], [12, 30, 56]]) {
             let out = device.buffer_zeroed::<u64>(3).unwrap();
             device.launch(kernel, LaunchConfig::grid_1d(3), &[Arg::from(&out)]).unwrap();

@@ -38,7 +38,7 @@ fn check(
             let value = build(b, wide);
             b.store(out, i, value);
         });
-        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let out = device.buffer_from_slice(&[-77_i64; ITEMS]).unwrap();
         let config = LaunchConfig::grid_1d(ITEMS).with_fuel(10_000_000);
         device.launch(&kernel, config, &[Arg::from(&out)]).unwrap();
@@ -285,7 +285,7 @@ fn constants_are_the_words_own() {
             b.store(floats, i, wide.1);
             b.trap_if(one, TrapCode::unwrap_user(1));
         });
-        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let (ints, floats) =
             (device.buffer_zeroed::<u64>(1).unwrap(), device.buffer_zeroed::<f64>(1).unwrap());
         device
@@ -300,7 +300,7 @@ fn constants_are_the_words_own() {
 /// The trap of a kernel launched over [`ITEMS`] work-items, if it traps.
 fn trap_of(arch: ArchId, build: impl FnOnce(&mut KernelBuilder<'_>)) -> Option<LaunchTrap> {
     let kernel = compiled(arch, build);
-    let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
     match device.launch(&kernel, LaunchConfig::grid_1d(ITEMS), &[]) {
         Ok(_) => None,
         Err(LaunchError::Trap(trap)) => {
@@ -465,7 +465,7 @@ fn hints_change_the_odds_of_branches() {
             source.compile(&options).unwrap()
         });
         for kernel in &kernels {
-            let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+            let device = Device::new(DeviceConfig::new(arch)).unwrap();
             let numbers: Vec<i64> = (0..ITEMS as i64).collect();
             let data = device.buffer_from_slice(&numbers).unwrap();
             device.launch(kernel, LaunchConfig::grid_1d(ITEMS), &[Arg::from(&data)]).unwrap();

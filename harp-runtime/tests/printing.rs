@@ -54,7 +54,7 @@ fn values_of_all_types_are_printed() {
             b.print("{{{}, {}}}", &[single, double]);
             b.print("", &[]);
         });
-        let mut device = device(arch, 1);
+        let device = device(arch, 1);
         let report = device.launch(&kernel, LaunchConfig::grid_1d(1), &[]).unwrap();
         let wanted = "[0] -2 -3 -4 -5\n\
                       [0] 254 65533 4294967292 18446744073709551611\n\
@@ -115,7 +115,7 @@ fn lines_are_in_the_order_of_the_work_items() {
                         continue;
                     }
                     let config = group.map_or(grid, |items| grid.with_groups_1d(items));
-                    let mut device = device(arch, cores);
+                    let device = device(arch, cores);
                     let report = device.launch(&kernel, config, &[]).unwrap();
                     let text = report.printed.to_string();
                     let lines: Vec<&str> = text.lines().collect();
@@ -143,7 +143,7 @@ fn host_threads_do_not_matter() {
     let runs = [1, 2, 4].map(|threads| {
         let host_threads = NonZeroUsize::new(threads);
         let config = DeviceConfig { cores: 4, host_threads, ..DeviceConfig::new(arch) };
-        let mut device = Device::new(config).unwrap();
+        let device = Device::new(config).unwrap();
         device.launch(&kernel, LaunchConfig::grid_1d(3000), &[]).unwrap().printed
     });
     assert_eq!(runs[0].lines.len(), 3000);
@@ -161,7 +161,7 @@ fn lines_that_do_not_fit_are_counted() {
             let hundred = b.word_const(100);
             b.for_range(zero, hundred, one, |b, k| b.print("{} {}", &[i, k]));
         });
-        let mut device = device(arch, 2);
+        let device = device(arch, 2);
         let record = 4 * u32::from(arch.word().bytes());
         for bytes in [0, 1, record - 1, record, 5 * record + 3, 100 * record, 1 << 20] {
             let config = LaunchConfig::grid_1d(1).with_print_bytes(bytes);
@@ -194,7 +194,7 @@ fn lines_survive_a_trap() {
             b.assert(inside, "below the end");
             b.print("after {}", &[i]);
         });
-        let mut device = device(arch, 1);
+        let device = device(arch, 1);
         let grid = LaunchConfig::grid_1d(2);
         let report = device.launch(&kernel, grid, &[2_usize.into()]).unwrap();
         let all = "[0] before 0\n[0] after 0\n[1] before 1\n[1] after 1\n";
@@ -224,7 +224,7 @@ fn printing_kernels_can_count_their_branches() {
         });
         let options = CompileOptions { count_branches: true, ..CompileOptions::default() };
         let kernel = source.compile(&options).unwrap();
-        let mut device = device(arch, 1);
+        let device = device(arch, 1);
         let data = device.buffer_zeroed::<u64>(4).unwrap();
         let args = [Arg::from(&data), 9_u64.into()];
         let report = device.launch(&kernel, LaunchConfig::grid_1d(4), &args).unwrap();

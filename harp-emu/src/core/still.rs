@@ -7,7 +7,8 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Core, Lanes, Whole, at_reset};
+use super::make::at_reset;
+use super::{Core, Lanes, Spare, Whole};
 use crate::config::MachineConfig;
 use crate::console::SharedConsole;
 use crate::inspect::{Inspect, SavedState, WarpState};
@@ -53,7 +54,7 @@ impl<'m> Shared<'m> {
                 core.reuse(&self.config, id);
                 Some(core)
             }
-            None => at_reset(&self.config, self.memory, id),
+            None => at_reset(&self.config, self.memory, id, None),
         }
     }
 
@@ -227,6 +228,10 @@ impl Core for Lazy<'_> {
             Ok(core) => core.warp(warp),
             Err(remains) => Some(&**remains.warps.get(usize::from(warp))?),
         }
+    }
+
+    fn spare(&mut self) -> Option<Box<dyn Spare>> {
+        None
     }
 }
 

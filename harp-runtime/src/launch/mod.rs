@@ -11,7 +11,7 @@ use crate::args::{Arg, Arguments};
 use crate::device::{Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
 use crate::heap::{ALIGNMENT, Allocation};
-use crate::image::KernelImage;
+use crate::image::{ImageCache, KernelImage};
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
 use crate::observe::{LaunchObserver, Watch};
@@ -124,10 +124,10 @@ impl Device {
     /// or groups' memory do not fit the memory: then nothing has run. Also if the run ends in a trap, such
     /// as a barrier that some of a group's work-items do not reach.
     pub fn launch(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
     ) -> Result<Report, LaunchError> {
         if !config.branch_profile || kernel.counters().is_some() {
             return self.launch_watched(kernel, config, args, None);
@@ -145,20 +145,20 @@ impl Device {
     ///
     /// As [`launch`](Self::launch).
     pub fn launch_observed(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: &mut impl LaunchObserver,
     ) -> Result<Report, LaunchError> {
         self.launch_watched(kernel, config, args, Some(observer))
     }
 
     fn launch_watched(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let origin_of =
@@ -172,19 +172,19 @@ impl Device {
     /// # Errors
     ///
     /// If the kernel is for another machine, or does not fit the memory.
-    pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
+    pub fn image(&self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
         let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
-        Ok(self.linked(parts, walk)?.image().clone())
+        Ok(self.linked(&mut self.bottom().images, parts, walk)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.
     pub(crate) fn launch_parts(
-        &mut self,
+        &self,
         kernel: KernelParts<'_>,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
@@ -206,7 +206,8 @@ impl Device {
             let printed = Printed::default();
             return Ok(self.report(kernel, config, Stats::default(), times, branches, printed));
         };
-        let image = self.linked(kernel, plan.walk())?;
+        let mut bottom = self.bottom();
+        let image = self.linked(&mut bottom.images, kernel, plan.walk())?;
 
         let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
@@ -223,7 +224,11 @@ impl Device {
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
         let limits = Limits { fuel: config.fuel, time: config.time_limit };
-        let mut machine = self.machine(limits, image.read_only(), Some(image.outer_split()))?;
+        // Code that was decoded in the last launch is right only for the same image.
+        let spare = bottom.spare.take().map(|(last, spare)| {
+            if Arc::ptr_eq(&last, &image) { spare } else { spare.without_code() }
+        });
+        let mut machine = self.machine(limits, Some(&image), spare)?;
         let prepared = start.elapsed();
 
         let run = match observer {
@@ -232,7 +237,7 @@ impl Device {
         };
         let times = [prepared, start.elapsed() - prepared];
         let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
-        match run {
+        let result = match run {
             Ok(stats) => {
                 let branches = counted.map(|counted| counted.profile(self)).transpose()?;
                 Ok(self.report(kernel, config, stats, times, branches, printed))
@@ -241,7 +246,9 @@ impl Device {
                 let trap = located(*trap, kernel, &image, machine.stats());
                 Err(LaunchError::Trap(Box::new(LaunchTrap { printed, ..trap })))
             }
-        }
+        };
+        bottom.spare = Some((image, machine.into_spare()));
+        result
     }
 
     /// Memory for what a kernel prints.
@@ -284,11 +291,12 @@ impl Device {
 
     /// The kernel's image, after checking that it fits the memory reserved for it.
     fn linked(
-        &mut self,
+        &self,
+        images: &mut ImageCache,
         kernel: KernelParts<'_>,
         walk: Walk,
     ) -> Result<Arc<KernelImage>, LaunchError> {
-        let image = self.images.image(kernel, walk)?;
+        let image = images.image(kernel, walk)?;
         let (given, limit) = (image.image().bytes.len() as u64, self.image_limit());
         if given > limit {
             return Err(LaunchError::ImageTooLarge { given, limit });

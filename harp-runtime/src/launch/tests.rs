@@ -35,7 +35,7 @@ const MACHINES: [&str; 16] = [
 
 /// A kernel of assembly text.
 struct TestKernel {
-    object: Object,
+    object: Arc<Object>,
     params: Vec<Param>,
 }
 
@@ -51,7 +51,7 @@ impl TestKernel {
         definitions.push(("EY", ArgumentBlock::grid_extent(1, word).into()));
         definitions.push(("ARG0", ArgumentBlock::argument(0, word).into()));
         definitions.push(("ARG1", ArgumentBlock::argument(1, word).into()));
-        let object = harp_isa::assemble(text, arch, &definitions).unwrap();
+        let object = Arc::new(harp_isa::assemble(text, arch, &definitions).unwrap());
         TestKernel { object, params: params.iter().copied().map(Param::unnamed).collect() }
     }
 
@@ -74,9 +74,9 @@ impl TestKernel {
 
     fn launch(
         &self,
-        device: &mut Device,
+        device: &Device,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
     ) -> Result<Report, LaunchError> {
         device.launch_parts(self.parts(&|_, _| None), config, args, None)
     }
@@ -142,14 +142,14 @@ fn words(device: &Device, buffer: &Buffer<u8>) -> Vec<u64> {
 }
 
 fn check_positions(id: &str, cores: u16, [x, y, z]: [usize; 3]) {
-    let mut device = device(id, cores);
+    let device = device(id, cores);
     let arch = device.arch();
     let (count, guard) = (x * y * z, 4);
     let bytes = (count + guard) * 8 * usize::from(arch.word().bytes());
     let buffer = device.buffer_zeroed::<u8>(bytes).unwrap();
     let config = LaunchConfig::grid_3d(x, y, z);
     let args = [Arg::from(&buffer)];
-    let report = positions_kernel(arch).launch(&mut device, config, &args).unwrap();
+    let report = positions_kernel(arch).launch(&device, config, &args).unwrap();
     assert_eq!((report.grid, report.cores), ([x as u64, y as u64, z as u64], cores));
 
     let words = words(&device, &buffer);
@@ -208,10 +208,10 @@ fn statistics_do_not_depend_on_the_number_of_host_threads() {
             host_threads: std::num::NonZeroUsize::new(threads),
             ..DeviceConfig::new("4w8/8/16/16".parse().unwrap())
         };
-        let mut device = Device::new(config).unwrap();
+        let device = Device::new(config).unwrap();
         let buffer = device.buffer_zeroed::<u8>(3001 * 32).unwrap();
         let kernel = positions_kernel(device.arch());
-        let report = kernel.launch(&mut device, LaunchConfig::grid_1d(3001), &[Arg::from(&buffer)]);
+        let report = kernel.launch(&device, LaunchConfig::grid_1d(3001), &[Arg::from(&buffer)]);
         (report.unwrap().stats, device.read(&buffer).unwrap())
     };
     assert_eq!(stats(1), stats(4));
@@ -231,13 +231,13 @@ fn argument_kernel(arch: ArchId, params: [ParamType; 2]) -> TestKernel {
     TestKernel::new(arch, text, &params)
 }
 
-fn passed(id: &str, ty: ParamType, value: impl Into<Arg<'static>>) -> Vec<u64> {
-    let mut device = device(id, 1);
+fn passed(id: &str, ty: ParamType, value: impl Into<Arg>) -> Vec<u64> {
+    let device = device(id, 1);
     let size = usize::from(device.arch().word().bytes());
     let buffer = device.buffer_zeroed::<u8>(3 * size).unwrap();
     let kernel = argument_kernel(device.arch(), [ParamType::Pointer, ty]);
     let args = [Arg::from(&buffer), value.into()];
-    kernel.launch(&mut device, LaunchConfig::grid_1d(3), &args).unwrap();
+    kernel.launch(&device, LaunchConfig::grid_1d(3), &args).unwrap();
     words(&device, &buffer)
 }
 
@@ -258,7 +258,7 @@ fn wrong_arguments_are_named() {
     let theirs = device("4w8/8/16/16", 1);
     let (a, b) = (ours.buffer_zeroed::<u8>(64).unwrap(), theirs.buffer_zeroed::<u8>(64).unwrap());
     let kernel = argument_kernel(ours.arch(), [ParamType::Pointer, ParamType::I32]);
-    let mut launch = |kernel: &TestKernel, args: &[Arg<'_>]| {
+    let mut launch = |kernel: &TestKernel, args: &[Arg]| {
         kernel.launch(&mut ours, LaunchConfig::grid_1d(1), args).unwrap_err()
     };
 
@@ -281,33 +281,33 @@ fn wrong_arguments_are_named() {
 
 #[test]
 fn an_empty_grid_runs_nothing() {
-    let mut device = device("4w8/8/16/16", 2);
+    let device = device("4w8/8/16/16", 2);
     let kernel = TestKernel::new(device.arch(), ".perm x\n.global\ntest: trap", &[]);
-    let report = kernel.launch(&mut device, LaunchConfig::grid_3d(5, 0, 3), &[]).unwrap();
+    let report = kernel.launch(&device, LaunchConfig::grid_3d(5, 0, 3), &[]).unwrap();
     assert_eq!((report.warp_instructions(), report.work_items()), (0, 0));
 }
 
 #[test]
 fn kernels_of_other_machines_are_refused() {
-    let mut device = device("4w8/8/16/16", 1);
+    let device = device("4w8/8/16/16", 1);
     let given: ArchId = "4w8/8/2/2".parse().unwrap();
     let fitting = TestKernel::new(given, ".perm x\n.global\ntest: jmpr %ra", &[]);
-    fitting.launch(&mut device, LaunchConfig::grid_1d(100), &[]).unwrap();
+    fitting.launch(&device, LaunchConfig::grid_1d(100), &[]).unwrap();
     let given: ArchId = "4w8/4/16/16".parse().unwrap();
     let kernel = TestKernel::new(given, ".perm x\n.global\ntest: jmpr %ra", &[]);
-    let error = kernel.launch(&mut device, LaunchConfig::grid_1d(1), &[]).unwrap_err();
+    let error = kernel.launch(&device, LaunchConfig::grid_1d(1), &[]).unwrap_err();
     let expected = device.arch();
     assert_eq!(error, LaunchError::Arch { kernel: "test".into(), given, expected });
 }
 
 #[test]
 fn kernels_that_do_not_link_or_fit_are_refused() {
-    let mut device =
+    let device =
         Device::new(DeviceConfig { memory_bytes: 64 << 10, ..DeviceConfig::new(ArchId::HARP32) })
             .unwrap();
-    let mut launch = |text: &str| {
+    let launch = |text: &str| {
         let kernel = TestKernel::new(ArchId::HARP32, text, &[]);
-        kernel.launch(&mut device, LaunchConfig::grid_1d(1 << 10), &[]).unwrap_err()
+        kernel.launch(&device, LaunchConfig::grid_1d(1 << 10), &[]).unwrap_err()
     };
     let is_unresolved = |error: &LaunchError| {
         let LaunchError::Link(errors) = error else { return false };
@@ -330,7 +330,7 @@ fn kernels_that_do_not_link_or_fit_are_refused() {
 
 /// Launches a kernel that must trap over 40 work-items of a machine of 8 lanes.
 fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
-    let mut device = device("4w8/8/8/4", 1);
+    let device = device("4w8/8/8/4", 1);
     let text = format!(
         ".perm x\n.global
         test:
@@ -418,7 +418,7 @@ fn a_trap_in_the_library_names_its_label() {
 
 #[test]
 fn images_of_kernels_launched_in_turns_do_not_mix() {
-    let mut device = device("4w8/8/16/16", 1);
+    let device = device("4w8/8/16/16", 1);
     let buffer = device.buffer_zeroed::<u32>(40).unwrap();
     // More kernels than the cache holds images.
     let kernel = |value: usize| {
@@ -432,19 +432,19 @@ fn images_of_kernels_launched_in_turns_do_not_mix() {
     };
     for value in (0..20).chain([0, 19, 3, 19]) {
         let grid = LaunchConfig::grid_1d(40);
-        kernel(value).launch(&mut device, grid, &[(&buffer).into()]).unwrap();
+        kernel(value).launch(&device, grid, &[(&buffer).into()]).unwrap();
         assert_eq!(device.read(&buffer).unwrap(), [value as u32; 40]);
     }
 }
 
 #[test]
 fn launches_give_their_stacks_back() {
-    let mut device =
+    let device =
         Device::new(DeviceConfig { memory_bytes: 128 << 10, ..DeviceConfig::new(ArchId::HARP32) })
             .unwrap();
     let kernel = TestKernel::new(ArchId::HARP32, ".perm x\n.global\ntest: jmpr %ra", &[]);
     for _ in 0..100 {
-        kernel.launch(&mut device, LaunchConfig::grid_1d(1000), &[]).unwrap();
+        kernel.launch(&device, LaunchConfig::grid_1d(1000), &[]).unwrap();
     }
     assert_eq!(device.arch().word(), WordSize::Four);
 }

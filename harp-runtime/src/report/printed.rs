@@ -20,7 +20,7 @@ use harp_jit::{PrintRecord, SourcePlace};
 /// b.finalize()?;
 /// let kernel = source.compile(&CompileOptions::default())?;
 ///
-/// let mut device = Device::new(DeviceConfig::new(arch))?;
+/// let device = Device::new(DeviceConfig::new(arch))?;
 /// let report = device.launch(&kernel, LaunchConfig::grid_1d(3), &[])?;
 /// assert_eq!(
 ///     report.printed.to_string(),

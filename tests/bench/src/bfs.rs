@@ -85,7 +85,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
 
 /// Launches the kernel for one level after the other, until a level reaches no vertex.
 pub(super) fn run(
-    device: &mut Device,
+    device: &Device,
     kernel: &Kernel,
     work: &Work,
     launch: Launch<'_>,

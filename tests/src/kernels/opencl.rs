@@ -56,7 +56,7 @@ fn matrices(scale: u32) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// The product's elements.
-pub(super) fn run_matmul(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_matmul(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let (n, (a, b)) = (matrix_side(scale), matrices(scale));
     let (x, y) = (Array::of_floats(device, &a)?, Array::of_floats(device, &b)?);
     let product = Array::of_floats(device, &vec![0.0; n * n])?;
@@ -104,7 +104,7 @@ fn unsorted(scale: u32) -> Vec<i32> {
 }
 
 /// Runs all steps; the sorted elements.
-pub(super) fn run_bitonic(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_bitonic(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let numbers = unsorted(scale);
     let array = Array::of_ints(device, &numbers)?;
     let mut run = 2;
@@ -186,7 +186,7 @@ fn picture(scale: u32) -> (usize, Vec<i32>, Vec<i32>) {
 }
 
 /// The result's elements.
-pub(super) fn run_convolve(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_convolve(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let (n, picture, mask) = picture(scale);
     let (from, weights) = (Array::of_ints(device, &picture)?, Array::of_ints(device, &mask)?);
     let out = Array::of_ints(device, &vec![0; n * n])?;
