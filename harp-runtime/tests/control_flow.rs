@@ -167,9 +167,9 @@ fn rounds_and_loops_are_left_early() {
                     b.def_var(k, new);
                     let bits = b.ins().bxor(i, new);
                     let odd = b.ins().band_imm_u(bits, 1);
-                    b.if_then(odd, |b| b.continue_if(one));
+                    b.if_then(odd, KernelBuilder::continue_);
                     add(b, new);
-                    b.while_loop(|_| one, |b| b.break_if(one));
+                    b.while_loop(|_| one, KernelBuilder::break_);
                     let enough = b.ins().icmp(IntCC::SignedGreaterThan, new, i);
                     b.break_if(enough);
                     add(b, one);
@@ -490,6 +490,12 @@ fn misuse_is_an_error() {
     };
     use BuildErrorKind as E;
     assert_eq!(error(&|b, lane| b.break_if(lane)), E::NoLoop { method: "break_if" });
+    assert_eq!(error(&|b, _| b.break_()), E::NoLoop { method: "break_" });
+    let twice = |b: &mut KernelBuilder<'_>| {
+        b.continue_();
+        b.continue_();
+    };
+    assert!(matches!(error(&|b, lane| b.while_loop(|_| lane, twice)), E::BlockEnded { .. }));
     assert_eq!(
         error(&|b, lane| {
             b.while_loop(|_| lane, |_| {});
