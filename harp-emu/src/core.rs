@@ -21,6 +21,7 @@ use crate::config::{
     SpawnPolicy, Translation,
 };
 use crate::console::SharedConsole;
+use crate::device::SharedDevice;
 use crate::exec::code::Codes;
 use crate::exec::fast::{self, Host};
 use crate::exec::simd::Level;
@@ -40,6 +41,9 @@ use crate::word::Word;
 pub(crate) trait Core: Send {
     /// Resets the core.
     fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>);
+
+    /// Gives the words that it stores to the device's addresses to `device`.
+    fn set_device(&mut self, device: &SharedDevice);
 
     /// Forgets decoded code, which the host may have changed while the core was not running.
     fn resume(&mut self);
@@ -179,7 +183,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             path: config.path,
             code,
             warps,
-            system: System::at_reset(config, core, None),
+            system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
             profile: Profile::wanted(config),
             rounds: 0,
@@ -436,7 +440,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>) {
         let core = self.env.core;
-        self.system = System::at_reset(config, core, console.cloned());
+        let device = self.system.device.take();
+        self.system = System::at_reset(config, core, console.cloned(), device);
         self.warps.clear();
         self.start(0, true)
             .expect("warps keep their memory, so there is always enough for the first");
@@ -452,6 +457,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 
     fn set_console(&mut self, console: &SharedConsole) {
         self.system.console.connect(console);
+    }
+
+    fn set_device(&mut self, device: &SharedDevice) {
+        self.system.device = Some(device.clone());
     }
 
     fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {

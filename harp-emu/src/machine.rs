@@ -1,6 +1,7 @@
 //! The machine: cores over a shared memory, on host threads.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
@@ -11,6 +12,7 @@ use thiserror::Error;
 use crate::config::{MachineConfig, Schedule};
 use crate::console::{Console, SharedConsole};
 use crate::core::{self, Core};
+use crate::device::{Device, SharedDevice};
 use crate::inspect::{WarpStatus, WarpView};
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -173,6 +175,14 @@ impl<'m> Machine<'m> {
         let console: SharedConsole = Arc::new(Mutex::new(console));
         self.cores.iter_mut().for_each(|core| core.set_console(&console));
         self.console = Some(console);
+    }
+
+    /// Gives the words that lanes store to `addresses` to `device`. These must lie in the upper half of the address
+    /// space, above the console. Machines that translate addresses do not
+    /// use it.
+    pub fn set_device(&mut self, addresses: Range<u64>, device: Arc<Mutex<dyn Device>>) {
+        let device = SharedDevice { addresses, device };
+        self.cores.iter_mut().for_each(|core| core.set_device(&device));
     }
 
     /// Lets `token` cancel this and later runs.

@@ -7,6 +7,7 @@ use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
+use crate::accesses::MemoryAccess;
 use crate::convergence::{BlockConvergence, BlockProof};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::profile::{BranchCounters, BranchSite};
@@ -31,6 +32,9 @@ pub struct CompiledFunction {
     /// Whether the function needs the control block of a work-group.
     pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
+    /// The accesses that it reports, if it does.
+    pub(crate) accesses: Arc<[MemoryAccess]>,
+    pub(crate) reports_accesses: bool,
     /// The messages of traps, by source location.
     pub(crate) messages: HashMap<SourceLoc, Arc<str>>,
     pub(crate) stats: CompileStats,
@@ -112,6 +116,7 @@ impl CompiledFunction {
             branch_fingerprint: self.branch_fingerprint,
             record: self.record.clone().map(|record| Record { notes: placed.notes, ..record }),
             uses_groups: self.uses_groups,
+            accesses: Arc::clone(&self.accesses),
         }
     }
 }
@@ -155,6 +160,7 @@ pub struct FunctionCode {
     /// The record for the checker, if the code is to be checked.
     record: Option<Record>,
     uses_groups: bool,
+    accesses: Arc<[MemoryAccess]>,
 }
 
 impl FunctionCode {
@@ -187,6 +193,12 @@ impl FunctionCode {
     /// can only run in launches with work-groups.
     pub fn uses_groups(&self) -> bool {
         self.uses_groups
+    }
+
+    /// The accesses to memory that the code reports, by their numbers; empty unless it was compiled with
+    /// [`CompileOptions::report_accesses`](crate::CompileOptions::report_accesses).
+    pub fn accesses(&self) -> &[MemoryAccess] {
+        &self.accesses
     }
 
     /// The machine code, with placeholders for the addresses that the linker fills in.

@@ -31,6 +31,7 @@ pub struct Kernel {
     pub(crate) uses_groups: bool,
     pub(crate) group_bytes: u32,
     pub(crate) counters: Option<BranchCounters>,
+    pub(crate) reports_accesses: bool,
     pub(crate) prints: Option<PrintSites>,
     pub(crate) stats: CompileStats,
 }
@@ -66,6 +67,7 @@ impl Kernel {
                 || all.iter().any(|function| function.uses_groups),
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),
+            reports_accesses: entry.reports_accesses,
             prints: source.prints(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
@@ -188,6 +190,12 @@ impl Kernel {
     /// behind those that [`params`](Kernel::params) says.
     pub fn prints(&self) -> Option<&PrintSites> {
         self.prints.as_ref()
+    }
+
+    /// Whether the code was compiled to
+    /// [report its accesses to memory](crate::CompileOptions::report_accesses).
+    pub fn reports_accesses(&self) -> bool {
+        self.reports_accesses
     }
 
     /// Statistics of the compilation.

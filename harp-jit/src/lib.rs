@@ -92,13 +92,15 @@
 //!
 //! **To be sure of the code.** [`Kernel::check`] proves that lanes stay converged where they must, or says
 //! with a [`CodeError`] what it cannot prove: a [`CodeFault`], under [`OpenSplit`]s. A [`ConvergenceProof`]
-//! says why all lanes of a warp reach a block ([`BlockConvergence`]) together.
+//! says why all lanes of a warp reach a block ([`BlockConvergence`]) together. Code that reports its accesses to memory
+//! has a table of them: a [`MemoryAccess`] has an [`AccessKind`] and the [`Root`]s of its address.
 #![forbid(unsafe_code)]
 
 // The generated rules name `alloc`.
 extern crate alloc;
 
 mod abi;
+mod accesses;
 mod analysis;
 mod builder;
 mod compiler;
@@ -176,7 +178,8 @@ pub use profile::{
 };
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 
-// To be sure of the code.
+// To be sure of the code, and of what it does.
+pub use accesses::{AccessKind, MemoryAccess, Root};
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub use harp_check::{CodeError, CodeFault, OpenSplit};
 

@@ -7,10 +7,12 @@ use harp_isa::WordSize;
 use harp_jit::ir::Type;
 use harp_jit::{MAX_GROUP_BYTES, Param, ParamType};
 
-use crate::buffer::{Buffer, BufferMemory, Element};
+use crate::buffer::{Buffer, Element};
+use crate::checks::Argument;
 use crate::device::Device;
 use crate::error::{LaunchError, Parameter};
 use crate::kernel::KernelParts;
+use crate::memory::BufferMemory;
 
 /// An argument of a launch, made by `From`: a reference to a [`Buffer`], an integer, a float or a `bool`; or the
 /// length of an array that work-groups share, made by [`group`](Arg::group). It keeps the buffer's memory alive.
@@ -25,8 +27,8 @@ pub struct Arg {
     element: Option<Type>,
     /// Bits above those of the type are zero. Of group memory, its size in bytes.
     bits: u64,
-    /// The memory pointed to.
-    memory: Option<Arc<BufferMemory>>,
+    /// The memory pointed to, and how many bytes of it.
+    memory: Option<(Arc<BufferMemory>, u64)>,
 }
 
 impl Arg {
@@ -88,7 +90,7 @@ impl fmt::Debug for Arg {
 
 impl<T: Element> From<&Buffer<T>> for Arg {
     fn from(buffer: &Buffer<T>) -> Arg {
-        let memory = Some(Arc::clone(buffer.memory()));
+        let memory = Some((Arc::clone(buffer.memory()), buffer.bytes()));
         let (element, bits) = (Some(T::CLIF), buffer.address());
         Arg { ty: ParamType::Pointer, element, bits, memory }
     }
@@ -126,6 +128,8 @@ pub(crate) struct Arguments {
     pub(crate) words: Vec<u64>,
     /// Bytes of memory that each work-group gets.
     pub(crate) group_bytes: u32,
+    /// What each lets the kernel access.
+    pub(crate) regions: Vec<Argument>,
 }
 
 impl Arguments {
@@ -147,7 +151,8 @@ impl Arguments {
             return Err(LaunchError::ArgumentCount { kernel, expected, given });
         }
         let word = device.arch().word();
-        let mut arguments = Arguments { words: Vec::new(), group_bytes: kernel.group_bytes };
+        let (words, regions) = (Vec::new(), Vec::new());
+        let mut arguments = Arguments { words, group_bytes: kernel.group_bytes, regions };
         for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
             let parameter = || {
                 let (kernel, name) = (kernel.name.to_owned(), param.name().map(str::to_owned));
@@ -156,7 +161,10 @@ impl Arguments {
             arg.check(device, param, &parameter)?;
             match arg.ty {
                 ParamType::Group => arguments.add_group_array(arg, &parameter)?,
-                _ => arguments.words.extend(arg.words(word)),
+                _ => {
+                    arguments.words.extend(arg.words(word));
+                    arguments.regions.push(arg.region());
+                }
             }
         }
         Ok(arguments)
@@ -175,6 +183,7 @@ impl Arguments {
         };
         self.group_bytes = end;
         self.words.push(start);
+        self.regions.push(Argument::Group { bytes: start..end.into() });
         Ok(())
     }
 }
@@ -195,7 +204,7 @@ impl Arg {
         {
             return Err(LaunchError::ElementType { parameter: parameter(), expected, given });
         }
-        if self.memory.as_ref().is_some_and(|memory| !memory.heap().is(device.heap())) {
+        if self.memory.as_ref().is_some_and(|(memory, _)| !memory.heap().is(device.heap())) {
             return Err(LaunchError::ForeignBuffer { parameter: parameter() });
         }
         let (word, given) = (device.arch().word(), self.bits);
@@ -204,6 +213,23 @@ impl Arg {
             return Err(LaunchError::ArgumentTooWide { parameter, given, word_bytes });
         }
         Ok(())
+    }
+
+    /// What the argument lets a kernel access.
+    fn region(&self) -> Argument {
+        match (&self.memory, self.element) {
+            (Some((memory, bytes)), Some(element)) => Argument::Buffer {
+                range: self.bits..self.bits + bytes,
+                element,
+                name: memory.name(),
+            },
+            _ => Argument::Other,
+        }
+    }
+
+    /// The memory that it points to.
+    pub(crate) fn memory(&self) -> Option<&BufferMemory> {
+        self.memory.as_ref().map(|(memory, _)| &**memory)
     }
 
     /// The words of the value, lowest first.

@@ -3,14 +3,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use harp_jit::ElementType;
 use thiserror::Error;
 
 use crate::device::Device;
-use crate::heap::{ALIGNMENT, Allocation, Heap, OutOfMemory};
+use crate::finding::BufferName;
+use crate::heap::{ALIGNMENT, OutOfMemory};
+use crate::memory::BufferMemory;
 
 // Guest memory is little-endian, and elements are copied in the host's byte order.
 #[cfg(target_endian = "big")]
@@ -66,41 +68,6 @@ pub enum BufferError {
     },
 }
 
-/// What messages call a buffer: its name if it has one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct BufferName(pub Option<String>);
-
-impl fmt::Display for BufferName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(name) => write!(f, "buffer `{name}`"),
-            None => f.write_str("the buffer"),
-        }
-    }
-}
-
-/// The memory of a buffer and its views.
-#[derive(Debug)]
-pub(crate) struct BufferMemory {
-    allocation: Allocation,
-    name: Mutex<Option<String>>,
-}
-
-impl BufferMemory {
-    fn new(allocation: Allocation) -> BufferMemory {
-        BufferMemory { allocation, name: Mutex::new(None) }
-    }
-
-    pub(crate) fn name(&self) -> BufferName {
-        BufferName(self.name.lock().unwrap_or_else(PoisonError::into_inner).clone())
-    }
-
-    /// The heap that it was allocated from.
-    pub(crate) fn heap(&self) -> &Heap {
-        self.allocation.heap()
-    }
-}
-
 /// An array of `T` in the memory of one [`Device`], or a part of one: kernels see a pointer to the first element. An
 /// array's address is a multiple of 64.
 ///
@@ -139,12 +106,12 @@ impl<T: Element> Buffer<T> {
 
     /// The guest's address of the first element.
     pub fn address(&self) -> u64 {
-        self.memory.allocation.address() + self.offset
+        self.memory.range().start + self.offset
     }
 
     /// Gives the buffer, its clones and its views a name, for messages and reports.
     pub fn named(self, name: impl Into<String>) -> Buffer<T> {
-        *self.memory.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.into());
+        self.memory.set_name(name.into());
         self
     }
 
@@ -183,6 +150,16 @@ impl<T: Element> Buffer<T> {
         start..end
     }
 
+    /// Bytes of its elements.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
+    }
+
+    /// Notes that all elements were written.
+    fn is_written(&self) {
+        self.memory.unwritten().write(self.offset..self.offset + self.bytes());
+    }
+
     /// The memory that it is in.
     pub(crate) fn memory(&self) -> &Arc<BufferMemory> {
         &self.memory
@@ -201,7 +178,7 @@ impl<T> fmt::Debug for Buffer<T> {
         f.debug_struct("Buffer")
             .field("name", &self.memory.name().0)
             .field("element", &std::any::type_name::<T>())
-            .field("address", &(self.memory.allocation.address() + self.offset))
+            .field("address", &(self.memory.range().start + self.offset))
             .field("len", &self.len)
             .finish()
     }
@@ -217,7 +194,7 @@ impl Device {
     /// If the guest's memory is exhausted.
     pub fn buffer_from_slice<T: Element>(&self, data: &[T]) -> Result<Buffer<T>, BufferError> {
         let buffer = self.allocate(data.len())?;
-        self.put(buffer.address(), bytemuck::cast_slice(data));
+        self.put_all(&buffer, data);
         Ok(buffer)
     }
 
@@ -238,7 +215,9 @@ impl Device {
     ///
     /// If the guest's memory is exhausted.
     pub fn buffer_uninitialized<T: Element>(&self, len: usize) -> Result<Buffer<T>, BufferError> {
-        self.allocate(len)
+        let buffer = self.allocate(len)?;
+        buffer.memory.unwritten().forget(0..buffer.bytes());
+        Ok(buffer)
     }
 
     /// A copy of the buffer's elements.
@@ -275,7 +254,7 @@ impl Device {
     /// If the buffer belongs to another device, or `data` has another length.
     pub fn write<T: Element>(&self, buffer: &Buffer<T>, data: &[T]) -> Result<(), BufferError> {
         self.check_length(buffer, data.len())?;
-        self.put(buffer.address(), bytemuck::cast_slice(data));
+        self.put_all(buffer, data);
         Ok(())
     }
 
@@ -325,7 +304,7 @@ impl Device {
     ) -> Result<R, BufferError> {
         let mut elements = self.read(buffer)?;
         let result = change(&mut elements);
-        self.put(buffer.address(), bytemuck::cast_slice(&elements));
+        self.put_all(buffer, &elements);
         Ok(result)
     }
 
@@ -334,8 +313,14 @@ impl Device {
         let bytes = len.checked_mul(element_bytes).and_then(|bytes| u64::try_from(bytes).ok());
         let bytes = bytes.ok_or(BufferError::TooLong { len, element_bytes })?;
         let allocation = self.heap().allocate(bytes, ALIGNMENT)?;
-        let memory = Arc::new(BufferMemory::new(allocation));
+        let memory = Arc::new(BufferMemory::new(allocation, bytes));
+        self.buffers().add(&memory);
         Ok(Buffer { memory, offset: 0, len, element: PhantomData })
+    }
+
+    fn put_all<T: Element>(&self, buffer: &Buffer<T>, elements: &[T]) {
+        self.put(buffer.address(), bytemuck::cast_slice(elements));
+        buffer.is_written();
     }
 
     fn put_repeated<T: Element>(&self, buffer: &Buffer<T>, value: T) {
@@ -346,6 +331,7 @@ impl Device {
         for start in (0..bytes).step_by(BYTES) {
             self.put(buffer.address() + start as u64, &part[..part.len().min(bytes - start)]);
         }
+        buffer.is_written();
     }
 
     pub(crate) fn check_own<T: Element>(&self, buffer: &Buffer<T>) -> Result<(), BufferError> {

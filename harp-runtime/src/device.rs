@@ -14,8 +14,10 @@ use harp_emu::{
 use harp_isa::ArchId;
 use thiserror::Error;
 
+use crate::checks::Checks;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::{ImageCache, KernelImage};
+use crate::memory::Buffers;
 
 /// The most bytes at the bottom of guest memory that are reserved for the image. In small memories it
 /// is a quarter of the memory.
@@ -50,6 +52,8 @@ pub struct DeviceConfig {
     /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
     /// warp has surplus lanes, and one in other warps of work-groups.
     pub divergence_depth: usize,
+    /// What launches check, unless they say it [themselves](crate::LaunchConfig::checks).
+    pub checks: Option<Checks>,
 }
 
 impl DeviceConfig {
@@ -64,6 +68,7 @@ impl DeviceConfig {
             fuel: Some(DEFAULT_FUEL),
             time_limit: None,
             divergence_depth: 4096,
+            checks: None,
         }
     }
 }
@@ -89,6 +94,7 @@ pub enum DeviceError {
 pub(crate) struct Limits {
     pub(crate) fuel: Option<u64>,
     pub(crate) time: Option<Duration>,
+    pub(crate) host_threads: Option<NonZeroUsize>,
 }
 
 /// A HARP machine with its memory, on which [buffers](crate::Buffer) live and kernels run.
@@ -107,6 +113,7 @@ struct Shared {
     memory: Memory,
     image_limit: u64,
     heap: Heap,
+    buffers: Buffers,
     cancel_token: CancelToken,
     bottom: Mutex<Bottom>,
 }
@@ -131,7 +138,8 @@ impl Device {
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
         let bottom = Mutex::new(Bottom { images: ImageCache::new(config.arch), spare: None });
         let cancel_token = CancelToken::new();
-        let shared = Shared { config, memory, image_limit, heap, cancel_token, bottom };
+        let buffers = Buffers::default();
+        let shared = Shared { config, memory, image_limit, heap, buffers, cancel_token, bottom };
         let device = Device { shared: Arc::new(shared) };
         device.machine(Limits::default(), None, None)?;
         Ok(device)
@@ -191,6 +199,10 @@ impl Device {
         self.shared.cancel_token.clone()
     }
 
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.shared.buffers
+    }
+
     pub(crate) fn heap(&self) -> &Heap {
         &self.shared.heap
     }
@@ -215,7 +227,7 @@ impl Device {
             fuel: limits.fuel.or(own.fuel),
             time_limit: limits.time.or(own.time_limit),
             divergence_depth: own.divergence_depth,
-            host_threads: own.host_threads,
+            host_threads: limits.host_threads.or(own.host_threads),
             read_only_below: image.map_or(0, KernelImage::read_only),
             divergent_barriers: DivergentBarriers::Trap { outer_split },
             // A kernel has no console: an access to its address traps.

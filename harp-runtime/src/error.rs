@@ -8,6 +8,7 @@ use harp_jit::ir::Type;
 use harp_jit::{ParamType, ProfileError, SourcePlace};
 use thiserror::Error;
 
+use crate::finding::Findings;
 use crate::heap::OutOfMemory;
 use crate::report::Printed;
 
@@ -139,6 +140,15 @@ pub enum LaunchError {
     /// A machine with these parameters cannot be made.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The launch was to be checked, but the kernel does not report what it does.
+    #[error("kernel `{kernel}` is not compiled with `report_accesses`, which checks need")]
+    NoReports {
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// The kernel ran to its end, and the checks have found something.
+    #[error(transparent)]
+    Findings(Box<Findings>),
     /// The run stopped before its end. Memory holds what was written until then.
     #[error(transparent)]
     Trap(Box<LaunchTrap>),
@@ -185,6 +195,8 @@ pub struct LaunchTrap {
     pub message: Option<String>,
     /// What work-items have printed until the trap.
     pub printed: Printed,
+    /// What checks have found until the trap, if the launch was checked.
+    pub findings: Option<Findings>,
     /// What the launch cost until the trap.
     pub stats: Stats,
 }

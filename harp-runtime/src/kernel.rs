@@ -18,6 +18,8 @@ pub(crate) struct KernelParts<'a> {
     pub(crate) prints: Option<&'a PrintSites>,
     /// The counters of its branches, if it counts them: then it takes their address as its last argument.
     pub(crate) counters: Option<&'a BranchCounters>,
+    /// The compiled kernel, if it reports its accesses to memory.
+    pub(crate) reporting: Option<&'a Kernel>,
     /// The size of each lane's stack, a power of two larger than the lane control block: the code finds
     /// the block by rounding the stack pointer down to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
@@ -79,6 +81,7 @@ impl<'a> KernelParts<'a> {
             params: kernel.params(),
             prints: kernel.prints(),
             counters: kernel.counters(),
+            reporting: kernel.reports_accesses().then_some(kernel),
             lane_stack_bytes: kernel.lane_stack_bytes(),
             uses_groups: kernel.uses_groups(),
             group_bytes: kernel.group_bytes(),

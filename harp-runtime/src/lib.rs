@@ -97,6 +97,9 @@
 //! trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
 //! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
 //!
+//! **Checks.** What a launch checks ([`Checks`]) and finds is in [`Findings`]: each [`Finding`] of a [`FindingKind`] has
+//! the [`Access`] and what it should have been to, a [`Target`].
+//!
 //! **Queues.** A [`Queue`] runs launches and copies while the host goes on; each gives an [`Event`] with its
 //! [`EventTimes`], and may fail with a [`QueueError`].
 //!
@@ -106,13 +109,16 @@
 
 mod args;
 mod buffer;
+mod checks;
 mod device;
 mod error;
+mod finding;
 mod heap;
 mod image;
 mod kernel;
 mod launch;
 mod library;
+mod memory;
 mod observe;
 mod profile;
 mod program;
@@ -120,9 +126,11 @@ mod queue;
 mod report;
 
 pub use args::Arg;
-pub use buffer::{Buffer, BufferError, BufferName, Element};
+pub use buffer::{Buffer, BufferError, Element};
+pub use checks::Checks;
 pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
 pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
+pub use finding::{Access, BufferName, Finding, FindingKind, Findings, Target};
 pub use heap::OutOfMemory;
 pub use launch::LaunchConfig;
 pub use observe::LaunchObserver;

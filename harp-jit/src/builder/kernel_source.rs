@@ -1,6 +1,7 @@
 //! A kernel before compilation: its CLIF function with parameters and source places.
 
 use std::fmt;
+use std::ops::Range;
 
 use cranelift_codegen::ir::{AbiParam, Function, Signature, SourceLoc, UserFuncName};
 use cranelift_codegen::isa::CallConv;
@@ -9,6 +10,7 @@ use harp_isa::ArchId;
 
 use super::{Param, ParamType};
 use crate::abi::word_int;
+use crate::accesses::KernelShape;
 use crate::error::{BuildError, BuildErrorKind};
 use crate::print::{PrintSite, PrintSites};
 use crate::source::SourceMap;
@@ -31,12 +33,14 @@ pub struct KernelSource {
 }
 
 /// A kernel's use of work-groups, as far as its code does not show it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupUse {
     /// Whether the kernel reads words about work-groups from the argument block.
     pub(super) used: bool,
     /// Bytes of memory per work-group.
     pub(super) bytes: u32,
+    /// Where the builder's arrays are in that memory.
+    pub(super) arrays: Vec<Range<u32>>,
 }
 
 impl KernelSource {
@@ -90,6 +94,17 @@ impl KernelSource {
     /// Bytes of memory that each work-group gets.
     pub fn group_bytes(&self) -> u32 {
         self.groups.bytes
+    }
+
+    /// What addresses it gets.
+    pub(crate) fn shape(&self) -> KernelShape {
+        let mut words = Vec::new();
+        for (param, number) in self.params.iter().zip(0..) {
+            let is_address = matches!(param.ty(), ParamType::Pointer | ParamType::Group);
+            words.push(is_address.then_some(number));
+            words.resize(words.len() + param.ty().words(self.arch.word()) as usize - 1, None);
+        }
+        KernelShape { words, group_arrays: self.groups.arrays.clone() }
     }
 
     /// Whether the kernel reads words about work-groups from the argument block.

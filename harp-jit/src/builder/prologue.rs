@@ -202,6 +202,8 @@ impl KernelBuilder<'_> {
             return memory;
         };
         self.groups.bytes = size;
+        let array = size - (end - start) as u32..size;
+        self.groups.arrays.push(array);
         self.in_prologue(place, |at| at.ins().iadd_imm_s(memory, start.cast_signed()))
     }
 

@@ -1,5 +1,7 @@
 //! The end of the pipeline: emits VCode and assembles the compiled function.
 
+use std::sync::Arc;
+
 use crate::abi::EntryKind;
 use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
@@ -80,6 +82,8 @@ pub(super) fn assemble(
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
+        accesses: Arc::default(),
+        reports_accesses: unit.options.report_accesses,
         messages,
         stats,
         branch_fingerprint: 0,

@@ -1,5 +1,6 @@
 //! Launches, which run a kernel over a grid.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,20 +9,25 @@ use harp_isa::{Image, WordSize};
 use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, ProfileError};
 
 use crate::args::{Arg, Arguments};
+use crate::checks::Checks;
 use crate::device::{Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
+use crate::finding::Findings;
 use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::{ImageCache, KernelImage};
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
+use crate::memory::BufferMemory;
 use crate::observe::{LaunchObserver, Watch};
 use crate::profile::BranchCounter;
 use crate::report::{Printed, Report};
 
+mod check;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+use check::Check;
 use plan::{Places, Plan};
 
 /// The grid of a launch and its limits.
@@ -45,6 +51,9 @@ pub struct LaunchConfig {
     /// Branches that were predicated or linearized are not in the code and cannot be counted. A kernel that
     /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
     pub branch_profile: bool,
+    /// What is checked; `None`: what the device says. The kernel must be compiled to
+    /// [report its accesses](harp_jit::CompileOptions::report_accesses). Such a launch uses one host thread.
+    pub checks: Option<Checks>,
     /// Bytes of memory for what each lane [prints](harp_jit::KernelBuilder::print), if the kernel does: 4 KiB
     /// unless another size is given. A line takes two words, and one or two for each value. All lanes that run
     /// get as much; one lane runs many work-items if the grid is larger than the machine. What does not fit is
@@ -75,6 +84,7 @@ impl LaunchConfig {
             fuel: None,
             time_limit: None,
             branch_profile: false,
+            checks: None,
             print_bytes: PRINT_BYTES,
         }
     }
@@ -98,6 +108,11 @@ impl LaunchConfig {
     /// The same grid with `bytes` of memory for what each lane prints.
     pub fn with_print_bytes(self, bytes: u32) -> LaunchConfig {
         LaunchConfig { print_bytes: bytes, ..self }
+    }
+
+    /// The same grid with these checks.
+    pub fn with_checks(self, checks: Checks) -> LaunchConfig {
+        LaunchConfig { checks: Some(checks), ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -166,6 +181,19 @@ impl Device {
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
     }
 
+    /// What a launch checks, if it does.
+    fn checks(
+        &self,
+        kernel: KernelParts<'_>,
+        config: LaunchConfig,
+    ) -> Result<Option<Checks>, LaunchError> {
+        let checks = config.checks.or(self.config().checks);
+        if checks.is_some() && kernel.reporting.is_none() {
+            return Err(LaunchError::NoReports { kernel: kernel.name.to_owned() });
+        }
+        Ok(checks)
+    }
+
     /// The image that launches of `kernel` run: runtime library, argument block and kernel, linked at address
     /// 0, for work-groups if the kernel uses them. The launch descriptor and the arguments in it are zero.
     ///
@@ -189,7 +217,9 @@ impl Device {
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
-        let Arguments { words: mut arguments, group_bytes } = Arguments::new(self, kernel, args)?;
+        let checks = self.checks(kernel, config)?;
+        let Arguments { words: mut arguments, group_bytes, regions } =
+            Arguments::new(self, kernel, args)?;
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
@@ -223,12 +253,27 @@ impl Device {
             group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
-        let limits = Limits { fuel: config.fuel, time: config.time_limit };
+        let limits = Limits {
+            fuel: config.fuel,
+            time: config.time_limit,
+            host_threads: checks.map(|_| NonZeroUsize::MIN),
+        };
         // Code that was decoded in the last launch is right only for the same image.
         let spare = bottom.spare.take().map(|(last, spare)| {
             if Arc::ptr_eq(&last, &image) { spare } else { spare.without_code() }
         });
         let mut machine = self.machine(limits, Some(&image), spare)?;
+        let check = checks.map(|checks| {
+            let stacks = stacks.address()..stacks.address() + bytes;
+            let groups = space.map(|space| plan.group_places(places, space, group_bytes));
+            let given = check::Given { config, arguments: regions, stacks, stack_bytes, groups };
+            Check::begin(self, kernel, &image, checks, given)
+        });
+        match &check {
+            Some(check) => check.watch(&mut machine),
+            None if kernel.reporting.is_some() => Check::ignore(&mut machine),
+            None => {}
+        }
         let prepared = start.elapsed();
 
         let run = match observer {
@@ -237,14 +282,29 @@ impl Device {
         };
         let times = [prepared, start.elapsed() - prepared];
         let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
-        let result = match run {
-            Ok(stats) => {
-                let branches = counted.map(|counted| counted.profile(self)).transpose()?;
-                Ok(self.report(kernel, config, stats, times, branches, printed))
+        let stats = machine.stats();
+        let findings = match check {
+            Some(check) => check.end(kernel, &image, args),
+            None => {
+                args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written);
+                None
             }
-            Err(trap) => {
-                let trap = located(*trap, kernel, &image, machine.stats());
-                Err(LaunchError::Trap(Box::new(LaunchTrap { printed, ..trap })))
+        };
+        let result = match (run, findings) {
+            (Ok(stats), findings) => {
+                let branches = counted.map(|counted| counted.profile(self)).transpose()?;
+                let report = self.report(kernel, config, stats, times, branches, printed);
+                match findings {
+                    None => Ok(report),
+                    Some(findings) => {
+                        let findings = Findings { report: Some(report), ..findings };
+                        Err(LaunchError::Findings(Box::new(findings)))
+                    }
+                }
+            }
+            (Err(trap), findings) => {
+                let trap = located(*trap, kernel, &image, stats);
+                Err(LaunchError::Trap(Box::new(LaunchTrap { printed, findings, ..trap })))
             }
         };
         bottom.spare = Some((image, machine.into_spare()));
@@ -399,5 +459,5 @@ fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stat
     };
     let Origin { place, trap_code, message } = origin;
     let (kernel, printed) = (kernel.name.to_owned(), Printed::default());
-    LaunchTrap { trap, kernel, site, place, trap_code, message, printed, stats }
+    LaunchTrap { findings: None, trap, kernel, site, place, trap_code, message, printed, stats }
 }

@@ -61,6 +61,7 @@ impl TestKernel {
     ) -> KernelParts<'a> {
         KernelParts {
             counters: None,
+            reporting: None,
             prints: None,
             name: "test",
             object: &self.object,
@@ -205,7 +206,7 @@ fn statistics_do_not_depend_on_the_number_of_host_threads() {
     let stats = |threads: usize| {
         let config = DeviceConfig {
             cores: 4,
-            host_threads: std::num::NonZeroUsize::new(threads),
+            host_threads: NonZeroUsize::new(threads),
             ..DeviceConfig::new("4w8/8/16/16".parse().unwrap())
         };
         let device = Device::new(config).unwrap();
