@@ -126,7 +126,9 @@ impl Inside {
             5 => {
                 b.assume_uniform(value);
             }
+            6 if condition.as_u32().is_multiple_of(2) => b.break_(),
             6 => b.break_if(condition),
+            7 if condition.as_u32().is_multiple_of(2) => b.continue_(),
             7 => b.continue_if_with(condition, &[value]),
             8 => b.seal_all_blocks(),
             _ => b.break_if_with(value, &[value, value]),
