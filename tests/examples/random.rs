@@ -83,6 +83,9 @@ struct Options {
     /// The same, but the first one that is not proved is made smaller.
     #[arg(long, conflicts_with_all = ["unverified", "check"])]
     proved: bool,
+    /// Checks what launches do with memory: nothing may be found.
+    #[arg(long, conflicts_with_all = ["check", "proved"])]
+    watched: bool,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -134,7 +137,8 @@ fn main() -> Done {
         _ => Proof::No,
     };
     let Options { arch, strategy: way, every_strategy: every_way, unverified, .. } = options;
-    let selection = Selection { kind, arch, way, every_way, unverified, prove };
+    let watched = options.watched;
+    let selection = Selection { kind, arch, way, every_way, unverified, prove, watched };
     let seeds = options.seed..options.seed.saturating_add(options.count);
     if options.print {
         seeds.for_each(|seed| print_case(seed, selection));

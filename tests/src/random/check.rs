@@ -8,7 +8,7 @@ use std::sync::Arc;
 use harp_jit::{
     BranchCounts, BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError,
 };
-use harp_runtime::LaunchConfig;
+use harp_runtime::{Checks, LaunchConfig};
 
 use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
@@ -120,8 +120,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn compared(&self, machines: &mut Machines) -> Result<Reached, Left> {
-        let Target { opt_level, way, verify, prove, counts, .. } = self.target;
-        let mut options = CompileOptions { verify, ..oracle::options(opt_level) };
+        let Target { opt_level, way, verify, prove, counts, watched, .. } = self.target;
+        let report_accesses = watched;
+        let mut options = CompileOptions { verify, report_accesses, ..oracle::options(opt_level) };
         if way.profile {
             options.profile = Some(Arc::new(self.profile(&options, machines)?));
         }
@@ -136,9 +137,9 @@ impl Run<'_> {
             let message = format!("not proved: {}", unproved.error);
             return Err(Left::Wrong(message, Some(compiled.disassembly())));
         }
-        let observed = self.observed(&compiled, machines, |config| match counts {
-            true => config.with_branch_profile(),
-            false => config,
+        let observed = self.observed(&compiled, machines, |config| {
+            let config = if counts { config.with_branch_profile() } else { config };
+            if watched { config.with_checks(checks()) } else { config }
         })?;
         reached += Reached::agreed(self.target, &compiled, &observed);
         Ok(reached)
@@ -201,6 +202,13 @@ impl Run<'_> {
             Some(difference) => Err(wrong(difference)),
         }
     }
+}
+
+/// All checks but that of types: to the host, buffers are bytes.
+fn checks() -> Checks {
+    let mut checks = Checks::all();
+    checks.types = false;
+    checks
 }
 
 /// Whether what was seen of branches is not what the kernel counted of them. Not all branches can be seen.

@@ -87,23 +87,27 @@ pub struct Target {
     pub cores: u16,
     /// Whether the code counts what its branches do.
     pub counts: bool,
+    /// Whether launches are checked, in which nothing may be found.
+    pub watched: bool,
 }
 
 impl Target {
     /// One core, checked, without proof.
     pub const fn new(arch: ArchId, opt_level: OptLevel, way: Way) -> Target {
-        Target { arch, opt_level, way, verify: true, prove: Proof::No, cores: 1, counts: false }
+        let (verify, prove, cores) = (true, Proof::No, 1);
+        Target { arch, opt_level, way, verify, prove, cores, counts: false, watched: false }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, way, cores, counts, .. } = self;
+        let Target { arch, opt_level, way, cores, counts, watched, .. } = self;
         write!(f, "{arch} {opt_level:?} {}", way.name)?;
         if *cores > 1 {
             write!(f, " on {cores} cores")?;
         }
-        f.write_str(if *counts { " with counts" } else { "" })
+        f.write_str(if *counts { " with counts" } else { "" })?;
+        f.write_str(if *watched { ", checked" } else { "" })
     }
 }
 
@@ -122,6 +126,8 @@ pub struct Selection {
     pub unverified: bool,
     /// Whether finished code is proved to keep lanes together.
     pub prove: Proof,
+    /// Whether launches are checked, in which nothing may be found.
+    pub watched: bool,
 }
 
 /// The bytes of a seed: short ones too, whose cases are small, and what fails is easy to read.
@@ -175,7 +181,7 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
         };
         targets.extend(ways.into_iter().map(|way| {
             let target = Target::new(arch, opt_level, way);
-            Target { verify, prove, cores, counts, ..target }
+            Target { verify, prove, cores, counts, watched: selection.watched, ..target }
         }));
     }
     targets

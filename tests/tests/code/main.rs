@@ -3,6 +3,7 @@
 mod accesses;
 mod base_images;
 mod call_images;
+mod checks;
 mod code_quality;
 mod divergence;
 mod floats;

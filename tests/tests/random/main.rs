@@ -21,6 +21,7 @@ mod mutations;
 mod oracle;
 mod shrink;
 mod strategies;
+mod watched;
 
 /// How many smaller cases are tried when one fails.
 const ATTEMPTS: usize = 1500;

@@ -1,0 +1,64 @@
+//! Checked launches of kernels that are right: nothing may be found but what is there.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
+
+use harp_isa::ArchId;
+use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
+use harp_runtime::{Checks, Device, DeviceConfig, Finding, FindingKind, LaunchError};
+use harp_tests::harpbench::{HarpbenchError, Input, PROGRAMS, Scale};
+use harp_tests::kernels::WORKLOADS;
+
+const MACHINES: [&str; 4] = ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4"];
+
+/// A device that checks all launches.
+fn device(arch: ArchId) -> Device {
+    let checks = Some(Checks::all());
+    Device::new(DeviceConfig { checks, ..DeviceConfig::new(arch) }).unwrap()
+}
+
+fn options(divergence: DivergenceStrategy, opt_level: OptLevel) -> CompileOptions {
+    CompileOptions { report_accesses: true, divergence, opt_level, ..CompileOptions::default() }
+}
+
+#[test]
+fn nothing_is_found_in_the_workloads() {
+    for arch in MACHINES.map(|id| id.parse().unwrap()) {
+        for workload in &WORKLOADS {
+            let options = options(DivergenceStrategy::default(), OptLevel::default());
+            let kernel = (workload.source)(arch).unwrap().compile(&options).unwrap();
+            let output = (workload.run)(&device(arch), &kernel, 4);
+            let name = workload.name;
+            let output = output.unwrap_or_else(|error| panic!("{name} on {arch}: {error}"));
+            assert_eq!(output, (workload.on_host)(4), "{name} on {arch}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_found_in_harpbench() {
+    for arch in ["4w32/16/32/16+x", "harp32"].map(|id| id.parse().unwrap()) {
+        for program in &PROGRAMS {
+            for (divergence, opt_level) in [
+                (DivergenceStrategy::SplitJoin, OptLevel::None),
+                (DivergenceStrategy::Adaptive, OptLevel::Speed),
+            ] {
+                let options = options(divergence, opt_level);
+                let kernel = match (program.source)(arch).unwrap().compile(&options) {
+                    Ok(kernel) => kernel,
+                    // Atomic operations need the extension.
+                    Err(error) => {
+                        assert!(!arch.has_extension(), "{}: {error}", program.name);
+                        continue;
+                    }
+                };
+                for input in Input::ALL {
+                    let work = (program.work)(input, Scale::Small, arch);
+                    let outcome = program.run(&device(arch), &kernel, &work);
+                    let name = program.name;
+                    let outcome =
+                        outcome.unwrap_or_else(|error| panic!("{name} on {arch}: {error}"));
+                    assert_eq!(outcome.result, (program.on_host)(&work), "{name} on {arch}");
+                }
+            }
+        }
+    }
+}
