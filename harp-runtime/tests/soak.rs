@@ -1,0 +1,129 @@
+//! Many launches of all kinds from several host threads: results stay right, and memory stays where it is.
+//!
+//! `HARP_SOAK=100000` makes as many launches.
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, fs, thread};
+
+use harp_runtime::prelude::*;
+use harp_runtime::{Checks, Queue, QueueError, TrapKind};
+
+const ARCH: &str = "4w32/16/8/8+x";
+const THREADS: u64 = 4;
+
+/// `data[i] = (data[i] + i) / divisor`
+fn kernel(report_accesses: bool) -> Arc<Kernel> {
+    let mut source = KernelSource::new("soak", ARCH.parse().unwrap());
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, divisor, i) = (b.buffer::<u32>("data"), b.scalar::<u32>("divisor"), b.global_id(0));
+    let value = b.load(data, i);
+    let value = b.ins().iadd(value, i);
+    let value = b.ins().udiv(value, divisor);
+    b.store(data, i, value);
+    b.return_();
+    b.finalize().unwrap();
+    let options = CompileOptions { report_accesses, ..CompileOptions::default() };
+    Arc::new(source.compile(&options).unwrap())
+}
+
+/// Random numbers: a linear congruence, the upper bits of which are good enough here.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Pages of memory that the process has; none where the host does not say.
+fn resident_pages() -> Option<u64> {
+    fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()
+}
+
+/// One launch: direct, in a queue whose events are or are not waited for, checked, or with a trap.
+fn launch(device: &Device, queue: &Queue, kernels: &[Arc<Kernel>; 2], numbers: &mut Numbers) {
+    let len = 1 + numbers.below(300) as usize;
+    let divisor = 1 + numbers.below(9) as u32;
+    let start: Vec<u32> = (0..len).map(|_| numbers.below(1 << 20) as u32).collect();
+    let expected = |(i, &value): (usize, &u32)| (value + i as u32) / divisor;
+    let expected: Vec<u32> = start.iter().enumerate().map(expected).collect();
+    let all = device.buffer_zeroed::<u32>(len + 7).unwrap().named("part");
+    let data = all.view(3..len + 3).unwrap();
+    device.write(&data, &start).unwrap();
+    let (grid, args) = (LaunchConfig::grid_1d(len), [Arg::from(&data), divisor.into()]);
+    match numbers.below(6) {
+        0 => {
+            let event = queue.launch(&kernels[0], grid, &args);
+            let result = queue.read(&data);
+            drop((event, all, args));
+            assert_eq!(result.wait().unwrap(), expected);
+            return;
+        }
+        1 => {
+            drop(queue.launch(&kernels[0], grid, &args));
+            drop((all, data));
+            return;
+        }
+        2 => {
+            let error = device.launch(&kernels[0], grid, &[args[0].clone(), 0_u32.into()]);
+            let Err(LaunchError::Trap(trap)) = error else { panic!("a division by zero") };
+            assert_eq!(trap.trap.kind, TrapKind::DivideByZero);
+            return;
+        }
+        3 => {
+            let config = grid.with_checks(Checks::all());
+            device.launch(&kernels[1], config, &args).unwrap();
+        }
+        4 => {
+            device.launch(&kernels[1], grid.with_groups_1d(1 + len / 8), &args).unwrap();
+        }
+        _ => {
+            device.launch(&kernels[0], grid, &args).unwrap();
+        }
+    }
+    assert_eq!(device.read(&data).unwrap(), expected);
+}
+
+#[test]
+fn memory_stays_flat_and_results_right() {
+    let launches = env::var("HARP_SOAK").map_or(3000, |text| text.parse().unwrap());
+    let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(ARCH.parse().unwrap()) });
+    let device = device.unwrap();
+    let kernels = [kernel(false), kernel(true)];
+    let done = AtomicU64::new(0);
+    let early = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for seed in 0..THREADS {
+            let (device, kernels, done, early) = (device.clone(), &kernels, &done, &early);
+            scope.spawn(move || {
+                let mut numbers = Numbers(seed);
+                let mut queue = Queue::new(&device).unwrap();
+                loop {
+                    let number = done.fetch_add(1, Ordering::Relaxed);
+                    if number >= launches {
+                        break;
+                    }
+                    launch(&device, &queue, kernels, &mut numbers);
+                    if numbers.below(100) == 0 {
+                        // A failure that nobody waits for is told here.
+                        queue.launch(&kernels[0], LaunchConfig::grid_1d(1), &[]);
+                        assert!(matches!(queue.finish(), Err(QueueError::Launch(_))));
+                        queue = Queue::new(&device).unwrap();
+                    }
+                    if number == launches / 10 {
+                        early.store(resident_pages().unwrap_or(0), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let (early, late) = (early.into_inner(), resident_pages().unwrap_or(0));
+    assert!(late <= early + early / 20, "{early} pages after a tenth, {late} at the end");
+    // All of the device's memory is free again.
+    let all = (256 << 20) - (1 << 20);
+    assert!(device.buffer_uninitialized::<u8>(all).is_ok());
+}
