@@ -1,6 +1,6 @@
 //! Many launches of all kinds from several host threads: results stay right, and memory stays where it is.
 //!
-//! `HARP_SOAK=100000` makes as many launches.
+//! `HARP_SOAK=100000` makes as many launches, at least 10,000.
 #![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use harp_runtime::{Checks, Queue, QueueError, TrapKind};
 
 const ARCH: &str = "4w32/16/8/8+x";
 const THREADS: u64 = 4;
+/// Launches after which memory grows no more.
+const WARM: u64 = 10_000;
 
 /// `data[i] = (data[i] + i) / divisor`
 fn kernel(report_accesses: bool) -> Arc<Kernel> {
@@ -90,7 +92,7 @@ fn launch(device: &Device, queue: &Queue, kernels: &[Arc<Kernel>; 2], numbers: &
 
 #[test]
 fn memory_stays_flat_and_results_right() {
-    let launches = env::var("HARP_SOAK").map_or(3000, |text| text.parse().unwrap());
+    let launches = env::var("HARP_SOAK").map_or(30_000, |text| text.parse().unwrap());
     let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(ARCH.parse().unwrap()) });
     let device = device.unwrap();
     let kernels = [kernel(false), kernel(true)];
@@ -114,7 +116,7 @@ fn memory_stays_flat_and_results_right() {
                         assert!(matches!(queue.finish(), Err(QueueError::Launch(_))));
                         queue = Queue::new(&device).unwrap();
                     }
-                    if number == launches / 10 {
+                    if number == WARM {
                         early.store(resident_pages().unwrap_or(0), Ordering::Relaxed);
                     }
                 }
@@ -122,7 +124,7 @@ fn memory_stays_flat_and_results_right() {
         }
     });
     let (early, late) = (early.into_inner(), resident_pages().unwrap_or(0));
-    assert!(late <= early + early / 20, "{early} pages after a tenth, {late} at the end");
+    assert!(late <= early + early / 20, "{early} pages after {WARM} launches, {late} at the end");
     // All of the device's memory is free again.
     let all = (256 << 20) - (1 << 20);
     assert!(device.buffer_uninitialized::<u8>(all).is_ok());

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
-use harp_jit::{CompileOptions, OptLevel};
+use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Checks, FindingKind, LaunchConfig, LaunchError};
 use harp_tests::generate::Kind;
 use harp_tests::machines::Machines;
@@ -49,8 +49,9 @@ fn what_is_planted_is_found() {
             let (generated, targets) = case_of(seed, selection);
             let target = targets[seed as usize % targets.len()];
             let Some(case) = with_fault(generated.case, target, fault, seed) else { continue };
+            let Some(found) = is_found(&case, target, fault) else { continue };
             planted += 1;
-            if !is_found(&case, target, fault) {
+            if !found {
                 missed.push(seed);
             }
         }
@@ -129,12 +130,12 @@ fn with_fault(mut case: Case, target: Target, fault: Fault, seed: u64) -> Option
     Some(case)
 }
 
-fn is_found(case: &Case, target: Target, fault: Fault) -> bool {
-    let options = CompileOptions {
-        report_accesses: true,
-        divergence: target.way.strategy,
-        ..oracle::options(OptLevel::Speed)
-    };
+/// Whether a checked launch finds the fault; none if the case traps before.
+fn is_found(case: &Case, target: Target, fault: Fault) -> Option<bool> {
+    let way = target.way;
+    let divergence = if way.profile { DivergenceStrategy::Static } else { way.strategy };
+    let options =
+        CompileOptions { report_accesses: true, divergence, ..oracle::options(OptLevel::Speed) };
     let compiled = case.compile(target.arch, options).expect("the case compiles");
     let kernel = compiled.kernel().expect("the case is a kernel");
     let mut checks = Checks::all();
@@ -146,12 +147,14 @@ fn is_found(case: &Case, target: Target, fault: Fault) -> bool {
     let found = match Machines::of_thread(launch) {
         Err(CaseError::Launch(LaunchError::Findings(found))) => found,
         Err(error) => panic!("{error}"),
-        Ok(_) => return false,
+        // It trapped before it came there.
+        Ok(observed) if observed.ending.is_err() => return None,
+        Ok(_) => return Some(false),
     };
-    found.list.iter().any(|one| match one.kind {
+    Some(found.list.iter().any(|one| match one.kind {
         FindingKind::OutOfBounds => fault == Fault::OutOfBounds,
         FindingKind::Uninitialized => fault == Fault::Uninitialized,
         FindingKind::Race { .. } => fault == Fault::Race,
         _ => false,
-    })
+    }))
 }
