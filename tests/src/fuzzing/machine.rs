@@ -10,7 +10,7 @@ mod program;
 mod writer;
 
 use std::collections::HashSet;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
 use arbitrary::Unstructured;
 use harp_emu::{
@@ -33,7 +33,6 @@ pub fn check(bytes: &[u8]) -> Reached {
 
 fn check_program(program: &Program) -> Reached {
     let config = &program.config;
-    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
     let (seen, reference) = watched(program);
     let mut reached = seen.reached;
     reached.add("programs", 1);
@@ -62,7 +61,7 @@ fn check_program(program: &Program) -> Reached {
     reached.add("schedules", 1);
     let reference = reference.without_order();
     let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
-    for schedule in [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)] {
+    for schedule in program::schedules() {
         for &threads in &host_threads {
             let config = MachineConfig {
                 schedule,
