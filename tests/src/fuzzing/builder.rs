@@ -19,21 +19,21 @@ use harp_jit::{
     ParamType,
 };
 
-use super::Reached;
 use crate::machines::FEW;
+use crate::random::{Counts, counts};
 
 /// The most calls of a sequence.
 const CALLS: usize = 48;
 
 /// Makes the calls that `bytes` stand for, and compiles what comes of them.
 /// Panics if the compiler finds a defect of its own.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     let mut u = Unstructured::new(bytes);
     let choice = u.choose_index(FEW.len()).unwrap_or_default();
     let arch: ArchId = FEW[choice].parse().expect("the list holds ids");
     let mut source = KernelSource::new("calls", arch);
     let (built, calls) = build(&mut u, &mut source);
-    let came_to = |what| Reached::of([("calls", calls), (what, 1)]);
+    let came_to = |what| counts([("calls", calls), (what, 1)]);
     if !built {
         assert!(source.compile(&CompileOptions::default()).is_err());
         // What was built is not compiled, but it can be looked at.

@@ -3,7 +3,7 @@
 use arbitrary::Unstructured;
 use harp_isa::{ArchId, Encoding, Instruction, WordSize, assemble, disassemble, encode};
 
-use super::Reached;
+use crate::random::{Counts, add};
 
 /// Any machine. Fails if `u` is exhausted, or asks for a machine whose instructions do not fit a word.
 pub fn arch(u: &mut Unstructured<'_>) -> arbitrary::Result<ArchId> {
@@ -26,31 +26,31 @@ pub(super) fn guard_noise(arch: ArchId, bytes: &mut [u8]) {
 
 /// Decodes what comes behind the choice of a machine, and takes every instruction through encoder, printer and
 /// assembler. Panics if an instruction does not come back the same.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     let mut u = Unstructured::new(bytes);
-    arch(&mut u).map_or_else(|_| Reached::default(), |arch| check_code(arch, u.take_rest()))
+    arch(&mut u).map_or_else(|_| Counts::new(), |arch| check_code(arch, u.take_rest()))
 }
 
 /// The same with more guards than noise has.
-pub fn check_guarded(noise: &[u8]) -> Reached {
+pub fn check_guarded(noise: &[u8]) -> Counts {
     let mut u = Unstructured::new(noise);
-    let Ok(arch) = arch(&mut u) else { return Reached::default() };
+    let Ok(arch) = arch(&mut u) else { return Counts::new() };
     let mut code = u.take_rest().to_vec();
     guard_noise(arch, &mut code);
     check_code(arch, &code)
 }
 
-fn check_code(arch: ArchId, bytes: &[u8]) -> Reached {
-    let mut reached = Reached::default();
+fn check_code(arch: ArchId, bytes: &[u8]) -> Counts {
+    let mut reached = Counts::new();
     for (_, decoded) in disassemble(bytes, 0, arch) {
         let Ok(instruction) = decoded else {
-            reached.add("errors", 1);
+            add(&mut reached, "errors", 1);
             continue;
         };
         check_instruction(&instruction, arch);
-        reached.add("instructions", 1);
-        reached.add("extension", instruction.op.opcode().is_extension().into());
-        reached.add("guarded", instruction.guard.is_some().into());
+        add(&mut reached, "instructions", 1);
+        add(&mut reached, "extension", instruction.op.opcode().is_extension().into());
+        add(&mut reached, "guarded", instruction.guard.is_some().into());
     }
     reached
 }

@@ -19,27 +19,26 @@ use harp_emu::{
 };
 use harp_isa::{Gpr, Op, Operand, Pred};
 
-use super::Reached;
-
+use crate::random::{Counts, add};
 use program::{Kind, Program};
 
 /// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     match Program::new(&mut Unstructured::new(bytes)) {
         Ok(program) => check_program(&program),
-        Err(_) => Reached::default(),
+        Err(_) => Counts::new(),
     }
 }
 
-fn check_program(program: &Program) -> Reached {
+fn check_program(program: &Program) -> Counts {
     let config = &program.config;
     let (seen, reference) = watched(program);
     let mut reached = seen.reached;
-    reached.add("programs", 1);
-    reached.add("instructions", reference.stats.issued());
-    reached.add(reference.trap.as_ref().map_or("ended".to_owned(), trap_name), 1);
+    add(&mut reached, "programs", 1);
+    add(&mut reached, "instructions", reference.stats.issued());
+    add(&mut reached, reference.trap.as_ref().map_or("ended".to_owned(), trap_name), 1);
     if seen.made_nan {
-        reached.add("nans", 1);
+        add(&mut reached, "nans", 1);
         return reached;
     }
     let ways =
@@ -49,7 +48,7 @@ fn check_program(program: &Program) -> Reached {
         let outcome = run(program, config.clone());
         outcome.assert_same(&reference, program, &config);
     }
-    reached.add("rounds", check_rounds(program));
+    add(&mut reached, "rounds", check_rounds(program));
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
     let ends = match &reference.trap {
         None => true,
@@ -58,7 +57,7 @@ fn check_program(program: &Program) -> Reached {
     if program.kind != Kind::RaceFree || !ends {
         return reached;
     }
-    reached.add("schedules", 1);
+    add(&mut reached, "schedules", 1);
     let reference = reference.without_order();
     let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
     for schedule in program::schedules() {
@@ -226,14 +225,14 @@ fn watched(program: &Program) -> (Watcher, Outcome) {
         let at = usize::try_from(pc).expect("a small memory");
         (at..at + 4).any(|at| outcome.memory.get(at) != program.image.get(at).or(Some(&0)))
     });
-    watcher.reached.add("changed code", changed.into());
+    add(&mut watcher.reached, "changed code", changed.into());
     (watcher, outcome)
 }
 
 /// Counts what a program reaches.
 #[derive(Default)]
 struct Watcher {
-    reached: Reached,
+    reached: Counts,
     made_nan: bool,
     /// The addresses of instructions.
     issued: HashSet<u64>,
@@ -246,17 +245,17 @@ impl Observer for Watcher {
         self.issued.insert(issue.pc);
         let who = (issue.core, issue.warp);
         if issue.state.saved().is_some() && !issue.state.interrupts_enabled() {
-            self.reached.add("interrupts", self.had_interrupts.remove(&who).into());
+            add(&mut self.reached, "interrupts", self.had_interrupts.remove(&who).into());
         } else {
             self.had_interrupts.insert(who);
         }
         if issue.executing != 0 {
             let name = issue.instruction.op.opcode().mnemonic();
-            self.reached.add(format!("opcode {name}"), 1);
+            add(&mut self.reached, format!("opcode {name}"), 1);
         }
         if issue.instruction.op == (Op::Split {}) {
             let diverges = issue.executing != 0 && issue.executing != issue.state.active();
-            self.reached.add("divergent", diverges.into());
+            add(&mut self.reached, "divergent", diverges.into());
         }
     }
 

@@ -17,9 +17,19 @@ use crate::oracle::{Compiled, Effect, Ending, Observed, Trace};
 /// How often something was reached, by name.
 pub type Counts = BTreeMap<String, u64>;
 
+/// These counts.
+pub fn counts<const N: usize>(all: [(&str, usize); N]) -> Counts {
+    all.map(|(name, count)| (name.to_owned(), count as u64)).into()
+}
+
+/// Adds to a count.
+pub(crate) fn add(counts: &mut Counts, name: impl Into<String>, count: u64) {
+    *counts.entry(name.into()).or_default() += count;
+}
+
 /// Adds counts to others.
 pub fn merge(counts: &mut Counts, more: Counts) {
-    more.into_iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
+    more.into_iter().for_each(|(name, count)| add(counts, name, count));
 }
 
 /// Entries of the divergence stack that a split takes at most. The runtime library has one, around the
@@ -135,9 +145,9 @@ impl Reached {
             for inst in insts(func) {
                 let name = operation(func, inst);
                 if trace.executed.contains_key(&(index, inst)) {
-                    *reached.operations.entry(name.clone()).or_default() += 1;
+                    add(&mut reached.operations, name.as_str(), 1);
                 }
-                *reached.compiled_operations.entry(name).or_default() += 1;
+                add(&mut reached.compiled_operations, name, 1);
             }
         }
         let found = constructs(generated, expected, trace);

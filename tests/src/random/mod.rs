@@ -25,7 +25,8 @@ mod shrink;
 pub use catalogue::check_catalogue;
 pub use check::{Failure, check_generated, fuzz};
 pub use constructs::{Needed, needed};
-pub use coverage::{Counts, Reached, Unproved, merge};
+pub(crate) use coverage::add;
+pub use coverage::{Counts, Reached, Unproved, counts, merge};
 pub use shrink::shrink;
 
 /// A strategy, and whether it is given a profile of the kernel, from a launch of the kernel with splits
