@@ -9,8 +9,9 @@ use std::fmt;
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
-use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::ir::{AbiParam, Function, Type, types};
 use harp_isa::WordSize;
+use harp_jit::text::argument_words;
 use harp_jit::{DataAccess, ParamType};
 
 use super::ItemTrap;
@@ -69,6 +70,14 @@ pub enum Argument {
 }
 
 impl Argument {
+    /// What a buffer holds; none if it is a number.
+    pub(super) fn buffer(&self) -> Option<(Elements, &[u8])> {
+        match self {
+            Argument::Buffer(elements, bytes) => Some((*elements, bytes)),
+            Argument::Scalar(..) => None,
+        }
+    }
+
     /// The type of the parameter that takes it.
     pub fn ty(&self) -> ParamType {
         match self {
@@ -212,11 +221,8 @@ impl fmt::Display for Case {
                     }
                 }
             }
-            for arg in args {
-                if let Argument::Buffer(_, bytes) = arg {
-                    writeln!(f, "; buffer: {bytes:02x?}")?;
-                }
-            }
+            let mut buffers = args.iter().filter_map(Argument::buffer);
+            buffers.try_for_each(|(_, bytes)| writeln!(f, "; buffer: {bytes:02x?}"))?;
         }
         for datum in &self.data {
             if datum.access == DataAccess::ReadOnly {
@@ -240,9 +246,8 @@ impl fmt::Display for Case {
         let Start::Call(args) = &self.start else { return Ok(()) };
         writeln!(f, "; call: {}{}", self.functions[0].name, list(args))?;
         for arg in args.iter().filter(|arg| matches!(arg.ty(), types::F32 | types::F64)) {
-            let mut bytes = [0; 16];
-            arg.write_to_slice_le(&mut bytes[..arg.ty().bytes() as usize]);
-            writeln!(f, "; {arg} has the bits {:#x}", u128::from_le_bytes(bytes))?;
+            let words = argument_words(&[arg.clone()], &[AbiParam::new(arg.ty())], WordSize::Eight);
+            writeln!(f, "; {arg} has the bits {:#x}", words[0])?;
         }
         Ok(())
     }
