@@ -9,16 +9,16 @@ use harp_isa::ArchId;
 use harp_jit::ir::condcodes::{FloatCC, IntCC};
 use harp_jit::ir::types::{F16, F32, F64, F128, I8, I8X16, I16, I32, I32X4, I64, I64X2, I128};
 use harp_jit::ir::{
-    AbiParam, AtomicRmwOp, Block, BlockArg, BlockCall, Constant, DynamicStackSlot, Endianness,
-    ExtFuncData, ExternalName, FuncRef, GlobalValue, Immediate, JumpTable, JumpTableData,
-    MemFlagsData, SigRef, Signature, StackSlot, StackSlotData, StackSlotKind, TrapCode, Type,
-    Value,
+    AtomicRmwOp, Block, BlockArg, Constant, DynamicStackSlot, Endianness, FuncRef, GlobalValue,
+    Immediate, JumpTable, MemFlagsData, SigRef, StackSlot, StackSlotData, StackSlotKind, TrapCode,
+    Type, Value,
 };
 use harp_jit::{
     CallConv, CompileError, CompileOptions, Execution, KernelBuilder, KernelSource, OptLevel,
     ParamType,
 };
 
+use crate::generate::clif::{import, jump_table, signature};
 use crate::machines::FEW;
 use crate::random::{Counts, counts};
 
@@ -76,18 +76,33 @@ fn build(u: &mut Unstructured<'_>, source: &mut KernelSource) -> (bool, usize) {
     (caller.b.finalize().is_ok(), calls)
 }
 
-/// Calls one of the instruction builder's methods, which take the same arguments: its result.
-macro_rules! one_of {
-    ($caller:ident, $args:tt, [$($method:ident)*]) => {{
-        let method = *$caller.u.choose(&[$(stringify!($method)),*])?;
-        $(if method == stringify!($method) {
-            one_of!(@call $caller.b.ins(), $method $args)
-        } else)* {
-            unreachable!("it is one of the list")
+/// Does one of these things.
+macro_rules! choose {
+    ($caller:ident; $($choice:expr;)*) => {{
+        let mut left = $caller.u.choose_index([$(stringify!($choice)),*].len())?;
+        loop {
+            $(
+                if left == 0 {
+                    break $choice;
+                }
+                left -= 1;
+            )*
         }
     }};
+}
+
+/// Calls one of the instruction builder's methods, which take the same arguments: its result.
+macro_rules! one_of {
+    ($caller:ident, $args:tt, [$($method:ident)*]) => {
+        choose! { $caller; $(one_of!(@call $caller.b.ins(), $method $args);)* }
+    };
     (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
 }
+
+const INTS: [Type; 4] = [I8, I16, I32, I64];
+const FLOATS: [Type; 2] = [F32, F64];
+/// Types that values can be of.
+const TYPES: [Type; 7] = [I8, I16, I32, I32, I64, F32, F64];
 
 /// What makes calls, and what it knows to call them with.
 struct Caller<'b, 'u, 'c> {
@@ -106,10 +121,8 @@ impl Caller<'_, '_, '_> {
 
     /// Any number of an entity, mostly a small one.
     fn number(&mut self) -> Result<u32> {
-        match self.u.int_in_range(0..=3)? {
-            0 => self.u.int_in_range(0..=u32::MAX - 1),
-            _ => self.u.int_in_range(0..=150),
-        }
+        let most = if self.u.ratio(1, 4)? { u32::MAX - 1 } else { 150 };
+        self.u.int_in_range(0..=most)
     }
 
     /// A value of the type, or any.
@@ -125,111 +138,58 @@ impl Caller<'_, '_, '_> {
         Ok(match ty {
             F32 => self.b.ins().f32const(1.5),
             F64 => self.b.ins().f64const(-0.0),
-            ty if ty.is_int() && ty.bits() <= 64 => {
+            ty => {
+                let ty = if INTS.contains(&ty) { ty } else { I32 };
                 self.b.ins().iconst(ty, i64::arbitrary(self.u)?)
             }
-            _ => self.b.ins().iconst(I32, 0),
         })
     }
 
-    /// A type that values can be of, or any.
-    fn ty(&mut self) -> Result<Type> {
-        if self.hostile()? {
-            let other =
-                [I128, F16, F128, I8X16, I32X4, I64X2, I32X4.vector_to_dynamic().unwrap_or(I8)];
-            return Ok(*self.u.choose(&other)?);
-        }
-        Ok(*self.u.choose(&[I8, I16, I32, I32, I64, F32, F64])?)
+    /// One of these types, or any.
+    fn one(&mut self, types: &[Type]) -> Result<Type> {
+        let dynamic = I32X4.vector_to_dynamic().unwrap_or(I8);
+        let odd = [I128, F16, F128, I8X16, I32X4, I64X2, dynamic];
+        let types = if self.hostile()? { &odd } else { types };
+        Ok(*self.u.choose(types)?)
     }
 
-    fn int(&mut self) -> Result<Type> {
-        if self.hostile()? {
-            return self.ty();
-        }
-        Ok(*self.u.choose(&[I8, I16, I32, I64])?)
+    fn new_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.blocks.push(block);
+        block
     }
 
-    fn float(&mut self) -> Result<Type> {
-        Ok(if self.hostile()? { self.ty()? } else { *self.u.choose(&[F32, F64])? })
-    }
-
+    /// A block that may have been there before, or any.
     fn block(&mut self) -> Result<Block> {
-        if self.hostile()? || self.blocks.is_empty() {
-            if self.u.arbitrary()? {
-                return Ok(Block::from_u32(self.number()?));
-            }
-            let block = self.b.create_block();
-            self.blocks.push(block);
-            return Ok(block);
-        }
-        Ok(*self.u.choose(&self.blocks)?)
+        Ok(if !self.hostile()? && !self.blocks.is_empty() {
+            *self.u.choose(&self.blocks)?
+        } else if self.u.arbitrary()? {
+            Block::from_u32(self.number()?)
+        } else {
+            self.new_block()
+        })
     }
 
     /// A new block, and maybe an argument for its parameter.
     fn target(&mut self) -> Result<(Block, Vec<BlockArg>)> {
         let hostile = self.hostile()?;
-        let block = if hostile { self.block()? } else { self.b.create_block() };
-        if !hostile {
-            self.blocks.push(block);
-        }
+        let block = if hostile { self.block()? } else { self.new_block() };
         if !self.u.ratio(1, 3)? {
             return Ok((block, Vec::new()));
         }
-        let ty = self.int()?;
+        let ty = self.one(&INTS)?;
         let argument = self.value(ty)?;
         let param = self.b.append_block_param(block, ty);
         self.values.extend((!hostile && self.hostility > 0).then_some((param, ty)));
-        Ok((
-            block,
-            vec![if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() }],
-        ))
-    }
-
-    fn flags(&mut self) -> Result<MemFlagsData> {
-        let mut flags = MemFlagsData::new();
-        if self.u.arbitrary()? {
-            flags = flags.with_aligned();
-        }
-        if self.u.ratio(1, 8)? {
-            flags = flags.with_endianness(Endianness::Big);
-        }
-        Ok(flags)
+        let any = BlockArg::TryCallRet(self.number()?);
+        Ok((block, vec![if hostile { any } else { argument.into() }]))
     }
 
     fn call(&mut self) -> Result<()> {
         match self.u.int_in_range(0..=31)? {
-            kind @ 0..=14 => {
-                let ty = if matches!(kind, 8 | 9 | 13) { self.float()? } else { self.int()? };
-                let x = self.value(ty)?;
-                let value = match kind {
-                    0..=7 => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
-                            band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
-                    }
-                    8 | 9 => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign])
-                    }
-                    10 | 11 => {
-                        let imm = i64::arbitrary(self.u)?;
-                        one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s
-                            urem_imm_u srem_imm_s band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u
-                            ishl_imm_u ushr_imm_u sshr_imm_u])
-                    }
-                    12 => one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt]),
-                    13 => one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest]),
-                    _ => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow
-                            smul_overflow]);
-                        return Ok(());
-                    }
-                };
-                self.values.push((value, ty));
-            }
+            kind @ 0..=14 => self.compute(kind)?,
             15 => {
-                let (from, to) = (self.ty()?, self.ty()?);
+                let (from, to) = (self.one(&TYPES)?, self.one(&TYPES)?);
                 let x = self.value(from)?;
                 if self.hostile()? || from.is_int() && to.is_int() && from.bits() < to.bits() {
                     let value = one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote
@@ -239,7 +199,7 @@ impl Caller<'_, '_, '_> {
                 }
             }
             16 | 17 => {
-                let ty = self.ty()?;
+                let ty = self.one(&TYPES)?;
                 let (x, y) = (self.value(ty)?, self.value(ty)?);
                 let truth = if ty.is_int() {
                     self.b.ins().icmp(IntCC::SignedLessThan, x, y)
@@ -250,14 +210,13 @@ impl Caller<'_, '_, '_> {
                 self.values.extend([(truth, I8), (value, ty)]);
             }
             18..=20 => self.memory()?,
-            21 => self.hostile_entities()?,
+            21 => self.entities()?,
             22 | 23 => self.control()?,
             24 | 25 => self.structured()?,
             26 | 27 => self.lanes()?,
             28 => {
-                let ty = self.ty()?;
-                let variable = self.b.declare_var(ty);
-                let value = self.value(ty)?;
+                let ty = self.one(&TYPES)?;
+                let (variable, value) = (self.b.declare_var(ty), self.value(ty)?);
                 self.b.def_var(variable, value);
                 let value = self.b.use_var(variable);
                 self.values.push((value, ty));
@@ -269,99 +228,121 @@ impl Caller<'_, '_, '_> {
                 self.values.push((value, ty));
             }
             30 => {
-                let ty = self.b.word_int();
                 let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
-                let value = match self.u.int_in_range(0..=4)? {
-                    0 => self.b.global_size(dim),
-                    1 => self.b.local_id(dim),
-                    2 => self.b.group_count(dim),
-                    3 => self.b.group_array(I32, 16),
-                    _ => self.b.global_id(dim),
+                let value = choose! { self;
+                    self.b.global_size(dim);
+                    self.b.local_id(dim);
+                    self.b.group_count(dim);
+                    self.b.group_array(I32, 16);
+                    self.b.global_id(dim);
                 };
-                self.values.push((value, ty));
+                self.values.push((value, self.b.word_int()));
             }
-            _ if self.hostile()? => self.blocks()?,
+            _ if self.hostile()? => {
+                let (block, ty) = (self.block()?, self.one(&TYPES)?);
+                choose! { self;
+                    self.b.switch_to_block(block);
+                    self.b.seal_block(block);
+                    self.b.seal_all_blocks();
+                    _ = self.b.append_block_param(block, ty);
+                    self.b.return_();
+                }
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn memory(&mut self) -> Result<()> {
-        let (ty, word) = (self.ty()?, self.b.word_int());
-        let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
-        let flags = self.flags()?;
-        let offset: i32 = self.u.arbitrary()?;
-        let known = match self.u.int_in_range(0..=7)? {
-            0 => (self.b.ins().load(ty, flags, address, offset), ty),
-            1 => {
-                self.b.ins().store(flags, value, address, offset);
-                return Ok(());
+    fn compute(&mut self, kind: u8) -> Result<()> {
+        let ty = self.one(if matches!(kind, 8 | 9 | 13) { &FLOATS } else { &INTS })?;
+        let (x, y, imm) = (self.value(ty)?, self.value(ty)?, i64::arbitrary(self.u)?);
+        let value = match kind {
+            0..=7 => {
+                one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
+                band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
             }
-            2 => (self.b.load_elem(ty, address, index), ty),
-            3 => {
-                self.b.store_elem(value, address, index);
-                return Ok(());
+            8 | 9 => one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign]),
+            10 | 11 => {
+                one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s
+                urem_imm_u srem_imm_s band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u ishl_imm_u
+                ushr_imm_u sshr_imm_u])
             }
-            4 => (self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value), ty),
-            5 => {
-                self.b.ins().atomic_store(flags, value, address);
-                return Ok(());
+            12 => one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt]),
+            13 => one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest]),
+            _ => {
+                one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow
+                smul_overflow])
+                .0
             }
-            6 => {
-                let size = self.u.int_in_range(0..=64)?;
-                let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
-                let slot = self.b.inner().create_sized_stack_slot(slot);
-                let value = self.b.ins().stack_load(word, ty, slot, offset % 16);
-                self.values.push((value, ty));
-                (self.b.ins().stack_addr(word, slot, 0), word)
-            }
-            _ => (self.b.ins().uload8(I32, flags, address, offset), I32),
         };
-        self.values.push(known);
+        self.values.push((value, ty));
         Ok(())
     }
 
-    /// Instructions that refer to other things than values and blocks, by any number.
-    fn hostile_entities(&mut self) -> Result<()> {
+    fn memory(&mut self) -> Result<()> {
+        let (ty, word) = (self.one(&TYPES)?, self.b.word_int());
+        let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
+        let mut flags = MemFlagsData::new();
+        if self.u.arbitrary()? {
+            flags = flags.with_aligned();
+        }
+        if self.u.ratio(1, 8)? {
+            flags = flags.with_endianness(Endianness::Big);
+        }
+        let offset: i32 = self.u.arbitrary()?;
+        let size = self.u.int_in_range(0..=64)?;
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        let known = choose! { self;
+            Some((self.b.ins().load(ty, flags, address, offset), ty));
+            { self.b.ins().store(flags, value, address, offset); None };
+            Some((self.b.load_elem(ty, address, index), ty));
+            { self.b.store_elem(value, address, index); None };
+            Some((self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value), ty));
+            { self.b.ins().atomic_store(flags, value, address); None };
+            {
+                let slot = self.b.inner().create_sized_stack_slot(slot);
+                self.values.push((self.b.ins().stack_load(word, ty, slot, offset % 16), ty));
+                Some((self.b.ins().stack_addr(word, slot, 0), word))
+            };
+            Some((self.b.ins().uload8(I32, flags, address, offset), I32));
+        };
+        self.values.extend(known);
+        Ok(())
+    }
+
+    /// Instructions that refer to other things than values and blocks: to a function, or by any number.
+    fn entities(&mut self) -> Result<()> {
         let word = self.b.word_int();
         if !self.hostile()? {
-            let mut signature = Signature::new(CallConv::Fast);
-            let ty = self.ty()?;
-            signature.params.push(AbiParam::new(ty));
-            signature.returns.push(AbiParam::new(ty));
             let names = ["f", "harp_of_some_lane", "harp_assume_uniform", "harp_ballot"];
-            let name = *self.u.choose(&names)?;
-            let argument = self.value(ty)?;
-            let func = &mut self.b.inner().func;
-            let signature = func.import_signature(signature);
-            let name = ExternalName::testcase(name);
-            let callee = ExtFuncData { name, signature, colocated: true, patchable: false };
-            let callee = func.import_function(callee);
+            let (ty, name) = (self.one(&TYPES)?, *self.u.choose(&names)?);
+            let (argument, signature) = (self.value(ty)?, signature(CallConv::Fast, [ty], [ty]));
+            let callee = import(self.b.inner(), name, signature, true);
             self.b.ins().call(callee, &[argument]);
             return Ok(());
         }
-        let (number, ty, value) = (self.number()?, self.ty()?, self.value(I32)?);
-        match self.u.int_in_range(0..=12)? {
-            0 => drop(self.b.ins().call(FuncRef::from_u32(number), &[value])),
-            1 => drop(self.b.ins().call_indirect(SigRef::from_u32(number), value, &[value])),
-            2 => drop(self.b.ins().return_call(FuncRef::from_u32(number), &[])),
-            3 => drop(self.b.ins().func_addr(word, FuncRef::from_u32(number))),
-            4 => drop(self.b.ins().stack_addr(word, StackSlot::from_u32(number), 0)),
-            5 => drop(self.b.ins().stack_store(word, value, StackSlot::from_u32(number), 4)),
-            6 => drop(self.b.ins().symbol_value(word, GlobalValue::from_u32(number))),
-            7 => drop(self.b.ins().tls_value(ty, GlobalValue::from_u32(number))),
-            8 => drop(self.b.ins().br_table(value, JumpTable::from_u32(number))),
-            9 => drop(self.b.ins().vconst(ty, Constant::from_u32(number))),
-            10 => drop(self.b.ins().shuffle(value, value, Immediate::from_u32(number))),
-            11 => drop(self.b.ins().dynamic_stack_addr(word, DynamicStackSlot::from_u32(number))),
-            _ => drop(self.b.ins().extractlane(value, number as u8)),
+        let (number, ty, value) = (self.number()?, self.one(&TYPES)?, self.value(I32)?);
+        choose! { self;
+            _ = self.b.ins().call(FuncRef::from_u32(number), &[value]);
+            _ = self.b.ins().call_indirect(SigRef::from_u32(number), value, &[value]);
+            _ = self.b.ins().return_call(FuncRef::from_u32(number), &[]);
+            _ = self.b.ins().func_addr(word, FuncRef::from_u32(number));
+            _ = self.b.ins().stack_addr(word, StackSlot::from_u32(number), 0);
+            _ = self.b.ins().stack_store(word, value, StackSlot::from_u32(number), 4);
+            _ = self.b.ins().symbol_value(word, GlobalValue::from_u32(number));
+            _ = self.b.ins().tls_value(ty, GlobalValue::from_u32(number));
+            _ = self.b.ins().br_table(value, JumpTable::from_u32(number));
+            _ = self.b.ins().vconst(ty, Constant::from_u32(number));
+            _ = self.b.ins().shuffle(value, value, Immediate::from_u32(number));
+            _ = self.b.ins().dynamic_stack_addr(word, DynamicStackSlot::from_u32(number));
+            _ = self.b.ins().extractlane(value, number as u8);
         }
         Ok(())
     }
 
     fn control(&mut self) -> Result<()> {
-        let ty = self.int()?;
-        let condition = self.value(ty)?;
+        let ty = self.one(&INTS)?;
+        let (condition, index) = (self.value(ty)?, self.value(I32)?);
         let ((first, first_args), (second, second_args)) = (self.target()?, self.target()?);
         let kind = self.u.int_in_range(0..=5)?;
         match kind {
@@ -370,17 +351,12 @@ impl Caller<'_, '_, '_> {
                 self.b.ins().brif(condition, first, &first_args, second, &second_args);
             }
             3 => {
-                let condition = self.value(I32)?;
-                let pool = &mut self.b.inner().func.dfg.value_lists;
-                // Each call has a list of its own, which the builder may change.
-                let mut call = |block, args: &[BlockArg]| {
-                    BlockCall::new(block, args.iter().copied().filter(is_value), pool)
-                };
-                let default = call(first, &first_args);
-                let entries = [call(second, &second_args), call(first, &first_args)];
-                let table = JumpTableData::new(default, &entries);
-                let table = self.b.inner().create_jump_table(table);
-                self.b.ins().br_table(condition, table);
+                let (first, second) = ((first, first_args), (second, second_args));
+                let mut calls = [second, first.clone(), first];
+                // What is no value of the kernel cannot be put into a table.
+                calls.iter_mut().for_each(|(_, args)| args.retain(is_value));
+                let table = jump_table(self.b.inner(), calls).expect("there are targets");
+                self.b.ins().br_table(index, table);
             }
             4 => drop(self.b.ins().trapnz(condition, TrapCode::unwrap_user(3))),
             _ if self.hostile()? => drop(self.b.ins().return_(&[condition])),
@@ -394,59 +370,33 @@ impl Caller<'_, '_, '_> {
     }
 
     fn structured(&mut self) -> Result<()> {
-        let ty = self.int()?;
+        let ty = self.one(&INTS)?;
         let [condition, start, end, step] =
             [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
         // What is made inside is not known outside.
         let known = self.values.len();
-        match self.u.int_in_range(0..=3)? {
-            0 => self.b.if_then(condition, |b| {
-                b.ins().iadd(start, end);
-            }),
-            1 => self.b.if_else(
-                condition,
-                |b| {
-                    b.lane_id();
-                },
-                KernelBuilder::return_,
-            ),
-            2 => self.b.while_loop(|b| b.ins().icmp(IntCC::Equal, start, end), |_| {}),
-            _ => self.b.for_range(start, end, step, |b, i| {
-                b.ins().imul(i, step);
-            }),
+        choose! { self;
+            self.b.if_then(condition, |b| _ = b.ins().iadd(start, end));
+            self.b.if_else(condition, |b| _ = b.lane_id(), KernelBuilder::return_);
+            self.b.while_loop(|b| b.ins().icmp(IntCC::Equal, start, end), |_| {});
+            self.b.for_range(start, end, step, |b, i| _ = b.ins().imul(i, step));
         }
         self.values.truncate(known);
         Ok(())
     }
 
     fn lanes(&mut self) -> Result<()> {
-        let (ty, truth, word) = (self.ty()?, self.int()?, self.b.word_int());
+        let (ty, truth, word) = (self.one(&TYPES)?, self.one(&INTS)?, self.b.word_int());
         let (value, condition, lane) = (self.value(ty)?, self.value(truth)?, self.value(word)?);
-        let (result, ty) = match self.u.int_in_range(0..=5)? {
-            0 => (self.b.any(condition), I8),
-            1 => (self.b.all(condition), I8),
-            2 => (self.b.shuffle(value, lane), ty),
-            3 => (self.b.assume_uniform(value), ty),
-            4 => (self.b.ballot(condition, self.hostility / 12), word),
-            _ => {
-                self.b.barrier();
-                return Ok(());
-            }
+        let known = choose! { self;
+            (self.b.any(condition), I8);
+            (self.b.all(condition), I8);
+            (self.b.shuffle(value, lane), ty);
+            (self.b.assume_uniform(value), ty);
+            (self.b.ballot(condition, self.hostility / 12), word);
+            { self.b.barrier(); (lane, word) };
         };
-        self.values.push((result, ty));
-        Ok(())
-    }
-
-    /// Blocks in any order.
-    fn blocks(&mut self) -> Result<()> {
-        let (block, ty) = (self.block()?, self.ty()?);
-        match self.u.int_in_range(0..=4)? {
-            0 => self.b.switch_to_block(block),
-            1 => self.b.seal_block(block),
-            2 => self.b.seal_all_blocks(),
-            3 => drop(self.b.append_block_param(block, ty)),
-            _ => self.b.return_(),
-        }
+        self.values.push(known);
         Ok(())
     }
 }
