@@ -6,7 +6,7 @@ use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 use super::memory::Use;
-use super::plan::{Param, TABLE, table_name};
+use super::plan::{Param, TABLE, like, table_name};
 
 impl Body<'_, '_> {
     pub(super) fn call(&mut self, b: &mut Builder<'_>) {
@@ -96,7 +96,7 @@ impl Body<'_, '_> {
         let word = self.plan.word();
         let planned = &self.plan.functions[callee];
         let signature = b.import_signature(planned.signature.clone());
-        let alike = self.plan.like(planned.table);
+        let alike = like(&self.plan.functions, planned.table);
         let address = match self.choices.below(5) {
             0 => {
                 let callee = self.import(b, callee);
@@ -111,7 +111,7 @@ impl Body<'_, '_> {
                 b.ins().select(condition, addresses[0], addresses[1])
             }
             kind => {
-                let table = self.symbol(b, &table_name(planned.table));
+                let table = self.symbol(b, &table_name(planned.table), 0);
                 let index = if kind == 3 { self.uniform(b) } else { self.varied(b) };
                 let place = self.indexed(b, table, index, TABLE);
                 b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0)

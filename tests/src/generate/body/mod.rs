@@ -215,7 +215,7 @@ impl<'p, 'u> Body<'p, 'u> {
     fn burn_fuel(&mut self, b: &mut Builder<'_>) {
         let (address, ty) = match self.own {
             Some(own) => (own, self.plan.word()),
-            None => (self.symbol(b, FUEL), I32),
+            None => (self.symbol(b, FUEL, 0), I32),
         };
         let flags = MemFlagsData::trusted();
         let left = b.ins().load(ty, flags, address, 0);
@@ -223,8 +223,7 @@ impl<'p, 'u> Body<'p, 'u> {
         let is_empty = b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, left, 0);
         b.ins().brif(is_empty, empty, &[], go_on, &[]);
         b.switch_to_block(empty);
-        let types: Vec<Type> = self.returns();
-        let values: Vec<Value> = types.into_iter().map(|ty| self.leaf(b, ty)).collect();
+        let values: Vec<Value> = self.returns().into_iter().map(|ty| self.leaf(b, ty)).collect();
         b.ins().return_(&values);
         b.switch_to_block(go_on);
         let one = b.ins().iconst(ty, 1);

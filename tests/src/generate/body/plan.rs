@@ -113,12 +113,11 @@ impl Plan {
             (false, WordSize::Eight) => &[I64, I32, I8],
         }
     }
+}
 
-    /// The functions that are called like this one, itself among them; no kernel.
-    pub(super) fn like(&self, table: usize) -> Vec<usize> {
-        let all = self.functions.iter().enumerate();
-        all.filter(|(_, planned)| planned.table == table).map(|(index, _)| index).collect()
-    }
+/// The functions that are called by this table; no kernel.
+pub(super) fn like(functions: &[Planned], table: usize) -> Vec<usize> {
+    (0..functions.len()).filter(|&index| functions[index].table == table).collect()
 }
 
 /// The grid, the memory of the work-items, what all of them read, and a few numbers.
@@ -202,11 +201,7 @@ fn functions(choices: &mut Choices<'_>, word: Type) -> Vec<Planned> {
         let twin = (index > 1 && choices.below(2) == 0).then(|| choices.below(index - 1) + 1);
         let planned = match twin {
             Some(twin) => Planned { name, ..functions[twin].clone() },
-            None => {
-                let models: Vec<&Signature> =
-                    functions.iter().map(|function| &function.signature).collect();
-                all_types(choices, word, name, &models, index)
-            }
+            None => all_types(choices, word, name, &functions),
         };
         functions.push(planned);
     }
@@ -215,13 +210,8 @@ fn functions(choices: &mut Choices<'_>, word: Type) -> Vec<Planned> {
 
 /// A function with parameters and results of its own, though the results may be another's: then tail
 /// calls are possible.
-fn all_types(
-    choices: &mut Choices<'_>,
-    word: Type,
-    name: String,
-    models: &[&Signature],
-    index: usize,
-) -> Planned {
+fn all_types(choices: &mut Choices<'_>, word: Type, name: String, others: &[Planned]) -> Planned {
+    let index = others.len();
     let conv = choices.one(&[CallConv::Fast, CallConv::Tail, CallConv::Tail, CallConv::SystemV]);
     let mut signature = Signature::new(conv);
     let most = if choices.once_in(5) { 14 } else { 5 };
@@ -239,14 +229,15 @@ fn all_types(
         signature.params.push(if index > 0 { extended(choices, abi) } else { abi });
     }
     let most = if choices.once_in(6) { 9 } else { 4 };
-    signature.returns = match models {
-        [_, ..] if choices.below(3) > 0 => choices.one(models).returns.clone(),
-        _ => (0..choices.below(most))
-            .map(|_| {
-                let result = AbiParam::new(choices.one(&TYPES));
-                extended(choices, result)
-            })
-            .collect(),
+    signature.returns = if index > 0 && choices.below(3) > 0 {
+        others[choices.below(index)].signature.returns.clone()
+    } else {
+        let count = choices.below(most);
+        let mut result = || {
+            let ty = choices.one(&TYPES);
+            extended(choices, AbiParam::new(ty))
+        };
+        (0..count).map(|_| result()).collect()
     };
     Planned { name, params, signature, table: index }
 }
@@ -324,15 +315,10 @@ fn datum(name: &str, bytes: Vec<u8>, access: DataAccess) -> Datum {
 fn tables(word: WordSize, functions: &[Planned]) -> impl Iterator<Item = Datum> {
     let size = usize::from(word.bytes());
     (0..functions.len()).filter_map(move |table| {
-        let alike = functions.iter().enumerate().filter(|(_, planned)| planned.table == table);
-        let alike: Vec<usize> = alike.map(|(index, _)| index).collect();
-        if alike.is_empty() {
-            return None;
-        }
+        let alike = like(functions, table);
         let entry = |at| (at * size, Address::Function(alike[at % alike.len()]));
-        let addresses = (0..TABLE).map(entry).collect();
         let table = datum(&table_name(table), vec![0; TABLE * size], DataAccess::ReadOnly);
-        Some(Datum { addresses, ..table })
+        (!alike.is_empty()).then(|| Datum { addresses: (0..TABLE).map(entry).collect(), ..table })
     })
 }
 
