@@ -42,13 +42,7 @@ impl Kind {
 
     /// The name.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Functions => "functions",
-            Kind::Lowerings => "lowerings",
-            Kind::Kernels => "kernels",
-            Kind::Calls => "calls",
-            Kind::Graphs => "graphs",
-        }
+        ["functions", "lowerings", "kernels", "calls", "graphs"][self as usize]
     }
 
     /// Bytes that a seed gives: enough for the largest case.
@@ -114,6 +108,14 @@ pub struct Family {
 }
 
 impl Family {
+    /// All of them.
+    pub const ALL: [Family; 4] = [
+        Family { word: WordSize::Four, extension: false },
+        Family { word: WordSize::Four, extension: true },
+        Family { word: WordSize::Eight, extension: false },
+        Family { word: WordSize::Eight, extension: true },
+    ];
+
     /// That of one machine.
     pub fn of(arch: ArchId) -> Family {
         Family { word: arch.word(), extension: arch.has_extension() }

@@ -139,7 +139,7 @@ pub fn random(
 /// Fails if one cannot be compiled or run.
 pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
-    for arch in handwritten::archs() {
+    for arch in parsed(handwritten::ARCHS) {
         for (seed, case) in (0..).zip(handwritten::handwritten()) {
             // Predicated, they would have few splits and joins to break.
             let divergence = DivergenceStrategy::SplitJoin;

@@ -59,26 +59,6 @@ impl Body<'_, '_> {
         self.choose_by(b, depth, on_true, on_false);
     }
 
-    /// Cases go on behind the switch or in the next one.
-    pub(super) fn case(
-        &mut self,
-        b: &mut Builder<'_>,
-        cases: &[Target],
-        at: usize,
-        after: &Target,
-    ) {
-        self.begin(b, &cases[at]);
-        if !self.nested(b) {
-            match cases.get(at + 1) {
-                Some(next) if self.choices.once_in(3) => {
-                    self.mark(b, "case that falls through");
-                    self.jump(b, next);
-                }
-                _ => self.jump(b, after),
-            }
-        }
-    }
-
     pub(super) fn assign(&mut self, b: &mut Builder<'_>) {
         if self.variables.is_empty() {
             return self.note_place(b);
