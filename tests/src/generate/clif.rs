@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
     UserFuncName, Value,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::frontend_config;
 
@@ -136,6 +136,14 @@ pub(crate) fn jump_table(
     let mut calls: Vec<BlockCall> = calls.collect();
     let default = calls.pop()?;
     Some(b.create_jump_table(JumpTableData::new(default, &calls)))
+}
+
+/// Mixes a value into what a variable holds of those before.
+pub(crate) fn note(b: &mut Builder<'_>, trace: Variable, value: Value) {
+    let old = b.use_var(trace);
+    let turned = b.ins().rotl_imm_s(old, 5);
+    let new = b.ins().bxor(turned, value);
+    b.def_var(trace, new);
 }
 
 /// An integer as one of another type, zero-extended or without its upper bits.

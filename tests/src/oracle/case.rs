@@ -109,6 +109,13 @@ pub struct Datum {
     pub addresses: Vec<(usize, Address)>,
 }
 
+impl Datum {
+    /// A datum without addresses.
+    pub fn new(name: &str, bytes: Vec<u8>, access: DataAccess) -> Datum {
+        Datum { name: name.to_owned(), bytes, access, addresses: Vec::new() }
+    }
+}
+
 /// How the first function of a module is started.
 #[derive(Clone, Debug)]
 pub enum Start {

@@ -303,10 +303,7 @@ impl<'p, 'u> Body<'p, 'u> {
     /// Puts a value into the trace.
     fn note(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.word_of(b, value);
-        let old = b.use_var(self.trace);
-        let turned = b.ins().rotl_imm_s(old, 5);
-        let new = b.ins().bxor(turned, value);
-        b.def_var(self.trace, new);
+        clif::note(b, self.trace, value);
     }
 
     /// A word that differs if the integer does, up to what a word can hold.

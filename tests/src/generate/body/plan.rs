@@ -266,10 +266,8 @@ fn call_args(choices: &mut Choices<'_>, function: &Planned) -> Vec<DataValue> {
 
 /// Numbers for all work-items, and a table of functions of each kind.
 fn data(choices: &mut Choices<'_>, word: WordSize, functions: &[Planned]) -> Vec<Datum> {
-    let size = usize::from(word.bytes());
-    let numbers = (0..SHARED_WORDS).map(|_| choices.int(word.bits().into()).to_le_bytes());
-    let numbers = numbers.flat_map(|number| number.into_iter().take(size)).collect();
-    let mut data = vec![datum(SHARED, numbers, DataAccess::ReadOnly)];
+    let numbers = choices.words(SHARED_WORDS, word);
+    let mut data = vec![Datum::new(SHARED, numbers, DataAccess::ReadOnly)];
     data.extend(tables(word, functions));
     data
 }
@@ -283,32 +281,22 @@ fn rich_data(
     lanes: bool,
     functions: &[Planned],
 ) -> Vec<Datum> {
-    let mut numbers = |size: usize, from: usize| {
-        let mut bytes = vec![0; size];
-        for word in bytes[from..from + BLOCK].chunks_mut(8) {
-            word.copy_from_slice(&choices.int(64).to_le_bytes());
-        }
-        bytes
-    };
-    let (numbers_bytes, constants) = (numbers(BLOCK, 0), numbers(BLOCK, 0));
-    let far = numbers(5000, FAR_START);
+    let [numbers, constants, block] = [(); 3].map(|()| choices.words(BLOCK / 8, WordSize::Eight));
+    let mut far = vec![0; 5000];
+    far[FAR_START..FAR_START + BLOCK].copy_from_slice(&block);
     let fuel = 4 + choices.below(5) as u32 * 5;
     let written = if lanes { DataAccess::ReadOnly } else { DataAccess::ReadWrite };
     let pointer = vec![0; usize::from(word.bytes())];
     let mut data = vec![
-        datum(FUEL, fuel.to_le_bytes().to_vec(), written),
-        datum(NUMBERS, numbers_bytes, written),
-        datum(FAR, far, written),
-        datum(CONSTANTS, constants, DataAccess::ReadOnly),
-        datum(POINTER, pointer, DataAccess::ReadOnly),
+        Datum::new(FUEL, fuel.to_le_bytes().to_vec(), written),
+        Datum::new(NUMBERS, numbers, written),
+        Datum::new(FAR, far, written),
+        Datum::new(CONSTANTS, constants, DataAccess::ReadOnly),
+        Datum::new(POINTER, pointer, DataAccess::ReadOnly),
     ];
     data[4].addresses.push((0, Address::Datum(1)));
     data.extend(tables(word, functions));
     data
-}
-
-fn datum(name: &str, bytes: Vec<u8>, access: DataAccess) -> Datum {
-    Datum { name: name.to_owned(), bytes, access, addresses: Vec::new() }
 }
 
 /// A table of functions of each kind.
@@ -317,7 +305,7 @@ fn tables(word: WordSize, functions: &[Planned]) -> impl Iterator<Item = Datum> 
     (0..functions.len()).filter_map(move |table| {
         let alike = like(functions, table);
         let entry = |at| (at * size, Address::Function(alike[at % alike.len()]));
-        let table = datum(&table_name(table), vec![0; TABLE * size], DataAccess::ReadOnly);
+        let table = Datum::new(&table_name(table), vec![0; TABLE * size], DataAccess::ReadOnly);
         (!alike.is_empty()).then(|| Datum { addresses: (0..TABLE).map(entry).collect(), ..table })
     })
 }

@@ -65,9 +65,7 @@ impl Ways {
         let mut nodes: Vec<usize> = (0..shape.len()).filter(must).collect();
         let mut all = vec![Counting::Nothing; shape.len()];
         nodes.iter().for_each(|&node| all[node] = Counting::Visits);
-        for at in (1..nodes.len()).rev() {
-            nodes.swap(at, choices.below(at + 1));
-        }
+        choices.shuffle(&mut nodes);
         let mut counted = Counted { nodes: all, anew: vec![None; shape.len()] };
         let less = choices.below(5);
         for node in nodes {

@@ -149,10 +149,8 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
         let differs = (item * (1 + at % 3)) >> (at % 5);
         if at >= RESULTS as usize { 0 } else { pattern[(at + item * 5) % 13] ^ differs as u64 }
     });
-    let bytes = |number: u64| number.to_le_bytes().into_iter().take(size);
-    let own = numbers.flat_map(bytes).collect();
-    let table: Vec<u64> = (0..TABLE_WORDS).map(|_| choices.int(bits)).collect();
-    let table = table.into_iter().flat_map(bytes).collect();
+    let own = numbers.flat_map(|number| number.to_le_bytes().into_iter().take(size)).collect();
+    let table = choices.words(TABLE_WORDS as usize, family.word);
     let ty = family.word_param();
     let mut args =
         vec![Argument::Buffer(Elements::Ints, own), Argument::Buffer(Elements::Ints, table)];
@@ -285,27 +283,24 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         let word = self.family.word_int();
         let ty = count_type(self.choices, word);
         let number = b.ins().iconst(ty, 1 + self.choices.below(16) as i64);
-        let start = match self.choices.below(4) {
-            0 | 1 => number,
-            kind => {
-                let list = if kind == 2 { &self.varied } else { &self.uniforms };
-                let value = self.choices.one(list);
-                let small = b.ins().band_imm_s(value, 7);
-                let small = self.cast(b, small, ty);
-                b.ins().iadd(number, small)
-            }
+        let list = match self.choices.below(4) {
+            0 | 1 => return self.cells.anywhere(b, self.choices, number),
+            2 => &self.varied,
+            _ => &self.uniforms,
         };
+        let value = self.choices.one(list);
+        let small = b.ins().band_imm_s(value, 7);
+        let small = self.cast(b, small, ty);
+        let start = b.ins().iadd(number, small);
         self.cells.anywhere(b, self.choices, start)
     }
 
     /// In the order of the graph, or in any.
     fn lay_out(&mut self, b: &mut Builder<'_>) {
         let mut order: Vec<Block> = self.blocks.clone();
-        if self.choices.below(4) > 0 {
-            self.any_order = true;
-            for at in (1..order.len()).rev() {
-                order.swap(at, self.choices.below(at + 1));
-            }
+        self.any_order = self.choices.below(4) > 0;
+        if self.any_order {
+            self.choices.shuffle(&mut order);
         }
         b.ensure_inserted_block();
         for block in order {
@@ -315,7 +310,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
 
     /// What holds of the kernel as a whole.
     fn features(&self) -> Vec<&'static str> {
-        let has = |of: fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
+        let has = |of: &dyn Fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
         let reached = self.shape.nodes.iter().enumerate();
         let reached = reached.filter(|(at, _)| self.reached >> at & 1 == 1);
         let doomed = |trap| {
@@ -325,12 +320,9 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         let features = [
             (ends.count() > 1, "several ends"),
             (self.any_order, "blocks in any order"),
-            (has(|ty| ty == I8 || ty == I16), "narrow values"),
-            (
-                self.made.iter().flatten().any(|(_, ty)| !self.family.in_register(*ty)),
-                "values of two words",
-            ),
-            (has(Type::is_float), "floats"),
+            (has(&|ty| ty == I8 || ty == I16), "narrow values"),
+            (has(&|ty| !self.family.in_register(ty)), "values of two words"),
+            (has(&Type::is_float), "floats"),
             (doomed(true), "trap that is never taken"),
             (doomed(false), "loop without an end that is never entered"),
             (self.cells.in_memory > 0, "count in memory"),
