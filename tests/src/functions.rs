@@ -104,13 +104,12 @@ pub fn observed(
         Ok(outcome) => {
             Ok(Result::Values(result_values(&outcome.results, &func.signature.returns, word)))
         }
-        Err(ProgramError::Trap(trap)) => match trap.trap_code.as_deref().map(str::parse) {
-            Some(Ok(code)) => Ok(Result::Trap(code)),
-            _ if trap.trap.kind == harp_emu::TrapKind::DivideByZero => {
-                Ok(Result::Trap(TrapCode::INTEGER_DIVISION_BY_ZERO))
-            }
-            _ => Err(ProgramError::Trap(trap)),
-        },
+        Err(ProgramError::Trap(trap)) => {
+            let code = trap.trap_code.as_deref().and_then(|code| code.parse().ok());
+            let divides = trap.trap.kind == harp_emu::TrapKind::DivideByZero;
+            let code = code.or(divides.then_some(TrapCode::INTEGER_DIVISION_BY_ZERO));
+            code.map(Result::Trap).ok_or(ProgramError::Trap(trap))
+        }
         Err(error) => Err(error),
     }
 }

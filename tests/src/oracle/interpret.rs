@@ -79,8 +79,8 @@ impl Case {
             Ok(values) => Ending::Values(values.into_iter().map(canonical).collect()),
             Err(stop) => Ending::Traps(vec![ItemTrap { item: 0, stop }]),
         };
-        let contents = |at: usize| run.memory.contents(run.data[at]).expect("it was allocated");
-        let memory = self.written().map(|(at, _)| contents(at).to_vec()).collect();
+        let memory = self.written().map(|(at, _)| run.memory.contents(run.data[at]).clone());
+        let memory = memory.collect();
         let executed = run.executed.iter().map(|&inst| (inst, 1)).collect();
         Ok((Effect { ending, memory }, Trace { executed, callees: run.callees }))
     }
@@ -120,7 +120,7 @@ impl Case {
             }
             run.id = [item % width, item / width % height, item / (width * height)];
             run.lane = Some(item % lanes);
-            run.memory.fill(run.stack_end, fill);
+            run.memory.contents(run.stack_end).fill(fill);
             if let Err(stop) = run.run(vec![block.clone()])? {
                 traps.push(ItemTrap { item, stop });
                 run.unwind();
@@ -137,10 +137,10 @@ impl Case {
             traps.sort_by_key(|trap| trap.item);
             return Ok((Effect { ending: Ending::Traps(traps), memory: Vec::new() }, trace));
         }
-        let memory = together.unwrap_or(run.memory);
-        let contents = buffers.into_iter().map(|(elements, address)| {
-            elements.canonical(memory.contents(address).expect("it was allocated").to_vec())
-        });
+        let mut memory = together.unwrap_or(run.memory);
+        let contents = buffers
+            .into_iter()
+            .map(|(elements, address)| elements.canonical(memory.contents(address).clone()));
         Ok((Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() }, trace))
     }
 }

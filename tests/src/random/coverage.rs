@@ -114,24 +114,14 @@ pub struct Reached {
 
 impl AddAssign for Reached {
     fn add_assign(&mut self, other: Reached) {
-        self.cases += other.cases;
-        self.functions += other.functions;
-        self.runs += other.runs;
-        self.compilations += other.compilations;
-        self.issued += other.issued;
-        self.branches += other.branches;
-        self.divergent_branches += other.divergent_branches;
-        self.unprofiled += other.unprofiled;
-        self.proved += other.proved;
+        macro_rules! each {
+            ($sum:expr; $($field:ident)*) => { $($sum(&mut self.$field, other.$field);)* };
+        }
+        each!(u64::add_assign; cases functions runs compilations issued branches divergent_branches
+            unprofiled proved);
+        each!(merge; operations compiled_operations constructs machines strategies predicated_branches
+            endings refused);
         self.unproved.extend(other.unproved);
-        merge(&mut self.operations, other.operations);
-        merge(&mut self.compiled_operations, other.compiled_operations);
-        merge(&mut self.constructs, other.constructs);
-        merge(&mut self.machines, other.machines);
-        merge(&mut self.strategies, other.strategies);
-        merge(&mut self.predicated_branches, other.predicated_branches);
-        merge(&mut self.endings, other.endings);
-        merge(&mut self.refused, other.refused);
     }
 }
 

@@ -343,30 +343,27 @@ impl Body<'_, '_> {
             (false, _) => &ATOMIC_OPS,
         };
         let kind = self.choices.below(12);
-        let old = match kind {
-            0 => b.ins().atomic_load(ty, flags, address),
-            2 => {
-                b.ins().fence();
-                return;
-            }
-            1 if ops.len() > 2 => {
-                let value = self.value(b, ty, 2);
+        if kind == 2 {
+            b.ins().fence();
+            return;
+        }
+        let value = if kind > 0 { Some(self.value(b, ty, 2)) } else { None };
+        let old = match (kind, value) {
+            (1, Some(value)) if ops.len() > 2 => {
                 b.ins().atomic_store(flags, value, address);
                 return;
             }
-            3 if ops.len() > 2 => {
-                let value = self.value(b, ty, 2);
+            (3, Some(value)) if ops.len() > 2 => {
                 let expected = match self.choices.below(2) {
                     0 => self.leaf(b, ty),
                     _ => b.ins().load(ty, flags, address, 0),
                 };
                 b.ins().atomic_cas(flags, address, expected, value)
             }
-            _ => {
-                let value = self.value(b, ty, 2);
-                let op = self.choices.one(ops);
-                b.ins().atomic_rmw(ty, flags, op, address, value)
+            (_, Some(value)) => {
+                b.ins().atomic_rmw(ty, flags, self.choices.one(ops), address, value)
             }
+            (_, None) => b.ins().atomic_load(ty, flags, address),
         };
         self.pool.push((old, ty));
     }

@@ -38,7 +38,7 @@ mod values;
 pub(super) use config::{Config, FUNCTIONS, KERNELS, LOWERINGS};
 use loops::Loop;
 use plan::{BLOCK, FUEL, OWN_BYTES, Param, Plan};
-pub(super) use values::between;
+pub(super) use values::{between, typed};
 
 /// The case that `bytes` stand for on machines of this family.
 pub(super) fn case(config: &'static Config, bytes: &[u8], family: Family) -> Generated {

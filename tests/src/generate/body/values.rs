@@ -194,7 +194,7 @@ impl Body<'_, '_> {
         let operands = row.operands.iter();
         let mut args: Vec<Value> = operands.map(|&ty| self.value(b, ty, depth - 1)).collect();
         self.careful(b, row.care, &mut args);
-        let results = (row.build)(b, &args);
+        let results = row.apply(b, &args);
         for &more in &results[1..] {
             let ty = b.func.dfg.value_type(more);
             self.pool.push((more, ty));
@@ -245,7 +245,7 @@ impl Body<'_, '_> {
 }
 
 /// Those of this type.
-fn typed<T: Copy>(all: &[(T, Type)], ty: Type) -> Vec<T> {
+pub(in super::super) fn typed<T: Copy>(all: &[(T, Type)], ty: Type) -> Vec<T> {
     all.iter().filter(|(_, have)| *have == ty).map(|(one, _)| *one).collect()
 }
 

@@ -81,34 +81,21 @@ fn plain(choices: &mut Choices<'_>) -> Shape {
 fn mutate(shape: &mut Shape, choices: &mut Choices<'_>) {
     let count = shape.len();
     let (from, to) = (choices.below(count), choices.below(count));
-    match choices.below(6) {
-        0 => {
-            shape.nodes[from].next.push(to);
+    let kind = choices.below(6);
+    let next = &mut shape.nodes[from].next;
+    match (kind, next.len()) {
+        (0, _) => {
+            next.push(to);
             shape.nodes[from].trap = false;
         }
-        1 => {
-            let next = &mut shape.nodes[from].next;
-            if next.len() > 1 {
-                next.remove(choices.below(next.len()));
-            }
-        }
-        2 | 3 => {
-            let next = &mut shape.nodes[from].next;
-            if !next.is_empty() {
-                let at = choices.below(next.len());
-                next[at] = to;
-            }
-        }
-        4 if count < GROWN => {
+        (1, ways @ 2..) => drop(next.remove(choices.below(ways))),
+        (2 | 3, ways @ 1..) => next[choices.below(ways)] = to,
+        (4, ways @ 1..) if count < GROWN => {
             // A block of its own on an edge.
-            let next = &mut shape.nodes[from].next;
-            if !next.is_empty() {
-                let at = choices.below(next.len());
-                let behind = std::mem::replace(&mut next[at], count);
-                shape.nodes.push(Node { next: vec![behind], trap: false });
-            }
+            let behind = std::mem::replace(&mut next[choices.below(ways)], count);
+            shape.nodes.push(Node { next: vec![behind], trap: false });
         }
-        5 if count < GROWN => {
+        (5, _) if count < GROWN => {
             // A block in two, the second of which others may lead to later.
             let rest = std::mem::take(&mut shape.nodes[from]);
             shape.nodes[from].next.push(count);
