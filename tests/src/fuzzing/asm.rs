@@ -122,12 +122,9 @@ impl Soup {
             5 => format!(".space {}", u.int_in_range(0..=300)?),
             6 => format!(".string \"{}\"", *u.choose(&["", "a\\n", "\\\"\\\\", "é", "\\q"])?),
             7 => {
-                let mut words = ".word".to_owned();
-                for _ in 0..u.int_in_range(1..=3)? {
-                    words += " ";
-                    words += &if u.arbitrary()? { number(u)? } else { symbol(u)? };
-                }
-                words
+                let count = u.int_in_range(1..=3)?;
+                let words = (0..count).map(|_| if u.arbitrary()? { number(u) } else { symbol(u) });
+                format!(".word {}", words.collect::<arbitrary::Result<Vec<_>>>()?.join(" "))
             }
             8 => {
                 let marks = *u.choose(&["", "x", "rwg", "xe", "rxge"])?;
@@ -140,12 +137,9 @@ impl Soup {
                 format!("nop ; .ref \"c {}\" \"{kind}\" 8 {offset} {bits} 0", u.arbitrary::<u8>()?)
             }
             10 if self.is_noisy => {
-                let mut pieces = String::new();
-                for _ in 0..u.int_in_range(1..=4)? {
-                    pieces += piece(u)?;
-                    pieces += " ";
-                }
-                pieces
+                let count = u.int_in_range(1..=4)?;
+                let pieces = (0..count).map(|_| piece(u)).collect::<arbitrary::Result<Vec<_>>>()?;
+                pieces.join(" ")
             }
             _ => self.instruction(u)?,
         };

@@ -27,22 +27,21 @@ pub(super) fn guard_noise(arch: ArchId, bytes: &mut [u8]) {
 /// Decodes what comes behind the choice of a machine, and takes every instruction through encoder, printer and
 /// assembler. Panics if an instruction does not come back the same.
 pub fn check(bytes: &[u8]) -> Counts {
-    let mut u = Unstructured::new(bytes);
-    arch(&mut u).map_or_else(|_| Counts::new(), |arch| check_code(arch, u.take_rest()))
+    check_code(bytes, |_, _| {})
 }
 
 /// The same with more guards than noise has.
 pub fn check_guarded(noise: &[u8]) -> Counts {
-    let mut u = Unstructured::new(noise);
-    let Ok(arch) = arch(&mut u) else { return Counts::new() };
-    let mut code = u.take_rest().to_vec();
-    guard_noise(arch, &mut code);
-    check_code(arch, &code)
+    check_code(noise, guard_noise)
 }
 
-fn check_code(arch: ArchId, bytes: &[u8]) -> Counts {
+fn check_code(bytes: &[u8], prepare: fn(ArchId, &mut [u8])) -> Counts {
+    let mut u = Unstructured::new(bytes);
     let mut reached = Counts::new();
-    for (_, decoded) in disassemble(bytes, 0, arch) {
+    let Ok(arch) = arch(&mut u) else { return reached };
+    let mut code = u.take_rest().to_vec();
+    prepare(arch, &mut code);
+    for (_, decoded) in disassemble(&code, 0, arch) {
         let Ok(instruction) = decoded else {
             add(&mut reached, "errors", 1);
             continue;

@@ -45,8 +45,7 @@ fn check_program(program: &Program) -> Counts {
         [(Path::Fast, Simd::Detect), (Path::Fast, Simd::Baseline), (Path::Precise, Simd::Baseline)];
     for (path, simd) in ways {
         let config = MachineConfig { path, simd, ..config.clone() };
-        let outcome = run(program, config.clone());
-        outcome.assert_same(&reference, program, &config);
+        run(program, &config).assert_same(&reference, program, &config);
     }
     add(&mut reached, "rounds", check_rounds(program));
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
@@ -59,16 +58,11 @@ fn check_program(program: &Program) -> Counts {
     }
     add(&mut reached, "schedules", 1);
     let reference = reference.without_order();
-    let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
     for schedule in program::schedules() {
-        for &threads in &host_threads {
-            let config = MachineConfig {
-                schedule,
-                host_threads: NonZeroUsize::new(threads),
-                ..config.clone()
-            };
-            let outcome = run(program, config.clone()).without_order();
-            outcome.assert_same(&reference, program, &config);
+        for threads in 1..=config.cores.into() {
+            let host_threads = NonZeroUsize::new(threads);
+            let config = MachineConfig { schedule, host_threads, ..config.clone() };
+            run(program, &config).without_order().assert_same(&reference, program, &config);
         }
     }
     reached
@@ -89,16 +83,16 @@ fn check_rounds(program: &Program) -> u64 {
         MachineConfig { collect: Collect::OPCODES, ..step.clone() },
     ];
     // Places all over the run, the same for the same program.
-    let issued = round_by_round(program, step.clone()).stats.issued();
+    let issued = round_by_round(program, &step).stats.issued();
     let sum = program.image.iter().fold(1u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
     let places = (0..6).map(|i| sum.rotate_left(11 * i) % (issued + 1));
     configs.extend(places.map(|fuel| MachineConfig { fuel: Some(fuel), ..step.clone() }));
     configs.push(step);
     for config in &configs {
-        let expected = round_by_round(program, config.clone());
+        let expected = round_by_round(program, config);
         for path in [Path::Fast, Path::Precise] {
             let config = MachineConfig { path, ..config.clone() };
-            run(program, config.clone()).assert_same(&expected, program, &config);
+            run(program, &config).assert_same(&expected, program, &config);
         }
     }
     configs.len() as u64
@@ -193,22 +187,22 @@ impl Outcome {
 /// Runs a program on a machine of its own, by `ended`.
 fn run_by(
     program: &Program,
-    config: MachineConfig,
+    config: &MachineConfig,
     ended: impl FnOnce(&mut Machine<'_>) -> Result<(), Box<Trap>>,
 ) -> Outcome {
     let memory = Memory::new(config.arch.word(), program::MEMORY).expect("a small memory");
     memory.write(0, &program.image).expect("the image is smaller");
-    let mut machine = Machine::new(config, &memory).expect("a small machine");
+    let mut machine = Machine::new(config.clone(), &memory).expect("a small machine");
     let trap = ended(&mut machine).err().map(|trap| *trap);
     Outcome::of(&machine, &memory, trap)
 }
 
-fn run(program: &Program, config: MachineConfig) -> Outcome {
+fn run(program: &Program, config: &MachineConfig) -> Outcome {
     run_by(program, config, |machine| machine.run().map(drop))
 }
 
 /// Runs a program one round after the other.
-fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
+fn round_by_round(program: &Program, config: &MachineConfig) -> Outcome {
     run_by(program, config, |machine| {
         while machine.step()? {}
         Ok(())
@@ -218,9 +212,8 @@ fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
 /// Runs a program as its configuration says, watched.
 fn watched(program: &Program) -> (Watcher, Outcome) {
     let mut watcher = Watcher::default();
-    let outcome = run_by(program, program.config.clone(), |machine| {
-        machine.run_observed(&mut watcher).map(drop)
-    });
+    let outcome =
+        run_by(program, &program.config, |machine| machine.run_observed(&mut watcher).map(drop));
     let changed = watcher.issued.iter().any(|&pc| {
         let at = usize::try_from(pc).expect("a small memory");
         (at..at + 4).any(|at| outcome.memory.get(at) != program.image.get(at).or(Some(&0)))

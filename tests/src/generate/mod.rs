@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{Block, Type, types};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::ParamType;
 
-use crate::machines;
+use crate::machines::{self, parsed};
 use crate::oracle::Case;
 
 mod body;
@@ -50,12 +50,10 @@ impl Kind {
         if self == Kind::Functions { 12_000 } else { 6000 }
     }
 
-    /// The machines that cases run on: a list, and another one.
-    pub fn machines(self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self {
-            Kind::Functions | Kind::Lowerings => (machines::ALL, &machines::ODD),
-            Kind::Kernels | Kind::Calls | Kind::Graphs => (machines::ALL, &[]),
-        }
+    /// The machines that cases run on.
+    pub fn machines(self) -> impl Iterator<Item = ArchId> {
+        let is_about_numbers = matches!(self, Kind::Functions | Kind::Lowerings);
+        parsed(machines::ALL).chain(parsed(if is_about_numbers { machines::ODD } else { &[] }))
     }
 
     /// The case that `bytes` stand for on machines of this family.

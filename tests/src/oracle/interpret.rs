@@ -155,6 +155,9 @@ enum Next {
     Elsewhere,
 }
 
+/// What a step of the oracle comes to.
+type Step<T> = Result<T, OracleError>;
+
 /// A function that runs.
 struct Activation<'a> {
     index: usize,
@@ -283,7 +286,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
+    fn execute(&mut self, func: &'a Function, inst: Inst) -> Step<Next> {
         let item = Item { func, inst, id: self.id, lane: self.lane, word: self.case.word };
         let values = self.frames.collect_values(func.dfg.inst_args(inst)).to_vec();
         if let Some(next) = self.execute_here(&item, &values)? {
@@ -319,11 +322,7 @@ impl<'a> Run<'a> {
     }
 
     /// Executes what has to do with addresses.
-    fn execute_here(
-        &mut self,
-        item: &Item<'a>,
-        args: &[DataValue],
-    ) -> Result<Option<Next>, OracleError> {
+    fn execute_here(&mut self, item: &Item<'a>, args: &[DataValue]) -> Step<Option<Next>> {
         let functions = &item.func.dfg.ext_funcs;
         let address = match item.data() {
             InstructionData::Call { func_ref, .. } => {
@@ -356,12 +355,7 @@ impl<'a> Run<'a> {
         Ok(Some(Next::Results(vec![item.word_value(address)])))
     }
 
-    fn call(
-        &mut self,
-        item: &Item<'a>,
-        callee: Address,
-        args: &[DataValue],
-    ) -> Result<Next, OracleError> {
+    fn call(&mut self, item: &Item<'a>, callee: Address, args: &[DataValue]) -> Step<Next> {
         let Address::Function(index) = callee else { return Err(item.unknown()) };
         let callee = self.case.functions.get(index).ok_or_else(|| item.unknown())?;
         let params = callee.signature.params.iter().map(|param| param.value_type);

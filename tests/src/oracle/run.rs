@@ -177,21 +177,6 @@ impl Case {
             .iter()
             .map(|func| module.declare_function(&name(func), linkage, &func.signature))
             .collect::<Result<Vec<FuncId>, _>>()?;
-        self.define_data(&mut module, first, &ids)?;
-        if kernel.is_some() {
-            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
-            module.analyze_calls(&members, kernel.as_slice())?;
-        }
-        Ok((module, ids))
-    }
-
-    /// Defines the data, where `functions` are those from the one with index `first` on.
-    fn define_data(
-        &self,
-        module: &mut Module,
-        first: usize,
-        functions: &[FuncId],
-    ) -> Result<(), ModuleError> {
         let declared = self.data.iter();
         let declared = declared
             .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
@@ -204,8 +189,8 @@ impl Case {
                 let at = u32::try_from(at).expect("data are small");
                 match address {
                     Address::Function(index) => {
-                        let id = functions[index - first];
-                        let func = module.declare_func_in_data(id, &mut description);
+                        let func =
+                            module.declare_func_in_data(ids[index - first], &mut description);
                         description.write_function_addr(at, func);
                     }
                     Address::Datum(index) => {
@@ -216,7 +201,11 @@ impl Case {
             }
             module.define_data(id, &description)?;
         }
-        Ok(())
+        if kernel.is_some() {
+            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
+            module.analyze_calls(&members, kernel.as_slice())?;
+        }
+        Ok((module, ids))
     }
 
     /// Calls the first function on a machine of its own. Fails if it could not start.

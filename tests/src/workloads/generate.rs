@@ -185,8 +185,7 @@ impl Writer<'_, '_> {
 
     fn narrow(&mut self) {
         let (x, y) = (self.read(), self.read());
-        let x = self.b.ins().ireduce(types::I32, x);
-        let y = self.b.ins().ireduce(types::I32, y);
+        let [x, y] = [x, y].map(|it| self.b.ins().ireduce(types::I32, it));
         let sum = self.b.ins().iadd(x, y);
         let value = if self.below(2) == 0 {
             self.b.ins().sextend(types::I64, sum)

@@ -5,7 +5,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
-use super::memory::Use;
+use super::memory::{Use, indexed};
 use super::plan::{Param, TABLE, like, table_name};
 
 impl Body<'_, '_> {
@@ -113,7 +113,7 @@ impl Body<'_, '_> {
             kind => {
                 let table = self.symbol(b, &table_name(planned.table), 0);
                 let index = if kind == 3 { self.uniform(b) } else { self.varied(b) };
-                let place = self.indexed(b, table, index, TABLE);
+                let place = indexed(b, table, index, TABLE);
                 b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0)
             }
         };

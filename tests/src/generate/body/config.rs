@@ -43,21 +43,12 @@ pub(in super::super) struct Config {
 }
 
 impl Config {
-    fn all(&self) -> impl Iterator<Item = Statement> {
+    /// The statements, each as often as it comes among others.
+    pub(super) fn all(&self) -> impl Iterator<Item = Statement> {
         let weighed = |&(weight, it): &(usize, &'static [Statement])| {
             it.iter().flat_map(move |&it| std::iter::repeat_n(it, weight))
         };
         self.statements.iter().flat_map(weighed)
-    }
-
-    /// How many times as often as others all statements come together.
-    pub(super) fn weight(&self) -> usize {
-        self.all().count()
-    }
-
-    /// The statement with this number, where each has as many as its weight.
-    pub(super) fn statement(&self, number: usize) -> Statement {
-        self.all().nth(number).expect("the number is below the weight of all")
     }
 }
 

@@ -42,6 +42,14 @@ pub(super) enum Use {
     Outlives,
 }
 
+/// The address of the word with the number `index`, modulo their count, from `base` on.
+pub(super) fn indexed(b: &mut Builder<'_>, base: Value, index: Value, count: usize) -> Value {
+    let word = b.func.dfg.value_type(base);
+    let index = b.ins().band_imm_s(index, count as i64 - 1);
+    let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
+    b.ins().iadd(base, offset)
+}
+
 /// A place in a block.
 struct Place {
     base: Value,
@@ -72,24 +80,10 @@ impl Body<'_, '_> {
         let base = self.symbol(b, name, 0);
         let flags = self.flags().with_readonly();
         let (place, at) = match index {
-            Some(index) => (self.indexed(b, base, index, words), 0),
+            Some(index) => (indexed(b, base, index, words), 0),
             None => (base, self.choices.below(words) as u32 * word.bytes()),
         };
         b.ins().load(word, flags, place, at.cast_signed())
-    }
-
-    /// The address of the word with the number `index`, modulo their count, from `base` on.
-    pub(super) fn indexed(
-        &mut self,
-        b: &mut Builder<'_>,
-        base: Value,
-        index: Value,
-        count: usize,
-    ) -> Value {
-        let word = self.plan.word();
-        let index = b.ins().band_imm_s(index, count as i64 - 1);
-        let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
-        b.ins().iadd(base, offset)
     }
 
     /// The last word that was computed.
@@ -114,7 +108,7 @@ impl Body<'_, '_> {
         if self.choices.once_in(4) && self.budget > 0 {
             self.budget -= 1;
             if let Some(index) = self.last_word() {
-                return (self.indexed(b, base, index, words.next_power_of_two() / 2), start);
+                return (indexed(b, base, index, words.next_power_of_two() / 2), start);
             }
         }
         (base, start + self.choices.below(words) as u32 * word.bytes())

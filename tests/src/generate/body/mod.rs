@@ -251,8 +251,8 @@ impl<'p, 'u> Body<'p, 'u> {
             let value = if truths {
                 (self.compare(b), I8)
             } else {
-                let word = self.plan.word();
-                let ty = if self.plan.config.rich { self.any_type() } else { word };
+                let is_rich = self.plan.config.rich;
+                let ty = if is_rich { self.any_type() } else { self.plan.word() };
                 (self.value(b, ty, 1), ty)
             };
             self.pool.push(value);
@@ -282,8 +282,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     fn keep_each_type(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         for &ty in self.plan.types() {
-            let all = values.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value);
-            let folded = all.reduce(|x, y| match ty {
+            let folded = typed(values, ty).into_iter().reduce(|x, y| match ty {
                 F32 | F64 => {
                     let less = b.ins().fcmp(FloatCC::LessThan, x, y);
                     b.ins().select(less, y, x)
@@ -332,16 +331,13 @@ impl<'p, 'u> Body<'p, 'u> {
         let (rich, word) = (self.plan.config.rich, self.plan.word());
         let count = if rich { self.choices.below(4) } else { self.choices.below(2) };
         for _ in 0..count {
-            let (size, start, align) = if rich {
-                let (size, start) = match self.choices.below(4) {
-                    0 | 1 => (BLOCK as u32, 0),
-                    2 => (BLOCK as u32 + 20, 16),
-                    _ => (3000, 3000 - BLOCK as i32 - 8),
-                };
-                (size, start, self.choices.one(&[4, 3, 5, 4, 7]))
-            } else {
-                (8 * word.bytes(), 0, 4)
+            let (size, start) = match if rich { self.choices.below(4) } else { 4 } {
+                0 | 1 => (BLOCK as u32, 0),
+                2 => (BLOCK as u32 + 20, 16),
+                3 => (3000, 3000 - BLOCK as i32 - 8),
+                _ => (8 * word.bytes(), 0),
             };
+            let align = if rich { self.choices.one(&[4, 3, 5, 4, 7]) } else { 4 };
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, align);
             let slot = b.create_sized_stack_slot(data);
             let base = b.ins().stack_addr(word, slot, start);

@@ -190,29 +190,28 @@ impl Filling<'_, '_, '_> {
     fn branch(&mut self, b: &mut Builder<'_>, on_true: usize, on_false: usize) {
         let used_up = self.counted(b);
         let mut condition = self.condition(b);
-        match (self.is_open(on_true), self.is_open(on_false)) {
-            (true, true) => {
-                if let Some(used_up) = used_up {
-                    let first = self.shortest(&[on_true, on_false]) == 0;
-                    condition = self.truth(b, condition);
-                    condition = match (first, self.choices.below(2)) {
-                        (true, 0) => b.ins().bor(condition, used_up),
-                        (false, 0) => {
-                            let left = Self::not(b, used_up);
-                            b.ins().band(condition, left)
-                        }
-                        (first, _) => {
-                            let way = b.ins().iconst(I8, i64::from(first));
-                            b.ins().select(used_up, way, condition)
-                        }
-                    };
-                }
+        match (self.is_open(on_true), self.is_open(on_false), used_up) {
+            (true, true, None) => {}
+            (true, true, Some(used_up)) => {
+                let first = self.shortest(&[on_true, on_false]) == 0;
+                condition = self.truth(b, condition);
+                condition = match (first, self.choices.below(2)) {
+                    (true, 0) => b.ins().bor(condition, used_up),
+                    (false, 0) => {
+                        let left = Self::not(b, used_up);
+                        b.ins().band(condition, left)
+                    }
+                    (first, _) => {
+                        let way = b.ins().iconst(I8, i64::from(first));
+                        b.ins().select(used_up, way, condition)
+                    }
+                };
             }
-            (true, false) => {
+            (true, false, _) => {
                 let never = self.never(b);
                 condition = Self::not(b, never);
             }
-            (false, _) => {
+            (false, ..) => {
                 let never = self.never(b);
                 condition = self.truth(b, condition);
                 condition = b.ins().band(condition, never);

@@ -40,12 +40,8 @@ pub(super) struct Cells {
 
 impl Cells {
     /// So many cells of a word are in memory, from `own` on or on the stack.
-    pub(super) fn new(
-        b: &mut Builder<'_>,
-        own: Value,
-        word: Type,
-        choices: &mut Choices<'_>,
-    ) -> Cells {
+    pub(super) fn new(b: &mut Builder<'_>, own: Value, choices: &mut Choices<'_>) -> Cells {
+        let word = b.func.dfg.value_type(own);
         let bytes = super::fill::CELLS * word.bytes();
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
         let slot = choices.once_in(3).then(|| b.create_sized_stack_slot(data));

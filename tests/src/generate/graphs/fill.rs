@@ -189,7 +189,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         if choices.once_in(4) {
             types.push(family.floats()[0]);
         }
-        let cells = Cells::new(b, own, word, choices);
+        let cells = Cells::new(b, own, choices);
         let blocks = shape.nodes.iter().map(|_| b.create_block()).collect();
         Filling {
             dominators: shape.dominators(),

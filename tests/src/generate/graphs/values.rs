@@ -145,19 +145,15 @@ impl Filling<'_, '_, '_> {
         let word = self.family.word_int();
         let kind = if self.choices.below(8) < self.uniform { 3 } else { self.choices.below(14) };
         match kind {
-            0 | 1 => {
-                // One bit of what differs.
-                let value = self.choices.one(&self.varied);
-                b.ins().band_imm_s(value, 1 << self.choices.below(5))
-            }
+            // One bit of what differs.
+            0 | 1 => b.ins().band_imm_s(self.choices.one(&self.varied), 1 << self.choices.below(5)),
             2 => {
                 let value = self.choices.one(&self.varied);
                 let limit = self.choices.below(20) as i64;
                 b.ins().icmp_imm_s(IntCC::UnsignedLessThan, value, limit)
             }
             3 | 4 => {
-                let value = self.choices.one(&self.uniforms);
-                b.ins().band_imm_s(value, 1 << self.choices.below(4))
+                b.ins().band_imm_s(self.choices.one(&self.uniforms), 1 << self.choices.below(4))
             }
             5 | 6 => self.of_count(b),
             7 => {
