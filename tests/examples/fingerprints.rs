@@ -108,7 +108,8 @@ fn kernel_lines(case: &Case, machines: &[(ArchId, OptLevel)]) -> Vec<String> {
             let code = case
                 .compile(arch, options.clone())
                 .map(|it| object(it.kernel().expect("it is launched").object()));
-            let params: Vec<ParamType> = case.launch_args().iter().map(Argument::ty).collect();
+            let Start::Launch { args, .. } = &case.start else { continue };
+            let params: Vec<ParamType> = args.iter().map(Argument::ty).collect();
             let entry = case.functions[0].clone();
             let explained = KernelSource::from_function(entry, arch, &params)
                 .map_err(CompileError::from)

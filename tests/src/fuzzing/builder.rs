@@ -19,6 +19,7 @@ use harp_jit::{
 };
 
 use crate::generate::clif::{import, jump_table, signature};
+use crate::generate::{FLOATS, INTS};
 use crate::machines::FEW;
 use crate::random::{Counts, counts};
 
@@ -99,8 +100,6 @@ macro_rules! one_of {
     (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
 }
 
-const INTS: [Type; 4] = [I8, I16, I32, I64];
-const FLOATS: [Type; 2] = [F32, F64];
 /// Types that values can be of.
 const TYPES: [Type; 7] = [I8, I16, I32, I32, I64, F32, F64];
 
@@ -354,6 +353,8 @@ impl Caller<'_, '_, '_> {
                 let (first, second) = ((first, first_args), (second, second_args));
                 let mut calls = [second, first.clone(), first];
                 // What is no value of the kernel cannot be put into a table.
+                let is_value =
+                    |arg: &BlockArg| arg.as_value().is_some_and(|it| it.as_u32() < 1 << 30);
                 calls.iter_mut().for_each(|(_, args)| args.retain(is_value));
                 let table = jump_table(self.b.inner(), calls).expect("there are targets");
                 self.b.ins().br_table(index, table);
@@ -399,8 +400,4 @@ impl Caller<'_, '_, '_> {
         self.values.push(known);
         Ok(())
     }
-}
-
-fn is_value(arg: &BlockArg) -> bool {
-    arg.as_value().is_some_and(|value| value.as_u32() < 1 << 30)
 }

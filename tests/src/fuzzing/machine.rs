@@ -112,11 +112,9 @@ struct Outcome {
     console: Vec<u8>,
     memory: Vec<u8>,
     entries: Vec<Option<u64>>,
-    warps: Vec<Warp>,
+    /// The state of warps, and what registers hold, as far as the machine has them.
+    warps: Vec<(String, Vec<u64>)>,
 }
-
-/// Everything that there is to see of a warp, as far as the machine has it: its state, and what registers hold.
-type Warp = (String, Vec<u64>);
 
 impl Outcome {
     fn of(machine: &Machine<'_>, memory: &Memory, trap: Option<Trap>) -> Outcome {

@@ -16,6 +16,7 @@ pub(crate) mod clif;
 mod directed;
 pub mod graphs;
 
+pub(crate) use body::rows::{FLOATS, INTS};
 pub use choices::{F32_EDGES, F64_EDGES};
 pub use directed::{directed, trapping};
 

@@ -68,9 +68,8 @@ impl AddAssign for Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} kernels, {} of them not proved", self.kernels, self.unproved.len())?;
-        writeln!(
-            f,
-            "mutation, mutants, changing, caught, share, caught although they do the same:"
+        f.write_str(
+            "mutation, mutants, changing, caught, share, caught although they do the same:\n",
         )?;
         for kind in Kind::all() {
             let mutants = self.mutants.iter().filter(|it| it.kind == kind);

@@ -183,14 +183,6 @@ impl Case {
         Case { word, functions: vec![func], data: Vec::new(), start }
     }
 
-    /// The arguments of a launch.
-    pub fn launch_args(&self) -> &[Argument] {
-        match &self.start {
-            Start::Call(_) => &[],
-            Start::Launch { args, .. } => args,
-        }
-    }
-
     /// How many work-items there are.
     pub fn items(&self) -> u64 {
         match &self.start {

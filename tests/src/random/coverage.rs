@@ -47,13 +47,6 @@ pub struct Unproved {
     pub error: CodeError,
 }
 
-impl Unproved {
-    /// Whether the proof only takes more steps than it is given.
-    pub fn is_too_long(&self) -> bool {
-        self.error.undecided
-    }
-}
-
 impl fmt::Display for Unproved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unproved { seed, target, error } = self;
@@ -174,18 +167,15 @@ impl Reached {
         let Target { arch, opt_level, way, .. } = target;
         let stats = &compiled.stats;
         let sum = |of: fn(&CompileStats) -> usize| stats.iter().map(of).sum::<usize>() as u64;
-        let (branches, divergent) =
-            (sum(|stats| stats.branches), sum(|stats| stats.divergent_branches));
-        let predicated = sum(|stats| stats.predicated_divergent_branches);
+        let (branches, divergent) = (sum(|it| it.branches), sum(|it| it.divergent_branches));
+        let all_predicated = sum(|it| it.predicated_branches);
+        let predicated = sum(|it| it.predicated_divergent_branches);
         let depth = observed.report.as_ref().map(|report| report.stats.divergence_high_water());
         let there = [
             ("spill slots", sum(|stats| stats.spill_slots as usize) > 0),
             ("spilled predicates", sum(|stats| stats.predicate_spills) > 0),
             ("uniform branches", branches > divergent),
-            (
-                "uniform branches that became predicates",
-                sum(|it| it.predicated_branches) > predicated,
-            ),
+            ("uniform branches that became predicates", all_predicated > predicated),
             ("splits", depth > Some(SPLIT_ENTRIES)),
             ("splits in splits", depth > Some(2 * SPLIT_ENTRIES)),
         ];

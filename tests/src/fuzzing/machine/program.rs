@@ -14,8 +14,6 @@ use super::writer::{CONSTANTS, MAX_WARPS, Writer};
 
 /// Bytes of memory. Everything is in reach of `ldi`'s immediate on all machines that are made.
 pub(super) const MEMORY: u64 = 0x1_0000;
-/// The most cores.
-const MAX_CORES: u16 = 2;
 
 /// What a program promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +102,7 @@ fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {
             .and_then(|arch| arch.with_extension(true))
             .map_err(refused)?;
     Ok(MachineConfig {
-        cores: u.int_in_range(1..=MAX_CORES)?,
+        cores: u.int_in_range(1..=2)?,
         fuel: Some(4000),
         divergence_depth: *u.choose(&[4096, 4096, 6])?,
         interrupts: *u.choose(&[Interrupts::Trap, Interrupts::Guest])?,

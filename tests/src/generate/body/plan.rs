@@ -134,20 +134,16 @@ fn launch(config: &Config, choices: &mut Choices<'_>, family: Family) -> Start {
     let first = if config.rich { pattern[22] } else { calls };
     let results = if config.rich { RICH_RESULTS / size as u32 } else { RESULTS };
     let items = extents.iter().product::<u64>() as usize;
-    let mut own = vec![0; items * OWN_BYTES as usize];
-    for (item, bytes) in own.chunks_mut(OWN_BYTES as usize).enumerate() {
-        for (at, bytes) in bytes.chunks_mut(size).enumerate() {
-            let number = match at as u32 {
-                0 => first,
-                at if at < results => {
-                    let differs = item * (at as usize % 3) / (1 + at as usize % 5);
-                    pattern[(at as usize + item * 7) % pattern.len()] ^ differs as u64
-                }
-                _ => 0,
-            };
-            bytes.copy_from_slice(&number.to_le_bytes()[..size]);
+    let words = OWN_BYTES as usize / size;
+    let numbers = (0..items * words).map(|at| match (at / words, at % words) {
+        (_, 0) => first,
+        (item, at) if at < results as usize => {
+            let differs = item * (at % 3) / (1 + at % 5);
+            pattern[(at + item * 7) % pattern.len()] ^ differs as u64
         }
-    }
+        _ => 0,
+    });
+    let own = numbers.flat_map(|number| number.to_le_bytes().into_iter().take(size)).collect();
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
     args.extend((0..3).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
     if config.rich {

@@ -10,9 +10,9 @@ use cranelift_frontend::FunctionBuilder as Builder;
 use smallvec::SmallVec;
 
 /// The integer types.
-pub(in super::super) const INTS: [Type; 4] = [I8, I16, I32, I64];
+pub(crate) const INTS: [Type; 4] = [I8, I16, I32, I64];
 /// The float types.
-pub(in super::super) const FLOATS: [Type; 2] = [F32, F64];
+pub(crate) const FLOATS: [Type; 2] = [F32, F64];
 /// All types of values.
 pub(in super::super) const TYPES: [Type; 6] = [I8, I16, I32, I64, F32, F64];
 

@@ -317,6 +317,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             reached.clone().any(|(at, node)| self.distances[at].is_none() && node.trap == trap)
         };
         let ends = reached.clone().filter(|(_, node)| node.next.is_empty() && !node.trap);
+        let inner = self.rounds.iter().any(|(.., anew)| anew.is_some());
         let features = [
             (ends.count() > 1, "several ends"),
             (self.any_order, "blocks in any order"),
@@ -331,10 +332,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
             (!self.rounds.is_empty(), "count of a loop's rounds"),
-            (
-                self.rounds.iter().any(|(.., anew)| anew.is_some()),
-                "count of an inner loop's rounds",
-            ),
+            (inner, "count of an inner loop's rounds"),
         ];
         features.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
     }

@@ -28,7 +28,12 @@ pub(in super::super) fn fewer_instructions(
     let mut smallest = case;
     loop {
         let mut changed = false;
-        for remove in [drop_function, drop_unused_slots, join_blocks] {
+        let parts: [fn(&mut Case) -> bool; 3] = [
+            drop_function,
+            |case| case.functions.iter_mut().any(drop_unused_slots),
+            |case| case.functions.iter_mut().any(join_blocks),
+        ];
+        for remove in parts {
             let mut smaller = smallest.clone();
             if remove(&mut smaller) && keeps(&smaller) {
                 (smallest, changed) = (smaller, true);
@@ -88,11 +93,7 @@ fn names(func: &Function, name: &str) -> bool {
 }
 
 /// Removes the last stack slots as far as nothing uses them. Whether there were any.
-fn drop_unused_slots(case: &mut Case) -> bool {
-    case.functions.iter_mut().map(drop_unused_slots_of).fold(false, |changed, more| changed | more)
-}
-
-fn drop_unused_slots_of(func: &mut Function) -> bool {
+fn drop_unused_slots(func: &mut Function) -> bool {
     let used: Vec<_> =
         insts(func).into_iter().filter_map(|inst| func.dfg.insts[inst].stack_slot()).collect();
     let slots = &mut func.sized_stack_slots;
@@ -108,11 +109,7 @@ fn drop_unused_slots_of(func: &mut Function) -> bool {
 }
 
 /// Puts a block at the end of the one that jumps to it, if no other does. Whether there was one.
-fn join_blocks(case: &mut Case) -> bool {
-    case.functions.iter_mut().any(join_blocks_of)
-}
-
-fn join_blocks_of(func: &mut Function) -> bool {
+fn join_blocks(func: &mut Function) -> bool {
     let all: Vec<_> = func.layout.blocks().collect();
     let cfg = ControlFlowGraph::with_function(func);
     for &block in &all {
