@@ -3,6 +3,8 @@
 //! The interpreter runs the CLIF as it was written; the machine runs what the code generator made of
 //! it, with all checks on. Names in CLIF are the linker's.
 
+use std::slice;
+
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function, TrapCode, Type, types};
 use cranelift_interpreter::environment::FunctionStore;
@@ -117,7 +119,7 @@ pub fn observed(
 /// The words of an argument, the lowest first. The upper bits of a narrow one are noise.
 pub(crate) fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
     let noise = u64::MAX.checked_shl(value.ty().bits()).unwrap_or(0) & 0xa5a5_a5a5_a5a5_a5a5;
-    let mut words = argument_words(&[value.clone()], &[AbiParam::new(value.ty())], word);
+    let mut words = argument_words(slice::from_ref(value), &[AbiParam::new(value.ty())], word);
     words[0] |= noise & word.mask();
     words
 }

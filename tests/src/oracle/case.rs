@@ -6,6 +6,7 @@
 //! functions must not turn a NaN's bits, its sign included, into anything else.
 
 use std::fmt;
+use std::slice;
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -245,7 +246,8 @@ impl fmt::Display for Case {
         let Start::Call(args) = &self.start else { return Ok(()) };
         writeln!(f, "; call: {}{}", self.functions[0].name, list(args))?;
         for arg in args.iter().filter(|arg| matches!(arg.ty(), types::F32 | types::F64)) {
-            let words = argument_words(&[arg.clone()], &[AbiParam::new(arg.ty())], WordSize::Eight);
+            let words =
+                argument_words(slice::from_ref(arg), &[AbiParam::new(arg.ty())], WordSize::Eight);
             writeln!(f, "; {arg} has the bits {:#x}", words[0])?;
         }
         Ok(())
