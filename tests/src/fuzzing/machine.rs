@@ -1,4 +1,4 @@
-//! Random programs on random machines: however a machine is run, it computes the same.
+//! Random programs on random machines: every way to run a machine must give the same results.
 //!
 //! Most programs are built from statements (loops, splits and joins, barriers, atomic operations, loads and
 //! stores in windows of each lane's own), which are free of races: besides the ways through the

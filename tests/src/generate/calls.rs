@@ -1,9 +1,9 @@
-//! Random kernels that call functions of which is known what they do with their arguments: bytes to a kernel, the
+//! Random kernels that call functions whose effect on divergence the compiler can analyze: bytes give a kernel, the
 //! functions, a grid and arguments.
 //!
-//! Functions are called by their names alone, and compute from arguments and from memory that nobody writes.
-//! So it depends on callers whether lanes part in them, and on them whether lanes part by their results. Arguments are
-//! words that all lanes agree on or each has of its own, at random. Each function calls none but later
+//! Functions are called by their names alone, and compute from arguments and from memory that is never written.
+//! So callers decide whether lanes diverge in them, and functions decide whether lanes diverge by their results.
+//! Arguments are words that are uniform or differ between lanes, at random. Each function calls none but later
 //! ones, and has one loop at the most, so that everything ends.
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -85,7 +85,7 @@ struct Body<'p, 'u> {
     choices: &'p mut Choices<'u>,
     /// Words that can be used here.
     values: Vec<Value>,
-    /// What the function computes, by the way that it takes.
+    /// The function's running result, which depends on the path taken.
     sum: Variable,
     /// The address of the work-item's memory, in the kernel.
     own: Option<Value>,
@@ -111,7 +111,7 @@ impl Body<'_, '_> {
         self.end(b);
     }
 
-    /// Finds the work-item's memory: what it holds and who reads it differ, the numbers do not.
+    /// Finds the work-item's memory. Its address and contents differ between work-items, the numbers do not.
     fn enter_kernel(&mut self, b: &mut Builder<'_>) {
         let (word, size) = (self.word(), self.family.word);
         let block = self.values[0];
@@ -160,7 +160,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Adds a value, or a number of this place's own, to what is computed.
+    /// Mixes a value, or a constant that only occurs here, into the result.
     fn add(&mut self, b: &mut Builder<'_>) {
         let value = match self.choices.below(2) {
             0 => self.one(),
@@ -192,7 +192,7 @@ impl Body<'_, '_> {
         self.values.extend(results);
     }
 
-    /// What is called, with arguments.
+    /// The callee and its arguments.
     fn passed(&mut self, b: &mut Builder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();

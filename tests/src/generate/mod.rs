@@ -1,4 +1,4 @@
-//! Random cases: bytes to functions in CLIF with what a call or a launch of them needs.
+//! Random cases: bytes give functions in CLIF, with the arguments and data of a call or a launch.
 //!
 //! All bytes give a case, and fewer bytes give a smaller one. [`Kind`] says which cases there are.
 
@@ -20,7 +20,7 @@ pub(crate) use body::rows::{FLOATS, INTS};
 pub use choices::{F32_EDGES, F64_EDGES};
 pub use directed::{directed, trapping};
 
-/// What a random case is about.
+/// A kind of random case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Functions that one lane calls: all operations, memory in all widths, calls of all kinds.
@@ -30,7 +30,7 @@ pub enum Kind {
     /// Kernels with all control flow that statements make, and few operations.
     #[default]
     Kernels,
-    /// Kernels with functions of which callers know what they do.
+    /// Kernels that call functions which the compiler can analyze.
     Calls,
     /// Kernels with the blocks of any graph: [`graphs`].
     Graphs,
@@ -80,12 +80,12 @@ pub struct Mark {
     pub construct: &'static str,
 }
 
-/// A case, and where it holds what.
+/// A case, and the places of its constructs.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// The functions with all that a run needs.
     pub case: Case,
-    /// What is in them.
+    /// The constructs in them.
     pub marks: Vec<Mark>,
     /// Whether what they do depends on the number of lanes.
     pub asks_for_lane: bool,

@@ -1,8 +1,8 @@
-//! A module with a call or a launch of its first function: what the oracle and a machine are given.
+//! A module with a call or a launch of its first function: the input of the oracle and of a machine.
 //!
-//! What must agree is how it ends and what memory holds then. Addresses differ between the two, so functions must
-//! not let one of them reach a result or memory. What a NaN's bits are is specified neither by CLIF nor by the
-//! machine, so every NaN among results and in buffers of floats is replaced by one NaN before they are compared, and
+//! Both must agree on how it ends and on the memory afterwards. Addresses differ between the two, so functions
+//! must not let an address reach a result or memory. Neither CLIF nor the machine specifies the bits of a NaN,
+//! so every NaN among results and in buffers of floats is replaced by one NaN before they are compared, and
 //! functions must not turn a NaN's bits, its sign included, into anything else.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use harp_jit::{DataAccess, ParamType};
 
 use super::ItemTrap;
 
-/// What a buffer holds.
+/// The element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Integers of any size: compared bit for bit.
@@ -71,7 +71,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    /// What a buffer holds; none if it is a number.
+    /// The elements and contents of a buffer; none if it is a number.
     pub(super) fn buffer(&self) -> Option<(Elements, &[u8])> {
         match self {
             Argument::Buffer(elements, bytes) => Some((*elements, bytes)),
@@ -88,7 +88,7 @@ impl Argument {
     }
 }
 
-/// What an address in data is of.
+/// The target of an address in data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// The function with this index.
@@ -104,7 +104,7 @@ pub struct Datum {
     pub name: String,
     /// The initial contents.
     pub bytes: Vec<u8>,
-    /// Whether functions may write it. Where work-items run, nobody does.
+    /// Whether functions may write it. Functions of a kernel never do.
     pub access: DataAccess,
     /// The offsets of words that hold addresses.
     pub addresses: Vec<(usize, Address)>,
@@ -167,7 +167,7 @@ pub(super) fn are_same(values: &[DataValue], others: &[DataValue]) -> bool {
     values.len() == others.len() && values.iter().zip(others).all(|(x, y)| x.bitwise_eq(y))
 }
 
-/// What a case should do.
+/// The expected effect of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// How it ends.

@@ -28,7 +28,7 @@ use crate::functions::{name, word_type};
 /// Functions lie at multiples of this, the first one at one of them.
 const FUNCTION: u64 = 0x4000_0000;
 
-/// What work-items came to.
+/// The instructions and calls that work-items executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// How many work-items executed an instruction of the function with this index.
@@ -42,13 +42,13 @@ pub struct Trace {
 enum Order {
     Forward,
     Backward,
-    /// None sees what others do: each finds memory as it was before the launch.
+    /// No work-item sees the stores of others: each finds memory as it was before the launch.
     Alone,
 }
 
 impl Case {
-    /// What the interpreter says, and what was executed, where warps have so many lanes: each takes as many
-    /// work-items in a row. Fails if the case holds something that the oracle does not know, or does not end.
+    /// The expected effect and the trace on a machine with this number of lanes: each warp takes as many work-items in
+    /// a row. Fails if the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
         self.interpret(lanes, 0xd5, Order::Forward)
     }
@@ -93,7 +93,7 @@ impl Case {
         (lanes, fill, order): (u64, u8, Order),
     ) -> Result<(Effect, Trace), OracleError> {
         let mut run = Run::new(self, ITEM_STACK, fill);
-        // The grid's extents, those of groups and how many there are of them, which nobody has, then the arguments.
+        // The grid's extents, six words about groups, which no case uses, then the arguments.
         let mut words: Vec<u64> = extents.into_iter().chain([0; 6]).collect();
         let mut buffers = Vec::new();
         for arg in args {
@@ -155,7 +155,7 @@ enum Next {
     Elsewhere,
 }
 
-/// What a step of the oracle comes to.
+/// The result of a step of the oracle.
 type Step<T> = Result<T, OracleError>;
 
 /// A function that runs.
@@ -321,7 +321,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Executes what has to do with addresses.
+    /// Executes calls and instructions that give addresses; none if it is another instruction.
     fn execute_here(&mut self, item: &Item<'a>, args: &[DataValue]) -> Step<Option<Next>> {
         let functions = &item.func.dfg.ext_funcs;
         let address = match item.data() {

@@ -3,7 +3,7 @@
 //! Functions are interpreted as the builder made them, before the mid-end. Nothing here knows how harp-jit
 //! works: the calling convention of kernels (one argument, the address of a block of words: the grid's three extents,
 //! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
-//! time. What a lane id is depends on the machine, so the lanes of a warp are given. Refused are kernels whose
+//! time. Lane ids depend on the machine, so the lanes of a warp are given. The oracle refuses kernels whose
 //! work-items communicate: each runs to its end before the next begins.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
@@ -110,7 +110,7 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Executes what is not the interpreter's.
+    /// Executes an instruction that is not left to the interpreter; none if it is another one.
     fn execute(
         &self,
         values: &[DataValue],
@@ -241,7 +241,7 @@ impl Item<'_> {
     }
 }
 
-/// The type of what an access to a part of a number moves; none for others.
+/// The type that a narrow access moves; none for other instructions.
 fn part(opcode: Opcode) -> Option<Type> {
     Some(match opcode {
         Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => types::I8,

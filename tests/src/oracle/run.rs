@@ -1,4 +1,4 @@
-//! A case on a machine: compiled, called or launched, and compared with what the oracle says.
+//! Runs a case on a machine: compiles it, calls or launches it, and compares the outcome with the oracle's.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, TrapCode};
@@ -42,7 +42,7 @@ pub enum Code {
 pub struct Compiled {
     /// The code of all functions.
     pub code: Code,
-    /// What compiling each function came to.
+    /// The statistics of compiling each function.
     pub stats: Vec<CompileStats>,
 }
 
@@ -71,15 +71,15 @@ impl Compiled {
 /// A trap of a machine.
 #[derive(Clone, Debug)]
 pub struct Trapped {
-    /// What CLIF calls it; none if it is none of CLIF's.
+    /// The corresponding trap of CLIF, if there is one.
     pub stop: Option<Stop>,
     /// The lanes that it is of.
     pub lanes: u64,
-    /// What is said of it.
+    /// The message.
     pub message: String,
 }
 
-/// What a machine did.
+/// The observed effect of a case.
 #[derive(Debug)]
 pub struct Observed {
     /// The results of a call, NaNs made equal, or a trap.
@@ -170,7 +170,7 @@ impl Case {
     ) -> Result<(Module, Vec<FuncId>), ModuleError> {
         let mut module = Module::new(arch, options);
         let first = usize::from(kernel.is_some());
-        // Only a kernel, or who looks a function up by its name, calls from outside.
+        // A kernel's functions are called by it alone; others are looked up by their names.
         let linkage = if kernel.is_some() { Linkage::Local } else { Linkage::Export };
         let functions = &self.functions[first..];
         let ids = functions
@@ -296,8 +296,8 @@ impl Case {
         Ok(Observed { ending: Ok(Vec::new()), memory, issued, report: Some(Box::new(report)) })
     }
 
-    /// How what a machine with this number of lanes and one core did differs from what it should have done; none if
-    /// it does not.
+    /// The difference between the expected and the observed effect on one core with this number of lanes; none if
+    /// there is none.
     pub fn difference(&self, expected: &Effect, observed: &Observed, lanes: u8) -> Option<String> {
         match (&expected.ending, &observed.ending) {
             (Ending::Values(wanted), Ok(given)) if !are_same(wanted, given) => {

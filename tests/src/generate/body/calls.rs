@@ -10,7 +10,7 @@ use super::plan::{Param, TABLE, like, table_name};
 
 impl Body<'_, '_> {
     pub(super) fn call(&mut self, b: &mut Builder<'_>) {
-        // Nobody calls a kernel.
+        // A kernel is never called.
         let first = usize::from(self.plan.config.lanes);
         let callees = self.plan.functions.len() - first;
         if callees == 0 {
@@ -61,7 +61,7 @@ impl Body<'_, '_> {
         let trace = b.use_var(self.trace);
         let mut values = Vec::new();
         for ty in self.returns() {
-            // So that callers see the way that was taken.
+            // So that callers see the path that was taken.
             let traced = !self.plan.config.rich && ty == self.plan.word();
             values.push(if traced { trace } else { self.value(b, ty, 2) });
         }

@@ -53,7 +53,7 @@ impl Body<'_, '_> {
         if self.plan.word() == I32 { number } else { b.ins().ireduce(I32, number) }
     }
 
-    /// A branch on a condition of several parts, mostly, each of which is looked at only if it matters.
+    /// A branch on a short-circuit condition, mostly of several parts.
     pub(super) fn choose(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let depth = self.choices.below(3);
         self.choose_by(b, depth, [on_true, on_false]);

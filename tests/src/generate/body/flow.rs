@@ -137,7 +137,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A branch with both ways to one block, which takes other arguments on each.
+    /// A branch with both edges to one block, with different arguments.
     pub(super) fn merge(&mut self, b: &mut Builder<'_>) {
         let ty = self.any_type();
         let condition = self.condition(b);
@@ -163,7 +163,7 @@ impl Body<'_, '_> {
         }
         self.mark(b, "switch");
         self.table(b, &targets);
-        // What the number was computed of can be used in all of them.
+        // The operands of the index can be used in all of them.
         cases.iter_mut().chain([&mut after]).for_each(|case| case.values = self.pool.len());
         for (at, case) in cases.iter().enumerate() {
             self.begin(b, case);

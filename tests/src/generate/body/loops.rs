@@ -1,4 +1,4 @@
-//! Loops, and ways out of them.
+//! Loops and their exits.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
@@ -167,7 +167,7 @@ impl Body<'_, '_> {
         self.choose(b, &inside, &after);
         self.begin(b, &inside);
         if self.choices.once_in(3) {
-            // Statements of which only lanes that leave have any notice.
+            // Statements that only the leaving lanes execute.
             let controls = std::mem::take(&mut self.controls);
             self.statement(b);
             self.controls = controls;

@@ -70,7 +70,7 @@ impl Body<'_, '_> {
         if self.choices.below(2) == 0 { flags.with_notrap() } else { flags }
     }
 
-    /// A word of what all work-items read, the one with this number.
+    /// A word of the memory that all work-items read, at this index.
     pub(super) fn load_shared(&mut self, b: &mut Builder<'_>, index: Option<Value>) -> Value {
         let word = self.plan.word();
         let (name, words) = match self.plan.config.rich {
@@ -211,7 +211,7 @@ impl Body<'_, '_> {
         Place { base, offset, flags }
     }
 
-    /// What an access to a number moves: all of it, or a part that memory accesses know.
+    /// The type that an access moves: the whole number, or a narrower type with an access instruction of its own.
     fn part(&mut self, ty: Type, whole: bool) -> Type {
         let narrower = match ty {
             I16 => &[I8][..],
@@ -299,7 +299,7 @@ impl Body<'_, '_> {
         b.ins().uextend(word, value)
     }
 
-    /// Writes down what the kernel computed.
+    /// Stores the kernel's results.
     pub(super) fn store_results(&mut self, b: &mut Builder<'_>) {
         let own = self.own.expect("a kernel's work-items have memory");
         let rich = self.plan.config.rich;

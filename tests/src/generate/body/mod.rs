@@ -1,8 +1,8 @@
 //! Random functions made of statements, for one lane or for many.
 //!
-//! What lanes branch on is equal in all of them, or comes from their ids or their memory, mixed at random.
-//! Work-items communicate through nothing: each has its own memory, and what all of them read, nobody
-//! writes. Everything ends: a work-item's calls together, or all calls of one lane, have a fuel, which lies in memory,
+//! Conditions are uniform, or come from the lanes' ids or memory, mixed at random.
+//! Work-items do not communicate: each has its own memory, and memory that all of them read is never
+//! written. Everything ends: a work-item's calls together, or all calls of one lane, have a fuel, which lies in memory,
 //! and each call of a function has one for the loops that are not counted. When a work-item ends it writes what it
 //! computed to its memory, and a trace of the blocks it went through.
 //!
@@ -86,7 +86,7 @@ struct Body<'p, 'u> {
     /// Words that are equal in all work-items.
     uniforms: Vec<Value>,
     variables: Vec<(Variable, Type)>,
-    /// What blocks the work-item went through, in order.
+    /// The trace of the blocks that the work-item went through, in order.
     trace: Variable,
     /// How many times loops may still go round.
     fuel: Variable,
@@ -237,7 +237,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Many values that are wanted in the end, of numbers or of truth values, so that registers of one
-    /// kind are scarce all the way.
+    /// kind are scarce throughout.
     fn early_values(&mut self, b: &mut Builder<'_>) -> Vec<(Value, Type)> {
         let count = match self.choices.below(6) {
             4 => 4 + self.choices.below(10),
@@ -305,7 +305,7 @@ impl<'p, 'u> Body<'p, 'u> {
         clif::note(b, self.trace, value);
     }
 
-    /// A word that differs if the integer does, up to what a word can hold.
+    /// The integer folded into a word.
     fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         if ty.bits() <= word.bits() {

@@ -1,4 +1,4 @@
-//! What a case consists of, before any function has a body.
+//! The plan of a case, before any function has a body.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -47,7 +47,7 @@ pub(super) const POINTER: &str = "pointer";
 /// Where the block of the large datum begins.
 pub(super) const FAR_START: usize = 5000 - BLOCK - 8;
 
-/// What a function takes.
+/// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Param {
     /// The address of the work-item's memory, or, in a kernel, of its arguments.

@@ -1,4 +1,4 @@
-//! Operations on numbers, by the type of what they make.
+//! Operations on numbers, by the type of their result.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ pub(in super::super) const TYPES: [Type; 6] = [I8, I16, I32, I64, F32, F64];
 
 type Build = dyn Fn(&mut Builder<'_>, &[Value]) + Send + Sync;
 
-/// What an operation asks of its operands.
+/// The operands for which an operation is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Care {
     /// Nothing.
@@ -115,7 +115,7 @@ fn ints(ty: Type) -> Vec<Row> {
     all.extend(ops!([ty, ty, I8], Care::None, (0 1 2); uadd_overflow_cin sadd_overflow_cin
         usub_overflow_bin ssub_overflow_bin));
     all.extend(ops!([ty; 3], Care::None, (0 1 2); bitselect blendv));
-    // What rules take together.
+    // Patterns that the compiler's rules combine.
     all.extend(ops!([ty; 2], Care::None, (0 1); band_not));
     all.push(row(&[ty; 3], Care::None, |b, args| {
         let less = b.ins().icmp(IntCC::SignedLessThan, args[0], args[1]);

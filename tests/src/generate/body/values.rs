@@ -121,7 +121,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A division, of which no lane may have any notice whose divisor is 0 unless it executes it.
+    /// A division, which must not trap for a lane that does not execute it, even if its divisor is 0.
     fn quotient(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
         let divisor = if self.plan.may_trap && self.choices.once_in(3) {
@@ -202,7 +202,7 @@ impl Body<'_, '_> {
         results[0]
     }
 
-    /// Changes operands to such as the operation asks for.
+    /// Changes operands so that the operation is defined on them.
     fn careful(&mut self, b: &mut Builder<'_>, care: Care, args: &mut [Value]) {
         if care != Care::Bits && self.plan.may_trap && self.choices.once_in(3) {
             return;
@@ -223,7 +223,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A constant, or what is made of `y`, which is neither 0 nor -1.
+    /// A constant, or a value made of `y`; neither 0 nor -1.
     fn signed_divisor(&mut self, b: &mut Builder<'_>, y: Value) -> Value {
         let ty = b.func.dfg.value_type(y);
         let mask = u64::MAX >> (64 - ty.bits());

@@ -28,7 +28,7 @@ pub(super) const TABLE_WORDS: u32 = 8;
 /// Numbers that all work-items are given.
 const SCALARS: u32 = 3;
 
-/// What the last of them is not.
+/// A number that the last of them never is.
 pub(super) const NEVER: i64 = 0x1234_5678;
 
 /// How a block counts its visits.
@@ -58,11 +58,11 @@ pub(super) struct Filling<'s, 'c, 'u> {
     /// The blocks of the nodes, and the types of their parameters behind those of cells.
     pub(super) blocks: Vec<Block>,
     pub(super) params: Vec<Vec<Type>>,
-    /// What blocks hold that others may use: parameters and what they compute, by node.
+    /// The values of blocks that others may use: parameters and computed values, by node.
     pub(super) made: Vec<Vec<(Value, Type)>>,
-    /// The same for the block before all.
+    /// The same for the entry block.
     pub(super) roots: Vec<(Value, Type)>,
-    /// What blocks branch on, by node.
+    /// The conditions of branches, by node.
     pub(super) conditions: Vec<Option<Value>>,
     /// Words that are equal in all work-items, and others.
     pub(super) uniforms: Vec<Value>,
@@ -76,7 +76,7 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) counts: Vec<Option<Count>>,
     /// Where visits of a node are noted for others, by node, and the node whose visits set that back.
     pub(super) rounds: Vec<(usize, Cell, Option<usize>)>,
-    /// So many of eight branches are on what is equal in all work-items.
+    /// The number of branches, of eight, whose condition is uniform.
     pub(super) uniform: usize,
     /// Addresses of the work-item's memory, and of what all read.
     pub(super) own: Value,
@@ -90,7 +90,7 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) at: usize,
 }
 
-/// The kernel, whose choices come from what is left of bytes.
+/// The kernel, made with the remaining bytes.
 pub(super) fn kernel(
     shape: &Shape,
     origin: &'static str,
@@ -160,7 +160,7 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
 }
 
 impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
-    /// Makes the block before all but for its end: what it reads, and blocks without instructions.
+    /// Makes the entry block without its terminator, and a block without instructions for each node.
     fn new(
         shape: &'s Shape,
         choices: &'c mut Choices<'u>,
@@ -308,7 +308,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    /// What holds of the kernel as a whole.
+    /// The features of the kernel as a whole.
     fn features(&self) -> Vec<&'static str> {
         let has = |of: &dyn Fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
         let reached = self.shape.nodes.iter().enumerate();

@@ -1,4 +1,4 @@
-//! What a graph holds that is worth counting.
+//! The constructs of a graph, for counting.
 
 use cranelift_codegen::ir::Block;
 
