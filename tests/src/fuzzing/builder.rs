@@ -180,8 +180,8 @@ impl Caller<'_, '_, '_> {
         let argument = self.value(ty)?;
         let param = self.b.append_block_param(block, ty);
         self.values.extend((!hostile && self.hostility > 0).then_some((param, ty)));
-        let any = BlockArg::TryCallRet(self.number()?);
-        Ok((block, vec![if hostile { any } else { argument.into() }]))
+        let arg = if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() };
+        Ok((block, vec![arg]))
     }
 
     fn call(&mut self) -> Result<()> {
@@ -254,7 +254,9 @@ impl Caller<'_, '_, '_> {
 
     fn compute(&mut self, kind: u8) -> Result<()> {
         let ty = self.one(if matches!(kind, 8 | 9 | 13) { &FLOATS } else { &INTS })?;
-        let (x, y, imm) = (self.value(ty)?, self.value(ty)?, i64::arbitrary(self.u)?);
+        let x = self.value(ty)?;
+        let imm = if matches!(kind, 10 | 11) { i64::arbitrary(self.u)? } else { 0 };
+        let y = if matches!(kind, 10..=13) { x } else { self.value(ty)? };
         let value = match kind {
             0..=7 => {
                 one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
@@ -341,7 +343,7 @@ impl Caller<'_, '_, '_> {
 
     fn control(&mut self) -> Result<()> {
         let ty = self.one(&INTS)?;
-        let (condition, index) = (self.value(ty)?, self.value(I32)?);
+        let condition = self.value(ty)?;
         let ((first, first_args), (second, second_args)) = (self.target()?, self.target()?);
         let kind = self.u.int_in_range(0..=5)?;
         match kind {
@@ -356,6 +358,7 @@ impl Caller<'_, '_, '_> {
                 let is_value =
                     |arg: &BlockArg| arg.as_value().is_some_and(|it| it.as_u32() < 1 << 30);
                 calls.iter_mut().for_each(|(_, args)| args.retain(is_value));
+                let index = self.value(I32)?;
                 let table = jump_table(self.b.inner(), calls).expect("there are targets");
                 self.b.ins().br_table(index, table);
             }

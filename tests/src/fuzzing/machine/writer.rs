@@ -261,7 +261,7 @@ impl<'c, 'u> Writer<'c, 'u> {
 
     /// Whatever computes in registers.
     fn compute(&mut self) -> Result<()> {
-        let without_nans = self.u.ratio(7, 8)?;
+        let without_nans = self.u.ratio(4, 5)?;
         let wanted = |opcode: Opcode| {
             let first = opcode.operands().first().and_then(|operand| operand.kind.register());
             // Divisions by zero are faults.
