@@ -2,40 +2,48 @@
 
 mod ahead;
 mod faults;
+mod make;
 mod optimistic;
 mod still;
+mod warps;
 
+use std::any::Any;
 use std::mem;
 
-use harp_isa::{ArchId, Op, WordSize};
+use harp_isa::{ArchId, Op};
 
-use still::{Lazy, Remains, Shared};
+pub(crate) use make::{all_at_reset, least_state};
+use still::Remains;
+use warps::Warps;
 
 use crate::config::{
     DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule,
     SpawnPolicy, Translation,
 };
 use crate::console::SharedConsole;
+use crate::device::SharedDevice;
 use crate::exec::code::Codes;
 use crate::exec::fast::{self, Host};
 use crate::exec::simd::Level;
 use crate::exec::system::System;
 use crate::exec::{End, Env, Event, Exec, Precise};
 use crate::inspect::Inspect;
-use crate::memory::Memory;
 use crate::observe::Observer;
 use crate::profile::Profile;
 use crate::random::Random;
 use crate::stats::{CoreStats, WarpStats};
 use crate::tlb::PageMapping;
 use crate::trap::{Trap, TrapKind};
-use crate::warp::{GROUP, Status, Warp};
+use crate::warp::{Status, Warp};
 use crate::word::Word;
 
 /// A core with any word and number of lanes.
 pub(crate) trait Core: Send {
     /// Resets the core.
     fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>);
+
+    /// Gives the words that it stores to the device's addresses to `device`.
+    fn set_device(&mut self, device: &SharedDevice);
 
     /// Forgets decoded code, which the host may have changed while the core was not running.
     fn resume(&mut self);
@@ -76,6 +84,15 @@ pub(crate) trait Core: Send {
 
     /// The warp with that number, if it has been started.
     fn warp(&self, warp: u8) -> Option<&dyn Inspect>;
+
+    /// Leaves host memory and decoded code for a core of another machine, if that is worth it.
+    fn spare(&mut self) -> Option<Box<dyn Spare>>;
+}
+
+/// What a core leaves for one of another machine.
+pub(crate) trait Spare: Any + Send {
+    /// Forgets code that was decoded.
+    fn forget_code(&mut self);
 }
 
 /// A core with all the state that it needs to run.
@@ -87,70 +104,6 @@ pub(crate) trait Whole: Core {
     fn reuse(&mut self, config: &MachineConfig, core: u16);
 }
 
-/// The most cores that are kept whole, whether they run or not. Making a core and reducing it to its remains
-/// costs a few microseconds, which would slow down launches on few cores.
-const KEPT_WHOLE: u16 = 64;
-
-/// All cores at reset. The memory has words of the machine's size. `None` if the host has no memory left.
-pub(crate) fn all_at_reset<'m>(
-    config: &MachineConfig,
-    memory: &'m Memory,
-) -> Option<Vec<Box<dyn Core + 'm>>> {
-    if config.cores <= KEPT_WHOLE {
-        return (0..config.cores).map(|id| Some(at_reset(config, memory, id)? as _)).collect();
-    }
-    let shared = Shared::new(config.clone(), memory);
-    let lazy = |id| Some(Box::new(Lazy::new(shared.clone(), id)?) as _);
-    (0..config.cores).map(lazy).collect()
-}
-
-/// Core number `core` at reset. The memory has words of the machine's size. `None` if the host has no
-/// memory left.
-fn at_reset<'m>(
-    config: &MachineConfig,
-    memory: &'m Memory,
-    core: u16,
-) -> Option<Box<dyn Whole + 'm>> {
-    match memory.cells::<u32>() {
-        Some(cells) => with_word::<u32>(config, cells, core),
-        None => {
-            let cells = memory.cells::<u64>().expect("words have 4 bytes or 8");
-            with_word::<u64>(config, cells, core)
-        }
-    }
-}
-
-/// Picks the number of groups that holds the machine's lanes.
-fn with_word<'m, W: Word>(
-    config: &MachineConfig,
-    cells: &'m [W::Cell],
-    core: u16,
-) -> Option<Box<dyn Whole + 'm>> {
-    Some(match usize::from(config.arch.lanes()).div_ceil(GROUP) {
-        0 | 1 => Box::new(Lanes::<W, 1>::new(config, cells, core)?),
-        2 => Box::new(Lanes::<W, 2>::new(config, cells, core)?),
-        3 | 4 => Box::new(Lanes::<W, 4>::new(config, cells, core)?),
-        _ => Box::new(Lanes::<W, 8>::new(config, cells, core)?),
-    })
-}
-
-/// Host memory that the first warp of a core takes.
-pub(crate) fn least_state(config: &MachineConfig) -> u64 {
-    fn of<W: Word>(lanes: u8) -> u64 {
-        match usize::from(lanes).div_ceil(GROUP) {
-            0 | 1 => Warp::<W, 1>::STATE_BYTES,
-            2 => Warp::<W, 2>::STATE_BYTES,
-            3 | 4 => Warp::<W, 4>::STATE_BYTES,
-            _ => Warp::<W, 8>::STATE_BYTES,
-        }
-    }
-    let lanes = config.arch.lanes();
-    match config.arch.word() {
-        WordSize::Four => of::<u32>(lanes),
-        WordSize::Eight => of::<u64>(lanes),
-    }
-}
-
 /// A core with words `W` and `C` groups of lanes.
 struct Lanes<'m, W: Word, const C: usize> {
     env: Env<'m, W>,
@@ -160,9 +113,7 @@ struct Lanes<'m, W: Word, const C: usize> {
     level: Level,
     path: Path,
     code: Codes,
-    /// The warps that have been started, which are the lowest. The others take no memory: a run may have
-    /// thousands of cores that use one warp each.
-    warps: Vec<Warp<W, C>>,
+    warps: Warps<W, C>,
     system: System,
     /// The source of a seeded schedule.
     random: Option<Random>,
@@ -183,10 +134,21 @@ struct Lanes<'m, W: Word, const C: usize> {
 const TURN: u64 = 1 << 16;
 
 impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
-    fn new(config: &MachineConfig, cells: &'m [W::Cell], core: u16) -> Option<Self> {
+    fn new(
+        config: &MachineConfig,
+        cells: &'m [W::Cell],
+        core: u16,
+        spare: Option<Left<W, C>>,
+    ) -> Option<Self> {
+        let Left { mut warps, mut code, clocks, checkpoints } =
+            spare.unwrap_or_else(|| Left::nothing(config));
+        warps.clear();
         let arch = config.arch;
         let size = size_of_val(cells) as u64;
         let read_only_below = config.read_only_below.min(size).next_multiple_of(W::BYTES as u64);
+        if code.has_any(read_only_below, u64::MAX) {
+            code.forget_all();
+        }
         let behind_outer_split = match config.divergent_barriers {
             DivergentBarriers::Trap { outer_split } => outer_split,
             DivergentBarriers::Allow => None,
@@ -219,17 +181,18 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             fuel: config.fuel,
             level: Level::detect(config.simd),
             path: config.path,
-            code: Codes::new(arch, config.state_share(), translates),
-            warps: Vec::new(),
-            system: System::at_reset(config, core, None),
+            code,
+            warps,
+            system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
             profile: Profile::wanted(config),
             rounds: 0,
-            clocks: Vec::new(),
-            checkpoints: Vec::new(),
+            clocks,
+            checkpoints,
             issued: 0,
             trap: None,
         };
+        lanes.env.plain_stores_from = lanes.plain_stores_from();
         lanes.start(0, true)?;
         Some(lanes)
     }
@@ -243,20 +206,11 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// core's share, or the host has none left.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
-        self.reserve_warp()?;
-        let warp = Warp::new(self.first_register(), pc, supervisor);
+        let (limit, registers) = (self.env.warps.into(), self.env.arch.gprs().into());
+        let first = self.first_register();
+        let warp = self.warps.start([limit, registers], first, pc, supervisor)?;
         self.system.state_left = left;
-        Some(self.warps.push_mut(warp))
-    }
-
-    /// Makes room for one more warp. Moving warps is expensive, so there is room for as many again after a move.
-    fn reserve_warp(&mut self) -> Option<()> {
-        let started = self.warps.len();
-        if started == self.warps.capacity() {
-            let more = started.min(usize::from(self.env.warps) - started).max(1);
-            self.warps.try_reserve_exact(more).ok()?;
-        }
-        Some(())
+        Some(warp)
     }
 
     /// Lets every warp that is ready run for its quantum, in the order of warps. Returns whether any ran.
@@ -486,12 +440,11 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     fn reset(&mut self, config: &MachineConfig, console: Option<&SharedConsole>) {
         let core = self.env.core;
-        self.system = System::at_reset(config, core, console.cloned());
-        // The first warp keeps its memory, so that there is always enough for it.
-        self.system.state_left -= Warp::<W, C>::STATE_BYTES;
-        self.warps.truncate(1);
-        let first = self.first_register();
-        self.warps[0].restart(first, 0, true);
+        let device = self.system.device.take();
+        self.system = System::at_reset(config, core, console.cloned(), device);
+        self.warps.clear();
+        self.start(0, true)
+            .expect("warps keep their memory, so there is always enough for the first");
         self.random = seeded(config, core);
         self.profile = Profile::wanted(config);
         (self.rounds, self.issued, self.trap) = (0, 0, None);
@@ -504,6 +457,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 
     fn set_console(&mut self, console: &SharedConsole) {
         self.system.console.connect(console);
+    }
+
+    fn set_device(&mut self, device: &SharedDevice) {
+        self.system.device = Some(device.clone());
     }
 
     fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
@@ -586,6 +543,37 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 
     fn warp(&self, warp: u8) -> Option<&dyn Inspect> {
         self.warps.get(usize::from(warp)).map(|warp| warp as &dyn Inspect)
+    }
+
+    fn spare(&mut self) -> Option<Box<dyn Spare>> {
+        Some(Box::new(Left {
+            warps: mem::replace(&mut self.warps, Warps::new()),
+            code: mem::replace(&mut self.code, Codes::new(self.env.arch, 0, false)),
+            clocks: mem::take(&mut self.clocks),
+            checkpoints: mem::take(&mut self.checkpoints),
+        }))
+    }
+}
+
+/// What a core leaves for one of another machine: host memory, and code that it has decoded.
+struct Left<W, const C: usize> {
+    warps: Warps<W, C>,
+    code: Codes,
+    clocks: Vec<ahead::Clock>,
+    checkpoints: Vec<optimistic::Checkpoint<W, C>>,
+}
+
+impl<W: Word, const C: usize> Left<W, C> {
+    fn nothing(config: &MachineConfig) -> Self {
+        let translates = config.translation == Translation::Tlb;
+        let code = Codes::new(config.arch, config.state_share(), translates);
+        Left { warps: Warps::new(), code, clocks: Vec::new(), checkpoints: Vec::new() }
+    }
+}
+
+impl<W: Word, const C: usize> Spare for Left<W, C> {
+    fn forget_code(&mut self) {
+        self.code.forget_all();
     }
 }
 

@@ -60,7 +60,7 @@
 //! | to | types |
 //! |---|---|
 //! | choose the machine | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
-//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs; [`CancelToken`] to end a run from another thread |
+//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs; [`Device`] for what lanes store outside of memory, in [`DeviceStore`]s of [`LaneStore`]s; [`CancelToken`] to end a run from another thread; [`Spare`] to make the next machine sooner |
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
@@ -78,7 +78,7 @@
 //! |---|---|
 //! | `word`, `config`, `stats`, `interrupt` | words of 4 or 8 bytes; the machine's parameters; what is always counted; interrupts of a guest |
 //! | `notation`, `json` | how masks and registers are written, in text and in JSON |
-//! | `console`, `random`, `reference_float` | the console; random schedules; the original's floats |
+//! | `console`, `device`, `random`, `reference_float` | the console; devices outside; random schedules; the original's floats |
 //! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the page table; why a run stopped |
 //! | `inspect`, `observe`, `profile` | views of the state between instructions; observers of every instruction; what is counted on demand |
 //! | `exec` | execution of one warp: the effects of instructions, by family; the fast paths' loop, compiled for the host's vector instructions; decoded instructions by address |
@@ -98,6 +98,7 @@
 mod config;
 mod console;
 mod core;
+mod device;
 mod exec;
 mod inspect;
 mod interrupt;
@@ -124,7 +125,8 @@ pub use config::{
 };
 // Memory, and a machine to run on it.
 pub use console::Console;
-pub use machine::{Machine, MachineError};
+pub use device::{Device, DeviceStore, LaneStore};
+pub use machine::{Machine, MachineError, Spare};
 pub use memory::{Memory, MemoryError};
 // Why a run stopped, and what it cost.
 pub use interrupt::Interrupt;

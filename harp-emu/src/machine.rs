@@ -1,6 +1,7 @@
 //! The machine: cores over a shared memory, on host threads.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
@@ -11,6 +12,7 @@ use thiserror::Error;
 use crate::config::{MachineConfig, Schedule};
 use crate::console::{Console, SharedConsole};
 use crate::core::{self, Core};
+use crate::device::{Device, SharedDevice};
 use crate::inspect::{WarpStatus, WarpView};
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -63,6 +65,38 @@ pub struct Machine<'m> {
     cores: Vec<Box<dyn Core + 'm>>,
     console: Option<SharedConsole>,
     cancel_token: Option<CancelToken>,
+    memory_bytes: u64,
+    /// Whether a run or a step has begun. Between runs the host may change the code.
+    has_run: bool,
+}
+
+/// What a machine [leaves](Machine::into_spare) for the next one: host memory for registers, and code that it has
+/// decoded. The next machine starts sooner, and is otherwise like one made without.
+pub struct Spare {
+    config: MachineConfig,
+    memory_bytes: u64,
+    cores: Vec<Box<dyn core::Spare>>,
+}
+
+impl fmt::Debug for Spare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spare").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Spare {
+    /// Without the decoded code: the next machine may run other code.
+    #[must_use]
+    pub fn without_code(mut self) -> Spare {
+        self.cores.iter_mut().for_each(|core| core.forget_code());
+        self
+    }
+
+    /// Whether a machine with this configuration can use it: cores and memory are of the same kind.
+    fn fits(&self, config: &MachineConfig, memory: &Memory) -> bool {
+        let kind = |c: &MachineConfig| (c.arch, c.cores, c.translation, c.state_limit);
+        kind(&self.config) == kind(config) && self.memory_bytes == memory.size()
+    }
 }
 
 impl<'m> Machine<'m> {
@@ -74,6 +108,39 @@ impl<'m> Machine<'m> {
     /// If there is no core, the memory is for machines of the other word size, or the registers would take
     /// more of the host's memory than [`MachineConfig::state_limit`] permits or the host has.
     pub fn new(config: MachineConfig, memory: &'m Memory) -> Result<Machine<'m>, MachineError> {
+        Machine::of_cores(config, memory, Vec::new())
+    }
+
+    /// As [`new`](Self::new), of what another machine has left. If that machine's configuration was of another kind,
+    /// it is of no use, and is dropped.
+    ///
+    /// Decoded instructions below [`MachineConfig::read_only_below`] are taken over. The memory below this address
+    /// must hold the same instructions as at the end of the other machine's last run, until this machine's first run
+    /// begins; otherwise instructions may be executed that are not there any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_spare(
+        config: MachineConfig,
+        memory: &'m Memory,
+        spare: Spare,
+    ) -> Result<Machine<'m>, MachineError> {
+        let fits = spare.fits(&config, memory);
+        Machine::of_cores(config, memory, if fits { spare.cores } else { Vec::new() })
+    }
+
+    /// Leaves what another machine over the same memory can use.
+    pub fn into_spare(mut self) -> Spare {
+        let cores = self.cores.iter_mut().filter_map(|core| core.spare()).collect();
+        Spare { memory_bytes: self.memory_bytes, config: self.config, cores }
+    }
+
+    fn of_cores(
+        config: MachineConfig,
+        memory: &'m Memory,
+        spare: Vec<Box<dyn core::Spare>>,
+    ) -> Result<Machine<'m>, MachineError> {
         if config.cores == 0 {
             return Err(MachineError::NoCores);
         }
@@ -88,8 +155,10 @@ impl<'m> Machine<'m> {
         if core::least_state(&config) > config.state_share() {
             return Err(too_large);
         }
-        let cores = core::all_at_reset(&config, memory).ok_or(too_large)?;
-        Ok(Machine { config, cores, console: None, cancel_token: None })
+        let cores = core::all_at_reset(&config, memory, spare).ok_or(too_large)?;
+        let memory_bytes = memory.size();
+        let (console, cancel_token) = (None, None);
+        Ok(Machine { config, memory_bytes, cores, console, cancel_token, has_run: false })
     }
 
     /// Resets the machine. The memory stays as it is, and so does the console.
@@ -106,6 +175,14 @@ impl<'m> Machine<'m> {
         let console: SharedConsole = Arc::new(Mutex::new(console));
         self.cores.iter_mut().for_each(|core| core.set_console(&console));
         self.console = Some(console);
+    }
+
+    /// Gives the words that lanes store to `addresses` to `device`. These must lie in the upper half of the address
+    /// space, above the console. Machines that translate addresses do not
+    /// use it.
+    pub fn set_device(&mut self, addresses: Range<u64>, device: Arc<Mutex<dyn Device>>) {
+        let device = SharedDevice { addresses, device };
+        self.cores.iter_mut().for_each(|core| core.set_device(&device));
     }
 
     /// Lets `token` cancel this and later runs.
@@ -135,6 +212,7 @@ impl<'m> Machine<'m> {
     ///
     /// As [`run`](Self::run).
     pub fn run_observed(&mut self, observer: &mut dyn Observer) -> Result<Stats, Box<Trap>> {
+        self.has_run = true;
         let order = self.order();
         let cores = self.cores.iter_mut().enumerate();
         let mut share = cores.map(|(id, core)| (index(id), core)).collect();
@@ -209,7 +287,15 @@ impl<'m> Machine<'m> {
         self.step_until(pc, Some(observer))
     }
 
+    /// Forgets code decoded in earlier runs, which the host may have changed since.
+    fn forget_code(&mut self) {
+        if mem::replace(&mut self.has_run, true) {
+            self.cores.iter_mut().for_each(|core| core.resume());
+        }
+    }
+
     fn step_all(&mut self, mut observer: Option<&mut dyn Observer>) -> Result<bool, Box<Trap>> {
+        self.has_run = true;
         let mut goes_on = false;
         for core in &mut self.cores {
             goes_on |= core.step(observer.as_deref_mut().map(|o| o as _));
@@ -223,6 +309,7 @@ impl<'m> Machine<'m> {
         warp: u8,
         observer: Option<&mut dyn Observer>,
     ) -> Result<bool, Box<Trap>> {
+        self.has_run = true;
         let core = self.cores.get_mut(usize::from(core));
         let was_ready = core.is_some_and(|core| core.step_warp(warp, observer));
         self.outcome().map(|()| was_ready)
@@ -256,7 +343,7 @@ impl<'m> Machine<'m> {
 
     /// Runs all cores.
     fn run_cores(&mut self) {
-        self.cores.iter_mut().for_each(|core| core.resume());
+        self.forget_code();
         let order = self.order();
         let most = match order {
             Some(_) => 1,

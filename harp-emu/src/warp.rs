@@ -99,9 +99,9 @@ impl<W: Word, const C: usize> Warp<W, C> {
         warp
     }
 
-    /// Resets the warp to what [`new`](Self::new) returns, reusing its memory.
-    pub(crate) fn restart(&mut self, r0: W, pc: u64, supervisor: bool) {
-        self.regs.as_flattened_mut().as_flattened_mut().fill(W::ZERO);
+    /// Resets the warp of a machine with that many registers to what [`new`](Self::new) returns, reusing its memory.
+    pub(crate) fn restart(&mut self, registers: usize, r0: W, pc: u64, supervisor: bool) {
+        self.regs[..registers].as_flattened_mut().as_flattened_mut().fill(W::ZERO);
         self.regs[0][0][0] = r0;
         self.preds[..usize::from(ALWAYS)].fill(0);
         self.pc = pc;

@@ -226,3 +226,54 @@ impl ArgumentBlock {
         (Self::HEADER_WORDS + index) * word.bytes() as u32
     }
 }
+
+/// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
+/// the word's address, which is above the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum MonitorWord {
+    /// A kernel begins; the stored word is the work-item's position in the grid in the first dimension.
+    X,
+    /// The same for the second dimension.
+    Y,
+    /// The end of its stack frame.
+    Stack,
+    /// Its position in the third dimension; stored last.
+    Z,
+    /// The work-item has passed a barrier.
+    Barrier,
+    /// The value that the next access stores, or a word that differs where such values differ.
+    Value,
+    /// The address of the stack slot that the next access is to.
+    Slot,
+}
+
+impl MonitorWord {
+    /// All of them, in the order of their addresses.
+    pub const ALL: [MonitorWord; 7] = [
+        MonitorWord::X,
+        MonitorWord::Y,
+        MonitorWord::Stack,
+        MonitorWord::Z,
+        MonitorWord::Barrier,
+        MonitorWord::Value,
+        MonitorWord::Slot,
+    ];
+
+    /// The address of the first of these words, behind the page with the console.
+    pub const fn first_address(word: WordSize) -> u64 {
+        (1 << (word.bits() - 1)) + 4096
+    }
+
+    /// The distance of the word's address from the first.
+    pub const fn offset(self, word: WordSize) -> u64 {
+        self as u64 * word.bytes() as u64
+    }
+
+    /// The distance from the first address to the word that stands for the `index`th access to memory in the code of
+    /// its function. The stored word is the address.
+    pub const fn access_offset(index: u32, word: WordSize) -> u64 {
+        (Self::ALL.len() as u64 + index as u64) * word.bytes() as u64
+    }
+}

@@ -1,10 +1,13 @@
 //! Compiled functions: before they are placed next to others, and after.
 
+use std::sync::Arc;
+
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
 
+use crate::accesses::MemoryAccess;
 use crate::convergence::{BlockConvergence, BlockProof};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
 use crate::profile::{BranchCounters, BranchSite};
@@ -29,6 +32,11 @@ pub struct CompiledFunction {
     /// Whether the function needs the control block of a work-group.
     pub(crate) uses_groups: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
+    /// The accesses that it reports, if it does.
+    pub(crate) accesses: Arc<[MemoryAccess]>,
+    pub(crate) reports_accesses: bool,
+    /// The messages of traps, by source location.
+    pub(crate) messages: HashMap<SourceLoc, Arc<str>>,
     pub(crate) stats: CompileStats,
     pub(crate) branch_fingerprint: u64,
     /// How the function counts its branches, if it does.
@@ -89,7 +97,13 @@ impl CompiledFunction {
 
     fn placed(&self, placed: Placed) -> FunctionCode {
         let place = |place: SourceLoc| self.sources.get(&place).cloned();
+        let message = |at: u32| {
+            let after = placed.places.partition_point(|&(start, _)| start <= at);
+            let &(_, from) = placed.places[..after].last()?;
+            self.messages.get(&from).map(|message| (at, Arc::clone(message)))
+        };
         FunctionCode {
+            messages: placed.traps.iter().filter_map(|&(at, _)| message(at)).collect(),
             name: self.name.clone(),
             arch: self.arch,
             places: placed.places.iter().map(|&(at, from)| (at, place(from))).collect(),
@@ -102,6 +116,7 @@ impl CompiledFunction {
             branch_fingerprint: self.branch_fingerprint,
             record: self.record.clone().map(|record| Record { notes: placed.notes, ..record }),
             uses_groups: self.uses_groups,
+            accesses: Arc::clone(&self.accesses),
         }
     }
 }
@@ -137,12 +152,15 @@ pub struct FunctionCode {
     references: Vec<Reference>,
     places: Vec<(u32, Option<SourcePlace>)>,
     traps: Vec<(u32, TrapCode)>,
+    /// The messages of some of the traps.
+    messages: Vec<(u32, Arc<str>)>,
     branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
     convergence: Vec<BlockConvergence>,
     /// The record for the checker, if the code is to be checked.
     record: Option<Record>,
     uses_groups: bool,
+    accesses: Arc<[MemoryAccess]>,
 }
 
 impl FunctionCode {
@@ -175,6 +193,12 @@ impl FunctionCode {
     /// can only run in launches with work-groups.
     pub fn uses_groups(&self) -> bool {
         self.uses_groups
+    }
+
+    /// The accesses to memory that the code reports, by their numbers; empty unless it was compiled with
+    /// [`CompileOptions::report_accesses`](crate::CompileOptions::report_accesses).
+    pub fn accesses(&self) -> &[MemoryAccess] {
+        &self.accesses
     }
 
     /// The machine code, with placeholders for the addresses that the linker fills in.
@@ -223,6 +247,13 @@ impl FunctionCode {
     pub fn trap_code_at(&self, offset: u64) -> Option<TrapCode> {
         let found = self.traps.binary_search_by_key(&offset, |&(at, _)| u64::from(at)).ok()?;
         Some(self.traps[found].1)
+    }
+
+    /// The message of the `trap` instruction at a byte offset, if it was built with one:
+    /// [`KernelBuilder::assert`](crate::KernelBuilder::assert).
+    pub fn trap_message_at(&self, offset: u64) -> Option<&str> {
+        let found = self.messages.binary_search_by_key(&offset, |&(at, _)| u64::from(at)).ok()?;
+        Some(&self.messages[found].1)
     }
 
     /// The machine code as text: one instruction per line after its offset, jumps with their target's offset

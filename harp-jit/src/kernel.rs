@@ -1,12 +1,15 @@
 //! A compiled kernel: machine code and information about it.
 
+use std::sync::Arc;
+
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
 
-use crate::builder::{KernelSource, ParamType};
+use crate::builder::{KernelSource, Param};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
+use crate::print::PrintSites;
 use crate::profile::BranchCounters;
 use crate::source::SourcePlace;
 use crate::stats::CompileStats;
@@ -20,14 +23,16 @@ use harp_check::CodeError;
 pub struct Kernel {
     pub(crate) name: String,
     pub(crate) arch: ArchId,
-    pub(crate) params: Vec<ParamType>,
-    pub(crate) object: Object,
+    pub(crate) params: Vec<Param>,
+    pub(crate) object: Arc<Object>,
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) lane_stack_bytes: u32,
     pub(crate) uses_groups: bool,
     pub(crate) group_bytes: u32,
     pub(crate) counters: Option<BranchCounters>,
+    pub(crate) reports_accesses: bool,
+    pub(crate) prints: Option<PrintSites>,
     pub(crate) stats: CompileStats,
 }
 
@@ -55,13 +60,15 @@ impl Kernel {
             name: source.name().to_owned(),
             arch,
             params: source.params().to_vec(),
-            object: function::object(arch, chunks),
+            object: Arc::new(function::object(arch, chunks)),
             lane_stack_bytes: entry.lane_stack_bytes,
             uses_groups: source.reads_group_extents()
                 || source.group_bytes() > 0
                 || all.iter().any(|function| function.uses_groups),
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),
+            reports_accesses: entry.reports_accesses,
+            prints: source.prints(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
             entry: entry_code,
             functions: functions_code,
@@ -78,14 +85,14 @@ impl Kernel {
         self.arch
     }
 
-    /// The types of its parameters.
-    pub fn params(&self) -> &[ParamType] {
+    /// Its parameters, in the order of their arguments.
+    pub fn params(&self) -> &[Param] {
         &self.params
     }
 
     /// The kernel as an object to link: global chunks with the kernel's name, then the functions and data of
     /// its module that it needs.
-    pub fn object(&self) -> &Object {
+    pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
@@ -116,7 +123,8 @@ impl Kernel {
         let broken = all.next()?;
         *broken = broken.with_bytes(code)?;
         let chunks = broken.chunks(Linked::Global);
-        for (chunk, broken) in kernel.object.chunks[first..].iter_mut().zip(chunks) {
+        let object = Arc::make_mut(&mut kernel.object);
+        for (chunk, broken) in object.chunks[first..].iter_mut().zip(chunks) {
             chunk.data = broken.data;
         }
         Some(kernel)
@@ -155,6 +163,12 @@ impl Kernel {
         self.entry.trap_code_at(offset)
     }
 
+    /// The message of the `trap` instruction at a byte offset, if it was built with one:
+    /// [`KernelBuilder::assert`](crate::KernelBuilder::assert).
+    pub fn trap_message_at(&self, offset: u64) -> Option<&str> {
+        self.entry.trap_message_at(offset)
+    }
+
     /// The kernel's own machine code and information about it.
     pub fn entry(&self) -> &FunctionCode {
         &self.entry
@@ -167,9 +181,21 @@ impl Kernel {
     }
 
     /// How the kernel counts its branches, if it was [compiled to](crate::CompileOptions::count_branches). It
-    /// then takes one more argument than [`params`](Kernel::params) says.
+    /// then takes one more argument than [`params`](Kernel::params) says, which comes last.
     pub fn counters(&self) -> Option<&BranchCounters> {
         self.counters.as_ref()
+    }
+
+    /// What the kernel prints, if it [does](crate::KernelBuilder::print). It then takes one more argument, right
+    /// behind those that [`params`](Kernel::params) says.
+    pub fn prints(&self) -> Option<&PrintSites> {
+        self.prints.as_ref()
+    }
+
+    /// Whether the code was compiled to
+    /// [report its accesses to memory](crate::CompileOptions::report_accesses).
+    pub fn reports_accesses(&self) -> bool {
+        self.reports_accesses
     }
 
     /// Statistics of the compilation.

@@ -40,13 +40,13 @@
 //! let arch: ArchId = "harp32".parse()?;
 //! let mut source = KernelSource::new("double", arch);
 //! let mut b = KernelBuilder::new(&mut source);
-//! let (data, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+//! let (data, n) = (b.buffer::<i32>("data"), b.scalar::<u32>("n"));
 //! let i = b.global_id(0);
 //! let inside = b.ins().icmp(IntCC::UnsignedLessThan, i, n);
 //! b.if_then(inside, |b| {
-//!     let x = b.load_elem(b.word_int(), data, i);
+//!     let x = b.load(data, i);
 //!     let x = b.ins().iadd(x, x);
-//!     b.store_elem(x, data, i);
+//!     b.store(data, i, x);
 //! });
 //! b.return_();
 //! b.finalize()?;
@@ -59,11 +59,17 @@
 //!
 //! # What is here
 //!
-//! **To build kernels.** A [`KernelBuilder`] fills a [`KernelSource`] with parameters of [`ParamType`]s; its
-//! [`ins`](KernelBuilder::ins) returns a [`KernelInstBuilder`]. A [`Reduction`] combines the values of
-//! several lanes. Misuse is a [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the
-//! [`SourceMap`]. [`ir`] re-exports Cranelift's intermediate representation in the version that this crate is
-//! built on; functions built by cranelift-frontend take [`frontend_config`].
+//! **To build kernels.** A [`KernelBuilder`] fills a [`KernelSource`] with [`Param`]s of [`ParamType`]s: those of
+//! a [`ScalarType`], and [`BufferParam`]s, arrays of an [`ElementType`], which atomic operations need to be an
+//! [`IntegerElement`]; its [`ins`](KernelBuilder::ins) returns a [`KernelInstBuilder`]. A [`Reduction`] combines
+//! the values of several lanes; arrays that a work-group shares have at most [`MAX_GROUP_BYTES`]. What a kernel
+//! prints, the launch reads by its [`PrintSites`], as [`PrintRecord`]s from a [`PrintArea`]. Misuse is a
+//! [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the [`SourceMap`].
+//!
+//! [`ir`] re-exports Cranelift's intermediate representation in the version that this crate is built on;
+//! [`Variable`]s and the [`FunctionBuilder`], with its [`FunctionBuilderContext`], are cranelift-frontend's. Functions built with that take
+//! [`frontend_config`], the [`TargetFrontendConfig`] of a [`Triple`], or a [`TripleError`]. [`WordSize`] is that
+//! of a machine.
 //!
 //! **To compile them.** A [`Compiler`] for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`])
 //! makes a [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`]
@@ -85,13 +91,15 @@
 //!
 //! **To be sure of the code.** [`Kernel::check`] proves that lanes stay converged where they must, or says
 //! with a [`CodeError`] what it cannot prove: a [`CodeFault`], under [`OpenSplit`]s. A [`ConvergenceProof`]
-//! says why all lanes of a warp reach a block ([`BlockConvergence`]) together.
+//! says why all lanes of a warp reach a block ([`BlockConvergence`]) together. Code that reports its accesses to memory
+//! has a table of them: a [`MemoryAccess`] has an [`AccessKind`] and the [`Root`]s of its address.
 #![forbid(unsafe_code)]
 
 // The generated rules name `alloc`.
 extern crate alloc;
 
 mod abi;
+mod accesses;
 mod analysis;
 mod builder;
 mod compiler;
@@ -113,6 +121,7 @@ mod options;
 mod pipeline;
 mod plan;
 mod precheck;
+mod print;
 mod profile;
 mod regalloc;
 mod routine;
@@ -129,11 +138,19 @@ mod vcode;
 mod width;
 
 // To build kernels.
-pub use builder::{KernelBuilder, KernelInstBuilder, KernelSource, ParamType, frontend_config};
+pub use builder::{
+    BufferParam, ElementType, IntegerElement, KernelBuilder, KernelInstBuilder, KernelSource,
+    MAX_GROUP_BYTES, Param, ParamType, ScalarType, frontend_config,
+};
 pub use cranelift_codegen::ir;
+pub use cranelift_codegen::isa::TargetFrontendConfig;
+pub use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 pub use error::{BuildError, BuildErrorKind};
+pub use harp_isa::{TripleError, WordSize};
 pub use intrinsic::Reduction;
+pub use print::{PrintArea, PrintRecord, PrintSites};
 pub use source::{SourceMap, SourcePlace};
+pub use target_lexicon::Triple;
 
 // To compile them.
 pub use compiler::{CompileStages, Compiler};
@@ -160,17 +177,21 @@ pub use profile::{
 };
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 
-// To be sure of the code.
+// To be sure of the code, and of what it does.
+pub use accesses::{AccessKind, MemoryAccess, Root};
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub use harp_check::{CodeError, CodeFault, OpenSplit};
 
 /// What building and compiling a kernel takes, in one import.
 pub mod prelude {
     pub use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-    pub use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+    pub use cranelift_codegen::ir::{
+        AtomicRmwOp, Block, FuncRef, InstBuilder, MemFlagsData, TrapCode, Type, Value, types,
+    };
+    pub use cranelift_frontend::Variable;
 
     pub use crate::{
-        ArchId, CompileError, CompileOptions, Kernel, KernelBuilder, KernelSource, OptLevel,
-        ParamType,
+        ArchId, BufferParam, BuildError, BuildErrorKind, CompileError, CompileOptions, Kernel,
+        KernelBuilder, KernelSource, OptLevel, ParamType, Reduction,
     };
 }

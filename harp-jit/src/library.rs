@@ -23,7 +23,7 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(arch: ArchId, options: &CompileOptions) -> Library {
-        let options = options.without_profile();
+        let options = CompileOptions { report_accesses: false, ..options.without_profile() };
         Library { arch, options, compiled: Mutex::default() }
     }
 

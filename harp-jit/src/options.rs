@@ -88,6 +88,10 @@ pub struct CompileOptions {
     /// Without the check, a word access at an unaligned address moves only the bytes up to the end of the
     /// aligned word in which it begins.
     pub check_alignment: bool,
+    /// Whether the code reports each access to memory that the program makes before it makes it, for launches that
+    /// [check](crate::MemoryAccess) them. The code is larger and slower, and traps on machines without a device that takes
+    /// the reports.
+    pub report_accesses: bool,
     /// Whether the code comes with a table of the blocks in which all lanes are known to be together:
     /// [`FunctionCode::convergence`](crate::FunctionCode::convergence).
     pub convergence: bool,
@@ -107,6 +111,7 @@ impl Default for CompileOptions {
             verify: cfg!(debug_assertions),
             check_code: false,
             check_alignment: false,
+            report_accesses: false,
             convergence: false,
         }
     }

@@ -2,11 +2,13 @@
 //!
 //! Every instruction carries a 32-bit [`SourceLoc`]; here it is the index of a place in the
 //! kernel's [`SourceMap`]. The numbers survive the mid-end, so traps and messages about an
-//! instruction can name the line that made it.
+//! instruction can name the line that made it. A trap with a message has a number of its own, so the message
+//! survives, too.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use cranelift_codegen::ir::SourceLoc;
 use hashbrown::HashMap;
@@ -41,8 +43,8 @@ impl fmt::Display for SourcePlace {
 /// The source places of a kernel's instructions, each with a number.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
-    places: Vec<SourcePlace>,
-    numbers: HashMap<SourcePlace, SourceLoc>,
+    places: Vec<(SourcePlace, Option<Arc<str>>)>,
+    numbers: HashMap<(SourcePlace, Option<Arc<str>>), SourceLoc>,
 }
 
 impl SourceMap {
@@ -55,19 +57,38 @@ impl SourceMap {
     ///
     /// After 2^32 - 1 different places it gives the default location, which stands for no place.
     pub fn intern(&mut self, place: SourcePlace) -> SourceLoc {
-        if let Some(&number) = self.numbers.get(&place) {
+        self.number((place, None))
+    }
+
+    /// The number of `place` together with the message of a trap there: another one than that of the place
+    /// alone, or with another message.
+    pub fn intern_with_message(&mut self, place: SourcePlace, message: &str) -> SourceLoc {
+        self.number((place, Some(message.into())))
+    }
+
+    fn number(&mut self, entry: (SourcePlace, Option<Arc<str>>)) -> SourceLoc {
+        if let Some(&number) = self.numbers.get(&entry) {
             return number;
         }
         let number = u32::try_from(self.places.len()).map_or(SourceLoc::default(), SourceLoc::new);
         if !number.is_default() {
-            self.places.push(place.clone());
-            self.numbers.insert(place, number);
+            self.places.push(entry.clone());
+            self.numbers.insert(entry, number);
         }
         number
     }
 
     /// The place with this number; none for the default location or a number of another table.
     pub fn place(&self, number: SourceLoc) -> Option<&SourcePlace> {
+        self.entry(number).map(|(place, _)| place)
+    }
+
+    /// The message with this number, if it has one.
+    pub fn message(&self, number: SourceLoc) -> Option<&Arc<str>> {
+        self.entry(number)?.1.as_ref()
+    }
+
+    fn entry(&self, number: SourceLoc) -> Option<&(SourcePlace, Option<Arc<str>>)> {
         self.places.get(usize::try_from(number.bits()).ok()?)
     }
 }
@@ -95,5 +116,17 @@ mod tests {
     fn a_place_reads_like_a_compiler_message() {
         let place = SourcePlace { file: "src/main.rs".into(), line: 42, column: 9 };
         assert_eq!(place.to_string(), "src/main.rs:42:9");
+    }
+
+    #[test]
+    fn a_message_is_kept_with_its_place() {
+        let mut map = SourceMap::new();
+        let here = SourcePlace::from(Location::caller());
+        let plain = map.intern(here.clone());
+        let numbers = ["a", "b", "a"].map(|text| map.intern_with_message(here.clone(), text));
+        assert_eq!(numbers[0], numbers[2]);
+        assert!(numbers[0] != numbers[1] && !numbers.contains(&plain));
+        assert_eq!(map.message(numbers[1]).map(|text| &**text), Some("b"));
+        assert_eq!((map.place(numbers[1]), map.message(plain)), (Some(&here), None));
     }
 }

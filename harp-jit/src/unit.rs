@@ -43,6 +43,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) options: &'a CompileOptions,
     /// The index of the argument with the address of the counters, if the function counts its branches.
     pub(crate) counters: Option<u32>,
+    /// The kernel, if the function is one.
+    pub(crate) kernel: Option<&'a KernelSource>,
 }
 
 impl<'a> Unit<'a> {
@@ -63,6 +65,7 @@ impl<'a> Unit<'a> {
             library: None,
             options,
             counters: None,
+            kernel: None,
         }
     }
 
@@ -71,6 +74,7 @@ impl<'a> Unit<'a> {
         Unit {
             name: source.name(),
             entry: EntryKind::Kernel,
+            kernel: Some(source),
             counters: options.count_branches.then_some(source.argument_words()),
             ..Unit::new(source.name(), source.arch(), source.sources(), options)
         }

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel.disassembly()
     );
 
-    let mut device = Device::new(DeviceConfig::new(arch))?;
+    let device = Device::new(DeviceConfig::new(arch))?;
     let out = device.buffer_zeroed::<u8>(LEN * usize::from(arch.word().bytes()))?;
     let args = [Arg::from(&out), Arg::from(ROUNDS)];
     let report = device.launch(&kernel, LaunchConfig::grid_1d(LEN), &args)?;
@@ -81,7 +81,7 @@ fn classify(arch: ArchId) -> Result<KernelSource, Box<dyn Error>> {
             let (start, step) = (b.ins().iconst(word, 0), b.ins().iconst(word, 1));
             let class = b.ins().band_imm_u(i, 3);
             let first = b.ins().icmp_imm_s(IntCC::Equal, class, 1);
-            b.for_range(start, rounds, step, |b, round| {
+            b.for_range_unsigned(start, rounds, step, |b, round| {
                 b.if_else(
                     first,
                     |b| {

@@ -33,12 +33,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let a = 2.5_f32;
     let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| a * x + y).collect();
 
-    let mut device = Device::new(DeviceConfig::new(arch))?;
+    let device = Device::new(DeviceConfig::new(arch))?;
     let (result, report) = match arch.word().bytes() {
-        4 => run(&mut device, &kernel, &x, &y, a)?,
+        4 => run(&device, &kernel, &x, &y, a)?,
         _ => {
             let wide = |values: &[f32]| values.iter().copied().map(f64::from).collect::<Vec<_>>();
-            let (result, report) = run(&mut device, &kernel, &wide(&x), &wide(&y), f64::from(a))?;
+            let (result, report) = run(&device, &kernel, &wide(&x), &wide(&y), f64::from(a))?;
             (result.into_iter().map(|v| v as f32).collect(), report)
         }
     };
@@ -72,8 +72,8 @@ fn saxpy(arch: ArchId) -> Result<KernelSource, Box<dyn Error>> {
 }
 
 /// Launches the kernel several times, each on fresh data; gives the result and the fastest launch.
-fn run<T: Element + Into<Arg<'static>>>(
-    device: &mut Device,
+fn run<T: Element + Into<Arg>>(
+    device: &Device,
     kernel: &Kernel,
     x: &[T],
     y: &[T],

@@ -2,32 +2,26 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
 
 use bytemuck::Pod;
+use harp_jit::ElementType;
 use thiserror::Error;
 
 use crate::device::Device;
-use crate::heap::{ALIGNMENT, Allocation, Heap, OutOfMemory};
+use crate::finding::BufferName;
+use crate::heap::{ALIGNMENT, OutOfMemory};
+use crate::memory::BufferMemory;
 
 // Guest memory is little-endian, and elements are copied in the host's byte order.
 #[cfg(target_endian = "big")]
 compile_error!("harp-runtime needs a little-endian host");
 
-mod sealed {
-    pub trait Sealed {}
-}
-
 /// What a [`Buffer`] holds: the integers of 1, 2, 4 and 8 bytes and the two float formats.
-pub trait Element: Pod + sealed::Sealed {}
+pub trait Element: Pod + Send + ElementType {}
 
-macro_rules! elements {
-    ($($ty:ty)*) => { $(
-        impl sealed::Sealed for $ty {}
-        impl Element for $ty {}
-    )* };
-}
-
-elements!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+impl<T: Pod + Send + ElementType> Element for T {}
 
 /// Why a buffer was not made, read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -45,23 +39,56 @@ pub enum BufferError {
         element_bytes: usize,
     },
     /// The buffer was made by another device.
-    #[error("the buffer belongs to another device")]
-    ForeignBuffer,
-    /// The host's slice and the buffer differ in length.
-    #[error("{given} elements given for a buffer of {expected}")]
+    #[error("{buffer} belongs to another device")]
+    ForeignBuffer {
+        /// The buffer.
+        buffer: BufferName,
+    },
+    /// The host's slice, or another buffer, and the buffer differ in length.
+    #[error("{given} elements given for {buffer}, which has {expected}")]
     Length {
-        /// Elements of the slice.
+        /// The buffer.
+        buffer: BufferName,
+        /// Elements given.
         given: usize,
         /// Elements of the buffer.
         expected: usize,
     },
+    /// A range that is not inside the buffer.
+    #[error("elements {start} to {end} of {buffer}, which has {len}")]
+    Range {
+        /// The buffer.
+        buffer: BufferName,
+        /// The first element.
+        start: usize,
+        /// The element behind the last.
+        end: usize,
+        /// Elements of the buffer.
+        len: usize,
+    },
 }
 
-/// An array of `T` in the memory of one [`Device`]. Dropping it frees the memory.
+/// An array of `T` in the memory of one [`Device`], or a part of one: kernels see a pointer to the first element. An
+/// array's address is a multiple of 64.
 ///
-/// Its address is a multiple of 64. Kernels see it as a pointer to its first element.
+/// A buffer is a handle. Its clones and [views](Self::view) are handles of the same memory, which is freed when all of
+/// them, and all queued commands that use them, are gone.
+///
+/// ```
+/// use harp_runtime::prelude::*;
+///
+/// let device = Device::new(DeviceConfig::new("harp32".parse()?))?;
+/// let all = device.buffer_from_slice(&[1, 2, 3, 4, 5])?.named("all");
+/// let middle = all.view(1..4)?;
+/// device.fill(&middle, 0)?;
+/// assert_eq!(device.read(&all)?, [1, 0, 0, 0, 5]);
+/// assert_eq!(all.view(4..9).unwrap_err().to_string(), "elements 4 to 9 of buffer `all`, which has 5");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Buffer<T> {
-    allocation: Allocation,
+    memory: Arc<BufferMemory>,
+    /// Bytes before the first element.
+    offset: u64,
     len: usize,
     element: PhantomData<fn() -> T>,
 }
@@ -79,25 +106,86 @@ impl<T: Element> Buffer<T> {
 
     /// The guest's address of the first element.
     pub fn address(&self) -> u64 {
-        self.allocation.address()
+        self.memory.range().start + self.offset
     }
 
-    /// The heap that its memory was allocated from.
-    pub(crate) fn heap(&self) -> &Heap {
-        self.allocation.heap()
+    /// Gives the buffer, its clones and its views a name, for messages and reports.
+    pub fn named(self, name: impl Into<String>) -> Buffer<T> {
+        self.memory.set_name(name.into());
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> BufferName {
+        self.memory.name()
+    }
+
+    /// The elements of `range` as a buffer. It shares their memory with this one.
+    ///
+    /// # Errors
+    ///
+    /// If the range is not inside the buffer.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<Buffer<T>, BufferError> {
+        let Range { start, end } = self.elements(range);
+        if start > end || end > self.len {
+            let (buffer, len) = (self.name(), self.len);
+            return Err(BufferError::Range { buffer, start, end, len });
+        }
+        let offset = self.offset + (start * size_of::<T>()) as u64;
+        let memory = Arc::clone(&self.memory);
+        Ok(Buffer { memory, offset, len: end - start, element: PhantomData })
+    }
+
+    fn elements(&self, range: impl RangeBounds<usize>) -> Range<usize> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        start..end
+    }
+
+    /// Bytes of its elements.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
+    }
+
+    /// Notes that all elements were written.
+    fn is_written(&self) {
+        self.memory.unwritten().write(self.offset..self.offset + self.bytes());
+    }
+
+    /// The memory that it is in.
+    pub(crate) fn memory(&self) -> &Arc<BufferMemory> {
+        &self.memory
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Buffer<T> {
+        let &Buffer { ref memory, offset, len, element } = self;
+        Buffer { memory: Arc::clone(memory), offset, len, element }
     }
 }
 
 impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
+            .field("name", &self.memory.name().0)
             .field("element", &std::any::type_name::<T>())
-            .field("address", &self.allocation.address())
+            .field("address", &(self.memory.range().start + self.offset))
             .field("len", &self.len)
             .finish()
     }
 }
 
+/// Buffers are read and written at once, whatever launches of other threads or [queues](crate::Queue) do meanwhile.
+/// Elements that such a launch writes have unspecified values.
 impl Device {
     /// A buffer with a copy of `data`.
     ///
@@ -106,7 +194,7 @@ impl Device {
     /// If the guest's memory is exhausted.
     pub fn buffer_from_slice<T: Element>(&self, data: &[T]) -> Result<Buffer<T>, BufferError> {
         let buffer = self.allocate(data.len())?;
-        self.put(buffer.address(), bytemuck::cast_slice(data));
+        self.put_all(&buffer, data);
         Ok(buffer)
     }
 
@@ -116,13 +204,19 @@ impl Device {
     ///
     /// If the guest's memory is exhausted.
     pub fn buffer_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>, BufferError> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let buffer = self.allocate::<T>(len)?;
-        let bytes = len * size_of::<T>();
-        for start in (0..bytes).step_by(ZEROS.len()) {
-            let part = &ZEROS[..ZEROS.len().min(bytes - start)];
-            self.put(buffer.address() + start as u64, part);
-        }
+        let buffer = self.allocate(len)?;
+        self.put_repeated(&buffer, T::zeroed());
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements with unspecified values.
+    ///
+    /// # Errors
+    ///
+    /// If the guest's memory is exhausted.
+    pub fn buffer_uninitialized<T: Element>(&self, len: usize) -> Result<Buffer<T>, BufferError> {
+        let buffer = self.allocate(len)?;
+        buffer.memory.unwritten().forget(0..buffer.bytes());
         Ok(buffer)
     }
 
@@ -132,8 +226,9 @@ impl Device {
     ///
     /// If the buffer belongs to another device.
     pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Result<Vec<T>, BufferError> {
+        self.check_own(buffer)?;
         let mut elements = vec![T::zeroed(); buffer.len];
-        self.read_into(buffer, &mut elements)?;
+        self.get(buffer.address(), bytemuck::cast_slice_mut(&mut elements));
         Ok(elements)
     }
 
@@ -147,7 +242,7 @@ impl Device {
         buffer: &Buffer<T>,
         out: &mut [T],
     ) -> Result<(), BufferError> {
-        self.check(buffer, out.len())?;
+        self.check_length(buffer, out.len())?;
         self.get(buffer.address(), bytemuck::cast_slice_mut(out));
         Ok(())
     }
@@ -158,9 +253,59 @@ impl Device {
     ///
     /// If the buffer belongs to another device, or `data` has another length.
     pub fn write<T: Element>(&self, buffer: &Buffer<T>, data: &[T]) -> Result<(), BufferError> {
-        self.check(buffer, data.len())?;
-        self.put(buffer.address(), bytemuck::cast_slice(data));
+        self.check_length(buffer, data.len())?;
+        self.put_all(buffer, data);
         Ok(())
+    }
+
+    /// Sets each element of the buffer to `value`.
+    ///
+    /// # Errors
+    ///
+    /// If the buffer belongs to another device.
+    pub fn fill<T: Element>(&self, buffer: &Buffer<T>, value: T) -> Result<(), BufferError> {
+        self.check_own(buffer)?;
+        self.put_repeated(buffer, value);
+        Ok(())
+    }
+
+    /// Copies all elements of `from` to `to`. If they overlap, `to` gets what `from` held before.
+    ///
+    /// # Errors
+    ///
+    /// If a buffer belongs to another device, or they differ in length.
+    pub fn copy<T: Element>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<(), BufferError> {
+        let elements = self.read(from)?;
+        self.write(to, &elements)
+    }
+
+    /// Lets `change` read and change the elements of the buffer, and returns its result. It works on a copy, which is
+    /// then written back; if it panics, nothing is.
+    ///
+    /// ```
+    /// # use harp_runtime::prelude::*;
+    /// # let device = Device::new(DeviceConfig::new("harp32".parse()?))?;
+    /// let buffer = device.buffer_from_slice(&[3, 1, 2])?;
+    /// let largest = device.map(&buffer, |elements| {
+    ///     elements.sort();
+    ///     elements.last().copied()
+    /// })?;
+    /// assert_eq!((device.read(&buffer)?, largest), (vec![1, 2, 3], Some(3)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the buffer belongs to another device.
+    pub fn map<T: Element, R>(
+        &self,
+        buffer: &Buffer<T>,
+        change: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R, BufferError> {
+        let mut elements = self.read(buffer)?;
+        let result = change(&mut elements);
+        self.put_all(buffer, &elements);
+        Ok(result)
     }
 
     fn allocate<T: Element>(&self, len: usize) -> Result<Buffer<T>, BufferError> {
@@ -168,15 +313,43 @@ impl Device {
         let bytes = len.checked_mul(element_bytes).and_then(|bytes| u64::try_from(bytes).ok());
         let bytes = bytes.ok_or(BufferError::TooLong { len, element_bytes })?;
         let allocation = self.heap().allocate(bytes, ALIGNMENT)?;
-        Ok(Buffer { allocation, len, element: PhantomData })
+        let memory = Arc::new(BufferMemory::new(allocation, bytes));
+        self.buffers().add(&memory);
+        Ok(Buffer { memory, offset: 0, len, element: PhantomData })
     }
 
-    fn check<T: Element>(&self, buffer: &Buffer<T>, given: usize) -> Result<(), BufferError> {
-        if !buffer.heap().is(self.heap()) {
-            return Err(BufferError::ForeignBuffer);
+    fn put_all<T: Element>(&self, buffer: &Buffer<T>, elements: &[T]) {
+        self.put(buffer.address(), bytemuck::cast_slice(elements));
+        buffer.is_written();
+    }
+
+    fn put_repeated<T: Element>(&self, buffer: &Buffer<T>, value: T) {
+        const BYTES: usize = 4096;
+        let part = vec![value; buffer.len.min(BYTES / size_of::<T>())];
+        let part: &[u8] = bytemuck::cast_slice(&part);
+        let bytes = buffer.len * size_of::<T>();
+        for start in (0..bytes).step_by(BYTES) {
+            self.put(buffer.address() + start as u64, &part[..part.len().min(bytes - start)]);
         }
+        buffer.is_written();
+    }
+
+    pub(crate) fn check_own<T: Element>(&self, buffer: &Buffer<T>) -> Result<(), BufferError> {
+        if buffer.memory.heap().is(self.heap()) {
+            return Ok(());
+        }
+        Err(BufferError::ForeignBuffer { buffer: buffer.name() })
+    }
+
+    pub(crate) fn check_length<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+        given: usize,
+    ) -> Result<(), BufferError> {
+        self.check_own(buffer)?;
         if given != buffer.len {
-            return Err(BufferError::Length { given, expected: buffer.len });
+            let (buffer, expected) = (buffer.name(), buffer.len);
+            return Err(BufferError::Length { buffer, given, expected });
         }
         Ok(())
     }

@@ -4,16 +4,20 @@
 //! heap. Buffers are allocated from the heap, and so are the lanes' stacks during a launch.
 
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use harp_emu::{
     CancelToken, DivergentBarriers, Machine, MachineConfig, MachineError, Memory, MemoryError,
+    Spare,
 };
 use harp_isa::ArchId;
 use thiserror::Error;
 
+use crate::checks::Checks;
 use crate::heap::{ALIGNMENT, Heap};
-use crate::image::ImageCache;
+use crate::image::{ImageCache, KernelImage};
+use crate::memory::Buffers;
 
 /// The most bytes at the bottom of guest memory that are reserved for the image. In small memories it
 /// is a quarter of the memory.
@@ -48,6 +52,8 @@ pub struct DeviceConfig {
     /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
     /// warp has surplus lanes, and one in other warps of work-groups.
     pub divergence_depth: usize,
+    /// What launches check, unless they say it [themselves](crate::LaunchConfig::checks).
+    pub checks: Option<Checks>,
 }
 
 impl DeviceConfig {
@@ -62,6 +68,7 @@ impl DeviceConfig {
             fuel: Some(DEFAULT_FUEL),
             time_limit: None,
             divergence_depth: 4096,
+            checks: None,
         }
     }
 }
@@ -87,17 +94,36 @@ pub enum DeviceError {
 pub(crate) struct Limits {
     pub(crate) fuel: Option<u64>,
     pub(crate) time: Option<Duration>,
+    pub(crate) host_threads: Option<NonZeroUsize>,
 }
 
 /// A HARP machine with its memory, on which [buffers](crate::Buffer) live and kernels run.
-#[derive(Debug)]
+///
+/// A device is a handle: its clones are the same device. Host threads may share it; the launches of all of them run one
+/// after the other.
+#[derive(Clone, Debug)]
 pub struct Device {
+    shared: Arc<Shared>,
+}
+
+/// What the handles of a device share.
+#[derive(Debug)]
+struct Shared {
     config: DeviceConfig,
     memory: Memory,
     image_limit: u64,
     heap: Heap,
+    buffers: Buffers,
     cancel_token: CancelToken,
+    bottom: Mutex<Bottom>,
+}
+
+/// The bottom of the memory, which a launch has for itself.
+#[derive(Debug)]
+pub(crate) struct Bottom {
     pub(crate) images: ImageCache,
+    /// What the last launch's machine has left, and the image that it ran.
+    pub(crate) spare: Option<(Arc<KernelImage>, Spare)>,
 }
 
 impl Device {
@@ -110,26 +136,35 @@ impl Device {
         let memory = Memory::new(config.arch.word(), config.memory_bytes)?;
         let image_limit = MAX_IMAGE_BYTES.min(memory.size() / 4) / ALIGNMENT * ALIGNMENT;
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
-        let images = ImageCache::new(config.arch);
+        let bottom = Mutex::new(Bottom { images: ImageCache::new(config.arch), spare: None });
         let cancel_token = CancelToken::new();
-        let device = Device { config, memory, image_limit, heap, cancel_token, images };
-        device.machine(Limits::default(), 0, None)?;
+        let buffers = Buffers::default();
+        let shared = Shared { config, memory, image_limit, heap, buffers, cancel_token, bottom };
+        let device = Device { shared: Arc::new(shared) };
+        device.machine(Limits::default(), None, None)?;
         Ok(device)
+    }
+
+    /// Waits until no launch runs, and keeps others from running.
+    pub(crate) fn bottom(&self) -> MutexGuard<'_, Bottom> {
+        // What a launch that panicked has left is as good as any: images are complete, and a machine's memory is
+        // not left before its end.
+        self.shared.bottom.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The device's parameters.
     pub fn config(&self) -> &DeviceConfig {
-        &self.config
+        &self.shared.config
     }
 
     /// The machine of each core.
     pub fn arch(&self) -> ArchId {
-        self.config.arch
+        self.shared.config.arch
     }
 
     /// Guest memory, image and stacks included.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        &self.shared.memory
     }
 
     /// The token that cancels the device's launches, from any thread. A launch that is cancelled ends with a
@@ -149,7 +184,7 @@ impl Device {
     /// b.finalize()?;
     /// let kernel = source.compile(&CompileOptions::default())?;
     ///
-    /// let mut device = Device::new(DeviceConfig::new("harp32".parse()?))?;
+    /// let device = Device::new(DeviceConfig::new("harp32".parse()?))?;
     /// let token = device.cancel_token();
     /// let other = thread::spawn(move || {
     ///     thread::sleep(Duration::from_millis(10));
@@ -161,50 +196,59 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cancel_token(&self) -> CancelToken {
-        self.cancel_token.clone()
+        self.shared.cancel_token.clone()
+    }
+
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.shared.buffers
     }
 
     pub(crate) fn heap(&self) -> &Heap {
-        &self.heap
+        &self.shared.heap
     }
 
     /// The address at which the image must end.
     pub(crate) fn image_limit(&self) -> u64 {
-        self.image_limit
+        self.shared.image_limit
     }
 
-    /// A machine over the device's memory, in which the image at its bottom is read-only. The `split` at
-    /// `outer_split` may hold lanes back from barriers.
+    /// A machine over the device's memory: for launches, in which the image at its bottom is read-only. It may be made
+    /// of what a machine that ran the same image has left.
     pub(crate) fn machine(
         &self,
         limits: Limits,
-        image_bytes: u64,
-        outer_split: Option<u64>,
+        image: Option<&KernelImage>,
+        spare: Option<Spare>,
     ) -> Result<Machine<'_>, MachineError> {
+        let outer_split = image.map(KernelImage::outer_split);
+        let own = self.config();
         let config = MachineConfig {
-            cores: self.config.cores,
-            fuel: limits.fuel.or(self.config.fuel),
-            time_limit: limits.time.or(self.config.time_limit),
-            divergence_depth: self.config.divergence_depth,
-            host_threads: self.config.host_threads,
-            read_only_below: image_bytes,
+            cores: own.cores,
+            fuel: limits.fuel.or(own.fuel),
+            time_limit: limits.time.or(own.time_limit),
+            divergence_depth: own.divergence_depth,
+            host_threads: limits.host_threads.or(own.host_threads),
+            read_only_below: image.map_or(0, KernelImage::read_only),
             divergent_barriers: DivergentBarriers::Trap { outer_split },
             // A kernel has no console: an access to its address traps.
             console: false,
-            ..MachineConfig::new(self.config.arch)
+            ..MachineConfig::new(own.arch)
         };
-        let mut machine = Machine::new(config, &self.memory)?;
+        let mut machine = match spare {
+            Some(spare) => Machine::with_spare(config, self.memory(), spare)?,
+            None => Machine::new(config, self.memory())?,
+        };
         machine.set_cancel_token(self.cancel_token());
         Ok(machine)
     }
 
     /// Writes to a place that is known to be inside the memory.
     pub(crate) fn put(&self, address: u64, data: &[u8]) {
-        self.memory.write(address, data).expect("the heap and the image are inside the memory");
+        self.memory().write(address, data).expect("the heap and the image are inside the memory");
     }
 
     /// Reads from a place that is known to be inside the memory.
     pub(crate) fn get(&self, address: u64, out: &mut [u8]) {
-        self.memory.read(address, out).expect("the heap and the image are inside the memory");
+        self.memory().read(address, out).expect("the heap and the image are inside the memory");
     }
 }

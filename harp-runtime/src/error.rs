@@ -4,10 +4,13 @@ use std::fmt;
 
 use harp_emu::{MachineError, Stats, Trap};
 use harp_isa::{ArchId, LinkErrors};
+use harp_jit::ir::Type;
 use harp_jit::{ParamType, ProfileError, SourcePlace};
 use thiserror::Error;
 
+use crate::finding::Findings;
 use crate::heap::OutOfMemory;
+use crate::report::Printed;
 
 /// Why a launch failed. Except for [`Trap`](Self::Trap) and [`Profile`](Self::Profile) nothing has run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -52,38 +55,64 @@ pub enum LaunchError {
         kernel: String,
     },
     /// Too few or too many arguments.
-    #[error("the kernel takes {expected} arguments, {given} given")]
+    #[error("kernel `{kernel}` takes {expected} arguments, {given} given")]
     ArgumentCount {
+        /// The kernel's name.
+        kernel: String,
         /// How many the kernel takes.
         expected: usize,
         /// How many were given.
         given: usize,
     },
     /// An argument of the wrong type.
-    #[error("parameter {index} has type {expected}, its argument has type {given}")]
+    #[error("{parameter} has type {expected}, its argument has type {given}")]
     ArgumentType {
-        /// Which parameter, from 0.
-        index: usize,
+        /// Which parameter.
+        parameter: Parameter,
         /// Its type.
         expected: ParamType,
         /// The argument's type.
         given: ParamType,
     },
-    /// A value that does not fit the argument block's words.
-    #[error("argument {index} of type {ty} does not fit the machine's word of {word_bytes} bytes")]
+    /// A buffer with elements of the wrong type.
+    #[error(
+        "{parameter} has elements of type {expected}, those of its argument are of type {given}"
+    )]
+    ElementType {
+        /// Which parameter.
+        parameter: Parameter,
+        /// The CLIF type of its elements.
+        expected: Type,
+        /// That of the argument's.
+        given: Type,
+    },
+    /// A value that does not fit the machine's word.
+    #[error(
+        "{parameter}: the argument {given} does not fit the machine's word of {word_bytes} bytes"
+    )]
     ArgumentTooWide {
-        /// Which argument, from 0.
-        index: usize,
-        /// Its type.
-        ty: ParamType,
+        /// Which parameter.
+        parameter: Parameter,
+        /// The value.
+        given: u64,
         /// Bytes of a word.
         word_bytes: u8,
     },
     /// A buffer that another device made.
-    #[error("argument {index} is a buffer of another device")]
+    #[error("{parameter}: the argument is a buffer of another device")]
     ForeignBuffer {
-        /// Which argument, from 0.
-        index: usize,
+        /// Which parameter.
+        parameter: Parameter,
+    },
+    /// More memory for each work-group than it can have.
+    #[error("{parameter}: {given} bytes of memory for a work-group, the limit is {limit}")]
+    GroupMemory {
+        /// The parameter whose argument is too large.
+        parameter: Parameter,
+        /// Bytes of all arrays up to this one.
+        given: u64,
+        /// The most bytes.
+        limit: u64,
     },
     /// The kernel does not link with the runtime library.
     #[error("the kernel does not link with the runtime library")]
@@ -102,15 +131,49 @@ pub enum LaunchError {
     /// There is no memory for the counters of the kernel's branches.
     #[error("no room for the counters of the kernel's branches")]
     Counters(#[source] OutOfMemory),
+    /// There is no memory for what the kernel prints.
+    #[error("no room for what the kernel prints")]
+    Printing(#[source] OutOfMemory),
     /// The kernel ran, but its counters do not give a profile of its branches.
     #[error("the kernel's branch counters do not give a profile")]
     Profile(#[from] ProfileError),
     /// A machine with these parameters cannot be made.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The launch was to be checked, but the kernel does not report what it does.
+    #[error("kernel `{kernel}` is not compiled with `report_accesses`, which checks need")]
+    NoReports {
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// The kernel ran to its end, and the checks have found something.
+    #[error(transparent)]
+    Findings(Box<Findings>),
     /// The run stopped before its end. Memory holds what was written until then.
     #[error(transparent)]
     Trap(Box<LaunchTrap>),
+}
+
+/// A parameter of a kernel, in an error about its argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Which parameter, from 0.
+    pub index: usize,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parameter { kernel, index, name } = self;
+        match name {
+            Some(name) => write!(f, "kernel `{kernel}`, parameter `{name}`"),
+            None => write!(f, "kernel `{kernel}`, parameter {index}"),
+        }
+    }
 }
 
 /// A trap during a launch, and the place in the source that it comes from.
@@ -128,6 +191,12 @@ pub struct LaunchTrap {
     /// CLIF's trap code, if the instruction is a `trap` in the kernel's code: `int_ovf`, `user1` and
     /// so on.
     pub trap_code: Option<String>,
+    /// The message of the [assertion](harp_jit::KernelBuilder::assert) that does not hold.
+    pub message: Option<String>,
+    /// What work-items have printed until the trap.
+    pub printed: Printed,
+    /// What checks have found until the trap, if the launch was checked.
+    pub findings: Option<Findings>,
     /// What the launch cost until the trap.
     pub stats: Stats,
 }
@@ -167,7 +236,7 @@ impl std::error::Error for LaunchTrap {
 
 impl fmt::Display for LaunchTrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LaunchTrap { trap, kernel, site, place, trap_code, .. } = self;
+        let LaunchTrap { trap, kernel, site, place, trap_code, message, .. } = self;
         write!(f, "kernel `{kernel}`")?;
         if let TrapSite::Function { name, .. } = site {
             write!(f, ", function `{name}`")?;
@@ -181,9 +250,10 @@ impl fmt::Display for LaunchTrap {
             }
             (None, TrapSite::Outside) => f.write_str(", outside of any code")?,
         }
-        match trap_code {
-            Some(code) => write!(f, ": {code}: {trap}"),
-            None => write!(f, ": {trap}"),
+        match (message, trap_code) {
+            (Some(message), _) => write!(f, ": assertion failed: {message}: {trap}"),
+            (None, Some(code)) => write!(f, ": {code}: {trap}"),
+            (None, None) => write!(f, ": {trap}"),
         }
     }
 }

@@ -138,7 +138,7 @@ impl Libraries {
 /// The kernel's object, with the entry renamed to the name that the library calls, and the size of the
 /// entry's code.
 fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
-    let mut object = kernel.object.clone();
+    let mut object = Object::clone(kernel.object);
     let mut bytes = 0;
     for chunk in &mut object.chunks {
         if chunk.name == kernel.name && chunk.global {
@@ -180,7 +180,7 @@ struct CachedImage {
     name: String,
     argument_words: usize,
     walk: Walk,
-    object: Object,
+    object: Arc<Object>,
     image: Arc<KernelImage>,
 }
 
@@ -189,7 +189,7 @@ impl CachedImage {
         self.name == kernel.name
             && self.walk == walk
             && self.argument_words == kernel.argument_words()
-            && self.object == *kernel.object
+            && (Arc::ptr_eq(&self.object, kernel.object) || self.object == *kernel.object)
     }
 }
 
@@ -217,7 +217,7 @@ impl ImageCache {
             name: kernel.name.to_owned(),
             argument_words: kernel.argument_words(),
             walk,
-            object: kernel.object.clone(),
+            object: Arc::clone(kernel.object),
             image: Arc::clone(&image),
         });
         Ok(image)

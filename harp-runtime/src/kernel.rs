@@ -1,7 +1,9 @@
 //! What a launch needs to know of a kernel.
 
+use std::sync::Arc;
+
 use harp_isa::Object;
-use harp_jit::{BranchCounters, FunctionCode, Kernel, ParamType, SourcePlace};
+use harp_jit::{BranchCounters, FunctionCode, Kernel, Param, PrintSites, SourcePlace};
 
 /// The parts of a kernel, so that launches do not depend on how it was made.
 #[derive(Clone, Copy)]
@@ -9,11 +11,15 @@ pub(crate) struct KernelParts<'a> {
     /// The kernel's name.
     pub(crate) name: &'a str,
     /// Its code. The entry is one global executable chunk with the kernel's name.
-    pub(crate) object: &'a Object,
-    /// The types of its arguments.
-    pub(crate) params: &'a [ParamType],
-    /// The counters of its branches, if it counts them: then it takes their address as one more argument.
+    pub(crate) object: &'a Arc<Object>,
+    /// Its parameters.
+    pub(crate) params: &'a [Param],
+    /// What it prints, if it does: then it takes the address of the print area as one more argument.
+    pub(crate) prints: Option<&'a PrintSites>,
+    /// The counters of its branches, if it counts them: then it takes their address as its last argument.
     pub(crate) counters: Option<&'a BranchCounters>,
+    /// The compiled kernel, if it reports its accesses to memory.
+    pub(crate) reporting: Option<&'a Kernel>,
     /// The size of each lane's stack, a power of two larger than the lane control block: the code finds
     /// the block by rounding the stack pointer down to a multiple of it.
     pub(crate) lane_stack_bytes: u32,
@@ -33,6 +39,8 @@ pub(crate) struct Origin {
     pub(crate) place: Option<SourcePlace>,
     /// The code of a `trap` instruction.
     pub(crate) trap_code: Option<String>,
+    /// The message of a `trap` instruction.
+    pub(crate) message: Option<String>,
 }
 
 impl Origin {
@@ -44,10 +52,7 @@ impl Origin {
         offset: u64,
     ) -> Option<Origin> {
         let Some(name) = function else {
-            return Some(Origin {
-                place: kernel.place_at(offset).cloned(),
-                trap_code: kernel.trap_code_at(offset).map(|code| code.to_string()),
-            });
+            return Some(Origin::in_function(kernel.entry(), offset));
         };
         let function = kernel.functions().iter().find(|function| function.name() == name)?;
         let inside = offset < function.code().len() as u64;
@@ -59,6 +64,7 @@ impl Origin {
         Origin {
             place: function.place_at(offset).cloned(),
             trap_code: function.trap_code_at(offset).map(|code| code.to_string()),
+            message: function.trap_message_at(offset).map(str::to_owned),
         }
     }
 }
@@ -73,7 +79,9 @@ impl<'a> KernelParts<'a> {
             name: kernel.name(),
             object: kernel.object(),
             params: kernel.params(),
+            prints: kernel.prints(),
             counters: kernel.counters(),
+            reporting: kernel.reports_accesses().then_some(kernel),
             lane_stack_bytes: kernel.lane_stack_bytes(),
             uses_groups: kernel.uses_groups(),
             group_bytes: kernel.group_bytes(),
@@ -84,7 +92,8 @@ impl<'a> KernelParts<'a> {
     /// Words of the argument block after its header.
     pub(crate) fn argument_words(&self) -> usize {
         let word = self.object.arch.word();
-        let words = self.params.iter().map(|ty| ty.words(word) as usize);
-        words.sum::<usize>() + usize::from(self.counters.is_some())
+        let words = self.params.iter().map(|param| param.ty().words(word) as usize);
+        let hidden = usize::from(self.prints.is_some()) + usize::from(self.counters.is_some());
+        words.sum::<usize>() + hidden
     }
 }

@@ -7,24 +7,22 @@
 //! builder call that made the instruction.
 //!
 //! ```
-//! use cranelift_codegen::ir::InstBuilder;
-//! use harp_jit::{ArchId, CompileOptions, KernelBuilder, KernelSource, ParamType};
-//! use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+//! use harp_runtime::prelude::*;
 //!
 //! // data[i] = data[i] * factor, on a machine with 8 registers, 16 lanes, 16 warps and 2 cores.
 //! let arch: ArchId = "harp32".parse()?;
 //! let mut source = KernelSource::new("scale", arch);
 //! let mut b = KernelBuilder::new(&mut source);
-//! let (data, factor) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+//! let (data, factor) = (b.buffer::<i32>("data"), b.scalar::<i32>("factor"));
 //! let i = b.global_id(0);
-//! let old = b.load_elem(b.word_int(), data, i);
+//! let old = b.load(data, i);
 //! let new = b.ins().imul(old, factor);
-//! b.store_elem(new, data, i);
+//! b.store(data, i, new);
 //! b.return_();
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
 //!
-//! let mut device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) })?;
+//! let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) })?;
 //! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
 //! let grid = LaunchConfig::grid_1d(data.len());
 //! let report = device.launch(&kernel, grid, &[Arg::from(&data), Arg::from(10)])?;
@@ -45,21 +43,21 @@
 //! let arch: ArchId = "4w16/8/8/4".parse()?;
 //! let mut source = KernelSource::new("rotate", arch);
 //! let mut b = KernelBuilder::new(&mut source);
-//! let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+//! let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
 //! let (own, size) = (b.local_id(0), b.local_size(0));
-//! let shared = b.group_array(types::I32, 32);
-//! let value = b.load_elem(types::I32, data, i);
-//! b.store_elem(value, shared, own);
+//! let shared = b.group_buffer::<i32>("shared", 32);
+//! let value = b.load(data, i);
+//! b.store(shared, own, value);
 //! b.barrier();
 //! let next = b.ins().iadd_imm_s(own, 1);
 //! let next = b.ins().urem(next, size);
-//! let value = b.load_elem(types::I32, shared, next);
-//! b.store_elem(value, data, i);
+//! let value = b.load(shared, next);
+//! b.store(data, i, value);
 //! b.return_();
 //! b.finalize()?;
 //! let kernel = source.compile(&CompileOptions::default())?;
 //!
-//! let mut device = Device::new(DeviceConfig::new(arch))?;
+//! let device = Device::new(DeviceConfig::new(arch))?;
 //! let data = device.buffer_from_slice(&[1, 2, 3, 4, 5])?;
 //! let groups = LaunchConfig::grid_1d(data.len()).with_groups_1d(3);
 //! device.launch(&kernel, groups, &[Arg::from(&data)])?;
@@ -92,11 +90,18 @@
 //! # What is here
 //!
 //! **Memory.** A [`Device`], made from a [`DeviceConfig`], allocates [`Buffer`]s of an [`Element`] type. The errors
-//! are [`DeviceError`], [`BufferError`] and [`OutOfMemory`].
+//! are [`DeviceError`], [`BufferError`], which names the buffer ([`BufferName`]), and [`OutOfMemory`].
 //!
-//! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`], or a [`LaunchError`]: a
-//! [`LaunchTrap`] at a [`TrapSite`], if the kernel trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
+//! **Launches.** A [`LaunchConfig`] and an [`Arg`] for each parameter give a [`Report`] with what was [`Printed`], in
+//! [`PrintedLine`]s, or a [`LaunchError`]: about a [`Parameter`], or a [`LaunchTrap`] at a [`TrapSite`], if the kernel
+//! trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
 //! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
+//!
+//! **Checks.** What a launch checks ([`Checks`]) and finds is in [`Findings`]: each [`Finding`] of a [`FindingKind`] has
+//! the [`Access`] and what it should have been to, a [`Target`].
+//!
+//! **Queues.** A [`Queue`] runs launches and copies while the host goes on; each gives an [`Event`] with its
+//! [`EventTimes`], and may fail with a [`QueueError`].
 //!
 //! **Calls.** A [`Program`] calls one function on a bare machine and gives an [`Outcome`], or a [`ProgramError`] with a
 //! [`ProgramTrap`].
@@ -104,28 +109,35 @@
 
 mod args;
 mod buffer;
+mod checks;
 mod device;
 mod error;
+mod finding;
 mod heap;
 mod image;
 mod kernel;
 mod launch;
 mod library;
+mod memory;
 mod observe;
 mod profile;
 mod program;
+mod queue;
 mod report;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
+pub use checks::Checks;
 pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
-pub use error::{LaunchError, LaunchTrap, TrapSite};
+pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
+pub use finding::{Access, BufferName, Finding, FindingKind, Findings, Target};
 pub use heap::OutOfMemory;
 pub use launch::LaunchConfig;
 pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
-pub use report::Report;
+pub use queue::{Event, EventTimes, Queue, QueueError};
+pub use report::{Printed, PrintedLine, Report};
 
 /// What an observer of a launch sees.
 pub use harp_emu::Issue;

@@ -7,6 +7,10 @@ use harp_emu::Stats;
 use harp_isa::ArchId;
 use harp_jit::BranchProfile;
 
+mod printed;
+
+pub use printed::{Printed, PrintedLine};
+
 /// What a launch did and cost: plain data, with a table as its text form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,6 +36,8 @@ pub struct Report {
     /// What the kernel's branches did, if the launch [asked for it](crate::LaunchConfig::branch_profile) or the
     /// kernel [counts them itself](harp_jit::CompileOptions::count_branches).
     pub branches: Option<BranchProfile>,
+    /// What the kernel has [printed](harp_jit::KernelBuilder::print).
+    pub printed: Printed,
 }
 
 impl Report {
@@ -119,6 +125,7 @@ mod tests {
                 grid,
                 group: None,
                 branches: None,
+                printed: Printed::default(),
                 stats,
                 image_time: time,
                 run_time: time,

@@ -66,15 +66,81 @@ fn exhaustion_names_what_was_asked_for_and_the_limit() {
 #[test]
 fn buffers_of_other_devices_and_other_lengths_are_refused() {
     let (ours, theirs) = (device("4w8/8/16/16", 1 << 20), device("4w8/8/16/16", 1 << 20));
-    let buffer = theirs.buffer_from_slice(&[1_u32, 2]).unwrap();
-    assert_eq!(ours.read(&buffer), Err(BufferError::ForeignBuffer));
-    assert_eq!(ours.write(&buffer, &[1, 2]), Err(BufferError::ForeignBuffer));
-    let (given, expected) = (3, 2);
-    assert_eq!(theirs.write(&buffer, &[1, 2, 3]), Err(BufferError::Length { given, expected }));
-    assert_eq!(
-        theirs.read_into(&buffer, &mut [0; 3]),
-        Err(BufferError::Length { given, expected })
-    );
+    let foreign = theirs.buffer_from_slice(&[1_u32, 2]).unwrap().named("theirs");
+    let own = ours.buffer_zeroed::<u32>(2).unwrap();
+    let refused = Err(BufferError::ForeignBuffer { buffer: foreign.name() });
+    assert_eq!(ours.read(&foreign).map(|_| ()), refused);
+    assert_eq!(ours.read_into(&foreign, &mut [0; 2]), refused);
+    assert_eq!(ours.write(&foreign, &[1, 2]), refused);
+    assert_eq!(ours.fill(&foreign, 0), refused);
+    assert_eq!(ours.map(&foreign, |_| ()), refused);
+    assert_eq!(ours.copy(&foreign, &own), refused);
+    assert_eq!(ours.copy(&own, &foreign), refused);
+    let text = ours.read(&foreign).unwrap_err().to_string();
+    assert_eq!(text, "buffer `theirs` belongs to another device");
+    let (buffer, given, expected) = (foreign.name(), 3, 2);
+    let length = Err(BufferError::Length { buffer, given, expected });
+    assert_eq!(theirs.write(&foreign, &[1, 2, 3]), length);
+    assert_eq!(theirs.read_into(&foreign, &mut [0; 3]), length);
+    let longer = theirs.buffer_zeroed::<u32>(3).unwrap();
+    assert_eq!(theirs.copy(&longer, &foreign), length);
+    assert_eq!(theirs.read(&foreign).unwrap(), [1, 2]);
+}
+
+#[test]
+fn views_are_parts_of_their_buffer() {
+    for arch in ["4w8/8/16/16", "8b32/32/8/8"] {
+        let device = device(arch, 1 << 20);
+        let all = device.buffer_from_slice(&[0_u16, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+        let odd = all.view(3..8).unwrap();
+        assert_eq!((odd.len(), odd.address()), (5, all.address() + 6));
+        assert_eq!(device.read(&odd).unwrap(), [3, 4, 5, 6, 7]);
+        let inner = odd.view(..=1).unwrap();
+        device.write(&inner, &[33, 44]).unwrap();
+        device.fill(&all.view(8..).unwrap(), 7).unwrap();
+        assert_eq!(device.read(&all).unwrap(), [0, 1, 2, 33, 44, 5, 6, 7, 7, 7]);
+        // A copy between overlapping parts.
+        device.copy(&all.view(0..5).unwrap(), &all.view(1..6).unwrap()).unwrap();
+        assert_eq!(device.read(&all).unwrap(), [0, 0, 1, 2, 33, 44, 6, 7, 7, 7]);
+        let empty = all.view(10..).unwrap();
+        assert!(empty.is_empty() && device.read(&empty).unwrap().is_empty());
+        #[expect(clippy::reversed_empty_ranges, reason = "users make such ranges")]
+        for range in [5..4, 0..11, 11..11, usize::MAX..usize::MAX] {
+            let (buffer, len) = (all.name(), 10);
+            let (start, end) = (range.start, range.end);
+            let expected = BufferError::Range { buffer, start, end, len };
+            assert_eq!(all.view(range).map(|_| ()), Err(expected));
+        }
+        assert!(all.view(..=usize::MAX).is_err());
+    }
+}
+
+#[test]
+fn memory_is_freed_with_its_last_handle() {
+    let device = device("4w8/8/16/16", 1 << 20);
+    let heap = (1 << 20) - (1 << 18);
+    let all = device.buffer_uninitialized::<u8>(heap).unwrap();
+    let (view, clone) = (all.view(5..7).unwrap(), all.clone());
+    drop(all);
+    assert!(device.buffer_zeroed::<u8>(1).is_err());
+    drop(clone);
+    assert!(device.buffer_zeroed::<u8>(1).is_err());
+    drop(view);
+    assert!(device.buffer_zeroed::<u8>(heap).is_ok());
+}
+
+#[test]
+fn a_map_that_panics_changes_nothing() {
+    let device = device("4w8/8/16/16", 1 << 20);
+    let buffer = device.buffer_from_slice(&[1_u32, 2]).unwrap();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        device.map(&buffer, |elements| {
+            elements[0] = 9;
+            panic!("the user's own");
+        })
+    }));
+    assert!(result.is_err());
+    assert_eq!(device.read(&buffer).unwrap(), [1, 2]);
 }
 
 #[test]

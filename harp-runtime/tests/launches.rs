@@ -38,7 +38,7 @@ fn words(arch: ArchId, values: impl Iterator<Item = u64>) -> Vec<u8> {
 fn compiled_kernels_run_on_every_machine() {
     for id in MACHINES {
         let arch: ArchId = id.parse().unwrap();
-        let mut device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) }).unwrap();
+        let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(arch) }).unwrap();
         let (kernel, _) = halves(arch);
         for n in [1, 7, 33, 1000] {
             let data = device.buffer_from_slice(&words(arch, (0..n).map(|i| 3 * i))).unwrap();
@@ -53,7 +53,7 @@ fn compiled_kernels_run_on_every_machine() {
 
 #[test]
 fn a_trap_names_the_line_of_the_builder_call() {
-    let mut device = Device::new(DeviceConfig::new(ArchId::HARP32)).unwrap();
+    let device = Device::new(DeviceConfig::new(ArchId::HARP32)).unwrap();
     let (kernel, division) = halves(ArchId::HARP32);
     let data = device.buffer_zeroed::<u32>(40).unwrap();
     let args = [Arg::from(&data), 40_u32.into(), 0_u32.into()];
@@ -83,7 +83,7 @@ fn elements_at_misaligned_addresses_trap_where_that_is_checked() {
         b.return_();
         b.finalize().unwrap();
         let kernel = source.compile(&options).unwrap();
-        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let data = device.buffer_zeroed::<u32>(65).unwrap();
         let grid = LaunchConfig::grid_1d(64);
         for by in [0_u32, 4] {
@@ -100,7 +100,7 @@ fn elements_at_misaligned_addresses_trap_where_that_is_checked() {
 fn images_without_the_extension_hold_base_instructions_only() {
     for id in MACHINES.into_iter().filter(|id| !id.ends_with("+x")) {
         let arch: ArchId = id.parse().unwrap();
-        let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let image = device.image(&halves(arch).0).unwrap();
         let mut seen = 0;
         for section in &image.sections {

@@ -1,5 +1,5 @@
-//! Launches: an empty kernel over one work-item (what a launch costs at least), an empty kernel over
-//! many (what walking the grid costs), and saxpy.
+//! Launches: an empty kernel over one work-item (what a launch costs at least), over one for each lane of a large
+//! core (what starting warps costs), over many (what walking the grid costs), and saxpy.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use harp_isa::ArchId;
@@ -8,6 +8,7 @@ use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
 use harp_tests::kernels::saxpy;
 
 const ARCHS: [&str; 3] = ["harp32", "4w32/16/16/16+x", "4w32/16/32/16+x"];
+const LARGE: &str = "4w32/16/64/64+x";
 const ITEMS: usize = 1 << 20;
 
 fn empty(arch: ArchId) -> Kernel {
@@ -23,11 +24,17 @@ fn device(arch: ArchId) -> Device {
 }
 
 fn launches(c: &mut Criterion) {
-    for (name, items) in [("launch/empty/1", 1), ("launch/empty/1Mi", ITEMS)] {
+    let all = ["harp32", "4w32/16/16/16+x", "4w32/16/32/16+x", LARGE];
+    let shapes: [(_, _, &[&str]); 3] = [
+        ("launch/empty/1", 1, &all),
+        ("launch/empty/4096", 4096, &[LARGE]),
+        ("launch/empty/1Mi", ITEMS, &ARCHS),
+    ];
+    for (name, items, archs) in shapes {
         let mut group = c.benchmark_group(name);
-        for arch in ARCHS {
+        for &arch in archs {
             let machine = arch.parse().expect("a good id");
-            let (kernel, mut device) = (empty(machine), device(machine));
+            let (kernel, device) = (empty(machine), device(machine));
             group.bench_function(BenchmarkId::from_parameter(arch), |b| {
                 b.iter(|| device.launch(&kernel, LaunchConfig::grid_1d(items), &[]));
             });
@@ -44,7 +51,7 @@ fn saxpy_launches(c: &mut Criterion) {
         let machine = arch.parse().expect("a good id");
         let source = saxpy::source(machine).expect("a good kernel");
         let kernel = source.compile(&CompileOptions::default()).expect("a supported kernel");
-        let mut device = device(machine);
+        let device = device(machine);
         let x = device.buffer_from_slice(&x).expect("enough memory");
         let y = device.buffer_from_slice(&y).expect("enough memory");
         let args = [Arg::from(&x), Arg::from(&y), Arg::from(saxpy::FACTOR)];

@@ -27,21 +27,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kernel = saxpy::source(arch)?.compile(&CompileOptions::default())?;
     let build = start.elapsed();
     let start = Instant::now();
-    let mut device = Device::new(config)?;
+    let device = Device::new(config)?;
     let device_time = start.elapsed();
 
     let (x, y) = saxpy::inputs(LEN);
     let (x, y) = (device.buffer_from_slice(&x)?, device.buffer_from_slice(&y)?);
     let args = [Arg::from(&x), Arg::from(&y), Arg::from(saxpy::FACTOR)];
-    let launch = |device: &mut Device| {
+    let launch = |device: &Device| {
         let start = Instant::now();
         device.launch(&kernel, LaunchConfig::grid_1d(LEN), &args).map(|_| start.elapsed())
     };
-    let first = launch(&mut device)?;
+    let first = launch(&device)?;
     let sum = checksum(device.read(&y)?.into_iter().map(f32::to_bits));
     let mut best = first;
     for _ in 0..LATER_LAUNCHES {
-        best = best.min(launch(&mut device)?);
+        best = best.min(launch(&device)?);
     }
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(

@@ -60,7 +60,7 @@ impl Machines {
     }
 
     /// The machine. Fails if the host does not give the memory.
-    pub fn device(&mut self, arch: ArchId, cores: u16) -> Result<&mut Device, CaseError> {
+    pub fn device(&mut self, arch: ArchId, cores: u16) -> Result<&Device, CaseError> {
         Ok(match self.0.entry((arch, cores)) {
             Entry::Occupied(device) => device.into_mut(),
             Entry::Vacant(place) => {

@@ -7,9 +7,11 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Core, Lanes, Whole, at_reset};
+use super::make::at_reset;
+use super::{Core, Lanes, Spare, Whole};
 use crate::config::MachineConfig;
 use crate::console::SharedConsole;
+use crate::device::SharedDevice;
 use crate::inspect::{Inspect, SavedState, WarpState};
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -53,7 +55,7 @@ impl<'m> Shared<'m> {
                 core.reuse(&self.config, id);
                 Some(core)
             }
-            None => at_reset(&self.config, self.memory, id),
+            None => at_reset(&self.config, self.memory, id, None),
         }
     }
 
@@ -70,6 +72,7 @@ pub(crate) struct Lazy<'m> {
     shared: Arc<Shared<'m>>,
     id: u16,
     console: Option<SharedConsole>,
+    device: Option<SharedDevice>,
     state: State<'m>,
     /// Why the core could not be made, if it could not.
     trap: Option<Box<Trap>>,
@@ -86,7 +89,7 @@ impl<'m> Lazy<'m> {
     /// Core number `id` at reset. `None` if the host does not have memory for even one core.
     pub(crate) fn new(shared: Arc<Shared<'m>>, id: u16) -> Option<Self> {
         let state = State::Fresh(shared.put_back(shared.take(id)?));
-        Some(Lazy { shared, id, console: None, state, trap: None })
+        Some(Lazy { shared, id, console: None, device: None, state, trap: None })
     }
 
     /// Makes a core at reset, or records a trap if the host has no memory for it.
@@ -106,6 +109,9 @@ impl<'m> Lazy<'m> {
         {
             if let Some(console) = &self.console {
                 core.set_console(console);
+            }
+            if let Some(device) = &self.device {
+                core.set_device(device);
             }
             self.state = State::Live(core);
         }
@@ -161,6 +167,13 @@ impl Core for Lazy<'_> {
         self.console = Some(console.clone());
         if let State::Live(core) = &mut self.state {
             core.set_console(console);
+        }
+    }
+
+    fn set_device(&mut self, device: &SharedDevice) {
+        self.device = Some(device.clone());
+        if let State::Live(core) = &mut self.state {
+            core.set_device(device);
         }
     }
 
@@ -228,6 +241,10 @@ impl Core for Lazy<'_> {
             Err(remains) => Some(&**remains.warps.get(usize::from(warp))?),
         }
     }
+
+    fn spare(&mut self) -> Option<Box<dyn Spare>> {
+        None
+    }
 }
 
 impl<W: Word, const C: usize> Whole for Lanes<'_, W, C> {
@@ -246,6 +263,7 @@ impl<W: Word, const C: usize> Whole for Lanes<'_, W, C> {
 
     fn reuse(&mut self, config: &MachineConfig, core: u16) {
         self.env.core = core;
+        self.system.device = None;
         self.reset(config, None);
     }
 }

@@ -281,8 +281,12 @@ impl Code {
             return false;
         }
         let start = first.saturating_sub(MAX_ENCODED_BYTES as u64 - 1);
-        let mut slots = start >> self.shift..=last.min(self.end) >> self.shift;
-        slots.any(|slot| self.find(slot << self.shift).is_some())
+        let mut places = start >> self.shift..=last.min(self.end) >> self.shift;
+        places.any(|place| {
+            let address = place << self.shift;
+            let slot = self.find(address).map(|slot| &self.slots[slot]);
+            slot.is_some_and(|slot| address + u64::from(slot.size) > first)
+        })
     }
 
     fn decode<C: Cell>(

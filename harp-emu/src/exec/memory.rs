@@ -8,6 +8,7 @@ use harp_isa::Gpr;
 
 use super::lanes::{index, lanes_of};
 use super::{Event, Exec, Flow, NEXT, Precise};
+use crate::device::{DeviceStore, LaneStore};
 use crate::trap::TrapKind;
 use crate::warp::Reg;
 use crate::word::{Cell, Word};
@@ -100,6 +101,9 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         if self.env.translates {
             return self.store_paged(value, addresses, width);
         }
+        if self.store_to_device(value, addresses, width) {
+            return NEXT;
+        }
         self.check(addresses, width, true)?;
         let cells = self.env.cells;
         for lane in lanes_of(self.mask) {
@@ -114,6 +118,28 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             }
         }
         self.after_changes()
+    }
+
+    /// Stores words to the device, if all executing lanes do that.
+    fn store_to_device(&mut self, value: Gpr, addresses: &Reg<W, C>, width: Width) -> bool {
+        let Some(device) = &self.system.device else { return false };
+        let addresses = addresses.as_flattened();
+        let takes = |address: W| {
+            device.addresses.contains(&address.to_u64()) && width.at(address) == W::BYTES
+        };
+        if self.mask == 0 || !lanes_of(self.mask).all(|lane| takes(addresses[lane])) {
+            return false;
+        }
+        let mut lanes = [LaneStore::default(); 64];
+        let mut count = 0;
+        for (store, lane) in lanes.iter_mut().zip(lanes_of(self.mask)) {
+            let (address, value) = (addresses[lane].to_u64(), self.lane(value, lane).to_u64());
+            *store = LaneStore { lane: lane as u8, address, value };
+            count += 1;
+        }
+        let (core, warp, pc) = (self.env.core, self.number, self.warp.pc);
+        device.store(&DeviceStore { core, warp, pc, lanes: &lanes[..count] });
+        true
     }
 
     /// Remembers a store of `bytes` bytes at a physical address if decoded code may lie there.

@@ -3,11 +3,13 @@
 use super::decoded::Decoded;
 use crate::config::{MachineConfig, Translation};
 use crate::console::{CoreConsole, SharedConsole};
+use crate::device::SharedDevice;
 use crate::tlb::Tlb;
 
 /// A core's devices and tables.
 pub(crate) struct System {
     pub(crate) console: CoreConsole,
+    pub(crate) device: Option<SharedDevice>,
     /// Where the interrupt handler begins, once `skep` has set it.
     pub(crate) entry: Option<u64>,
     pub(crate) tlb: Tlb,
@@ -25,9 +27,11 @@ impl System {
         config: &MachineConfig,
         core: u16,
         outside: Option<SharedConsole>,
+        device: Option<SharedDevice>,
     ) -> System {
         System {
             console: CoreConsole::new(core, &config.input, outside),
+            device,
             entry: None,
             tlb: Tlb::at_reset(config.translation == Translation::Tlb),
             state_left: config.state_share(),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use harp_emu::MachineConfig;
+use harp_emu::{MachineConfig, Spare};
 use harp_isa::ArchId;
 use proptest::prelude::*;
 
@@ -172,6 +172,39 @@ fn whoever_stops_the_rounds_the_others_are_where_they_should_be() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What a machine leaves behind changes nothing in the next one, whose code may be the same or not.
+    #[test]
+    fn machines_that_follow_others(
+        arch in prop::sample::select(vec!["4w16/8/4/4+x", "8w16/8/16/4+x", "4b16/16/2/4+x"]),
+        first in prop::collection::vec(parts(), 4),
+        second in prop::collection::vec(parts(), 4),
+        read_only in 0..MEMORY,
+        // Some of the first machines end before they have started all warps.
+        fuel in prop::sample::select(vec![5_u64, 100, 20_000]),
+    ) {
+        let arch: ArchId = arch.parse().unwrap();
+        let images = [first, second].map(|warps| assemble_text(arch, &program(&warps, arch.lanes())));
+        let read_only = [0, read_only % images[1].len() as u64, images[1].len() as u64];
+        let mut spare = None;
+        for read_only_below in read_only {
+            for (image, fuel) in [(&images[0], fuel), (&images[1], 20_000)] {
+                let config = MachineConfig {
+                    input: Vec::new(),
+                    fuel: Some(fuel),
+                    read_only_below,
+                    ..round_config(arch)
+                };
+                let (expected, _) = run_with(&config, image, None);
+                for _ in 0..2 {
+                    let (given, left) = run_with(&config, image, spare);
+                    prop_assert_eq!(&given, &expected);
+                    spare = Some(left);
+                }
+                spare = spare.map(Spare::without_code);
+            }
+        }
+    }
 
     #[test]
     fn random_work_and_events(

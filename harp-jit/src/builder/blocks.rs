@@ -101,6 +101,7 @@ impl KernelBuilder<'_> {
         if let Some(error) = self.error {
             return Err(error);
         }
+        self.place_print_area();
         self.inner.finalize(machine_config(self.arch));
         *self.finalized = true;
         Ok(())

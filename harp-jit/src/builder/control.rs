@@ -1,4 +1,4 @@
-//! Structured control flow from closures.
+//! Structured control flow from closures: conditions and cases. Loops are in a module of their own.
 //!
 //! The closures get the builder and may do anything with it: define variables, nest, leave the kernel. After
 //! each of these calls the current block is a different one.
@@ -6,7 +6,8 @@
 use std::panic::Location;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, TrapCode, Value};
+use cranelift_codegen::ir::immediates::Imm64;
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, TrapCode, Type, Value};
 
 use super::{Caller, KernelBuilder};
 use crate::error::BuildErrorKind;
@@ -45,72 +46,184 @@ impl KernelBuilder<'_> {
         self.switch_to_sealed(after);
     }
 
-    /// Runs `body` as long as `condition` gives an integer that is not 0. The condition is tested first.
+    /// `on_true` where `condition`, an integer, is not 0, else `on_false`. Both are computed and of one type.
     #[track_caller]
-    pub fn while_loop(
+    pub fn select(&mut self, condition: Value, on_true: Value, on_false: Value) -> Value {
+        let place = Location::caller();
+        self.enter(place);
+        let condition = self.checked_int(condition, "condition", place);
+        let on_true = self.checked_scalar(on_true, "value to select", place);
+        let ty = self.inner.func.dfg.value_type(on_true);
+        let on_false = self.checked(on_false, ty, "value to select", place);
+        self.inner.ins().select(condition, on_true, on_false)
+    }
+
+    /// Builds a case for each of `keys`, which are compared with `value`, an integer, in this order, and one
+    /// for all other values: calls `case` with each key, and at last with none.
+    ///
+    /// A key must fit the type of `value`, signed or unsigned. One that does not, and one that is given twice,
+    /// is an error.
+    ///
+    /// ```
+    /// # use harp_jit::prelude::*;
+    /// # let mut source = KernelSource::new("operations", "harp32".parse()?);
+    /// # let mut b = KernelBuilder::new(&mut source);
+    /// # let (kinds, data, i) = (b.buffer::<u8>("kinds"), b.buffer::<i32>("data"), b.global_id(0));
+    /// let (kind, x) = (b.load(kinds, i), b.load(data, i));
+    /// b.switch(kind, &[0, 1], |b, case| {
+    ///     let result = match case {
+    ///         Some(0) => b.ins().ineg(x),
+    ///         Some(_) => b.ins().iadd(x, x),
+    ///         None => return,
+    ///     };
+    ///     b.store(data, i, result);
+    /// });
+    /// # b.return_();
+    /// # b.finalize()?;
+    /// # source.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn switch(
         &mut self,
-        condition: impl FnOnce(&mut Self) -> Value,
-        body: impl FnOnce(&mut Self),
+        value: Value,
+        keys: &[i64],
+        mut case: impl FnMut(&mut Self, Option<i64>),
     ) {
         let place = Location::caller();
-        let [header, inside, after] = std::array::from_fn(|_| self.inner.create_block());
         self.enter(place);
-        self.go_to(header, &[], place);
-        self.inner.switch_to_block(header);
-        let condition = condition(self);
-        self.branch(condition, inside, after, place);
-        self.switch_to_sealed(inside);
-        body(self);
-        self.go_to(header, &[], place);
-        self.seal_once(header);
+        let value = self.checked_int(value, "value of a switch", place);
+        let ty = self.inner.func.dfg.value_type(value);
+        let after = self.inner.create_block();
+        let mut seen = Vec::new();
+        for &given in keys {
+            let key = self.integer(given, ty, place);
+            if seen.contains(&key) {
+                self.fail(BuildErrorKind::DuplicateCase { given }, place);
+            }
+            seen.push(key);
+            let [inside, next] = std::array::from_fn(|_| self.inner.create_block());
+            self.enter(place);
+            let key = self.inner.ins().iconst(ty, key);
+            let equal = self.inner.ins().icmp(IntCC::Equal, value, key);
+            self.branch(equal, inside, next, place);
+            self.switch_to_sealed(inside);
+            case(self, Some(given));
+            self.go_to(after, &[], place);
+            self.switch_to_sealed(next);
+        }
+        case(self, None);
+        self.go_to(after, &[], place);
         self.switch_to_sealed(after);
     }
 
-    /// Runs `body` with a counter that starts at `start` and grows by `step` as long as it is below `end`.
-    /// All are unsigned integers of one type. The counter wraps around at the end of its type.
+    /// Ends the kernel in the lanes where `condition`, an integer, is not 0: these work-items are done.
     #[track_caller]
-    pub fn for_range(
-        &mut self,
-        start: Value,
-        end: Value,
-        step: Value,
-        body: impl FnOnce(&mut Self, Value),
-    ) {
+    pub fn return_if(&mut self, condition: Value) {
+        let place = Location::caller();
+        let (inside, after) = (self.inner.create_block(), self.inner.create_block());
+        self.branch(condition, inside, after, place);
+        self.switch_to_sealed(inside);
+        self.enter(place);
+        self.inner.ins().return_(&[]);
+        self.switch_to_sealed(after);
+    }
+
+    /// An integer constant of the machine's [word](Self::word_int).
+    ///
+    /// A value that fits the word neither as a signed nor as an unsigned integer is an error.
+    #[track_caller]
+    pub fn word_const(&mut self, value: i64) -> Value {
         let place = Location::caller();
         self.enter(place);
-        let start = self.checked_int(start, "start of the range", place);
-        let ty = self.inner.func.dfg.value_type(start);
-        let end = self.checked(end, ty, "end of the range", place);
-        let step = self.checked(step, ty, "step of the range", place);
+        let word = self.word_int();
+        let value = self.integer(value, word, place);
+        self.inner.ins().iconst(word, value)
+    }
 
-        let [header, inside, after] = std::array::from_fn(|_| self.inner.create_block());
-        let counter = self.inner.append_block_param(header, ty);
-        self.go_to(header, &[start.into()], place);
-        self.inner.switch_to_block(header);
-        let more = self.inner.ins().icmp(IntCC::UnsignedLessThan, counter, end);
-        self.branch(more, inside, after, place);
-        self.switch_to_sealed(inside);
-        body(self, counter);
-        if !self.has_ended() {
-            self.enter(place);
-            let next = self.inner.ins().iadd(counter, step);
-            self.go_to(header, &[next.into()], place);
+    /// A constant of the machine's [native float](Self::word_float): rounded to the nearest on machines with
+    /// 4-byte words.
+    #[track_caller]
+    pub fn float_const(&mut self, value: f64) -> Value {
+        self.enter(Location::caller());
+        match self.word_float() {
+            cranelift_codegen::ir::types::F32 => self.inner.ins().f32const(value as f32),
+            _ => self.inner.ins().f64const(value),
         }
-        self.seal_once(header);
-        self.switch_to_sealed(after);
+    }
+
+    /// The immediate of a constant of type `ty`, an integer; 0 and an error if it does not fit.
+    fn integer(&mut self, given: i64, ty: Type, place: Caller) -> Imm64 {
+        let (bits, value) = (ty.bits(), i128::from(given));
+        // Constants of wider types than words are refused later, so their range does not matter.
+        if bits >= 64 || (-(1_i128 << (bits - 1))..1_i128 << bits).contains(&value) {
+            return Imm64::new(given).zero_extend_from_width(bits.min(64));
+        }
+        self.fail(BuildErrorKind::Constant { given, ty }, place);
+        0.into()
+    }
+
+    /// The value of a constant, sign-extended.
+    pub(super) fn constant(&self, value: Value) -> Option<i64> {
+        use cranelift_codegen::ir::{InstructionData, Opcode};
+        let dfg = &self.inner.func.dfg;
+        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
+        match dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                let bits = dfg.value_type(value).bits().min(64);
+                Some(imm.sign_extend_from_width(bits).bits())
+            }
+            _ => None,
+        }
     }
 
     /// Ends the current block with a branch on `condition`.
-    fn branch(&mut self, condition: Value, on_true: Block, on_false: Block, place: Caller) {
+    pub(super) fn branch(
+        &mut self,
+        condition: Value,
+        on_true: Block,
+        on_false: Block,
+        place: Caller,
+    ) {
+        self.branch_with(condition, (on_true, &[]), (on_false, &[]), place);
+    }
+
+    /// Ends the current block with a branch on `condition` that passes arguments. The side that the condition
+    /// is not [likely](Self::likely) to take goes through a cold block.
+    pub(super) fn branch_with(
+        &mut self,
+        condition: Value,
+        on_true: (Block, &[BlockArg]),
+        on_false: (Block, &[BlockArg]),
+        place: Caller,
+    ) {
         self.enter(place);
         let condition = self.checked_int(condition, "condition", place);
-        self.inner.ins().brif(condition, on_true, &[], on_false, &[]);
+        let sealed = [on_true.0, on_false.0].into_iter().find(|&block| self.sealed.contains(block));
+        if let Some(block) = sealed {
+            self.fail(BuildErrorKind::BlockSealed { block }, place);
+            self.inner.ins().trap(TrapCode::HEAP_OUT_OF_BOUNDS);
+            return;
+        }
+        let (mut first, mut second, mut cold) = (on_true, on_false, None);
+        if let Some(&likely) = self.hints.get(&condition) {
+            let unlikely = if likely { &mut second } else { &mut first };
+            let detour = self.inner.create_block();
+            cold = Some((detour, std::mem::replace(unlikely, (detour, &[]))));
+        }
+        self.inner.ins().brif(condition, first.0, first.1, second.0, second.1);
+        if let Some((detour, (target, args))) = cold {
+            self.switch_to_sealed(detour);
+            self.enter(place);
+            self.inner.ins().jump(target, args);
+            self.inner.set_cold_block(detour);
+        }
     }
 
     /// Ends the current block, unless it has ended, with a jump.
     ///
     /// A closure that sealed all blocks sealed `block` before this jump: an error.
-    fn go_to(&mut self, block: Block, args: &[BlockArg], place: Caller) {
+    pub(super) fn go_to(&mut self, block: Block, args: &[BlockArg], place: Caller) {
         if self.has_ended() {
             return;
         }

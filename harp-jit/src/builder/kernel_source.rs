@@ -1,15 +1,18 @@
 //! A kernel before compilation: its CLIF function with parameters and source places.
 
 use std::fmt;
+use std::ops::Range;
 
 use cranelift_codegen::ir::{AbiParam, Function, Signature, SourceLoc, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::ArchId;
 
-use super::ParamType;
+use super::{Param, ParamType};
 use crate::abi::word_int;
+use crate::accesses::KernelShape;
 use crate::error::{BuildError, BuildErrorKind};
+use crate::print::{PrintSite, PrintSites};
 use crate::source::SourceMap;
 
 /// A kernel before compilation: the CLIF function, its parameters and the source places of its
@@ -20,7 +23,8 @@ use crate::source::SourceMap;
 pub struct KernelSource {
     pub(super) func: Function,
     pub(super) context: FunctionBuilderContext,
-    pub(super) params: Vec<ParamType>,
+    pub(super) params: Vec<Param>,
+    pub(super) prints: Vec<PrintSite>,
     pub(super) groups: GroupUse,
     pub(super) sources: SourceMap,
     pub(super) finalized: bool,
@@ -29,12 +33,14 @@ pub struct KernelSource {
 }
 
 /// A kernel's use of work-groups, as far as its code does not show it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupUse {
     /// Whether the kernel reads words about work-groups from the argument block.
     pub(super) used: bool,
     /// Bytes of memory per work-group.
     pub(super) bytes: u32,
+    /// Where the builder's arrays are in that memory.
+    pub(super) arrays: Vec<Range<u32>>,
 }
 
 impl KernelSource {
@@ -44,6 +50,7 @@ impl KernelSource {
             func: Function::new(),
             context: FunctionBuilderContext::new(),
             params: Vec::new(),
+            prints: Vec::new(),
             groups: GroupUse::default(),
             sources: SourceMap::new(),
             finalized: false,
@@ -72,7 +79,8 @@ impl KernelSource {
         }
         let name = func.name.to_string().trim_start_matches('%').to_owned();
         let empty = KernelSource::new(&name, arch);
-        Ok(KernelSource { func, params: params.to_vec(), finalized: true, ..empty })
+        let params = params.iter().copied().map(Param::unnamed).collect();
+        Ok(KernelSource { func, params, finalized: true, ..empty })
     }
 
     /// Gives each work-group of the kernel at least `bytes` bytes of memory. The builder counts its own
@@ -85,6 +93,17 @@ impl KernelSource {
     /// Bytes of memory that each work-group gets.
     pub fn group_bytes(&self) -> u32 {
         self.groups.bytes
+    }
+
+    /// What addresses it gets.
+    pub(crate) fn shape(&self) -> KernelShape {
+        let mut words = Vec::new();
+        for (param, number) in self.params.iter().zip(0..) {
+            let is_address = matches!(param.ty(), ParamType::Pointer | ParamType::Group);
+            words.push(is_address.then_some(number));
+            words.resize(words.len() + param.ty().words(self.arch.word()) as usize - 1, None);
+        }
+        KernelShape { words, group_arrays: self.groups.arrays.clone() }
     }
 
     /// Whether the kernel reads words about work-groups from the argument block.
@@ -102,14 +121,22 @@ impl KernelSource {
         self.arch
     }
 
-    /// The number of words that its arguments take in the argument block.
+    /// The number of words that its arguments take in the argument block, the address of the print area
+    /// included.
     pub(crate) fn argument_words(&self) -> u32 {
-        self.params.iter().map(|ty| ty.words(self.arch.word())).sum()
+        let prints = u32::from(!self.prints.is_empty());
+        param_words(&self.params, self.arch) + prints
     }
 
-    /// The types of its parameters.
-    pub fn params(&self) -> &[ParamType] {
+    /// Its parameters, in the order of their arguments.
+    pub fn params(&self) -> &[Param] {
         &self.params
+    }
+
+    /// What the kernel prints, if it does.
+    pub(crate) fn prints(&self) -> Option<PrintSites> {
+        let some = !self.prints.is_empty();
+        some.then(|| PrintSites::new(self.arch, self.prints.clone()))
     }
 
     /// The source places of its instructions.
@@ -145,10 +172,16 @@ impl KernelSource {
         // A builder that was dropped or failed leaves a context that cranelift refuses to use.
         self.context = FunctionBuilderContext::new();
         self.params.clear();
+        self.prints.clear();
         self.groups = GroupUse::default();
         self.sources = SourceMap::new();
         self.finalized = false;
     }
+}
+
+/// The number of words that the arguments of these parameters take in the argument block.
+pub(super) fn param_words(params: &[Param], arch: ArchId) -> u32 {
+    params.iter().map(|param| param.ty().words(arch.word())).sum()
 }
 
 fn kernel_signature(arch: ArchId) -> Signature {

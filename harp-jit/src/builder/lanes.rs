@@ -172,7 +172,7 @@ impl KernelBuilder<'_> {
         let word = self.word_int();
         let zero = self.inner.ins().iconst(word, 0);
         let one = self.inner.ins().iconst(word, 1);
-        self.for_range(zero, count, one, |b, lane| {
+        self.for_range_unsigned(zero, count, one, |b, lane| {
             b.enter(place);
             let turn = b.inner.ins().icmp(IntCC::Equal, lane, own);
             b.if_then(turn, body);

@@ -12,29 +12,39 @@ use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Type, Value, types};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use harp_isa::{ArchId, TripleError, WordSize};
+use hashbrown::HashMap;
 use target_lexicon::{PointerWidth, Triple};
 
 use crate::abi::word_int;
 use crate::error::{BuildError, BuildErrorKind};
 use crate::intrinsic::Intrinsic;
+use crate::print::PrintSite;
 use crate::source::{SourceMap, SourcePlace};
 
 mod blocks;
+mod calls;
+mod checks;
 mod control;
 mod insts;
 mod kernel_source;
 mod lanes;
+mod loops;
 mod memory;
 mod param;
+mod print;
 mod prologue;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 pub use insts::KernelInstBuilder;
 use kernel_source::GroupUse;
 pub use kernel_source::KernelSource;
-pub use param::ParamType;
+pub use param::{Param, ParamType};
+pub use prologue::MAX_GROUP_BYTES;
+pub use typed::{BufferParam, ElementType, IntegerElement, ScalarType};
 
+use loops::Loop;
 use prologue::Prologue;
 
 /// A place in the user's program, as `#[track_caller]` gives it.
@@ -84,18 +94,17 @@ fn machine_config(arch: ArchId) -> TargetFrontendConfig {
 /// # Example
 ///
 /// ```
-/// # use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC, types};
-/// # use harp_jit::{ArchId, KernelBuilder, KernelSource, ParamType};
+/// # use harp_jit::prelude::*;
 /// # let arch = ArchId::HARP32;
 /// let mut kernel = KernelSource::new("scale", arch);
 /// let mut b = KernelBuilder::new(&mut kernel);
-/// let (data, n) = (b.param(ParamType::Pointer), b.param(ParamType::I32));
+/// let (data, n) = (b.buffer::<f32>("data"), b.scalar::<u32>("n"));
 /// let i = b.global_id(0);
 /// let inside = b.ins().icmp(IntCC::UnsignedLessThan, i, n);
 /// b.if_then(inside, |b| {
-///     let x = b.load_elem(types::F32, data, i);
+///     let x = b.load(data, i);
 ///     let x = b.ins().fadd(x, x);
-///     b.store_elem(x, data, i);
+///     b.store(data, i, x);
 /// });
 /// b.return_();
 /// b.finalize()?;
@@ -104,7 +113,8 @@ fn machine_config(arch: ArchId) -> TargetFrontendConfig {
 pub struct KernelBuilder<'a> {
     inner: FunctionBuilder<'a>,
     sources: &'a mut SourceMap,
-    params: &'a mut Vec<ParamType>,
+    params: &'a mut Vec<Param>,
+    prints: &'a mut Vec<PrintSite>,
     groups: &'a mut GroupUse,
     finalized: &'a mut bool,
     arch: ArchId,
@@ -112,6 +122,10 @@ pub struct KernelBuilder<'a> {
     callees: Vec<(Intrinsic, Type, FuncRef)>,
     variables: SecondaryMap<Variable, Type>,
     sealed: EntitySet<Block>,
+    /// The loops around the current place, the outermost first.
+    loops: Vec<Loop>,
+    /// Conditions that are likely to hold, or not to.
+    hints: HashMap<Value, bool>,
     error: Option<BuildError>,
 }
 
@@ -120,7 +134,7 @@ impl<'a> KernelBuilder<'a> {
     pub fn new(kernel: &'a mut KernelSource) -> KernelBuilder<'a> {
         kernel.reset();
         let arch = kernel.arch();
-        let KernelSource { func, context, params, groups, sources, finalized, .. } = kernel;
+        let KernelSource { func, context, params, prints, groups, sources, finalized, .. } = kernel;
         let mut inner = FunctionBuilder::new(func, context);
         let entry = inner.create_block();
         inner.append_block_params_for_function_params(entry);
@@ -135,6 +149,7 @@ impl<'a> KernelBuilder<'a> {
             inner,
             sources,
             params,
+            prints,
             groups,
             finalized,
             arch,
@@ -142,6 +157,8 @@ impl<'a> KernelBuilder<'a> {
             callees: Vec::new(),
             variables: SecondaryMap::with_default(types::INVALID),
             sealed,
+            loops: Vec::new(),
+            hints: HashMap::new(),
             error: None,
         }
     }
@@ -181,21 +198,6 @@ impl<'a> KernelBuilder<'a> {
     pub fn return_(&mut self) {
         self.enter(Location::caller());
         self.inner.ins().return_(&[]);
-    }
-
-    /// Returns `value`, which the compiler then takes to be equal in all executing lanes.
-    ///
-    /// The compiler trusts the user on this. If lanes disagree and a branch depends on the value, the machine
-    /// traps.
-    #[track_caller]
-    pub fn assume_uniform(&mut self, value: Value) -> Value {
-        let place = Location::caller();
-        self.enter(place);
-        let value = self.checked_scalar(value, "value assumed uniform", place);
-        let ty = self.inner.func.dfg.value_type(value);
-        let callee = self.callee(Intrinsic::AssumeUniform, ty);
-        let call = self.inner.ins().call(callee, &[value]);
-        self.inner.inst_results(call)[0]
     }
 
     /// Declares a variable: a name that can be assigned several times, which cranelift-frontend turns into

@@ -1,6 +1,7 @@
-//! Kernel parameters: how each type is stored in the argument block.
+//! Kernel parameters: what the launch is told of them, and how each type is stored in the argument block.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::abi::word_int;
 use cranelift_codegen::cursor::FuncCursor;
@@ -12,6 +13,10 @@ use harp_isa::WordSize;
 /// Each parameter takes one word of the argument block; on machines with 4-byte words `I64` and `F64` take
 /// two, the low half first. Integers and floats smaller than the word are stored in its low bits; the bits
 /// above are not read.
+///
+/// The types that Rust's have, with what is known of pointers' targets, come from
+/// [`buffer`](crate::KernelBuilder::buffer), [`scalar`](crate::KernelBuilder::scalar) and
+/// [`group_param`](crate::KernelBuilder::group_param).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamType {
@@ -29,14 +34,20 @@ pub enum ParamType {
     F32,
     /// IEEE binary64.
     F64,
+    /// 0 or 1 in 8 bits.
+    Bool,
+    /// An unsigned integer of a word; the launch checks that its argument fits.
+    Word,
+    /// The address of memory that each work-group shares, one word. Its size is the launch's argument.
+    Group,
 }
 
 impl ParamType {
     /// The CLIF type on a machine with this word size.
     pub fn clif_type(self, word: WordSize) -> Type {
         match self {
-            ParamType::Pointer => word_int(word),
-            ParamType::I8 => types::I8,
+            ParamType::Pointer | ParamType::Word | ParamType::Group => word_int(word),
+            ParamType::I8 | ParamType::Bool => types::I8,
             ParamType::I16 => types::I16,
             ParamType::I32 => types::I32,
             ParamType::I64 => types::I64,
@@ -50,7 +61,8 @@ impl ParamType {
         self.clif_type(word).bytes().div_ceil(word.bytes().into())
     }
 
-    /// Loads the parameter from its words at `offset` of the argument block.
+    /// Loads the parameter from its words at `offset` of the argument block. Of group memory that is the offset
+    /// in the memory of the work-group.
     pub(super) fn load(
         self,
         at: &mut FuncCursor<'_>,
@@ -84,6 +96,72 @@ impl fmt::Display for ParamType {
             ParamType::I64 => "i64",
             ParamType::F32 => "f32",
             ParamType::F64 => "f64",
+            ParamType::Bool => "bool",
+            ParamType::Word => "word",
+            ParamType::Group => "group memory",
         })
+    }
+}
+
+/// A parameter of a kernel, as a launch needs to know it.
+///
+/// ```
+/// # use harp_jit::prelude::*;
+/// # let mut source = KernelSource::new("scale", "harp32".parse()?);
+/// # let mut b = KernelBuilder::new(&mut source);
+/// let (x, a) = (b.buffer::<f32>("x"), b.param(ParamType::F32));
+/// # let (i, _) = (b.global_id(0), a);
+/// # b.load(x, i);
+/// # b.return_();
+/// # b.finalize()?;
+/// let [x, a] = source.params() else { panic!("there are two") };
+/// assert_eq!((x.name(), x.ty(), x.element()), (Some("x"), ParamType::Pointer, Some(types::F32)));
+/// assert_eq!((a.name(), a.ty(), a.element()), (None, ParamType::F32, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Param {
+    name: Option<Arc<str>>,
+    ty: ParamType,
+    element: Option<Type>,
+}
+
+impl Param {
+    /// A parameter without a name, of whose elements nothing is known if it is a pointer.
+    pub fn unnamed(ty: ParamType) -> Param {
+        Param { name: None, ty, element: None }
+    }
+
+    pub(super) fn named(name: &str, ty: ParamType, element: Option<Type>) -> Param {
+        Param { name: Some(name.into()), ty, element }
+    }
+
+    /// The name, if it was built with one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The type.
+    pub fn ty(&self) -> ParamType {
+        self.ty
+    }
+
+    /// The CLIF type of the elements that it points to, if that was given.
+    pub fn element(&self) -> Option<Type> {
+        self.element
+    }
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}: ")?;
+        }
+        self.ty.fmt(f)?;
+        match self.element {
+            Some(element) => write!(f, " of {element}"),
+            None => Ok(()),
+        }
     }
 }

@@ -7,22 +7,35 @@
 use std::panic::Location;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Inst, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value};
 use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
 use hashbrown::HashMap;
 
+use super::kernel_source::param_words;
 use super::param::argument_flags;
-use super::{Caller, KernelBuilder, ParamType};
+use super::{Caller, KernelBuilder, Param, ParamType};
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
+use crate::print::AreaWord;
 use crate::source::SourcePlace;
 
 /// The largest number of parameters: all must be within reach of a load's offset.
 const MAX_PARAMS: usize = 4096;
 
-/// The largest memory of a work-group in bytes.
-const MAX_GROUP_BYTES: u32 = 1 << 28;
+/// The largest memory of a work-group in bytes, arrays sized at the launch included.
+pub const MAX_GROUP_BYTES: u32 = 1 << 28;
+
+/// Where the lane prints to.
+#[derive(Clone, Copy)]
+pub(super) struct Printer {
+    /// The address of the lane's region.
+    pub(super) region: Value,
+    /// The number of its work-item, counted along the first dimension first.
+    pub(super) work_item: Value,
+    /// The load of the print area's address, whose offset is known once all parameters are.
+    pub(super) area: Inst,
+}
 
 /// The top of the entry block as far as it is built.
 pub(super) struct Prologue {
@@ -32,32 +45,62 @@ pub(super) struct Prologue {
     ids: HashMap<Intrinsic, Value>,
     /// Words of the argument block's header, by offset.
     extents: HashMap<u32, Value>,
+    /// What identifies the lanes that entered the kernel, once that was asked for.
+    pub(super) entered: Vec<Value>,
+    /// Where the lane prints to, once the kernel prints.
+    pub(super) printer: Option<Printer>,
 }
 
 impl Prologue {
     pub(super) fn new(entry: Block, argument_block: Value) -> Prologue {
-        Prologue { entry, argument_block, last: None, ids: HashMap::new(), extents: HashMap::new() }
+        Prologue {
+            entry,
+            argument_block,
+            last: None,
+            ids: HashMap::new(),
+            extents: HashMap::new(),
+            entered: Vec::new(),
+            printer: None,
+        }
     }
 }
 
 impl KernelBuilder<'_> {
-    /// Adds a parameter: the next words of the argument block. It can be used in every block.
+    /// Adds a parameter without a name: the next words of the argument block. It can be used in every block.
+    ///
+    /// [`buffer`](Self::buffer) and [`scalar`](Self::scalar) add parameters with names, of Rust's types.
     ///
     /// More than 4096 parameters are an error.
     #[track_caller]
     pub fn param(&mut self, ty: ParamType) -> Value {
-        let place = Location::caller();
-        let (index, word) = (self.params.len(), self.arch.word());
+        self.add_param(Param::unnamed(ty), Location::caller())
+    }
+
+    pub(super) fn add_param(&mut self, param: Param, place: Caller) -> Value {
+        let (index, word, ty) = (self.params.len(), self.arch.word(), param.ty());
         let first = if index < MAX_PARAMS {
-            self.params.iter().map(|ty| ty.words(word)).sum()
+            param_words(self.params, self.arch)
         } else {
             self.fail(BuildErrorKind::TooManyParameters { index, limit: MAX_PARAMS }, place);
             0
         };
-        self.params.push(ty);
-        let offset = ArgumentBlock::argument(first, word);
+        if let Some(name) = param.name()
+            && self.params.iter().any(|other| other.name() == Some(name))
+        {
+            self.fail(BuildErrorKind::DuplicateParameter { name: name.to_owned() }, place);
+        }
+        self.params.push(param);
+        let offset = ArgumentBlock::argument(first, word).cast_signed();
         let argument_block = self.prologue.argument_block;
-        self.in_prologue(place, |at| ty.load(at, argument_block, offset.cast_signed(), word))
+        if ty != ParamType::Group {
+            return self.in_prologue(place, |at| ty.load(at, argument_block, offset, word));
+        }
+        self.groups.used = true;
+        let memory = self.id(Intrinsic::GROUP_MEMORY, place);
+        self.in_prologue(place, |at| {
+            let start = ty.load(at, argument_block, offset, word);
+            at.ins().iadd(memory, start)
+        })
     }
 
     /// The work-item's position in the grid in dimension `dim`, 0 to 2: a word, unsigned.
@@ -138,18 +181,29 @@ impl KernelBuilder<'_> {
     /// More than 2^28 bytes in a kernel are an error.
     #[track_caller]
     pub fn group_array(&mut self, ty: Type, len: u32) -> Value {
-        let place = Location::caller();
+        self.add_group_array(None, ty, len, Location::caller())
+    }
+
+    pub(super) fn add_group_array(
+        &mut self,
+        name: Option<&str>,
+        ty: Type,
+        len: u32,
+        place: Caller,
+    ) -> Value {
         let ty = self.scalar_type(ty, "element", place);
         let bytes = u64::from(ty.bytes());
         let start = u64::from(self.groups.bytes).next_multiple_of(bytes);
         let end = start + u64::from(len) * bytes;
         let memory = self.id(Intrinsic::GROUP_MEMORY, place);
         let Some(size) = u32::try_from(end).ok().filter(|&size| size <= MAX_GROUP_BYTES) else {
-            let (given, limit) = (end, MAX_GROUP_BYTES);
-            self.fail(BuildErrorKind::GroupMemory { given, limit }, place);
+            let (given, limit, name) = (end, MAX_GROUP_BYTES, name.map(str::to_owned));
+            self.fail(BuildErrorKind::GroupMemory { name, given, limit }, place);
             return memory;
         };
         self.groups.bytes = size;
+        let array = size - (end - start) as u32..size;
+        self.groups.arrays.push(array);
         self.in_prologue(place, |at| at.ins().iadd_imm_s(memory, start.cast_signed()))
     }
 
@@ -175,6 +229,70 @@ impl KernelBuilder<'_> {
     #[track_caller]
     pub fn core_id(&mut self) -> Value {
         self.id(Intrinsic::CORE_ID, Location::caller())
+    }
+
+    /// Where the lane prints to; the first use computes it.
+    pub(super) fn printer(&mut self, place: Caller) -> Printer {
+        if let Some(printer) = self.prologue.printer {
+            return printer;
+        }
+        let ids = [Intrinsic::CORE_ID, Intrinsic::WARP_ID, Intrinsic::LANE_ID];
+        let [core, warp, lane] = ids.map(|id| self.id(id, place));
+        let [x, y, z] = Intrinsic::GLOBAL_ID.map(|id| self.id(id, place));
+        let [columns, rows] = [0, 1].map(|dim| self.extent(ArgumentBlock::grid_extent, dim, place));
+        let work_item = self.in_prologue(place, |at| {
+            let row = at.ins().imul(rows, z);
+            let row = at.ins().iadd(row, y);
+            let first = at.ins().imul(columns, row);
+            at.ins().iadd(first, x)
+        });
+        let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);
+        let load = |at: &mut FuncCursor<'_>, base, index: u32| {
+            let offset = (index * ty.bytes()).cast_signed();
+            at.ins().load(ty, argument_flags(), base, offset)
+        };
+        let area = self.in_prologue(place, |at| load(at, argument_block, 0));
+        let region = self.in_prologue(place, |at| {
+            let mut address = load(at, area, AreaWord::Regions as u32);
+            let strides = [(AreaWord::Warp, warp), (AreaWord::Core, core), (AreaWord::Lane, lane)];
+            for (stride, number) in strides {
+                let stride = load(at, area, stride as u32);
+                let distance = at.ins().imul(stride, number);
+                address = at.ins().iadd(address, distance);
+            }
+            address
+        });
+        let area = self.inner.func.dfg.value_def(area).inst().expect("it is a load's result");
+        let printer = Printer { region, work_item, area };
+        self.prologue.printer = Some(printer);
+        printer
+    }
+
+    /// Makes the kernel load the print area's address from behind the parameters, which are complete.
+    pub(super) fn place_print_area(&mut self) {
+        let Some(Printer { area, .. }) = self.prologue.printer else { return };
+        let words = param_words(self.params, self.arch);
+        let address = ArgumentBlock::argument(words, self.arch.word()).cast_signed();
+        if let InstructionData::Load { offset, .. } = &mut self.inner.func.dfg.insts[area] {
+            *offset = address.into();
+        }
+    }
+
+    /// What identifies the lanes that entered the kernel, as [`executing`](Self::executing) gives it; the
+    /// first use computes it.
+    pub(super) fn entered(&mut self, place: Caller) -> Vec<Value> {
+        if self.prologue.entered.is_empty() {
+            for (id, ty) in self.executing() {
+                let callee = self.callee(id, self.word_int());
+                let value = self.in_prologue(place, |at| {
+                    let one = at.ins().iconst(ty, 1);
+                    let call = at.ins().call(callee, &[one]);
+                    at.func.dfg.first_result(call)
+                });
+                self.prologue.entered.push(value);
+            }
+        }
+        self.prologue.entered.clone()
     }
 
     /// The value of one of three intrinsics, chosen by dimension.

@@ -11,8 +11,9 @@ use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::ControlFlow;
 use harp_isa::ArchId;
+use harp_isa::abi::ArgumentBlock;
 
-use super::{KernelBuilder, KernelSource, ParamType};
+use super::{KernelBuilder, KernelSource, Param, ParamType};
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 
@@ -405,6 +406,66 @@ fn every_misuse_of_the_own_methods_is_an_error() {
     ));
 }
 
+/// Where a kernel prints is an argument behind all others, also of parameters that are added later.
+#[test]
+fn printing_takes_an_argument_and_no_branch() {
+    for arch in ARCHS {
+        let source = built(arch, |b| {
+            let x = b.scalar::<u8>("x");
+            b.print("{}", &[x]);
+            b.scalar::<u64>("y");
+            b.print("again", &[]);
+        });
+        let words = source.params().iter().map(|param| param.ty().words(arch.word())).sum();
+        assert_eq!(source.argument_words(), words + 1);
+        let func = source.function();
+        assert_eq!(func.layout.blocks().count(), 1);
+        let offset = ArgumentBlock::argument(words, arch.word()).cast_signed();
+        let arguments = func.dfg.block_params(func.layout.entry_block().unwrap())[0];
+        let loads = insts(func).into_iter().filter(|&inst| {
+            let data = &func.dfg.insts[inst];
+            func.dfg.inst_args(inst) == [arguments] && data.load_store_offset() == Some(offset)
+        });
+        assert_eq!(loads.count(), 1);
+    }
+}
+
+#[test]
+fn ranges_with_a_constant_step_take_one_comparison() {
+    for (step, comparisons) in [(Some(1), 1), (Some(-3), 1), (Some(0), 0), (None, 4)] {
+        let source = built(ArchId::HARP32, |b| {
+            let lane = b.lane_id();
+            let step = match step {
+                Some(step) => b.ins().iconst(I32, step),
+                None => lane,
+            };
+            b.for_range(lane, lane, step, |_, _| {});
+        });
+        assert_eq!(source.to_string().matches("icmp").count(), comparisons, "{step:?}");
+    }
+}
+
+/// The side that is not likely goes through a block of its own, which is cold.
+#[test]
+fn hints_mark_the_other_side() {
+    for likely in [true, false] {
+        let source = built(ArchId::HARP32, |b| {
+            let lane = b.lane_id();
+            let hinted = if likely { b.likely(lane) } else { b.unlikely(lane) };
+            assert_eq!(hinted, lane);
+            b.if_then(hinted, |b| {
+                b.lane_count();
+            });
+        });
+        let func = source.function();
+        let layout = &func.layout;
+        let entry = layout.entry_block().unwrap();
+        let cold: Vec<bool> =
+            func.block_successors(entry).map(|block| layout.is_cold(block)).collect();
+        assert_eq!(cold, [!likely, likely]);
+    }
+}
+
 #[test]
 fn an_unfinished_kernel_is_an_error() {
     let mut source = KernelSource::new("test", ArchId::HARP32);
@@ -427,7 +488,7 @@ fn functions_from_text_must_be_kernels() {
     let kernel = parse("function %k(i32) {\nblock0(v0: i32):\n    return\n}");
     let source = KernelSource::from_function(kernel.clone(), ArchId::HARP32, &[ParamType::I8]);
     let source = source.unwrap();
-    assert_eq!((source.name(), source.params()), ("k", [ParamType::I8].as_slice()));
+    assert_eq!((source.name(), source.params()), ("k", [Param::unnamed(ParamType::I8)].as_slice()));
     assert!(source.finished().is_ok());
 
     let error = KernelSource::from_function(kernel.clone(), ArchId::HARP64, &[]).unwrap_err();

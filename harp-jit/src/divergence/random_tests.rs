@@ -122,7 +122,7 @@ impl<'a> Generator<'a> {
                 let (bound, three) = (self.operand(b), b.ins().iconst(I32, 3));
                 let end = b.ins().band(bound, three);
                 let counter = self.var();
-                b.for_range(start, end, step, |b, i| {
+                b.for_range_unsigned(start, end, step, |b, i| {
                     b.def_var(counter, i);
                     self.statements(b, depth - 1);
                 });

@@ -12,8 +12,7 @@ use crate::source::SourcePlace;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{kind}", PlacePrefix(.place))]
 pub struct BuildError {
-    /// What is wrong.
-    #[source]
+    /// What is wrong. The error's text contains it, so it is not a source of the error.
     pub kind: BuildErrorKind,
     /// The call of the builder, if a single one caused it.
     pub place: Option<SourcePlace>,
@@ -37,9 +36,17 @@ pub enum BuildErrorKind {
         /// The dimension.
         given: u8,
     },
+    /// A second parameter of the same name.
+    #[error("there is a parameter `{name}` already")]
+    DuplicateParameter {
+        /// The name.
+        name: String,
+    },
     /// More memory than a work-group can have.
-    #[error("{given} bytes of memory for a work-group: the limit is {limit}")]
+    #[error("{given} bytes of memory for a work-group{}: the limit is {limit}", name.as_ref().map_or(String::new(), |name| format!(" with `{name}`")))]
     GroupMemory {
+        /// The array that is too large, if it has a name.
+        name: Option<String>,
         /// Bytes of all arrays.
         given: u64,
         /// The most bytes.
@@ -122,6 +129,60 @@ pub enum BuildErrorKind {
         role: &'static str,
         /// The type.
         given: Type,
+    },
+    /// A constant that its type cannot hold.
+    #[error("the constant {given} does not fit type {ty}")]
+    Constant {
+        /// The constant.
+        given: i64,
+        /// The type.
+        ty: Type,
+    },
+    /// Two cases of a switch for one value.
+    #[error("case {given} of a switch is there twice")]
+    DuplicateCase {
+        /// The value.
+        given: i64,
+    },
+    /// A way out of a loop where there is no loop.
+    #[error("`{method}` outside of a loop")]
+    NoLoop {
+        /// The method that was called.
+        method: &'static str,
+    },
+    /// Too few or too many values for a loop.
+    #[error("{given} values for a loop that has {expected}")]
+    LoopValues {
+        /// How many the loop has.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A format that does not fit the values that are printed.
+    #[error("the format {format:?}: {what}")]
+    PrintFormat {
+        /// The format.
+        format: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A function or datum of another module.
+    #[error("{id} is not declared in this module")]
+    Undeclared {
+        /// The id.
+        id: String,
+    },
+    /// A call that does not have as many arguments or results as the function.
+    #[error("`{function}` has {expected} {what}, not {given}")]
+    FunctionCall {
+        /// The function's name.
+        function: String,
+        /// Arguments or results.
+        what: &'static str,
+        /// How many the function has.
+        expected: usize,
+        /// How many the call has.
+        given: usize,
     },
     /// Something was added to a block after its branch, return or trap.
     #[error("{block} has ended already")]

@@ -23,7 +23,8 @@ pub enum CompileError {
     Invalid {
         /// The kernel's or function's name.
         kernel: String,
-        /// The verifier's messages.
+        /// The verifier's messages, one line each: the instruction, what is wrong, and the place of its builder
+        /// call.
         message: String,
     },
     /// Something that this version does not compile.

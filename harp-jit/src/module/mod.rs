@@ -39,6 +39,7 @@ mod calls;
 mod data;
 mod declare;
 mod error;
+mod kernels;
 mod link;
 
 use calls::{CallFacts, Member};

@@ -1,5 +1,7 @@
 //! The end of the pipeline: emits VCode and assembles the compiled function.
 
+use std::sync::Arc;
+
 use crate::abi::EntryKind;
 use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
@@ -62,7 +64,11 @@ pub(super) fn assemble(
     stats: CompileStats,
 ) -> CompiledFunction {
     let locs = emitted.body.source_locs();
-    let sources = locs.filter_map(|loc| Some((loc, unit.sources.place(loc)?.clone()))).collect();
+    let locs: Vec<_> = locs.collect();
+    let sources = locs.iter().filter_map(|&loc| Some((loc, unit.sources.place(loc)?.clone())));
+    let sources = sources.collect();
+    let messages = locs.iter().filter_map(|&loc| Some((loc, unit.sources.message(loc)?.clone())));
+    let messages = messages.collect();
     let record = unit.options.records().then(|| record(unit, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
     let proofs = unit.options.convergence.then(|| convergence::prove(&vcode, kernel));
@@ -76,6 +82,9 @@ pub(super) fn assemble(
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),
         sources,
+        accesses: Arc::default(),
+        reports_accesses: unit.options.report_accesses,
+        messages,
         stats,
         branch_fingerprint: 0,
         counters: None,

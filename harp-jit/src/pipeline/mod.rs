@@ -14,19 +14,21 @@
 
 use cranelift_codegen::ir::Function;
 
+use crate::accesses::MemoryAccess;
+use crate::builder::KernelSource;
 use crate::divergence::decide::Shares;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::if_convert::Predicated;
 use crate::options::Execution;
-use crate::precheck::{precheck, verify};
+use crate::precheck::{explained, precheck, verify};
 use crate::profile::{BranchCounters, Branches};
 use crate::regalloc::{self, Allocated};
 use crate::stats::CompileStats;
 use crate::times::{Clock, Stage};
 use crate::unit::Unit;
 use crate::vcode::VCode;
-use crate::{emit, isel, legalize, mid_end};
+use crate::{accesses, emit, isel, legalize, mid_end};
 
 mod code;
 mod divergence;
@@ -40,6 +42,11 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let Unit { name, arch, options, .. } = unit;
     let clock = Clock::new();
     let clif_insts = count_insts(func);
+    let reported = options.report_accesses.then(|| report_accesses(func, unit)).transpose()?;
+    let (func, accesses) = match &reported {
+        Some((func, accesses)) => (func, accesses.as_slice()),
+        None => (func, [].as_slice()),
+    };
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
     emit::turn_branches(&mut vcode);
@@ -58,12 +65,26 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         branch_fingerprint: branches.fingerprint(),
         counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
         times: clock.times(),
+        accesses: accesses.into(),
         ..compiled
     };
     if options.check_code {
         code::check(&compiled)?;
     }
     Ok(compiled)
+}
+
+/// The function with reports of its accesses to memory, and the table of them.
+fn report_accesses(
+    func: &Function,
+    unit: Unit<'_>,
+) -> Result<(Function, Vec<MemoryAccess>), CompileError> {
+    check_input(func, unit)?;
+    let mut func = func.clone();
+    let shape = unit.kernel.map(KernelSource::shape);
+    let accesses = accesses::report(&mut func, unit.arch.word(), shape.as_ref());
+    unit.verify(&func, "reports of accesses")?;
+    Ok((func, accesses))
 }
 
 /// The result of the pipeline's first half.
@@ -139,7 +160,8 @@ fn check_input(func: &Function, unit: Unit<'_>) -> Result<(), CompileError> {
     precheck(func).map_err(|refusal| refusal.explain(name, func, unit.sources))?;
     if options.verify_input || options.verify {
         let invalid = |message: String| CompileError::Invalid { kernel: name.to_owned(), message };
-        verify(func, &options.flags()).map_err(|errors| invalid(errors.to_string()))?;
+        verify(func, &options.flags())
+            .map_err(|errors| invalid(explained(&errors, func, unit.sources)))?;
     }
     Ok(())
 }

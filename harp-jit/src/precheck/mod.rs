@@ -12,9 +12,10 @@
 //! The [verifier](verify) finds uses that no definition dominates, and operands of wrong types.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Type};
 use cranelift_codegen::settings::Flags;
-use cranelift_codegen::verifier::VerifierErrors;
+use cranelift_codegen::verifier::{VerifierError, VerifierErrors};
 use cranelift_codegen::verify_function;
 
 use crate::error::{CompileError, Unsupported};
@@ -50,8 +51,7 @@ impl Refusal {
         let kernel = kernel.to_owned();
         match self {
             Refusal::Invalid(inst, message) => {
-                let place = inst.and_then(|inst| sources.place(func.srcloc(inst)));
-                let place = place.map_or(String::new(), |place| format!(" ({place})"));
+                let place = place_of(inst, func, sources);
                 CompileError::Invalid { kernel, message: format!("{message}{place}") }
             }
             Refusal::Unsupported(unsupported) => unsupported.explain(func, sources),
@@ -60,6 +60,42 @@ impl Refusal {
             }
         }
     }
+}
+
+/// The place of an instruction's builder call in parentheses, if it is known.
+fn place_of(inst: Option<Inst>, func: &Function, sources: &SourceMap) -> String {
+    let place = inst.and_then(|inst| sources.place(func.srcloc(inst)));
+    place.map_or(String::new(), |place| format!(" ({place})"))
+}
+
+/// The verifier's errors, a line each, with the places of the instructions' builder calls.
+pub(crate) fn explained(errors: &VerifierErrors, func: &Function, sources: &SourceMap) -> String {
+    let line = |error: &VerifierError| {
+        let context = error.context.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+        let inst = match error.location {
+            AnyEntity::Inst(inst) => Some(inst),
+            AnyEntity::Block(block) if func.layout.is_block_inserted(block) => {
+                func.layout.last_inst(block)
+            }
+            _ => None,
+        };
+        let (message, place) = (readable(&error.message), place_of(inst, func, sources));
+        format!("- {}{context}: {message}{place}", error.location)
+    };
+    errors.0.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// An error message of the verifier on one line, without sets of types, which may list dozens.
+pub(crate) fn readable(message: &str) -> String {
+    let message = match message.split_once(" failed to satisfy type set ") {
+        Some((operand, _)) => format!("{operand}, which the instruction does not take"),
+        None => message.to_owned(),
+    };
+    let message = match message.split_once(" (allowed set is ") {
+        Some((controlling, _)) => controlling.to_owned(),
+        None => message,
+    };
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Checks everything that the [module](self) lists except types.

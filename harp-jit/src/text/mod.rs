@@ -63,7 +63,7 @@ pub use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command
 use crate::function::CompiledFunction;
 use crate::module::{DataAccess, Module, ModuleError};
 use crate::options::CompileOptions;
-use crate::precheck::{precheck_form, verify};
+use crate::precheck::{precheck_form, readable, verify};
 use crate::source::{SourceMap, SourcePlace};
 use tokens::Tokens;
 
@@ -162,7 +162,7 @@ impl TextFile {
             _ => None,
         };
         let place = inst.and_then(of_inst);
-        Err(error(place.unwrap_or(&function.place), first.message.clone()))
+        Err(error(place.unwrap_or(&function.place), readable(&first.message)))
     }
 
     /// Declares and defines all functions and data in a module, all of them exported.

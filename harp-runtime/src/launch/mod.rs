@@ -1,27 +1,33 @@
 //! Launches, which run a kernel over a grid.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harp_emu::{Stats, Trap};
 use harp_isa::{Image, WordSize};
-use harp_jit::{BranchCounters, BranchProfile, Kernel, ProfileError};
+use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, ProfileError};
 
-use crate::args::{self, Arg};
+use crate::args::{Arg, Arguments};
+use crate::checks::Checks;
 use crate::device::{Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
+use crate::finding::Findings;
 use crate::heap::{ALIGNMENT, Allocation};
-use crate::image::KernelImage;
+use crate::image::{ImageCache, KernelImage};
 use crate::kernel::{KernelParts, Origin};
 use crate::library::Walk;
+use crate::memory::BufferMemory;
 use crate::observe::{LaunchObserver, Watch};
 use crate::profile::BranchCounter;
-use crate::report::Report;
+use crate::report::{Printed, Report};
 
+mod check;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+use check::Check;
 use plan::{Places, Plan};
 
 /// The grid of a launch and its limits.
@@ -45,7 +51,18 @@ pub struct LaunchConfig {
     /// Branches that were predicated or linearized are not in the code and cannot be counted. A kernel that
     /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
     pub branch_profile: bool,
+    /// What is checked; `None`: what the device says. The kernel must be compiled to
+    /// [report its accesses](harp_jit::CompileOptions::report_accesses). Such a launch uses one host thread.
+    pub checks: Option<Checks>,
+    /// Bytes of memory for what each lane [prints](harp_jit::KernelBuilder::print), if the kernel does: 4 KiB
+    /// unless another size is given. A line takes two words, and one or two for each value. All lanes that run
+    /// get as much; one lane runs many work-items if the grid is larger than the machine. What does not fit is
+    /// [counted](crate::Printed::dropped).
+    pub print_bytes: u32,
 }
+
+/// Bytes for what a lane prints, unless another size is given.
+const PRINT_BYTES: u32 = 4 << 10;
 
 impl LaunchConfig {
     /// A line of `x` work-items.
@@ -61,7 +78,15 @@ impl LaunchConfig {
     /// `x` times `y` times `z` work-items.
     pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
         let grid = [x, y, z].map(|extent| extent as u64);
-        LaunchConfig { grid, group: None, fuel: None, time_limit: None, branch_profile: false }
+        LaunchConfig {
+            grid,
+            group: None,
+            fuel: None,
+            time_limit: None,
+            branch_profile: false,
+            checks: None,
+            print_bytes: PRINT_BYTES,
+        }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.
@@ -78,6 +103,16 @@ impl LaunchConfig {
     /// The same grid with the kernel's branches counted.
     pub fn with_branch_profile(self) -> LaunchConfig {
         LaunchConfig { branch_profile: true, ..self }
+    }
+
+    /// The same grid with `bytes` of memory for what each lane prints.
+    pub fn with_print_bytes(self, bytes: u32) -> LaunchConfig {
+        LaunchConfig { print_bytes: bytes, ..self }
+    }
+
+    /// The same grid with these checks.
+    pub fn with_checks(self, checks: Checks) -> LaunchConfig {
+        LaunchConfig { checks: Some(checks), ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.
@@ -104,10 +139,10 @@ impl Device {
     /// or groups' memory do not fit the memory: then nothing has run. Also if the run ends in a trap, such
     /// as a barrier that some of a group's work-items do not reach.
     pub fn launch(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
     ) -> Result<Report, LaunchError> {
         if !config.branch_profile || kernel.counters().is_some() {
             return self.launch_watched(kernel, config, args, None);
@@ -125,25 +160,38 @@ impl Device {
     ///
     /// As [`launch`](Self::launch).
     pub fn launch_observed(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: &mut impl LaunchObserver,
     ) -> Result<Report, LaunchError> {
         self.launch_watched(kernel, config, args, Some(observer))
     }
 
     fn launch_watched(
-        &mut self,
+        &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
         self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
+    }
+
+    /// What a launch checks, if it does.
+    fn checks(
+        &self,
+        kernel: KernelParts<'_>,
+        config: LaunchConfig,
+    ) -> Result<Option<Checks>, LaunchError> {
+        let checks = config.checks.or(self.config().checks);
+        if checks.is_some() && kernel.reporting.is_none() {
+            return Err(LaunchError::NoReports { kernel: kernel.name.to_owned() });
+        }
+        Ok(checks)
     }
 
     /// The image that launches of `kernel` run: runtime library, argument block and kernel, linked at address
@@ -152,42 +200,50 @@ impl Device {
     /// # Errors
     ///
     /// If the kernel is for another machine, or does not fit the memory.
-    pub fn image(&mut self, kernel: &Kernel) -> Result<Image, LaunchError> {
+    pub fn image(&self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
         let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
-        Ok(self.linked(parts, walk)?.image().clone())
+        Ok(self.linked(&mut self.bottom().images, parts, walk)?.image().clone())
     }
 
     /// [`launch`](Self::launch) for a kernel of any origin.
     pub(crate) fn launch_parts(
-        &mut self,
+        &self,
         kernel: KernelParts<'_>,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
         observer: Option<&mut dyn Watch>,
     ) -> Result<Report, LaunchError> {
         let start = Instant::now();
         self.check_machine(kernel)?;
-        let mut arguments = args::words(self, kernel.params, args)?;
+        let checks = self.checks(kernel, config)?;
+        let Arguments { words: mut arguments, group_bytes, regions } =
+            Arguments::new(self, kernel, args)?;
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
         let plan = Plan::new(config, self.arch(), self.config().cores)?;
+        let printing = (kernel.prints.zip(plan.as_ref()))
+            .map(|(sites, plan)| self.printing(sites, plan, config))
+            .transpose()?;
+        arguments.extend(printing.as_ref().map(|printing| printing.memory.address()));
         let counted = kernel.counters.map(|counters| self.counted(counters)).transpose()?;
         arguments.extend(counted.as_ref().map(|counted| counted.memory.address()));
         let Some(plan) = plan else {
             let times = [start.elapsed(), Duration::ZERO];
             let branches = counted.map(|counted| counted.profile(self)).transpose()?;
-            return Ok(self.report(kernel, config, Stats::default(), times, branches));
+            let printed = Printed::default();
+            return Ok(self.report(kernel, config, Stats::default(), times, branches, printed));
         };
-        let image = self.linked(kernel, plan.walk())?;
+        let mut bottom = self.bottom();
+        let image = self.linked(&mut bottom.images, kernel, plan.walk())?;
 
         let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
         let bytes = plan.stacks().saturating_mul(stack_bytes);
         let stacks = self.heap().allocate(bytes, stack_bytes.max(ALIGNMENT))?;
-        let space = plan.group_space(kernel.group_bytes, word);
+        let space = plan.group_space(group_bytes, word);
         let group_space =
             space.map(|space| self.heap().allocate(space.bytes, ALIGNMENT)).transpose()?;
         let places = Places {
@@ -197,8 +253,27 @@ impl Device {
             group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
-        let limits = Limits { fuel: config.fuel, time: config.time_limit };
-        let mut machine = self.machine(limits, image.read_only(), Some(image.outer_split()))?;
+        let limits = Limits {
+            fuel: config.fuel,
+            time: config.time_limit,
+            host_threads: checks.map(|_| NonZeroUsize::MIN),
+        };
+        // Code that was decoded in the last launch is right only for the same image.
+        let spare = bottom.spare.take().map(|(last, spare)| {
+            if Arc::ptr_eq(&last, &image) { spare } else { spare.without_code() }
+        });
+        let mut machine = self.machine(limits, Some(&image), spare)?;
+        let check = checks.map(|checks| {
+            let stacks = stacks.address()..stacks.address() + bytes;
+            let groups = space.map(|space| plan.group_places(places, space, group_bytes));
+            let given = check::Given { config, arguments: regions, stacks, stack_bytes, groups };
+            Check::begin(self, kernel, &image, checks, given)
+        });
+        match &check {
+            Some(check) => check.watch(&mut machine),
+            None if kernel.reporting.is_some() => Check::ignore(&mut machine),
+            None => {}
+        }
         let prepared = start.elapsed();
 
         let run = match observer {
@@ -206,16 +281,55 @@ impl Device {
             None => machine.run(),
         };
         let times = [prepared, start.elapsed() - prepared];
-        match run {
-            Ok(stats) => {
+        let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
+        let stats = machine.stats();
+        let findings = match check {
+            Some(check) => check.end(kernel, &image, args),
+            None => {
+                args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written);
+                None
+            }
+        };
+        let result = match (run, findings) {
+            (Ok(stats), findings) => {
                 let branches = counted.map(|counted| counted.profile(self)).transpose()?;
-                Ok(self.report(kernel, config, stats, times, branches))
+                let report = self.report(kernel, config, stats, times, branches, printed);
+                match findings {
+                    None => Ok(report),
+                    Some(findings) => {
+                        let findings = Findings { report: Some(report), ..findings };
+                        Err(LaunchError::Findings(Box::new(findings)))
+                    }
+                }
             }
-            Err(trap) => {
-                let stats = machine.stats();
-                Err(LaunchError::Trap(Box::new(located(*trap, kernel, &image, stats))))
+            (Err(trap), findings) => {
+                let trap = located(*trap, kernel, &image, stats);
+                Err(LaunchError::Trap(Box::new(LaunchTrap { printed, findings, ..trap })))
             }
+        };
+        bottom.spare = Some((image, machine.into_spare()));
+        result
+    }
+
+    /// Memory for what a kernel prints.
+    fn printing<'a>(
+        &self,
+        sites: &'a PrintSites,
+        plan: &Plan,
+        config: LaunchConfig,
+    ) -> Result<Printing<'a>, LaunchError> {
+        let area = PrintArea {
+            cores: self.config().cores,
+            warps: u8::try_from(plan.warps).expect("a core has at most 64 warps"),
+            lane_bytes: config.print_bytes,
+        };
+        let memory = self.heap().allocate(sites.bytes(area), ALIGNMENT);
+        let memory = memory.map_err(LaunchError::Printing)?;
+        let word = self.arch().word();
+        for (offset, value) in sites.prepared(area, memory.address()) {
+            self.put(memory.address() + offset, &word_bytes(word, [value].into_iter()));
         }
+        Ok(Printing { sites, area, memory })
     }
 
     /// Memory for the counters of a kernel's branches.
@@ -237,11 +351,12 @@ impl Device {
 
     /// The kernel's image, after checking that it fits the memory reserved for it.
     fn linked(
-        &mut self,
+        &self,
+        images: &mut ImageCache,
         kernel: KernelParts<'_>,
         walk: Walk,
     ) -> Result<Arc<KernelImage>, LaunchError> {
-        let image = self.images.image(kernel, walk)?;
+        let image = images.image(kernel, walk)?;
         let (given, limit) = (image.image().bytes.len() as u64, self.image_limit());
         if given > limit {
             return Err(LaunchError::ImageTooLarge { given, limit });
@@ -271,6 +386,7 @@ impl Device {
         stats: Stats,
         [image_time, run_time]: [Duration; 2],
         branches: Option<BranchProfile>,
+        printed: Printed,
     ) -> Report {
         Report {
             kernel: kernel.name.to_owned(),
@@ -282,7 +398,25 @@ impl Device {
             image_time,
             run_time,
             branches,
+            printed,
         }
+    }
+}
+
+/// The memory for what a kernel prints in a launch.
+struct Printing<'a> {
+    sites: &'a PrintSites,
+    area: PrintArea,
+    memory: Allocation,
+}
+
+impl Printing<'_> {
+    fn read(&self, device: &Device, config: LaunchConfig) -> Printed {
+        let bytes = usize::try_from(self.sites.bytes(self.area));
+        let mut memory = vec![0; bytes.expect("the host holds the device's memory")];
+        device.get(self.memory.address(), &mut memory);
+        let (records, dropped) = self.sites.read(self.area, self.memory.address(), &memory);
+        Printed::new(config.grid, records, dropped)
     }
 }
 
@@ -325,6 +459,7 @@ fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stat
     } else {
         TrapSite::Outside
     };
-    let Origin { place, trap_code } = origin;
-    LaunchTrap { trap, kernel: kernel.name.to_owned(), site, place, trap_code, stats }
+    let Origin { place, trap_code, message } = origin;
+    let (kernel, printed) = (kernel.name.to_owned(), Printed::default());
+    LaunchTrap { findings: None, trap, kernel, site, place, trap_code, message, printed, stats }
 }

@@ -4,6 +4,7 @@ use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
 
 use super::LaunchConfig;
+use crate::checks::GroupPlaces;
 use crate::error::LaunchError;
 use crate::heap::ALIGNMENT;
 use crate::library::{Descriptor, Walk};
@@ -138,6 +139,23 @@ impl Plan {
         let place = blocks + u64::from(group_bytes).next_multiple_of(ALIGNMENT);
         let bytes = place.saturating_mul(self.items.min(self.stride));
         Some(GroupSpace { blocks, place, bytes })
+    }
+
+    /// Where the memory of groups with `group_bytes` each is.
+    pub(super) fn group_places(
+        &self,
+        places: Places,
+        space: GroupSpace,
+        group_bytes: u32,
+    ) -> GroupPlaces {
+        let (warps, of_core) = self.groups.map_or((1, 1), |groups| (groups.warps, groups.places));
+        GroupPlaces {
+            first: places.group_space + space.blocks,
+            distance: space.place,
+            bytes: group_bytes.into(),
+            of_core,
+            warps,
+        }
     }
 
     /// The words before the arguments.

@@ -3,11 +3,12 @@
 use harp_emu::TrapKind;
 use harp_isa::abi::{ArgumentBlock, LaneField};
 use harp_isa::{ArchId, LinkError, Object, WordSize};
-use harp_jit::{ParamType, SourcePlace};
+use harp_jit::{Param, ParamType, SourcePlace};
 
 use super::*;
 use crate::buffer::Buffer;
 use crate::device::DeviceConfig;
+use crate::error::Parameter;
 use crate::heap::OutOfMemory;
 
 const STACK_BYTES: u32 = 256;
@@ -34,8 +35,8 @@ const MACHINES: [&str; 16] = [
 
 /// A kernel of assembly text.
 struct TestKernel {
-    object: Object,
-    params: Vec<ParamType>,
+    object: Arc<Object>,
+    params: Vec<Param>,
 }
 
 impl TestKernel {
@@ -50,8 +51,8 @@ impl TestKernel {
         definitions.push(("EY", ArgumentBlock::grid_extent(1, word).into()));
         definitions.push(("ARG0", ArgumentBlock::argument(0, word).into()));
         definitions.push(("ARG1", ArgumentBlock::argument(1, word).into()));
-        let object = harp_isa::assemble(text, arch, &definitions).unwrap();
-        TestKernel { object, params: params.to_vec() }
+        let object = Arc::new(harp_isa::assemble(text, arch, &definitions).unwrap());
+        TestKernel { object, params: params.iter().copied().map(Param::unnamed).collect() }
     }
 
     fn parts<'a>(
@@ -60,6 +61,8 @@ impl TestKernel {
     ) -> KernelParts<'a> {
         KernelParts {
             counters: None,
+            reporting: None,
+            prints: None,
             name: "test",
             object: &self.object,
             params: &self.params,
@@ -72,9 +75,9 @@ impl TestKernel {
 
     fn launch(
         &self,
-        device: &mut Device,
+        device: &Device,
         config: LaunchConfig,
-        args: &[Arg<'_>],
+        args: &[Arg],
     ) -> Result<Report, LaunchError> {
         device.launch_parts(self.parts(&|_, _| None), config, args, None)
     }
@@ -140,14 +143,14 @@ fn words(device: &Device, buffer: &Buffer<u8>) -> Vec<u64> {
 }
 
 fn check_positions(id: &str, cores: u16, [x, y, z]: [usize; 3]) {
-    let mut device = device(id, cores);
+    let device = device(id, cores);
     let arch = device.arch();
     let (count, guard) = (x * y * z, 4);
     let bytes = (count + guard) * 8 * usize::from(arch.word().bytes());
     let buffer = device.buffer_zeroed::<u8>(bytes).unwrap();
     let config = LaunchConfig::grid_3d(x, y, z);
     let args = [Arg::from(&buffer)];
-    let report = positions_kernel(arch).launch(&mut device, config, &args).unwrap();
+    let report = positions_kernel(arch).launch(&device, config, &args).unwrap();
     assert_eq!((report.grid, report.cores), ([x as u64, y as u64, z as u64], cores));
 
     let words = words(&device, &buffer);
@@ -203,13 +206,13 @@ fn statistics_do_not_depend_on_the_number_of_host_threads() {
     let stats = |threads: usize| {
         let config = DeviceConfig {
             cores: 4,
-            host_threads: std::num::NonZeroUsize::new(threads),
+            host_threads: NonZeroUsize::new(threads),
             ..DeviceConfig::new("4w8/8/16/16".parse().unwrap())
         };
-        let mut device = Device::new(config).unwrap();
+        let device = Device::new(config).unwrap();
         let buffer = device.buffer_zeroed::<u8>(3001 * 32).unwrap();
         let kernel = positions_kernel(device.arch());
-        let report = kernel.launch(&mut device, LaunchConfig::grid_1d(3001), &[Arg::from(&buffer)]);
+        let report = kernel.launch(&device, LaunchConfig::grid_1d(3001), &[Arg::from(&buffer)]);
         (report.unwrap().stats, device.read(&buffer).unwrap())
     };
     assert_eq!(stats(1), stats(4));
@@ -229,13 +232,13 @@ fn argument_kernel(arch: ArchId, params: [ParamType; 2]) -> TestKernel {
     TestKernel::new(arch, text, &params)
 }
 
-fn passed(id: &str, ty: ParamType, value: impl Into<Arg<'static>>) -> Vec<u64> {
-    let mut device = device(id, 1);
+fn passed(id: &str, ty: ParamType, value: impl Into<Arg>) -> Vec<u64> {
+    let device = device(id, 1);
     let size = usize::from(device.arch().word().bytes());
     let buffer = device.buffer_zeroed::<u8>(3 * size).unwrap();
     let kernel = argument_kernel(device.arch(), [ParamType::Pointer, ty]);
     let args = [Arg::from(&buffer), value.into()];
-    kernel.launch(&mut device, LaunchConfig::grid_1d(3), &args).unwrap();
+    kernel.launch(&device, LaunchConfig::grid_1d(3), &args).unwrap();
     words(&device, &buffer)
 }
 
@@ -256,52 +259,56 @@ fn wrong_arguments_are_named() {
     let theirs = device("4w8/8/16/16", 1);
     let (a, b) = (ours.buffer_zeroed::<u8>(64).unwrap(), theirs.buffer_zeroed::<u8>(64).unwrap());
     let kernel = argument_kernel(ours.arch(), [ParamType::Pointer, ParamType::I32]);
-    let mut launch = |kernel: &TestKernel, args: &[Arg<'_>]| {
+    let mut launch = |kernel: &TestKernel, args: &[Arg]| {
         kernel.launch(&mut ours, LaunchConfig::grid_1d(1), args).unwrap_err()
     };
 
+    let parameter = |index| Parameter { kernel: "test".to_owned(), index, name: None };
     let error = launch(&kernel, &[(&a).into()]);
-    assert_eq!(error, LaunchError::ArgumentCount { expected: 2, given: 1 });
+    let test = "test".to_owned();
+    assert_eq!(error, LaunchError::ArgumentCount { kernel: test, expected: 2, given: 1 });
     let error = launch(&kernel, &[(&a).into(), 1_f32.into()]);
     let (expected, given) = (ParamType::I32, ParamType::F32);
-    assert_eq!(error, LaunchError::ArgumentType { index: 1, expected, given });
-    assert_eq!(error.to_string(), "parameter 1 has type i32, its argument has type f32");
+    let wanted = LaunchError::ArgumentType { parameter: parameter(1), expected, given };
+    assert_eq!(error, wanted);
+    let text = "kernel `test`, parameter 1 has type i32, its argument has type f32";
+    assert_eq!(error.to_string(), text);
     let error = launch(&kernel, &[(&b).into(), 1_i32.into()]);
-    assert_eq!(error, LaunchError::ForeignBuffer { index: 0 });
+    assert_eq!(error, LaunchError::ForeignBuffer { parameter: parameter(0) });
     let error = launch(&kernel, &[Arg::address(1 << 32), 1_i32.into()]);
-    let ty = ParamType::Pointer;
-    assert_eq!(error, LaunchError::ArgumentTooWide { index: 0, ty, word_bytes: 4 });
+    let (parameter, given) = (parameter(0), 1 << 32);
+    assert_eq!(error, LaunchError::ArgumentTooWide { parameter, given, word_bytes: 4 });
 }
 
 #[test]
 fn an_empty_grid_runs_nothing() {
-    let mut device = device("4w8/8/16/16", 2);
+    let device = device("4w8/8/16/16", 2);
     let kernel = TestKernel::new(device.arch(), ".perm x\n.global\ntest: trap", &[]);
-    let report = kernel.launch(&mut device, LaunchConfig::grid_3d(5, 0, 3), &[]).unwrap();
+    let report = kernel.launch(&device, LaunchConfig::grid_3d(5, 0, 3), &[]).unwrap();
     assert_eq!((report.warp_instructions(), report.work_items()), (0, 0));
 }
 
 #[test]
 fn kernels_of_other_machines_are_refused() {
-    let mut device = device("4w8/8/16/16", 1);
+    let device = device("4w8/8/16/16", 1);
     let given: ArchId = "4w8/8/2/2".parse().unwrap();
     let fitting = TestKernel::new(given, ".perm x\n.global\ntest: jmpr %ra", &[]);
-    fitting.launch(&mut device, LaunchConfig::grid_1d(100), &[]).unwrap();
+    fitting.launch(&device, LaunchConfig::grid_1d(100), &[]).unwrap();
     let given: ArchId = "4w8/4/16/16".parse().unwrap();
     let kernel = TestKernel::new(given, ".perm x\n.global\ntest: jmpr %ra", &[]);
-    let error = kernel.launch(&mut device, LaunchConfig::grid_1d(1), &[]).unwrap_err();
+    let error = kernel.launch(&device, LaunchConfig::grid_1d(1), &[]).unwrap_err();
     let expected = device.arch();
     assert_eq!(error, LaunchError::Arch { kernel: "test".into(), given, expected });
 }
 
 #[test]
 fn kernels_that_do_not_link_or_fit_are_refused() {
-    let mut device =
+    let device =
         Device::new(DeviceConfig { memory_bytes: 64 << 10, ..DeviceConfig::new(ArchId::HARP32) })
             .unwrap();
-    let mut launch = |text: &str| {
+    let launch = |text: &str| {
         let kernel = TestKernel::new(ArchId::HARP32, text, &[]);
-        kernel.launch(&mut device, LaunchConfig::grid_1d(1 << 10), &[]).unwrap_err()
+        kernel.launch(&device, LaunchConfig::grid_1d(1 << 10), &[]).unwrap_err()
     };
     let is_unresolved = |error: &LaunchError| {
         let LaunchError::Link(errors) = error else { return false };
@@ -324,7 +331,7 @@ fn kernels_that_do_not_link_or_fit_are_refused() {
 
 /// Launches a kernel that must trap over 40 work-items of a machine of 8 lanes.
 fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
-    let mut device = device("4w8/8/8/4", 1);
+    let device = device("4w8/8/8/4", 1);
     let text = format!(
         ".perm x\n.global
         test:
@@ -336,7 +343,7 @@ fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
         let line = u32::try_from(offset / 4).unwrap();
         let place = SourcePlace { file: "kernel.rs".into(), line, column: 1 };
         let trap_code = (offset == 0).then(|| "user7".to_owned());
-        Some(Origin { place: Some(place), trap_code })
+        Some(Origin { place: Some(place), trap_code, message: None })
     };
     match device.launch_parts(kernel.parts(&origin_of), config, &[], None) {
         Err(LaunchError::Trap(trap)) => *trap,
@@ -412,7 +419,7 @@ fn a_trap_in_the_library_names_its_label() {
 
 #[test]
 fn images_of_kernels_launched_in_turns_do_not_mix() {
-    let mut device = device("4w8/8/16/16", 1);
+    let device = device("4w8/8/16/16", 1);
     let buffer = device.buffer_zeroed::<u32>(40).unwrap();
     // More kernels than the cache holds images.
     let kernel = |value: usize| {
@@ -426,19 +433,19 @@ fn images_of_kernels_launched_in_turns_do_not_mix() {
     };
     for value in (0..20).chain([0, 19, 3, 19]) {
         let grid = LaunchConfig::grid_1d(40);
-        kernel(value).launch(&mut device, grid, &[(&buffer).into()]).unwrap();
+        kernel(value).launch(&device, grid, &[(&buffer).into()]).unwrap();
         assert_eq!(device.read(&buffer).unwrap(), [value as u32; 40]);
     }
 }
 
 #[test]
 fn launches_give_their_stacks_back() {
-    let mut device =
+    let device =
         Device::new(DeviceConfig { memory_bytes: 128 << 10, ..DeviceConfig::new(ArchId::HARP32) })
             .unwrap();
     let kernel = TestKernel::new(ArchId::HARP32, ".perm x\n.global\ntest: jmpr %ra", &[]);
     for _ in 0..100 {
-        kernel.launch(&mut device, LaunchConfig::grid_1d(1000), &[]).unwrap();
+        kernel.launch(&device, LaunchConfig::grid_1d(1000), &[]).unwrap();
     }
     assert_eq!(device.arch().word(), WordSize::Four);
 }

@@ -48,7 +48,7 @@ impl Array {
     }
 
     /// The array as an argument.
-    pub fn arg(&self) -> Arg<'_> {
+    pub fn arg(&self) -> Arg {
         match self {
             Array::I32(buffer) => buffer.into(),
             Array::I64(buffer) => buffer.into(),
@@ -77,7 +77,7 @@ fn words<T>(values: Vec<T>, word: impl FnMut(T) -> u32) -> Vec<u32> {
 }
 
 /// An integer as an argument of one word.
-pub fn int(device: &Device, value: i32) -> Arg<'static> {
+pub fn int(device: &Device, value: i32) -> Arg {
     match device.arch().word() {
         WordSize::Four => value.into(),
         WordSize::Eight => i64::from(value).into(),

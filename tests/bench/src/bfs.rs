@@ -31,7 +31,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
         let next = b.ins().iadd_imm_s(vertex, 1);
         let end = b.load_elem(word, rows, next);
         let one = b.ins().iconst(word, 1);
-        b.for_range(first, end, one, |b, edge| {
+        b.for_range_unsigned(first, end, one, |b, edge| {
             let other = b.load_elem(word, ends, edge);
             let known = b.load_elem(word, distances, other);
             let is_new = b.ins().icmp_imm_s(IntCC::SignedLessThan, known, 0);
@@ -85,7 +85,7 @@ pub(super) fn work(input: Input, scale: Scale, _arch: ArchId) -> Work {
 
 /// Launches the kernel for one level after the other, until a level reaches no vertex.
 pub(super) fn run(
-    device: &mut Device,
+    device: &Device,
     kernel: &Kernel,
     work: &Work,
     launch: Launch<'_>,

@@ -38,7 +38,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
 
     let first = b.ins().imul_imm_s(i, KEYS as i64);
     let end = b.ins().iconst(word, KEYS as i64);
-    b.for_range(zero, end, one, |b, k| {
+    b.for_range_unsigned(zero, end, one, |b, k| {
         let index = b.ins().iadd(first, k);
         let key = b.load_elem(word, keys, index);
         let found = |b: &mut KernelBuilder<'_>, place| {
@@ -56,7 +56,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let answer = b.declare_var(word);
     let first = b.ins().imul_imm_s(i, QUERIES as i64);
     let end = b.ins().iconst(word, QUERIES as i64);
-    b.for_range(zero, end, one, |b, q| {
+    b.for_range_unsigned(zero, end, one, |b, q| {
         let index = b.ins().iadd(first, q);
         let key = b.load_elem(word, queries, index);
         let found = |b: &mut KernelBuilder<'_>, place| {

@@ -128,12 +128,8 @@ impl Outcome {
 }
 
 /// A function that launches a kernel.
-pub type Launch<'a> = &'a mut dyn FnMut(
-    &mut Device,
-    &Kernel,
-    LaunchConfig,
-    &[Arg<'_>],
-) -> Result<Report, LaunchError>;
+pub type Launch<'a> =
+    &'a mut dyn FnMut(&Device, &Kernel, LaunchConfig, &[Arg]) -> Result<Report, LaunchError>;
 
 /// Why a program was not measured.
 #[derive(Debug, Error)]
@@ -169,7 +165,7 @@ pub struct Program {
     /// The data it works on; on a machine with fewer lanes than Gupta's groups have work-items, groups are smaller.
     pub work: fn(Input, Scale, ArchId) -> Work,
     /// Launches the kernel as often as the work needs, each time with the given function.
-    pub run_by: fn(&mut Device, &Kernel, &Work, Launch<'_>) -> Result<Outcome, HarpbenchError>,
+    pub run_by: fn(&Device, &Kernel, &Work, Launch<'_>) -> Result<Outcome, HarpbenchError>,
     /// The results, computed on the host.
     pub on_host: fn(&Work) -> Vec<u32>,
 }
@@ -240,7 +236,7 @@ impl Program {
     /// If the data does not fit the device, or a launch fails.
     pub fn run(
         &self,
-        device: &mut Device,
+        device: &Device,
         kernel: &Kernel,
         work: &Work,
     ) -> Result<Outcome, HarpbenchError> {
@@ -252,7 +248,7 @@ impl Program {
 
 /// Runs a program that takes one launch.
 fn once(
-    device: &mut Device,
+    device: &Device,
     kernel: &Kernel,
     work: &Work,
     launch: Launch<'_>,

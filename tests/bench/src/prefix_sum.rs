@@ -26,7 +26,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let zero = b.ins().iconst(word, 0);
     let carry = b.declare_var(word);
 
-    b.for_range(zero, length, size, |b, start| {
+    b.for_range_unsigned(zero, length, size, |b, start| {
         let i = b.ins().iadd(start, local);
         let exists = b.ins().icmp(IntCC::UnsignedLessThan, i, length);
         let sum = b.declare_var(word);

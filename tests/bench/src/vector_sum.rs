@@ -32,7 +32,7 @@ pub(super) fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
     let start = b.ins().imul(group, part);
     let first = b.ins().iadd(start, local);
     let end = b.ins().iadd(start, part);
-    b.for_range(first, end, size, |b, i| {
+    b.for_range_unsigned(first, end, size, |b, i| {
         let place = b.ins().urem(i, period);
         let counts = b.ins().icmp(IntCC::UnsignedLessThan, place, counting);
         b.if_then(counts, |b| {

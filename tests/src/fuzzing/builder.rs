@@ -14,7 +14,8 @@ use harp_jit::ir::{
     Type, Value,
 };
 use harp_jit::{
-    CallConv, CompileError, CompileOptions, Execution, KernelBuilder, KernelSource, OptLevel,
+    BufferParam, CallConv, CompileError, CompileOptions, DataAccess, DataId, ElementType,
+    Execution, FuncId, IntegerElement, KernelBuilder, KernelSource, Linkage, Module, OptLevel,
     ParamType,
 };
 
@@ -92,12 +93,15 @@ macro_rules! choose {
     }};
 }
 
-/// Calls one of the instruction builder's methods, which take the same arguments: its result.
+/// Calls one of these methods, which take the same arguments, of the builder or of its instructions: its result.
 macro_rules! one_of {
+    ($caller:ident.$b:ident, $args:tt, [$($method:ident)*]) => {
+        choose! { $caller; $(one_of!(@call $caller.$b, $method $args);)* }
+    };
     ($caller:ident, $args:tt, [$($method:ident)*]) => {
         choose! { $caller; $(one_of!(@call $caller.b.ins(), $method $args);)* }
     };
-    (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
+    (@call $of:expr, $method:ident ($($arg:expr),*)) => { $of.$method($($arg),*) };
 }
 
 /// Types that values can be of.
@@ -109,7 +113,7 @@ struct Caller<'b, 'u, 'c> {
     u: &'c mut Unstructured<'u>,
     /// In how many of 64 operands anything comes instead of what fits.
     hostility: u8,
-    values: Vec<(Value, Type)>,
+    values: Vec<Value>,
     blocks: Vec<Block>,
 }
 
@@ -129,12 +133,14 @@ impl Caller<'_, '_, '_> {
         if self.hostile()? {
             return Ok(Value::from_u32(self.number()?));
         }
-        let known: Vec<Value> =
-            self.values.iter().filter(|known| known.1 == ty).map(|known| known.0).collect();
+        let dfg = &self.b.inner().func.dfg;
+        let fits = |&value: &Value| dfg.value_is_valid(value) && dfg.value_type(value) == ty;
+        let known: Vec<Value> = self.values.iter().copied().filter(fits).collect();
         if !known.is_empty() && self.u.ratio(7, 8)? {
             return Ok(*self.u.choose(&known)?);
         }
         Ok(match ty {
+            ty if ty == self.b.word_float() => self.b.float_const(0.5),
             F32 => self.b.ins().f32const(1.5),
             F64 => self.b.ins().f64const(-0.0),
             ty => {
@@ -179,22 +185,28 @@ impl Caller<'_, '_, '_> {
         let ty = self.one(&INTS)?;
         let argument = self.value(ty)?;
         let param = self.b.append_block_param(block, ty);
-        self.values.extend((!hostile && self.hostility > 0).then_some((param, ty)));
+        self.values.extend((!hostile && self.hostility > 0).then_some(param));
         let arg = if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() };
         Ok((block, vec![arg]))
     }
 
+    /// The name of a parameter: a new one, or one that may have been there before.
+    fn name(&mut self) -> Result<String> {
+        let number = if self.hostile()? { 0 } else { self.b.inner().func.dfg.num_values() };
+        Ok(format!("name {number}"))
+    }
+
     fn call(&mut self) -> Result<()> {
-        match self.u.int_in_range(0..=31)? {
+        let value = match self.u.int_in_range(0..=37)? {
             kind @ 0..=14 => self.compute(kind)?,
             15 => {
                 let (from, to) = (self.one(&TYPES)?, self.one(&TYPES)?);
                 let x = self.value(from)?;
                 if self.hostile()? || from.is_int() && to.is_int() && from.bits() < to.bits() {
-                    let value = one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote
-                        fcvt_to_sint_sat fcvt_to_uint fcvt_from_uint fcvt_from_sint splat scalar_to_vector
-                        bmask]);
-                    self.values.push((value, to));
+                    one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote fcvt_to_sint_sat
+                        fcvt_to_uint fcvt_from_uint fcvt_from_sint splat scalar_to_vector bmask])
+                } else {
+                    x
                 }
             }
             16 | 17 => {
@@ -205,39 +217,22 @@ impl Caller<'_, '_, '_> {
                 } else {
                     self.b.ins().fcmp(FloatCC::LessThanOrEqual, x, y)
                 };
-                let value = self.b.ins().select(truth, x, y);
-                self.values.extend([(truth, I8), (value, ty)]);
+                self.values.push(truth);
+                self.b.ins().select(truth, x, y)
             }
             18..=20 => self.memory()?,
-            21 => self.entities()?,
-            22 | 23 => self.control()?,
-            24 | 25 => self.structured()?,
-            26 | 27 => self.lanes()?,
-            28 => {
-                let ty = self.one(&TYPES)?;
-                let (variable, value) = (self.b.declare_var(ty), self.value(ty)?);
-                self.b.def_var(variable, value);
-                let value = self.b.use_var(variable);
-                self.values.push((value, ty));
-            }
-            29 => {
-                let types = [ParamType::I8, ParamType::I32, ParamType::I64, ParamType::F64];
-                let value = self.b.param(*self.u.choose(&types)?);
-                let ty = self.b.inner().func.dfg.value_type(value);
-                self.values.push((value, ty));
-            }
-            30 => {
-                let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
-                let value = choose! { self;
-                    self.b.global_size(dim);
-                    self.b.local_id(dim);
-                    self.b.group_count(dim);
-                    self.b.group_array(I32, 16);
-                    self.b.global_id(dim);
-                };
-                self.values.push((value, self.b.word_int()));
-            }
-            _ if self.hostile()? => {
+            21 => return self.entities(),
+            22 | 23 => return self.control(),
+            24..=27 => return self.structured(),
+            28..=34 => self.own()?,
+            35 => choose! { self;
+                self.integers::<u8>()?;
+                self.integers::<i32>()?;
+                self.integers::<u64>()?;
+                self.array::<f32>()?.base();
+                self.array::<f64>()?.base();
+            },
+            36 if self.hostile()? => {
                 let (block, ty) = (self.block()?, self.one(&TYPES)?);
                 choose! { self;
                     self.b.switch_to_block(block);
@@ -246,18 +241,20 @@ impl Caller<'_, '_, '_> {
                     _ = self.b.append_block_param(block, ty);
                     self.b.return_();
                 }
+                return Ok(());
             }
-            _ => {}
-        }
+            _ => self.module()?,
+        };
+        self.values.push(value);
         Ok(())
     }
 
-    fn compute(&mut self, kind: u8) -> Result<()> {
+    fn compute(&mut self, kind: u8) -> Result<Value> {
         let ty = self.one(if matches!(kind, 8 | 9 | 13) { &FLOATS } else { &INTS })?;
         let x = self.value(ty)?;
         let imm = if matches!(kind, 10 | 11) { i64::arbitrary(self.u)? } else { 0 };
         let y = if matches!(kind, 10..=13) { x } else { self.value(ty)? };
-        let value = match kind {
+        Ok(match kind {
             0..=7 => {
                 one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
                 band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
@@ -275,12 +272,11 @@ impl Caller<'_, '_, '_> {
                 smul_overflow])
                 .0
             }
-        };
-        self.values.push((value, ty));
-        Ok(())
+        })
     }
 
-    fn memory(&mut self) -> Result<()> {
+    /// What it loads, or an operand.
+    fn memory(&mut self) -> Result<Value> {
         let (ty, word) = (self.one(&TYPES)?, self.b.word_int());
         let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
         let mut flags = MemFlagsData::new();
@@ -293,22 +289,66 @@ impl Caller<'_, '_, '_> {
         let offset: i32 = self.u.arbitrary()?;
         let size = self.u.int_in_range(0..=64)?;
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
-        let known = choose! { self;
-            Some((self.b.ins().load(ty, flags, address, offset), ty));
-            { self.b.ins().store(flags, value, address, offset); None };
-            Some((self.b.load_elem(ty, address, index), ty));
-            { self.b.store_elem(value, address, index); None };
-            Some((self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value), ty));
-            { self.b.ins().atomic_store(flags, value, address); None };
+        Ok(choose! { self;
+            self.b.ins().load(ty, flags, address, offset);
+            { self.b.ins().store(flags, value, address, offset); value };
+            self.b.load_elem(ty, address, index);
+            { self.b.store_elem(value, address, index); value };
+            self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value);
+            { self.b.ins().atomic_store(flags, value, address); value };
             {
                 let slot = self.b.inner().create_sized_stack_slot(slot);
-                self.values.push((self.b.ins().stack_load(word, ty, slot, offset % 16), ty));
-                Some((self.b.ins().stack_addr(word, slot, 0), word))
+                self.values.push(self.b.ins().stack_load(word, ty, slot, offset % 16));
+                self.b.ins().stack_addr(word, slot, 0)
             };
-            Some((self.b.ins().uload8(I32, flags, address, offset), I32));
+            self.b.ins().uload8(I32, flags, address, offset);
+        })
+    }
+
+    /// An atomic operation on an array of integers, or its address.
+    fn integers<T: IntegerElement>(&mut self) -> Result<Value> {
+        let (array, word) = (self.array::<T>()?, self.b.word_int());
+        let (index, x, y) = (self.value(word)?, self.value(T::CLIF)?, self.value(T::CLIF)?);
+        Ok(choose! { self;
+            self.b.atomic(AtomicRmwOp::Umax, array, index, x);
+            self.b.compare_exchange(array, index, x, y);
+            array.base();
+        })
+    }
+
+    fn array<T: ElementType>(&mut self) -> Result<BufferParam<T>> {
+        let (name, word) = (self.name()?, self.b.word_int());
+        let len = if self.hostile()? { u32::MAX } else { 16 };
+        let (base, index, value) = (self.value(word)?, self.value(word)?, self.value(T::CLIF)?);
+        let array = choose! { self;
+            self.b.buffer::<T>(&name);
+            self.b.group_param(&name);
+            self.b.group_buffer(&name, len);
+            BufferParam::at(base);
         };
-        self.values.extend(known);
-        Ok(())
+        if self.u.arbitrary()? {
+            self.b.store(array, index, value);
+        }
+        self.values.push(self.b.load(array, index));
+        Ok(array)
+    }
+
+    /// A function and a datum of a module.
+    fn module(&mut self) -> Result<Value> {
+        let mut module = Module::new(self.b.arch(), CompileOptions::default());
+        let signature = signature(CallConv::Fast, [I32], [I32]);
+        let function = module.declare_function("f", Linkage::Import, &signature);
+        let datum = module.declare_data("d", Linkage::Import, DataAccess::ReadOnly);
+        let mut ids = (function.expect("the name is new"), datum.expect("the name is new"));
+        if self.hostile()? {
+            ids = (FuncId::from_u32(self.number()?), DataId::from_u32(self.number()?));
+        }
+        let argument = self.value(I32)?;
+        if self.hostile()? {
+            let [] = self.b.call(&module, ids.0, &[argument, argument]);
+        }
+        self.values.extend(self.b.call::<1>(&module, ids.0, &[argument]));
+        Ok(self.b.data_address(&module, ids.1))
     }
 
     /// Instructions that refer to other things than values and blocks: to a function, or by any number.
@@ -374,33 +414,101 @@ impl Caller<'_, '_, '_> {
     }
 
     fn structured(&mut self) -> Result<()> {
-        let ty = self.one(&INTS)?;
+        let (int, ty) = (self.one(&INTS)?, self.one(&TYPES)?);
         let [condition, start, end, step] =
-            [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
-        // What is made inside is not known outside.
-        let known = self.values.len();
+            [self.value(int)?, self.value(int)?, self.value(int)?, self.value(int)?];
+        let (value, last) = (self.value(ty)?, if self.hostile()? { 9 } else { 5 });
+        let first = (self.u.int_in_range(0..=last)?, value);
+        let second = (self.u.int_in_range(0..=last)?, value);
+        let keys = if self.hostile()? { [0, self.number()?.into(), 0] } else { [-1, 0, 7] };
         choose! { self;
+            inside(&mut self.b, first, condition);
             self.b.if_then(condition, |b| _ = b.ins().iadd(start, end));
             self.b.if_else(condition, |b| _ = b.lane_id(), KernelBuilder::return_);
-            self.b.while_loop(|b| b.ins().icmp(IntCC::Equal, start, end), |_| {});
-            self.b.for_range(start, end, step, |b, i| _ = b.ins().imul(i, step));
+            self.b.while_loop(
+                |b| { inside(b, first, condition); b.ins().icmp(IntCC::Equal, start, end) },
+                |b| inside(b, second, condition)
+            );
+            one_of!(self.b, (start, end, step, |b, i| {
+                b.if_then(i, |b| inside(b, first, condition));
+                inside(b, second, i);
+                b.ins().imul(i, step);
+            }), [for_range for_range_unsigned]);
+            self.values.extend(self.b.loop_with([value], |b, [value]| {
+                b.break_if(condition);
+                inside(b, first, condition);
+                b.continue_if_with(condition, &[value]);
+                [value]
+            }));
+            _ = self.b.loop_with([], |b, []| {
+                b.break_if(condition);
+                b.while_loop(|_| start, |b| inside(b, first, condition));
+                inside(b, second, condition);
+                []
+            });
+            self.b.switch(condition, &keys, |b, case| {
+                inside(b, if case == Some(0) { first } else { second }, condition);
+            });
         }
-        self.values.truncate(known);
         Ok(())
     }
 
-    fn lanes(&mut self) -> Result<()> {
-        let (ty, truth, word) = (self.one(&TYPES)?, self.one(&INTS)?, self.b.word_int());
-        let (value, condition, lane) = (self.value(ty)?, self.value(truth)?, self.value(word)?);
-        let known = choose! { self;
-            (self.b.any(condition), I8);
-            (self.b.all(condition), I8);
-            (self.b.shuffle(value, lane), ty);
-            (self.b.assume_uniform(value), ty);
-            (self.b.ballot(condition, self.hostility / 12), word);
-            { self.b.barrier(); (lane, word) };
+    /// The builder's own methods: the result, or an operand.
+    fn own(&mut self) -> Result<Value> {
+        let (ty, int, word) = (self.one(&TYPES)?, self.one(&INTS)?, self.b.word_int());
+        let (value, other) = (self.value(ty)?, self.value(ty)?);
+        let (condition, lane) = (self.value(int)?, self.value(word)?);
+        let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
+        let types = [ParamType::I8, ParamType::I32, ParamType::I64, ParamType::F64];
+        let (param, name) = (*self.u.choose(&types)?, self.name()?);
+        let formats = ["{", "}", "{}", "{:x} {:u} {}", "{:?} {} {}"];
+        let (number, format) = match self.hostile()? {
+            true => (i64::arbitrary(self.u)?, *self.u.choose(&formats)?),
+            false => (-5, "{} and {}: {:x}"),
         };
-        self.values.push(known);
-        Ok(())
+        Ok(choose! { self;
+            one_of!(self.b, (dim), [global_size local_id group_count global_id]);
+            self.b.group_array(I32, 16);
+            self.b.param(param);
+            self.b.scalar::<bool>(&name);
+            self.b.scalar::<usize>(&name);
+            self.b.scalar::<f64>(&name);
+            {
+                let variable = self.b.declare_var(ty);
+                self.b.def_var(variable, value);
+                self.b.use_var(variable)
+            };
+            one_of!(self.b, (condition), [any all likely unlikely]);
+            one_of!(self.b, (value), [assume_uniform assert_uniform]);
+            self.b.ballot(condition, self.hostility / 12);
+            self.b.shuffle(value, lane);
+            self.b.select(condition, value, other);
+            self.b.word_const(number);
+            { self.b.barrier(); value };
+            { self.b.assert_convergent(); value };
+            { self.b.assert(condition, "it holds"); value };
+            { self.b.trap_if(condition, TrapCode::unwrap_user(9)); value };
+            { self.b.return_if(condition); value };
+            { self.b.print(format, &[value, lane, condition]); value };
+        })
+    }
+}
+
+/// A call inside of a loop; most of the last ones are misuse.
+fn inside(b: &mut KernelBuilder<'_>, (kind, value): (u8, Value), condition: Value) {
+    match kind {
+        0 => b.return_if(condition),
+        1 => b.assert(condition, "inside"),
+        2 => b.print("{}", &[value]),
+        3 => {
+            let condition = b.unlikely(condition);
+            b.if_then(condition, |_| {});
+        }
+        4 => _ = b.assume_uniform(value),
+        5 => {}
+        6 => b.break_if(condition),
+        7 => b.continue_if_with(condition, &[value]),
+        8 => b.seal_all_blocks(),
+        _ => b.break_if_with(value, &[value, value]),
     }
 }

@@ -45,7 +45,7 @@ pub struct Workload {
     /// Builds the kernel for a machine.
     pub source: fn(ArchId) -> Result<KernelSource, BuildError>,
     /// Runs it at a scale; the output's elements.
-    pub run: fn(&mut Device, &Kernel, u32) -> Output,
+    pub run: fn(&Device, &Kernel, u32) -> Output,
     /// What comes out, computed on the host.
     pub on_host: fn(u32) -> Vec<u32>,
     /// The [`checksum`] that an OpenCL implementation prints at scale 1.

@@ -22,7 +22,7 @@ pub(super) fn matmul(arch: ArchId) -> Result<KernelSource, BuildError> {
         let sum = bld.declare_var(float);
         // A variable reads 0 before it is set.
         let (zero, one) = (bld.ins().iconst(word, 0), bld.ins().iconst(word, 1));
-        bld.for_range(zero, n, one, |bld, k| {
+        bld.for_range_unsigned(zero, n, one, |bld, k| {
             let index = cell(bld, row, n, k);
             let x = bld.load_elem(float, a, index);
             let index = cell(bld, k, n, column);
@@ -56,7 +56,7 @@ fn matrices(scale: u32) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// The product's elements.
-pub(super) fn run_matmul(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_matmul(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let (n, (a, b)) = (matrix_side(scale), matrices(scale));
     let (x, y) = (Array::of_floats(device, &a)?, Array::of_floats(device, &b)?);
     let product = Array::of_floats(device, &vec![0.0; n * n])?;
@@ -104,7 +104,7 @@ fn unsorted(scale: u32) -> Vec<i32> {
 }
 
 /// Runs all steps; the sorted elements.
-pub(super) fn run_bitonic(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_bitonic(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let numbers = unsorted(scale);
     let array = Array::of_ints(device, &numbers)?;
     let mut run = 2;
@@ -142,8 +142,8 @@ pub(super) fn convolve(arch: ArchId) -> Result<KernelSource, BuildError> {
         let radius = b.ins().ushr_imm_u(side, 1);
         let sum = b.declare_var(word);
         b.def_var(sum, zero);
-        b.for_range(zero, side, one, |b, j| {
-            b.for_range(zero, side, one, |b, i| {
+        b.for_range_unsigned(zero, side, one, |b, j| {
+            b.for_range_unsigned(zero, side, one, |b, i| {
                 let column = b.ins().iadd(x, i);
                 let column = b.ins().isub(column, radius);
                 let row = b.ins().iadd(y, j);
@@ -186,7 +186,7 @@ fn picture(scale: u32) -> (usize, Vec<i32>, Vec<i32>) {
 }
 
 /// The result's elements.
-pub(super) fn run_convolve(device: &mut Device, kernel: &Kernel, scale: u32) -> Output {
+pub(super) fn run_convolve(device: &Device, kernel: &Kernel, scale: u32) -> Output {
     let (n, picture, mask) = picture(scale);
     let (from, weights) = (Array::of_ints(device, &picture)?, Array::of_ints(device, &mask)?);
     let out = Array::of_ints(device, &vec![0; n * n])?;

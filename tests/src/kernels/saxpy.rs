@@ -44,17 +44,14 @@ pub fn on_host<T: Float>(factor: T, x: &[T], y: &[T]) -> Vec<T> {
 }
 
 /// The native float of some machine.
-pub trait Float:
-    Element + From<f32> + Into<Arg<'static>> + Mul<Output = Self> + Add<Output = Self>
-{
-}
+pub trait Float: Element + From<f32> + Into<Arg> + Mul<Output = Self> + Add<Output = Self> {}
 
 impl Float for f32 {}
 impl Float for f64 {}
 
 /// Runs the kernel on `device` and gives the resulting `y`. Fails with whatever the device reports.
 pub fn run<T: Float>(
-    device: &mut Device,
+    device: &Device,
     kernel: &Kernel,
     x: &[f32],
     y: &[f32],

@@ -259,7 +259,7 @@ impl Case {
     pub fn launch(
         &self,
         kernel: &Kernel,
-        device: &mut Device,
+        device: &Device,
         config: impl FnOnce(LaunchConfig) -> LaunchConfig,
     ) -> Result<Observed, CaseError> {
         let Start::Launch { extents, args } = &self.start else {
@@ -359,7 +359,7 @@ impl Trapped {
     }
 }
 
-fn scalar(ty: ParamType, bits: u64) -> Arg<'static> {
+fn scalar(ty: ParamType, bits: u64) -> Arg {
     match ty {
         ParamType::I8 => Arg::from(bits as u8),
         ParamType::I16 => Arg::from(bits as u16),

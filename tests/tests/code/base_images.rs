@@ -51,7 +51,7 @@ fn harpbench_uses_base_instructions_only() {
 fn random_kernels_use_base_instructions_only() {
     for arch in BASE {
         let arch: ArchId = arch.parse().unwrap();
-        let mut device = device(arch);
+        let device = device(arch);
         let mut images = 0;
         for seed in 0..KERNELS {
             let bytes = random_bytes(seed, 2048);
@@ -74,7 +74,7 @@ fn random_kernels_use_base_instructions_only() {
 #[test]
 fn the_extension_is_seen_where_it_is_used() {
     let arch: ArchId = "4w32/16/32/16+x".parse().unwrap();
-    let mut device = device(arch);
+    let device = device(arch);
     let found = (0..20).any(|seed| {
         let bytes = random_bytes(seed, 2048);
         let case = Kind::Lowerings.generate(&bytes, Family::of(arch)).case;

@@ -85,9 +85,9 @@ fn try_launch(
     let source = source(arch, body);
     let options = CompileOptions { opt_level, ..checked() };
     let kernel = source.compile(&options).unwrap_or_else(|error| panic!("{error}"));
-    let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
     let out = Array::of_ints(&device, &[0; COUNT]).unwrap();
-    let args: [Arg<'_>; 1] = [out.arg()];
+    let args: [Arg; 1] = [out.arg()];
     let report = device.launch(&kernel, LaunchConfig::grid_1d(COUNT), &args);
     (out.words(&device).unwrap(), report)
 }

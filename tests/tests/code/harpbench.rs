@@ -22,9 +22,9 @@ const STRATEGIES: [DivergenceStrategy; 4] = [
 fn check(program: &Program, input: Input, arch: ArchId, options: &CompileOptions) -> Outcome {
     let kernel = (program.source)(arch).unwrap().compile(options).unwrap();
     let config = DeviceConfig { fuel: Some(1 << 26), ..DeviceConfig::new(arch) };
-    let mut device = Device::new(config).unwrap();
+    let device = Device::new(config).unwrap();
     let work = (program.work)(input, Scale::Small, arch);
-    let outcome = program.run(&mut device, &kernel, &work).unwrap();
+    let outcome = program.run(&device, &kernel, &work).unwrap();
     let (expected, name) = ((program.on_host)(&work), program.name);
     let wrong = outcome.result.iter().zip(&expected).position(|(a, b)| a != b);
     assert_eq!(wrong, None, "{name}, {input:?}, {arch}, {options:?}");

@@ -19,7 +19,7 @@ const ARCHS: &[&str] =
 fn launch(arch: ArchId, source: &KernelSource, opt_level: OptLevel) -> (Vec<u64>, Kernel) {
     let options = CompileOptions { opt_level, ..checked() };
     let kernel = source.compile(&options).unwrap();
-    let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
     let word = usize::from(arch.word().bytes());
     let buffer = device.buffer_zeroed::<u8>(ITEMS * word).unwrap();
     device.launch(&kernel, LaunchConfig::grid_1d(ITEMS), &[Arg::from(&buffer)]).unwrap();

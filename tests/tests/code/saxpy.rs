@@ -31,7 +31,7 @@ fn device(arch: ArchId, cores: u16) -> Device {
 }
 
 /// Compares a run with the host's result, bit for bit.
-fn check<T: saxpy::Float + Into<f64>>(device: &mut Device, kernel: &Kernel, len: usize) {
+fn check<T: saxpy::Float + Into<f64>>(device: &Device, kernel: &Kernel, len: usize) {
     let (x, y) = saxpy::inputs(len);
     let (result, report) = saxpy::run::<T>(device, kernel, &x, &y).unwrap();
     let native = |values: &[f32]| values.iter().map(|&v| T::from(v)).collect::<Vec<_>>();
@@ -42,7 +42,7 @@ fn check<T: saxpy::Float + Into<f64>>(device: &mut Device, kernel: &Kernel, len:
     assert_eq!((result.len(), report.work_items()), (len, len as u64));
 }
 
-fn check_any(device: &mut Device, kernel: &Kernel, len: usize) {
+fn check_any(device: &Device, kernel: &Kernel, len: usize) {
     match kernel.arch().word() {
         WordSize::Four => check::<f32>(device, kernel, len),
         WordSize::Eight => check::<f64>(device, kernel, len),
@@ -54,9 +54,9 @@ fn every_machine_agrees_with_the_host() {
     for arch in ARCHS {
         let arch = arch.parse().unwrap();
         for opt_level in [OptLevel::None, OptLevel::Speed] {
-            let (kernel, mut device) = (compile(arch, opt_level), device(arch, 1));
+            let (kernel, device) = (compile(arch, opt_level), device(arch, 1));
             for len in [0, 1, 7, 31, 32, 33] {
-                check_any(&mut device, &kernel, len);
+                check_any(&device, &kernel, len);
             }
         }
     }
@@ -66,7 +66,7 @@ fn every_machine_agrees_with_the_host() {
 fn a_million_and_three_elements() {
     for arch in &ARCHS[..4] {
         let arch = arch.parse().unwrap();
-        check_any(&mut device(arch, 1), &compile(arch, OptLevel::Speed), 1_000_003);
+        check_any(&device(arch, 1), &compile(arch, OptLevel::Speed), 1_000_003);
     }
 }
 
@@ -77,7 +77,7 @@ fn cores_share_the_work() {
         let kernel = compile(arch, OptLevel::Speed);
         for cores in [2, 3, 7] {
             for len in [1, 33, 10_007] {
-                check_any(&mut device(arch, cores), &kernel, len);
+                check_any(&device(arch, cores), &kernel, len);
             }
         }
     }
@@ -89,6 +89,6 @@ fn the_checksum_is_that_of_opencl() {
     let arch = "4w32/16/32/16+x".parse().unwrap();
     let (x, y) = saxpy::inputs(1 << 20);
     let kernel = compile(arch, OptLevel::Speed);
-    let (result, _) = saxpy::run::<f32>(&mut device(arch, 1), &kernel, &x, &y).unwrap();
+    let (result, _) = saxpy::run::<f32>(&device(arch, 1), &kernel, &x, &y).unwrap();
     assert_eq!(checksum(result.into_iter().map(f32::to_bits)), 113_679_813);
 }

@@ -18,7 +18,7 @@ const FUEL: u64 = 100_000;
 fn trap_of(
     arch: ArchId,
     items: usize,
-    args: &[Arg<'_>],
+    args: &[Arg],
     body: impl FnOnce(&mut KernelBuilder<'_>) -> u32,
 ) -> LaunchTrap {
     let mut source = KernelSource::new("faulty", arch);
@@ -29,7 +29,7 @@ fn trap_of(
     let kernel = source.compile(&options).unwrap();
     let mut config = DeviceConfig::new(arch);
     config.memory_bytes = MEMORY;
-    let mut device = Device::new(config).unwrap();
+    let device = Device::new(config).unwrap();
     let launch = LaunchConfig::grid_1d(items).with_fuel(FUEL);
     let error = device.launch(&kernel, launch, args).unwrap_err();
     let text = error.to_string();
@@ -197,7 +197,7 @@ fn an_explicit_trap_in_some_lanes() {
             let i = b.global_id(0);
             let last = b.ins().icmp_imm_s(IntCC::Equal, i, 3);
             let line = line!() + 1;
-            b.ins().trapnz(last, harp_jit::ir::TrapCode::unwrap_user(7));
+            b.ins().trapnz(last, TrapCode::unwrap_user(7));
             b.return_();
             line
         });

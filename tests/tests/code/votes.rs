@@ -52,7 +52,7 @@ fn any_holds_in_the_warp_of_the_lane_that_says_so() {
         let kernel = kernel(arch);
         let mut config = DeviceConfig::new(arch);
         config.cores = 2;
-        let mut device = Device::new(config).unwrap();
+        let device = Device::new(config).unwrap();
         for wanted in [0, 1, 37, 69, 70] {
             let out = Array::of_ints(&device, &vec![0; len]).unwrap();
             let args = [out.arg(), Arg::from(wanted)];

@@ -13,8 +13,8 @@ use harp_tests::workloads::{DRIVER, HELPER, generated, handwritten};
 fn output(workload: &Workload, arch: ArchId, scale: u32) -> Vec<u32> {
     let options = checked();
     let kernel = (workload.source)(arch).unwrap().compile(&options).unwrap();
-    let mut device = Device::new(DeviceConfig::new(arch)).unwrap();
-    (workload.run)(&mut device, &kernel, scale).unwrap()
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
+    (workload.run)(&device, &kernel, scale).unwrap()
 }
 
 #[test]

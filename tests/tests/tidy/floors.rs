@@ -28,7 +28,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-emu/src",
         &[
-            &["config", "console", "interrupt", "notation", "random", "stats", "word"],
+            &["config", "console", "device", "interrupt", "notation", "random", "stats", "word"],
             &["memory", "reference_float", "trap", "warp"],
             &["inspect", "json", "stop", "tlb"],
             &["observe"],
@@ -59,8 +59,8 @@ const CRATES: [(&str, Floors); 6] = [
         &[
             &["abi", "forms", "source", "stats", "times", "width"],
             &["intrinsic"],
-            &["analysis"],
-            &["profile", "routine"],
+            &["accesses", "analysis"],
+            &["print", "profile", "routine"],
             &["error", "plan", "strategy", "vcode"],
             &["convergence", "if_convert", "options", "regalloc", "symbols", "validate"],
             &["emit", "isel", "legalize", "mid_end"],

@@ -1,7 +1,7 @@
 //! Machines in the original's order, many rounds at once and round by round.
 
 use harp_emu::{
-    DivergentBarriers, Interrupts, Machine, MachineConfig, Memory, PageMapping, Schedule,
+    DivergentBarriers, Interrupts, Machine, MachineConfig, Memory, PageMapping, Schedule, Spare,
     SpawnPolicy, Stats, Trap, WarpStatus,
 };
 use harp_isa::{ArchId, Instruction, Op};
@@ -34,11 +34,33 @@ pub(crate) fn round_config(arch: ArchId) -> MachineConfig {
 }
 
 fn outcome(config: &MachineConfig, image: &[u8], fuel: u64, at_once: bool) -> Outcome {
+    let config = MachineConfig { fuel: Some(fuel), ..config.clone() };
+    outcome_with(config, image, at_once, None).0
+}
+
+/// Runs what lies in memory on a machine that is made of what another has left, and what it leaves.
+pub(crate) fn run_with(
+    config: &MachineConfig,
+    image: &[u8],
+    spare: Option<Spare>,
+) -> (Outcome, Spare) {
+    outcome_with(config.clone(), image, true, spare)
+}
+
+fn outcome_with(
+    config: MachineConfig,
+    image: &[u8],
+    at_once: bool,
+    spare: Option<Spare>,
+) -> (Outcome, Spare) {
     let arch = config.arch;
     let memory = Memory::new(arch.word(), MEMORY).unwrap();
     memory.write(0, image).unwrap();
-    let config = MachineConfig { fuel: Some(fuel), ..config.clone() };
-    let mut machine = Machine::new(config, &memory).unwrap();
+    let mut machine = match spare {
+        Some(spare) => Machine::with_spare(config, &memory, spare),
+        None => Machine::new(config, &memory),
+    }
+    .unwrap();
     let trap = loop {
         let goes_on = match at_once {
             true => machine.run().map(|_| false),
@@ -60,14 +82,15 @@ fn outcome(config: &MachineConfig, image: &[u8], fuel: u64, at_once: bool) -> Ou
         let words = [warp.pc(), warp.active()].into_iter().chain(gprs).chain(preds);
         (warp.status(), warp.is_supervisor(), words.collect())
     });
-    Outcome {
+    let outcome = Outcome {
         trap,
         stats: machine.stats(),
         console: machine.console(),
         memory: bytes,
         mappings: machine.page_mappings(0),
         warps: warps.collect(),
-    }
+    };
+    (outcome, machine.into_spare())
 }
 
 /// Runs what lies in memory, to the end of the fuel if it has to be.

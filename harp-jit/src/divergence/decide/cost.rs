@@ -129,8 +129,12 @@ impl<'a> Model<'a> {
             };
         }
         match inst.map(|inst| self.func().dfg.insts[inst]) {
-            Some(InstructionData::Brif { arg, .. }) => {
-                guess(self.func(), self.facts.arch, arg, divergent)
+            Some(InstructionData::Brif { arg, blocks, .. }) => {
+                let sides = blocks.map(|call| call.block(&self.func().dfg.value_lists));
+                match expected(self.func(), sides) {
+                    Some(likely) => hinted(self.facts.arch, likely, divergent),
+                    None => guess(self.func(), self.facts.arch, arg, divergent),
+                }
             }
             _ => Odds { all_true: 1.0, all_false: 0.0, divergent: 0.0 },
         }
@@ -317,6 +321,32 @@ fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Od
     let lanes = i32::from(arch.lanes());
     let independent = 1.0 - is_true.powi(lanes) - (1.0 - is_true).powi(lanes);
     odds(0.5 * independent)
+}
+
+/// The probability that a lane takes the side of a branch that is marked as unlikely.
+const UNLIKELY: f64 = 0.01;
+
+/// Which side of a branch lanes are expected to take: not one that is marked as cold. Blocks that end in a trap
+/// are always marked, whether the trap is likely or not.
+fn expected(func: &Function, [on_true, on_false]: [Block; 2]) -> Option<bool> {
+    let cold = |block: Block| {
+        let last = func.layout.last_inst(block).map(|inst| func.dfg.insts[inst].opcode());
+        func.layout.is_cold(block) && last != Some(Opcode::Trap)
+    };
+    match (cold(on_true), cold(on_false)) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
+}
+
+/// The odds of a branch that is likely true, or likely false, in each lane independently.
+fn hinted(arch: ArchId, likely: bool, divergent: bool) -> Odds {
+    let lanes = if divergent { i32::from(arch.lanes()) } else { 1 };
+    let (all_likely, all_unlikely) = ((1.0 - UNLIKELY).powi(lanes), UNLIKELY.powi(lanes));
+    let (all_true, all_false) =
+        if likely { (all_likely, all_unlikely) } else { (all_unlikely, all_likely) };
+    Odds { all_true, all_false, divergent: 1.0 - all_true - all_false }
 }
 
 /// The probability that a condition is true in a lane.

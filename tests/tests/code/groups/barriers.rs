@@ -10,7 +10,7 @@ use super::{MACHINES, compile, compile_all, device, run};
 
 /// As [`run`], for launches that end in a trap.
 fn trap_of(arch: ArchId, kernel: &Kernel, config: LaunchConfig) -> LaunchTrap {
-    let mut device = device(arch, 1);
+    let device = device(arch, 1);
     let array = Array::of_ints(&device, &[0; 256]).unwrap();
     match device.launch(kernel, config, &[array.arg()]) {
         Err(LaunchError::Trap(trap)) => *trap,
@@ -78,7 +78,7 @@ fn groups_reduce_in_their_memory_with_barriers() {
             let mut words = input.clone();
             words.resize(items + groups + 1, -1);
             let config = LaunchConfig::grid_1d(items).with_groups_1d(size);
-            let out = run(&mut device(arch, cores), &kernel, config, &words);
+            let out = run(&device(arch, cores), &kernel, config, &words);
             let mut expected: Vec<u32> =
                 input.chunks(size).map(|group| group.iter().sum::<i32>() as u32).collect();
             expected.push(u32::MAX);
@@ -95,7 +95,7 @@ fn counts_do_not_depend_on_host_threads() {
     let stats = |threads| {
         let host_threads = std::num::NonZeroUsize::new(threads);
         let config = DeviceConfig { cores: 4, host_threads, ..DeviceConfig::new(arch) };
-        let mut device = Device::new(config).unwrap();
+        let device = Device::new(config).unwrap();
         let array = Array::of_ints(&device, &[3; 1200]).unwrap();
         let config = LaunchConfig::grid_1d(1000).with_groups_1d(19);
         let report = device.launch(&kernel, config, &[array.arg()]).unwrap();
@@ -127,7 +127,7 @@ fn barriers_that_lanes_do_not_reach_together_are_traps() {
         assert!(matches!(trap.trap.kind, TrapKind::Deadlock { .. }), "{trap}");
         // All, and none: the branch is divergent to the compiler, the lanes agree.
         for limit in [32, 0] {
-            run(&mut device(arch, 1), &under(limit), grid, &[0; 64]);
+            run(&device(arch, 1), &under(limit), grid, &[0; 64]);
         }
     }
 }
@@ -140,7 +140,7 @@ fn surplus_lanes_have_no_part_in_barriers() {
     for size in [1, 3, 7, 8, 9, 23, 25, 31, 32] {
         let words = vec![1; 64 + 64];
         let config = LaunchConfig::grid_1d(64).with_groups_1d(size);
-        let out = run(&mut device(arch, 1), &kernel, config, &words);
+        let out = run(&device(arch, 1), &kernel, config, &words);
         assert_eq!(out[64], size as u32);
     }
 }
@@ -199,7 +199,7 @@ fn a_barrier_behind_an_inner_loop_may_share_its_header() {
         for latch in [false, true] {
             for kernel in compile_all(arch, |b| loops_that_share_a_header(b, latch)) {
                 let config = LaunchConfig::grid_1d(2 * GROUP).with_groups_1d(GROUP);
-                let out = run(&mut device(arch, 1), &kernel, config, &[0; 2 * GROUP]);
+                let out = run(&device(arch, 1), &kernel, config, &[0; 2 * GROUP]);
                 assert_eq!(out, [&wanted[..], &wanted[..]].concat(), "{id}, latch: {latch}");
             }
         }

@@ -67,7 +67,7 @@ fn votes_and_shuffles_are_among_the_lanes_that_execute_them() {
         for kernel in &kernels {
             let mut words: Vec<i32> = (0..8).map(|i| i * 3).collect();
             words.resize(8 * 8, -1);
-            let out = run(&mut device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
+            let out = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
             let expected: [[u32; 8]; 7] = [
                 [1; 8],
                 [0; 8],
@@ -112,7 +112,7 @@ fn values_of_every_type_are_shuffled() {
             let sum = if word == types::I64 { sum } else { b.ins().ireduce(word, sum) };
             b.store_elem(sum, data, i);
         });
-        let out = run(&mut device(arch, 1), &kernel, LaunchConfig::grid_1d(8), &[0; 8]);
+        let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(8), &[0; 8]);
         assert_eq!(out, [28, 24, 20, 16, 12, 8, 4, 0], "{id}");
     }
 }
@@ -143,7 +143,7 @@ fn ballots_have_a_bit_for_each_lane() {
             });
         });
         let words = vec![7; 2 * lanes];
-        let out = run(&mut device(arch, 1), &kernel, LaunchConfig::grid_1d(lanes), &words);
+        let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(lanes), &words);
         let (low, high) = if lanes == 8 { (0xaa, 0) } else { (0xaaaa_aaaa, 0xaaaa_aaaa) };
         assert!(out[..lanes].iter().all(|&word| word == low), "{id}: {out:x?}");
         assert_eq!(out[lanes..lanes + 2], [7, 7]);
@@ -183,7 +183,7 @@ fn atomics_count_the_lanes_that_execute_them() {
         b.if_then(is_first, |b| b.store_elem(total, data, global));
     });
     let config = LaunchConfig::grid_1d(40).with_groups_1d(16);
-    let outs = kernels.iter().map(|kernel| run(&mut device(arch, 1), kernel, config, &[99; 40]));
+    let outs = kernels.iter().map(|kernel| run(&device(arch, 1), kernel, config, &[99; 40]));
     let outs: Vec<_> = outs.collect();
     for (group, out) in outs.iter().flat_map(|out| out.chunks(16).enumerate()) {
         let items = out.len();
@@ -218,7 +218,7 @@ fn locks_are_taken_by_one_lane_after_the_other() {
         });
     });
     for kernel in &kernels {
-        let out = run(&mut device(arch, 1), kernel, LaunchConfig::grid_1d(100), &[0; 2]);
+        let out = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(100), &[0; 2]);
         assert_eq!(out, [0, 66]);
     }
 }
@@ -242,7 +242,7 @@ fn active_lanes_take_turns_in_order() {
                 });
             });
         });
-        let out = run(&mut device(arch, 1), &kernel, LaunchConfig::grid_1d(7), &[0]);
+        let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(7), &[0]);
         assert_eq!(out, [135], "{id}");
     }
 }

@@ -72,7 +72,7 @@ fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec
 }
 
 /// Launches a kernel whose parameter is an array of words; the array afterwards, of 32 bits each.
-fn run(device: &mut Device, kernel: &Kernel, config: LaunchConfig, words: &[i32]) -> Vec<u32> {
+fn run(device: &Device, kernel: &Kernel, config: LaunchConfig, words: &[i32]) -> Vec<u32> {
     let array = Array::of_ints(device, words).unwrap();
     device.launch(kernel, config, &[array.arg()]).unwrap();
     array.words(device).unwrap()
@@ -81,7 +81,7 @@ fn run(device: &mut Device, kernel: &Kernel, config: LaunchConfig, words: &[i32]
 #[test]
 fn launches_that_cannot_be_are_refused() {
     let arch = ArchId::HARP32;
-    let mut device = device(arch, 1);
+    let device = device(arch, 1);
     let kernel = compile(arch, |b| b.barrier());
     let line = LaunchConfig::grid_1d(100);
     let error = device.launch(&kernel, line, &[]).unwrap_err();
@@ -135,7 +135,7 @@ fn functions_use_the_groups_of_their_kernels() {
     let kernel = module.compile_kernel(&source).unwrap();
     assert!(kernel.uses_groups());
     let config = LaunchConfig::grid_1d(42).with_groups_1d(40);
-    let out = run(&mut device(arch, 1), &kernel, config, &[0; 42]);
+    let out = run(&device(arch, 1), &kernel, config, &[0; 42]);
     // A group of 40 has no work-item above 40; of those of the group of two both are.
     assert_eq!((&out[..40], &out[40..]), (&[40; 40][..], &[3, 3][..]));
     let error = Program::new(&module.finish().unwrap(), "wait", &signature).unwrap_err();
@@ -167,7 +167,10 @@ fn misuse_is_named_with_its_place() {
         b.group_array(types::I32, 1 << 25);
         b.group_array(types::F64, 1 << 25);
     });
-    assert_eq!(too_much, BuildErrorKind::GroupMemory { given: 3 << 27, limit: 1 << 28 });
+    assert_eq!(
+        too_much,
+        BuildErrorKind::GroupMemory { name: None, given: 3 << 27, limit: 1 << 28 }
+    );
     let part = kind(&mut |b| {
         let i = b.global_id(0);
         b.ballot(i, 2);

@@ -40,7 +40,7 @@ fn places_kernel(arch: ArchId) -> Kernel {
     })
 }
 
-fn check_places(device: &mut Device, kernel: &Kernel, extent: [usize; 3], group: [usize; 3]) {
+fn check_places(device: &Device, kernel: &Kernel, extent: [usize; 3], group: [usize; 3]) {
     let [x, y, z] = extent;
     let items = x * y * z;
     let config = LaunchConfig::grid_3d(x, y, z).with_groups(group);
@@ -74,7 +74,7 @@ fn each_work_item_knows_its_place_in_its_group() {
         assert!(kernel.uses_groups());
         let most = usize::from(arch.lanes()) * usize::from(arch.warps());
         for cores in [1, 3] {
-            let mut device = device(arch, cores);
+            let device = device(arch, cores);
             for (extent, group) in [
                 ([1, 1, 1], [1, 1, 1]),
                 ([37, 1, 1], [5, 1, 1]),
@@ -84,7 +84,7 @@ fn each_work_item_knows_its_place_in_its_group() {
                 ([3, 5, 4], [1, 1, 15]),
                 ([17, 2, 1], [8, 1, 1]),
             ] {
-                check_places(&mut device, &kernel, extent, group);
+                check_places(&device, &kernel, extent, group);
             }
         }
     }

@@ -160,7 +160,7 @@ fn reductions_are_of_the_lanes_that_execute_them() {
             let mut words = VALUES.to_vec();
             words.resize(8 * (reductions.len() + 1), -1);
             for kernel in &kernels {
-                let found = run(&mut device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
+                let found = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
                 for (row, &reduction) in reductions.iter().enumerate() {
                     let together = |value: i32| {
                         let same = |&other: &i32| side(other) == side(value);

@@ -40,9 +40,9 @@ fn store_results(b: &mut KernelBuilder<'_>, callee: FuncRef) {
 }
 
 /// The words, as bytes, that `count` work-items store in an array, the kernel's first argument.
-fn stored(kernel: &Kernel, count: usize, args: &[Arg<'_>]) -> Vec<u8> {
+fn stored(kernel: &Kernel, count: usize, args: &[Arg]) -> Vec<u8> {
     let arch = kernel.arch();
-    let mut device = device(arch);
+    let device = device(arch);
     let out = device.buffer_zeroed::<u8>(count * usize::from(arch.word().bytes())).unwrap();
     let args = [&[Arg::from(&out)], args].concat();
     device.launch(kernel, LaunchConfig::grid_1d(count), &args).unwrap();
@@ -179,7 +179,7 @@ fn recursion_in_a_kernel_to_the_limit() {
             let depth = b.param(ParamType::Pointer);
             b.ins().call(callee, &[depth]);
         });
-        let mut device = device(arch);
+        let device = device(arch);
         device.launch(&kernel, LaunchConfig::grid_1d(20), &[Arg::address(10)]).unwrap();
         let error = device.launch(&kernel, LaunchConfig::grid_1d(20), &[Arg::address(1000)]);
         let Err(LaunchError::Trap(trap)) = error else { panic!("{arch}: {error:?}") };
@@ -265,7 +265,7 @@ fn wide_parameters_of_kernels() {
         b.return_();
         b.finalize().unwrap();
         let kernel = source.compile(&checked()).unwrap();
-        let mut device = device(arch);
+        let device = device(arch);
         let out = device.buffer_zeroed::<u64>(4).unwrap();
         let wide = 0x8000_0001_9abc_def0_u64;
         let args =

@@ -1,0 +1,228 @@
+//! Code that reports its accesses to memory, for launches that check them.
+//!
+//! Before each access, the function stores the address to a word of its own above the memory
+//! ([`MonitorWord`]); a device behind these words sees the executing lanes do that. What need not be computed at run time
+//! stands in a table beside the code: the type, and the objects that the address may point into, as far as the function
+//! shows them (see `roots`). Reports come before the mid-end, so they are about what the program says, not about what
+//! loads and stores are made of it.
+
+use std::ops::Range;
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{
+    Function, Inst, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types,
+};
+use harp_isa::WordSize;
+use harp_isa::abi::MonitorWord;
+
+use crate::abi::word_int;
+use crate::intrinsic::Intrinsic;
+
+mod roots;
+
+use roots::{Found, Roots};
+
+/// An access to memory as the program says it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct MemoryAccess {
+    /// What it does.
+    pub kind: AccessKind,
+    /// The type that is loaded or stored.
+    pub ty: Type,
+    /// What the address may point into; empty if that is not known.
+    pub roots: Vec<Root>,
+}
+
+/// What an access does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AccessKind {
+    /// It reads.
+    Load,
+    /// It writes.
+    Store,
+    /// It reads and writes, atomically.
+    Atomic,
+}
+
+/// An object in memory that an address points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Root {
+    /// What the argument for the kernel's parameter with this number points to.
+    Param(u32),
+    /// The array of the group's memory that begins there and has so many bytes.
+    GroupArray {
+        /// Bytes from the start of the group's memory.
+        start: u32,
+        /// Bytes of the array.
+        bytes: u32,
+    },
+    /// The memory of the work-group.
+    Group,
+    /// A stack slot of the function with so many bytes.
+    Slot {
+        /// Bytes of the slot.
+        bytes: u32,
+    },
+}
+
+/// What addresses a kernel gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KernelShape {
+    /// For each word of the arguments, the number of the parameter that begins there and is an address.
+    pub(crate) words: Vec<Option<u32>>,
+    /// Where its arrays are in the memory of a work-group.
+    pub(crate) group_arrays: Vec<Range<u32>>,
+}
+
+/// Makes the function report its accesses; the table of them, by the number with which they are reported. `kernel` is
+/// given for the function of a kernel, which also reports its work-item.
+pub(crate) fn report(
+    func: &mut Function,
+    word: WordSize,
+    kernel: Option<&KernelShape>,
+) -> Vec<MemoryAccess> {
+    let roots = Roots::of(func, word, kernel);
+    let insts: Vec<Inst> =
+        func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
+    let mut reporter = Reporter { at: FuncCursor::new(func), word };
+    if kernel.is_some() {
+        reporter.begin();
+    }
+    let mut table = Vec::new();
+    for inst in insts {
+        if Intrinsic::of_call(reporter.at.func, inst) == Some(Intrinsic::Barrier) {
+            reporter.barrier(inst);
+        } else if let Some(access) = Access::by(reporter.at.func, inst) {
+            let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
+            reporter.access(inst, access, slot, table.len());
+            table.push(MemoryAccess { kind: access.kind, ty: access.ty, roots });
+        }
+    }
+    table
+}
+
+/// An access of an instruction.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    kind: AccessKind,
+    ty: Type,
+    /// What the address is, with `offset` added.
+    address: Value,
+    offset: i32,
+    /// What is stored, if that is known beforehand.
+    stored: Option<Value>,
+}
+
+impl Access {
+    fn by(func: &Function, inst: Inst) -> Option<Access> {
+        let dfg = &func.dfg;
+        let args = dfg.inst_args(inst);
+        let result = || dfg.value_type(dfg.first_result(inst));
+        let data = &dfg.insts[inst];
+        let opcode = data.opcode();
+        let (kind, ty, stored) = match opcode {
+            Opcode::Load => (AccessKind::Load, result(), None),
+            Opcode::Uload8 | Opcode::Sload8 => (AccessKind::Load, types::I8, None),
+            Opcode::Uload16 | Opcode::Sload16 => (AccessKind::Load, types::I16, None),
+            Opcode::Uload32 | Opcode::Sload32 => (AccessKind::Load, types::I32, None),
+            Opcode::Store => (AccessKind::Store, dfg.value_type(args[0]), Some(args[0])),
+            Opcode::Istore8 => (AccessKind::Store, types::I8, Some(args[0])),
+            Opcode::Istore16 => (AccessKind::Store, types::I16, Some(args[0])),
+            Opcode::Istore32 => (AccessKind::Store, types::I32, Some(args[0])),
+            Opcode::AtomicLoad | Opcode::AtomicRmw | Opcode::AtomicCas => {
+                (AccessKind::Atomic, result(), None)
+            }
+            Opcode::AtomicStore => (AccessKind::Atomic, dfg.value_type(args[0]), None),
+            _ => return None,
+        };
+        // Stores have their address behind the value, the others before it.
+        let is_behind = kind == AccessKind::Store || opcode == Opcode::AtomicStore;
+        let address = dfg.resolve_aliases(args[usize::from(is_behind)]);
+        let offset = data.load_store_offset().unwrap_or(0);
+        Some(Access { kind, ty, address, offset, stored })
+    }
+}
+
+/// Inserts reports.
+struct Reporter<'f> {
+    at: FuncCursor<'f>,
+    word: WordSize,
+}
+
+impl Reporter<'_> {
+    /// Reports the work-item at the entry.
+    fn begin(&mut self) {
+        let entry = self.at.func.layout.entry_block().expect("a verified function has an entry");
+        self.at.goto_first_insertion_point(entry);
+        self.at.set_srcloc(cranelift_codegen::ir::SourceLoc::default());
+        let [x, y, z] = Intrinsic::GLOBAL_ID;
+        let words = [
+            (x, MonitorWord::X),
+            (y, MonitorWord::Y),
+            (Intrinsic::FrameEnd, MonitorWord::Stack),
+            (z, MonitorWord::Z),
+        ];
+        for (id, word) in words {
+            let callee = id.declare(self.at.func, word_int(self.word));
+            let call = self.at.ins().call(callee, &[]);
+            let position = self.at.func.dfg.first_result(call);
+            self.store(position, word.offset(self.word));
+        }
+    }
+
+    /// Reports a barrier when it has been passed.
+    fn barrier(&mut self, inst: Inst) {
+        self.at.goto_after_inst(inst);
+        self.at.set_srcloc(self.at.func.srcloc(inst));
+        let none = self.at.ins().iconst(word_int(self.word), 0);
+        self.store(none, MonitorWord::Barrier.offset(self.word));
+    }
+
+    /// Reports access number `index` before it happens.
+    fn access(&mut self, inst: Inst, access: Access, slot: Option<StackSlot>, index: usize) {
+        self.at.goto_inst(inst);
+        self.at.use_srcloc(inst);
+        let word = word_int(self.word);
+        if let Some(stored) = access.stored {
+            let bits = self.bits(stored);
+            self.store(bits, MonitorWord::Value.offset(self.word));
+        }
+        if let Some(slot) = slot {
+            let start = self.at.ins().stack_addr(word, slot, 0);
+            self.store(start, MonitorWord::Slot.offset(self.word));
+        }
+        let address = match access.offset {
+            0 => access.address,
+            offset => self.at.ins().iadd_imm_s(access.address, i64::from(offset)),
+        };
+        let index = u32::try_from(index).expect("CLIF numbers instructions with 32 bits");
+        self.store(address, MonitorWord::access_offset(index, self.word));
+    }
+
+    fn store(&mut self, value: Value, offset: u64) {
+        let first = MonitorWord::first_address(self.word).wrapping_add(offset).cast_signed();
+        let address = self.at.ins().iconst(word_int(self.word), first);
+        let flags = MemFlagsData::new().with_aligned().with_notrap();
+        self.at.ins().store(flags, value, address, 0);
+    }
+
+    /// A word that differs where scalars differ, or nearly so if they are wider than a word.
+    fn bits(&mut self, value: Value) -> Value {
+        let (ty, word) = (self.at.func.dfg.value_type(value), word_int(self.word));
+        let int = ty.as_int();
+        let value = match ty.is_float() {
+            true => self.at.ins().bitcast(int, MemFlagsData::new(), value),
+            false => value,
+        };
+        if int.bits() <= word.bits() {
+            return if int == word { value } else { self.at.ins().uextend(word, value) };
+        }
+        let high = self.at.ins().ushr_imm_u(value, i64::from(word.bits()));
+        let mixed = self.at.ins().imul_imm_s(high, 0x9e37_79b9);
+        let mixed = self.at.ins().bxor(mixed, value);
+        self.at.ins().ireduce(word, mixed)
+    }
+}

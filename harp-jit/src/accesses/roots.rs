@@ -1,0 +1,271 @@
+//! What addresses point into, as far as a function shows it.
+//!
+//! A value's *roots* are the objects that it may be an address in. They come from parameters of the kernel, the memory of
+//! the work-group and stack slots, and pass through sums, selections and block parameters. In a sum of an address and
+//! something else, the latter is taken for an index. What is loaded from memory or returned from a call may be any
+//! address. The sets grow to a fixed point, block by block.
+
+use std::ops::Range;
+
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{
+    BlockArg, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef,
+};
+use harp_isa::WordSize;
+use harp_isa::abi::{ArgumentBlock, GroupField};
+use smallvec::SmallVec;
+
+use super::{KernelShape, Root};
+use crate::intrinsic::Intrinsic;
+
+/// The most objects that a value's roots are told apart for.
+const MOST: usize = 8;
+
+/// An object that an address may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Object {
+    /// What users can see.
+    Seen(Root),
+    Slot(StackSlot),
+    /// The argument block.
+    Arguments,
+    /// Memory of the compiler's own, such as the print area.
+    Own,
+}
+
+/// What is known about a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// It is no address, as far as is known.
+    #[default]
+    Plain,
+    /// An address in one of these objects, in ascending order.
+    In(SmallVec<[Object; 2]>),
+    /// An address in any object.
+    Anywhere,
+}
+
+impl Known {
+    fn one(object: Object) -> Known {
+        Known::In(SmallVec::from_slice(&[object]))
+    }
+
+    /// What holds whichever of the two values it is.
+    fn or(&self, other: &Known) -> Known {
+        match (self, other) {
+            (Known::Plain, known) | (known, Known::Plain) => known.clone(),
+            (Known::In(a), Known::In(b)) => {
+                let mut all: SmallVec<[Object; 2]> = a.iter().chain(b).copied().collect();
+                all.sort_unstable();
+                all.dedup();
+                if all.len() > MOST { Known::Anywhere } else { Known::In(all) }
+            }
+            _ => Known::Anywhere,
+        }
+    }
+
+    /// What is known about a sum.
+    fn plus(&self, other: &Known) -> Known {
+        match (self, other) {
+            (Known::Plain, known) | (known, Known::Plain) => known.clone(),
+            _ => Known::Anywhere,
+        }
+    }
+}
+
+/// What the report of an access needs to know about its address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) roots: Vec<Root>,
+    /// The stack slot that it is in, which is the only root then.
+    pub(super) slot: Option<StackSlot>,
+}
+
+/// What is known about the values of a function.
+pub(super) struct Roots {
+    known: SecondaryMap<Value, Known>,
+    slot_bytes: Vec<u32>,
+}
+
+impl Roots {
+    pub(super) fn of(func: &Function, word: WordSize, kernel: Option<&KernelShape>) -> Roots {
+        let mut solver = Solver { func, word, kernel, known: SecondaryMap::new() };
+        solver.solve();
+        let slot_bytes = func.sized_stack_slots.values().map(|slot| slot.size).collect();
+        Roots { known: solver.known, slot_bytes }
+    }
+
+    /// What `address` points into; none if that is memory that users do not see.
+    pub(super) fn of_address(&self, address: Value) -> Option<Found> {
+        let Known::In(objects) = &self.known[address] else { return Some(Found::default()) };
+        if objects.iter().any(|object| matches!(object, Object::Arguments | Object::Own)) {
+            return None;
+        }
+        if let [Object::Slot(slot)] = objects[..] {
+            let root = Root::Slot { bytes: self.slot_bytes[slot.as_u32() as usize] };
+            return Some(Found { roots: vec![root], slot: Some(slot) });
+        }
+        let seen = |object: &Object| match object {
+            Object::Seen(root) => Some(*root),
+            _ => None,
+        };
+        let roots = objects.iter().map(seen).collect::<Option<Vec<Root>>>();
+        Some(Found { roots: roots.unwrap_or_default(), slot: None })
+    }
+}
+
+/// The computation of what is known.
+struct Solver<'a> {
+    func: &'a Function,
+    word: WordSize,
+    kernel: Option<&'a KernelShape>,
+    known: SecondaryMap<Value, Known>,
+}
+
+impl Solver<'_> {
+    fn solve(&mut self) {
+        if let (Some(entry), Some(_)) = (self.func.layout.entry_block(), self.kernel)
+            && let Some(&block) = self.func.dfg.block_params(entry).first()
+        {
+            self.known[block] = Known::one(Object::Arguments);
+        }
+        loop {
+            let mut changed = false;
+            for block in self.func.layout.blocks() {
+                for inst in self.func.layout.block_insts(block) {
+                    changed |= self.inst(inst);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    /// Adds what an instruction shows. Returns whether anything is new.
+    fn inst(&mut self, inst: Inst) -> bool {
+        let dfg = &self.func.dfg;
+        let mut changed = false;
+        for destination in
+            dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
+        {
+            let params = dfg.block_params(destination.block(&dfg.value_lists));
+            for (&param, arg) in params.iter().zip(destination.args(&dfg.value_lists)) {
+                if let BlockArg::Value(arg) = arg {
+                    let known = self.of(arg);
+                    changed |= self.add(param, &known);
+                }
+            }
+        }
+        if let &[result] = dfg.inst_results(inst) {
+            let known = self.result(inst);
+            changed |= self.add(result, &known);
+        }
+        changed
+    }
+
+    fn add(&mut self, value: Value, known: &Known) -> bool {
+        let all = self.known[value].or(known);
+        let changed = all != self.known[value];
+        self.known[value] = all;
+        changed
+    }
+
+    fn of(&self, value: Value) -> Known {
+        self.known[self.func.dfg.resolve_aliases(value)].clone()
+    }
+
+    fn result(&self, inst: Inst) -> Known {
+        let dfg = &self.func.dfg;
+        let args = dfg.inst_args(inst);
+        match dfg.insts[inst] {
+            InstructionData::Load { opcode: Opcode::Load, offset, .. } => {
+                self.loaded(&self.of(args[0]), offset.into())
+            }
+            InstructionData::StackAddr { stack_slot, .. } => Known::one(Object::Slot(stack_slot)),
+            InstructionData::Binary { opcode: Opcode::Iadd, .. } => self.sum(args[0], args[1]),
+            InstructionData::Binary { opcode: Opcode::Isub, .. } => {
+                match (self.of(args[0]), self.of(args[1])) {
+                    (known, Known::Plain) => known,
+                    // A distance.
+                    (Known::In(_), Known::In(_)) => Known::Plain,
+                    _ => Known::Anywhere,
+                }
+            }
+            InstructionData::Ternary { opcode: Opcode::Select, .. } => {
+                self.of(args[1]).or(&self.of(args[2]))
+            }
+            InstructionData::Call { .. } => match Intrinsic::of_call(self.func, inst) {
+                Some(Intrinsic::GroupWord(GroupField::Memory)) => {
+                    Known::one(Object::Seen(Root::Group))
+                }
+                Some(Intrinsic::AssumeUniform | Intrinsic::OfSomeLane) => self.of(args[0]),
+                Some(_) => Known::Plain,
+                None => Known::Plain,
+            },
+            _ => Known::Plain,
+        }
+    }
+
+    /// A sum; that of the group's memory and a known distance may be an array.
+    fn sum(&self, a: Value, b: Value) -> Known {
+        let known = [self.of(a), self.of(b)];
+        let group = Known::one(Object::Seen(Root::Group));
+        if known == [group.clone(), Known::Plain]
+            && let Some(start) = self.constant(b)
+            && let Some(array) = self.group_array_at(start)
+        {
+            let root = Root::GroupArray { start: array.start, bytes: array.end - array.start };
+            return Known::one(Object::Seen(root));
+        }
+        match &known {
+            [memory, Known::In(param)]
+                if *memory == group && matches!(param[..], [Object::Seen(Root::Param(_))]) =>
+            {
+                known[1].clone()
+            }
+            [a, b] => a.plus(b),
+        }
+    }
+
+    fn group_array_at(&self, start: u64) -> Option<&Range<u32>> {
+        let mut arrays = self.kernel?.group_arrays.iter();
+        arrays.find(|array| u64::from(array.start) == start)
+    }
+
+    fn constant(&self, value: Value) -> Option<u64> {
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return None };
+        match self.func.dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                u64::try_from(imm.bits()).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// What is known about a value loaded from `offset` bytes behind the start of an object.
+    fn loaded(&self, address: &Known, offset: i32) -> Known {
+        let Known::In(objects) = address else { return Known::Plain };
+        match objects[..] {
+            [Object::Own] => Known::one(Object::Own),
+            [Object::Arguments] => self.argument(offset),
+            _ => Known::Plain,
+        }
+    }
+
+    /// The value of the argument block's word at `offset`.
+    fn argument(&self, offset: i32) -> Known {
+        let header = ArgumentBlock::argument(0, self.word);
+        let Some(behind) = u32::try_from(offset).ok().and_then(|at| at.checked_sub(header)) else {
+            return Known::Plain;
+        };
+        let word = (behind / u32::from(self.word.bytes())) as usize;
+        let words = self.kernel.map_or(&[][..], |kernel| &kernel.words);
+        match words.get(word) {
+            Some(Some(param)) => Known::one(Object::Seen(Root::Param(*param))),
+            Some(None) => Known::Plain,
+            // Behind the parameters are the compiler's own arguments.
+            None => Known::one(Object::Own),
+        }
+    }
+}

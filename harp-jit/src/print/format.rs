@@ -1,0 +1,147 @@
+//! Formats of lines: text with places for values.
+
+use std::fmt::Write as _;
+
+use cranelift_codegen::ir::{Type, types};
+
+/// The most values of a line: a record of them must be within reach of a store's offset.
+const MAX_VALUES: usize = 64;
+
+/// A line's format, which fits the types of its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Format {
+    /// The text before each value, and how the value is shown.
+    values: Vec<(String, Shown)>,
+    /// The text behind the last value.
+    rest: String,
+}
+
+/// How a value is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    ty: Type,
+    style: Style,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// A signed integer, or a float.
+    Plain,
+    Unsigned,
+    Hexadecimal,
+}
+
+impl Format {
+    /// Parses a format for values of these types: integers and floats of at most 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn parse(text: &str, types: &[Type]) -> Result<Format, String> {
+        if types.len() > MAX_VALUES {
+            return Err(format!("{} values, the limit is {MAX_VALUES}", types.len()));
+        }
+        let (mut values, mut rest) = (Vec::new(), String::new());
+        let mut chars = text.chars().peekable();
+        while let Some(first) = chars.next() {
+            match first {
+                '{' | '}' if chars.next_if_eq(&first).is_some() => rest.push(first),
+                '}' => return Err("a `}` without a `{`: write `}}` for the character".to_owned()),
+                '{' => {
+                    let spec: String = chars.by_ref().take_while(|&next| next != '}').collect();
+                    let Some(&ty) = types.get(values.len()) else {
+                        let given = types.len();
+                        return Err(format!("more places than values, of which there are {given}"));
+                    };
+                    let style = style(&spec, ty)?;
+                    values.push((std::mem::take(&mut rest), Shown { ty, style }));
+                }
+                other => rest.push(other),
+            }
+        }
+        if values.len() < types.len() {
+            let (places, given) = (values.len(), types.len());
+            return Err(format!("{given} values for {places} places"));
+        }
+        Ok(Format { values, rest })
+    }
+
+    /// The types of its values.
+    pub(super) fn types(&self) -> impl Iterator<Item = Type> {
+        self.values.iter().map(|(_, shown)| shown.ty)
+    }
+
+    /// The line with these values; None if there are too few.
+    pub(super) fn line(&self, mut bits: impl FnMut(Type) -> Option<u64>) -> Option<String> {
+        let mut line = String::new();
+        for (text, shown) in &self.values {
+            line.push_str(text);
+            shown.show(bits(shown.ty)?, &mut line);
+        }
+        line.push_str(&self.rest);
+        Some(line)
+    }
+}
+
+fn style(spec: &str, ty: Type) -> Result<Style, String> {
+    match spec {
+        "" => Ok(Style::Plain),
+        ":u" | ":x" if ty.is_float() => {
+            Err(format!("`{{{spec}}}` is for integers, the value is of type {ty}"))
+        }
+        ":u" => Ok(Style::Unsigned),
+        ":x" => Ok(Style::Hexadecimal),
+        _ => Err(format!("`{{{spec}}}` is neither `{{}}` nor `{{:u}}` nor `{{:x}}`")),
+    }
+}
+
+impl Shown {
+    fn show(self, bits: u64, line: &mut String) {
+        let unused = 64 - self.ty.bits().min(64);
+        let value = bits << unused >> unused;
+        // Writing to a string does not fail.
+        let _ = match (self.style, self.ty) {
+            (_, types::F32) => write!(line, "{:?}", f32::from_bits(value as u32)),
+            (_, types::F64) => write!(line, "{:?}", f64::from_bits(value)),
+            (Style::Plain, _) => write!(line, "{}", (bits << unused).cast_signed() >> unused),
+            (Style::Unsigned, _) => write!(line, "{value}"),
+            (Style::Hexadecimal, _) => write!(line, "{value:x}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
+
+    fn line(format: &str, values: &[(Type, u64)]) -> Result<String, String> {
+        let types: Vec<Type> = values.iter().map(|&(ty, _)| ty).collect();
+        let mut bits = values.iter().map(|&(_, bits)| bits);
+        Ok(Format::parse(format, &types)?.line(|_| bits.next()).unwrap())
+    }
+
+    #[test]
+    fn values_are_shown_by_type_and_place() {
+        let shown = |format, values| line(format, values).unwrap();
+        assert_eq!(shown("nothing", &[]), "nothing");
+        assert_eq!(shown("{{{}}} {:u}|{:x}", &[(I8, 0xff); 3]), "{-1} 255|ff");
+        assert_eq!(shown("{}{}", &[(I32, 1 << 31), (I64, u64::MAX)]), "-2147483648-1");
+        // Only the bits of the type count.
+        assert_eq!(shown("{:u}", &[(I8, 0x1234)]), "52");
+        let floats = [(F32, u64::from(1.5_f32.to_bits())), (F64, (-0.0_f64).to_bits())];
+        assert_eq!(shown("{} {}", &floats), "1.5 -0.0");
+    }
+
+    #[test]
+    fn formats_that_do_not_fit_say_why() {
+        let why = |format, types: &[Type]| Format::parse(format, types).unwrap_err();
+        assert_eq!(why("{}", &[]), "more places than values, of which there are 0");
+        assert_eq!(why("x", &[I8]), "1 values for 0 places");
+        assert!(why("}", &[]).starts_with("a `}` without a `{`"));
+        assert_eq!(why("{:x}", &[F32]), "`{:x}` is for integers, the value is of type f32");
+        assert_eq!(why("{:?}", &[I32]), "`{:?}` is neither `{}` nor `{:u}` nor `{:x}`");
+        assert!(why("{", &[I32, I32]).contains("2 values for 1 places"));
+        assert_eq!(why("", &[I8; 65]), "65 values, the limit is 64");
+    }
+}

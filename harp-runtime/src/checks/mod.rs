@@ -1,0 +1,76 @@
+//! Checks of what kernels do with memory, in the manner of Oclgrind and Compute Sanitizer.
+//!
+//! A kernel that was compiled with
+//! [`CompileOptions::report_accesses`](harp_jit::CompileOptions::report_accesses) reports each access to a device
+//! (`monitor`), which knows what the address may point into (`regions`), which bytes were never written, and who accessed
+//! each word last (`races`).
+
+mod monitor;
+mod races;
+mod regions;
+
+pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor};
+pub(crate) use regions::{Argument, GroupPlaces, Regions};
+
+/// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch
+/// itself goes on to its end.
+///
+/// ```
+/// use harp_runtime::prelude::*;
+/// use harp_runtime::Checks;
+///
+/// let arch: ArchId = "harp32".parse()?;
+/// let mut source = KernelSource::new("shift", arch);
+/// let mut b = KernelBuilder::new(&mut source);
+/// let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+/// let next = b.ins().iadd_imm_s(i, 1);
+/// let value = b.load(data, next);
+/// b.store(data, i, value);
+/// b.return_();
+/// b.finalize()?;
+/// let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
+/// let kernel = source.compile(&options)?;
+///
+/// let device = Device::new(DeviceConfig::new(arch))?;
+/// let data = device.buffer_zeroed::<i32>(100)?.named("numbers");
+/// let config = LaunchConfig::grid_1d(100).with_checks(Checks::all());
+/// let error = device.launch(&kernel, config, &[Arg::from(&data)]).unwrap_err();
+/// let LaunchError::Findings(findings) = error else { panic!("it reads behind the end, and others write") };
+/// assert_eq!(findings.list.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Checks {
+    /// Accesses outside of the buffer that the address was computed from, of the array in a work-group's memory, or of
+    /// the stack slot.
+    pub bounds: bool,
+    /// Loads from bytes that nobody has written: of [uninitialized](crate::Device::buffer_uninitialized) buffers, of
+    /// memory of a work-group, of stack slots.
+    pub uninitialized: bool,
+    /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders; atomic accesses are
+    /// in order among themselves. Two stores of the same value are no race.
+    pub races: bool,
+    /// Accesses whose type is not that of the buffer's elements.
+    pub types: bool,
+    /// The most findings that are kept. Those at the same places in the source count as one.
+    pub limit: usize,
+}
+
+impl Checks {
+    /// All checks, and at most 100 findings.
+    pub fn all() -> Checks {
+        Checks { bounds: true, uninitialized: true, races: true, types: true, limit: 100 }
+    }
+
+    /// None of the checks; for those that are turned on one by one.
+    pub fn none() -> Checks {
+        Checks { bounds: false, uninitialized: false, races: false, types: false, limit: 100 }
+    }
+}
+
+impl Default for Checks {
+    fn default() -> Checks {
+        Checks::all()
+    }
+}

@@ -1,0 +1,402 @@
+//! The device to which a kernel reports what it does.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use harp_emu::{Device, DeviceStore, LaneStore};
+use harp_isa::WordSize;
+use harp_isa::abi::MonitorWord;
+use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
+
+use super::Checks;
+use super::races::{Races, Stamp};
+use super::regions::{Allowed, Regions};
+use crate::finding::{Access, Finding, FindingKind};
+use crate::memory::Unwritten;
+
+/// The code of a function that reports its accesses.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckedFunction {
+    /// Its addresses.
+    pub(crate) code: Range<u64>,
+    /// The accesses by the numbers with which it reports them.
+    pub(crate) accesses: Vec<MemoryAccess>,
+}
+
+/// What was found in a launch.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) list: Vec<Finding>,
+    pub(crate) more: u64,
+    /// What was not written when the launch ended, if that was followed.
+    pub(crate) unwritten: Option<Unwritten>,
+}
+
+/// Where the code at an address comes from, and the function that it is in, if that is not the kernel itself.
+pub(crate) type PlaceOf<'a> = dyn Fn(u64) -> (Option<SourcePlace>, Option<String>) + 'a;
+
+/// A device that takes all reports and does nothing with them.
+pub(crate) struct Ignored;
+
+impl Device for Ignored {
+    fn store(&mut self, _: &DeviceStore<'_>) {}
+}
+
+/// A work-item while a lane runs it.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkItem {
+    position: [u64; 3],
+    stamp: Stamp,
+    /// What it stores next.
+    value: u64,
+    /// The address of the stack slot that it accesses next.
+    slot: u64,
+}
+
+/// An access in the program, and what it may be to.
+struct Site {
+    /// The address of the instruction that reports it.
+    pc: u64,
+    access: MemoryAccess,
+    allowed: Allowed,
+}
+
+/// Checks what a launch does.
+pub(crate) struct Monitor {
+    word: WordSize,
+    checks: Checks,
+    regions: Regions,
+    grid: [u64; 3],
+    group: Option<[u64; 3]>,
+    functions: Vec<CheckedFunction>,
+    sites: Vec<Site>,
+    site_numbers: HashMap<u64, Option<u32>>,
+    lanes: usize,
+    warps: usize,
+    /// By core, warp and lane.
+    items: Vec<WorkItem>,
+    /// The number of the group that each place runs, from 1.
+    groups: Vec<u32>,
+    races: Races,
+    unwritten: Unwritten,
+    tracks_written: bool,
+    /// Whether the program accesses its stack.
+    forgets_stacks: bool,
+    findings: Vec<Finding>,
+    /// By the kind of the finding, the site, and the site of the other access of a race.
+    numbers: HashMap<(u8, u32, u32), Option<usize>>,
+    more: u64,
+}
+
+/// The sizes of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extents {
+    pub(crate) word: WordSize,
+    pub(crate) lanes: u8,
+    pub(crate) warps: u8,
+    pub(crate) grid: [u64; 3],
+    pub(crate) group: Option<[u64; 3]>,
+    /// Whether the program accesses stack slots.
+    pub(crate) uses_slots: bool,
+}
+
+impl Monitor {
+    /// A monitor of a launch with these extents, of which `unwritten` was not written before.
+    pub(crate) fn new(
+        checks: Checks,
+        extents: Extents,
+        regions: Regions,
+        unwritten: Unwritten,
+        functions: Vec<CheckedFunction>,
+    ) -> Monitor {
+        let Extents { word, lanes, warps, grid, group, uses_slots } = extents;
+        Monitor {
+            word,
+            checks,
+            regions,
+            grid,
+            group,
+            functions,
+            sites: Vec::new(),
+            site_numbers: HashMap::new(),
+            lanes: lanes.into(),
+            warps: warps.into(),
+            items: Vec::new(),
+            groups: Vec::new(),
+            races: Races::default(),
+            unwritten,
+            tracks_written: checks.uninitialized,
+            forgets_stacks: checks.uninitialized && uses_slots,
+            findings: Vec::new(),
+            numbers: HashMap::new(),
+            more: 0,
+        }
+    }
+
+    /// What was found.
+    pub(crate) fn finish(&mut self, place_of: &PlaceOf<'_>) -> Found {
+        let mut list = std::mem::take(&mut self.findings);
+        let describe = |access: &mut Access, site: u32| {
+            (access.place, access.function) = place_of(self.sites[site as usize].pc);
+        };
+        for (&(_, site, other), index) in &self.numbers {
+            let Some(finding) = index.and_then(|index| list.get_mut(index)) else { continue };
+            describe(&mut finding.access, site);
+            if let FindingKind::Race { other: access } = &mut finding.kind {
+                describe(access, other);
+            }
+        }
+        let unwritten = self.tracks_written.then(|| std::mem::take(&mut self.unwritten));
+        Found { list, more: self.more, unwritten }
+    }
+
+    /// The number of the first of a warp's work-items.
+    fn first_item(&mut self, core: u16, warp: u8) -> usize {
+        let first = (usize::from(core) * self.warps + usize::from(warp)) * self.lanes;
+        if self.items.len() < first + self.lanes {
+            self.items.resize(first + self.lanes, WorkItem::default());
+        }
+        first
+    }
+
+    /// A work-item begins, whose position is known.
+    fn begin(&mut self, core: u16, warp: u8, item: usize) {
+        let [x, y, z] = self.items[item].position;
+        let linear = (z * self.grid[1] + y) * self.grid[0] + x;
+        let number = |index: u64| u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let group = match self.group {
+            None => number(linear),
+            Some(extent) => {
+                let count: [u64; 3] = std::array::from_fn(|d| self.grid[d].div_ceil(extent[d]));
+                let [x, y, z] = self.group_of([x, y, z]).unwrap_or_default();
+                number((z * count[1] + y) * count[0] + x)
+            }
+        };
+        self.items[item].stamp =
+            Stamp { item: number(linear), group, barriers: 0, site: 0, is_atomic: false };
+        let Some(places) = self.regions.groups else { return };
+        let (place, memory) = places.of_warp(core, warp);
+        if self.groups.len() <= place {
+            self.groups.resize(place + 1, 0);
+        }
+        if self.groups[place] != group {
+            self.groups[place] = group;
+            self.races.forget(memory.start..memory.end.next_multiple_of(4));
+            if self.tracks_written {
+                self.unwritten.forget(memory);
+            }
+        }
+    }
+
+    fn group_of(&self, position: [u64; 3]) -> Option<[u64; 3]> {
+        self.group.map(|extent| std::array::from_fn(|dim| position[dim] / extent[dim]))
+    }
+
+    /// The number of the site that reports access `index` at `pc`.
+    fn site(&mut self, pc: u64, index: u32) -> Option<u32> {
+        if let Some(&number) = self.site_numbers.get(&pc) {
+            return number;
+        }
+        let mut functions = self.functions.iter();
+        let function = functions.find(|function| function.code.contains(&pc));
+        let access = function.and_then(|function| function.accesses.get(index as usize)).cloned();
+        let number = access.map(|access| {
+            let allowed = self.regions.allowed(&access);
+            self.sites.push(Site { pc, access, allowed });
+            self.sites.len() as u32 - 1
+        });
+        self.site_numbers.insert(pc, number);
+        number
+    }
+
+    /// Checks the accesses of a warp's lanes.
+    fn access(&mut self, store: &DeviceStore<'_>, first: usize, number: u32) {
+        let site = &self.sites[number as usize];
+        let (kind, bytes) = (site.access.kind, u64::from(site.access.ty.bytes()));
+        let group = self.regions.groups.map(|places| places.of_warp(store.core, store.warp).1);
+        if self.checks.types && site.allowed.wrong_type.is_some() {
+            self.found(Wrong::Type, store.lanes[0], first, number, group.as_ref());
+        }
+        for lane in store.lanes {
+            let item = first + usize::from(lane.lane);
+            let range = lane.value..lane.value.saturating_add(bytes);
+            let allowed = &self.sites[number as usize].allowed;
+            if !self.is_allowed(allowed, &range, group.as_ref(), self.items[item].slot) {
+                if self.checks.bounds {
+                    self.found(Wrong::Bounds, *lane, first, number, group.as_ref());
+                }
+                continue;
+            }
+            if self.tracks_written {
+                if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
+                    self.found(Wrong::Uninitialized, *lane, first, number, group.as_ref());
+                }
+                if kind != AccessKind::Load {
+                    self.unwritten.write(range.clone());
+                }
+            }
+            if self.checks.races && !self.regions.stacks.contains(&range.start) {
+                let is_atomic = kind == AccessKind::Atomic;
+                let item = &self.items[item];
+                let now = Stamp { site: number, is_atomic, ..item.stamp };
+                let stored = match kind {
+                    AccessKind::Load => None,
+                    AccessKind::Store => Some(Some(item.value)),
+                    _ => Some(None),
+                };
+                if let Some(other) = self.races.access(range.start, bytes, now, stored) {
+                    self.found(Wrong::Race(other), *lane, first, number, group.as_ref());
+                }
+            }
+        }
+    }
+
+    fn is_allowed(
+        &self,
+        allowed: &Allowed,
+        range: &Range<u64>,
+        group: Option<&Range<u64>>,
+        slot: u64,
+    ) -> bool {
+        let inside = |start: u64, end: u64| start <= range.start && range.end <= end;
+        let in_group = |bytes: &Range<u64>| {
+            group.is_some_and(|memory| inside(memory.start + bytes.start, memory.start + bytes.end))
+        };
+        allowed.ranges.iter().any(|(range, _)| inside(range.start, range.end))
+            || allowed.in_group.iter().any(in_group)
+            || allowed.slot.is_some_and(|bytes| inside(slot, slot.saturating_add(bytes)))
+            || (allowed.anywhere && self.regions.is_anywhere(range, group))
+    }
+
+    /// Notes a finding about the access of a lane at a site.
+    fn found(
+        &mut self,
+        wrong: Wrong,
+        lane: LaneStore,
+        first: usize,
+        number: u32,
+        group: Option<&Range<u64>>,
+    ) {
+        let (code, other) = match wrong {
+            Wrong::Bounds => (0, 0),
+            Wrong::Uninitialized => (1, 0),
+            Wrong::Type => (2, 0),
+            Wrong::Race(other) => (3, other.site),
+        };
+        let key = (code, number, other);
+        if let Some(&index) = self.numbers.get(&key) {
+            match index {
+                Some(index) => self.findings[index].count += 1,
+                None => self.more += 1,
+            }
+            return;
+        }
+        if self.findings.len() >= self.checks.limit {
+            self.numbers.insert(key, None);
+            self.more += 1;
+            return;
+        }
+        let item = self.items[first + usize::from(lane.lane)];
+        let allowed = &self.sites[number as usize].allowed;
+        let access = self.described(number, lane.value, item.position);
+        let target = self.regions.target(allowed, lane.value, group, item.slot);
+        let kind = match wrong {
+            Wrong::Bounds => FindingKind::OutOfBounds,
+            Wrong::Uninitialized => FindingKind::Uninitialized,
+            Wrong::Type => {
+                let expected = allowed.wrong_type.unwrap_or(access.ty);
+                FindingKind::ElementType { expected }
+            }
+            Wrong::Race(other) => {
+                let position = self.position(other.item);
+                FindingKind::Race { other: self.described(other.site, lane.value, position) }
+            }
+        };
+        self.numbers.insert(key, Some(self.findings.len()));
+        self.findings.push(Finding { kind, access, target, count: 1 });
+    }
+
+    /// The position of the work-item with this number, from 1.
+    fn position(&self, item: u32) -> [u64; 3] {
+        let linear = u64::from(item) - 1;
+        let [x, y, _] = self.grid;
+        [linear % x, linear / x % y, linear / x / y]
+    }
+
+    fn described(&self, site: u32, address: u64, work_item: [u64; 3]) -> Access {
+        let access = &self.sites[site as usize].access;
+        Access {
+            kind: access.kind,
+            ty: access.ty,
+            address,
+            work_item,
+            group: self.group_of(work_item),
+            place: None,
+            function: None,
+        }
+    }
+}
+
+/// What is wrong with an access.
+#[derive(Clone, Copy, Debug)]
+enum Wrong {
+    Bounds,
+    Uninitialized,
+    Type,
+    Race(Stamp),
+}
+
+impl Device for Monitor {
+    fn store(&mut self, store: &DeviceStore<'_>) {
+        let Some(lane) = store.lanes.first() else { return };
+        let DeviceStore { core, warp, pc, .. } = *store;
+        let first = self.first_item(core, warp);
+        // Code that reports stores to one address in all lanes.
+        let word = u64::from(self.word.bytes());
+        let index = (lane.address - MonitorWord::first_address(self.word)) / word;
+        let items = |lane: &LaneStore| first + usize::from(lane.lane);
+        match MonitorWord::ALL.get(index as usize) {
+            Some(MonitorWord::X) => {
+                store
+                    .lanes
+                    .iter()
+                    .for_each(|lane| self.items[items(lane)].position[0] = lane.value);
+            }
+            Some(MonitorWord::Y) => {
+                store
+                    .lanes
+                    .iter()
+                    .for_each(|lane| self.items[items(lane)].position[1] = lane.value);
+            }
+            Some(MonitorWord::Stack) if self.forgets_stacks => {
+                for lane in store.lanes {
+                    let base = lane.value & !(self.regions.stack_bytes - 1);
+                    self.unwritten.forget(base..lane.value);
+                }
+            }
+            Some(MonitorWord::Stack) => {}
+            Some(MonitorWord::Z) => {
+                for lane in store.lanes {
+                    self.items[items(lane)].position[2] = lane.value;
+                    self.begin(core, warp, items(lane));
+                }
+            }
+            Some(MonitorWord::Barrier) => {
+                store.lanes.iter().for_each(|lane| self.items[items(lane)].stamp.barriers += 1);
+            }
+            Some(MonitorWord::Value) => {
+                store.lanes.iter().for_each(|lane| self.items[items(lane)].value = lane.value);
+            }
+            Some(MonitorWord::Slot) => {
+                store.lanes.iter().for_each(|lane| self.items[items(lane)].slot = lane.value);
+            }
+            _ => {
+                let number = index as usize - MonitorWord::ALL.len();
+                let Ok(number) = u32::try_from(number) else { return };
+                if let Some(site) = self.site(pc, number) {
+                    self.access(store, first, site);
+                }
+            }
+        }
+    }
+}

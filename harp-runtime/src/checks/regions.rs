@@ -1,0 +1,156 @@
+//! What addresses may point to in a launch.
+
+use std::ops::Range;
+
+use harp_jit::ir::Type;
+use harp_jit::{AccessKind, MemoryAccess, Root};
+
+use crate::finding::{BufferName, Target};
+
+/// What an argument lets the kernel access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    /// Nothing, or anything that its address happens to point to.
+    Other,
+    /// A buffer or a part of it.
+    Buffer { range: Range<u64>, element: Type, name: BufferName },
+    /// Bytes of the memory of each work-group.
+    Group { bytes: Range<u64> },
+}
+
+/// The places of the work-groups that run at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupPlaces {
+    /// The address of the first place's memory.
+    pub(crate) first: u64,
+    /// Bytes from the memory of a place to that of the next.
+    pub(crate) distance: u64,
+    /// Bytes of the memory of a group.
+    pub(crate) bytes: u64,
+    /// Places of a core.
+    pub(crate) of_core: u64,
+    /// Warps of a group.
+    pub(crate) warps: u64,
+}
+
+impl GroupPlaces {
+    /// The number of the place that a warp belongs to, and its memory.
+    pub(crate) fn of_warp(&self, core: u16, warp: u8) -> (usize, Range<u64>) {
+        let place = u64::from(core) * self.of_core + u64::from(warp) / self.warps;
+        let start = self.first + place * self.distance;
+        (place as usize, start..start + self.bytes)
+    }
+}
+
+/// What addresses may point to in a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Regions {
+    /// By parameter.
+    pub(crate) arguments: Vec<Argument>,
+    /// All buffers of the device, by address.
+    pub(crate) buffers: Vec<(Range<u64>, BufferName)>,
+    /// Code and data.
+    pub(crate) image: Range<u64>,
+    /// The stacks of all lanes.
+    pub(crate) stacks: Range<u64>,
+    /// Bytes of a stack, a power of two.
+    pub(crate) stack_bytes: u64,
+    pub(crate) groups: Option<GroupPlaces>,
+}
+
+/// What an access may be to, for all work-items or for those of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Allowed {
+    /// Ranges of addresses, and the parameters that they belong to.
+    pub(super) ranges: Vec<(Range<u64>, u32)>,
+    /// Ranges of offsets in the memory of the work-group.
+    pub(super) in_group: Vec<Range<u64>>,
+    /// The size of the stack slot whose address is reported.
+    pub(super) slot: Option<u64>,
+    /// Anything that is there.
+    pub(super) anywhere: bool,
+    /// The type of the buffers' elements, if the access has another one.
+    pub(super) wrong_type: Option<Type>,
+}
+
+impl Regions {
+    /// What an access may be to.
+    pub(super) fn allowed(&self, access: &MemoryAccess) -> Allowed {
+        let mut allowed = Allowed { anywhere: access.roots.is_empty(), ..Allowed::default() };
+        for root in &access.roots {
+            match *root {
+                Root::Param(number) => match self.arguments.get(number as usize) {
+                    Some(Argument::Buffer { range, element, .. }) => {
+                        allowed.ranges.push((range.clone(), number));
+                        if !is_of(access, *element) {
+                            allowed.wrong_type = Some(*element);
+                        }
+                    }
+                    Some(Argument::Group { bytes }) => allowed.in_group.push(bytes.clone()),
+                    _ => allowed.anywhere = true,
+                },
+                Root::GroupArray { start, bytes } => {
+                    allowed.in_group.push(start.into()..u64::from(start) + u64::from(bytes));
+                }
+                Root::Group => {
+                    allowed.in_group.push(0..self.groups.map_or(0, |groups| groups.bytes));
+                }
+                Root::Slot { bytes } => allowed.slot = Some(bytes.into()),
+                _ => allowed.anywhere = true,
+            }
+        }
+        allowed
+    }
+
+    /// Whether there is something at all bytes of `range`, for a work-item whose group has this memory.
+    pub(super) fn is_anywhere(&self, range: &Range<u64>, group: Option<&Range<u64>>) -> bool {
+        let inside = |all: &Range<u64>| all.start <= range.start && range.end <= all.end;
+        inside(&self.image)
+            || inside(&self.stacks)
+            || group.is_some_and(inside)
+            || self.buffer_at(range.start).is_some_and(|(all, _)| inside(all))
+    }
+
+    /// The buffer with this address.
+    fn buffer_at(&self, address: u64) -> Option<&(Range<u64>, BufferName)> {
+        let behind = self.buffers.partition_point(|(range, _)| range.start <= address);
+        self.buffers[..behind].last().filter(|(range, _)| address < range.end)
+    }
+
+    /// What messages say an access was to: what it may be to if that is known, else what is there.
+    pub(super) fn target(
+        &self,
+        allowed: &Allowed,
+        address: u64,
+        group: Option<&Range<u64>>,
+        slot: u64,
+    ) -> Option<Target> {
+        if let Some(bytes) = allowed.slot {
+            return Some(Target::Stack { address: slot, bytes });
+        }
+        let nearest = |range: &&(Range<u64>, u32)| range.0.start.abs_diff(address);
+        if let Some((range, number)) = allowed.ranges.iter().min_by_key(nearest) {
+            let buffer = match &self.arguments[*number as usize] {
+                Argument::Buffer { name, .. } => name.clone(),
+                _ => BufferName::default(),
+            };
+            let (address, bytes) = (range.start, range.end - range.start);
+            return Some(Target::Buffer { parameter: Some(*number), buffer, address, bytes });
+        }
+        if let (Some(bytes), Some(memory)) = (allowed.in_group.first(), group) {
+            let (address, bytes) = (memory.start + bytes.start, bytes.end - bytes.start);
+            return Some(Target::Group { address, bytes });
+        }
+        let (range, name) = self.buffer_at(address)?;
+        let (address, bytes) = (range.start, range.end - range.start);
+        Some(Target::Buffer { parameter: None, buffer: name.clone(), address, bytes })
+    }
+}
+
+/// Whether the access is to elements of this type. Atomic operations are on integers only, whatever the elements are.
+fn is_of(access: &MemoryAccess, element: Type) -> bool {
+    match access.kind {
+        AccessKind::Atomic => access.ty.bytes() == element.bytes(),
+        _ => access.ty == element,
+    }
+}

@@ -1,0 +1,134 @@
+//! Launches that are checked.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harp_emu::Machine;
+use harp_isa::WordSize;
+use harp_isa::abi::MonitorWord;
+use harp_jit::{Kernel, Root};
+
+use super::LaunchConfig;
+use crate::args::Arg;
+use crate::checks::{
+    Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Regions,
+};
+use crate::device::Device;
+use crate::finding::Findings;
+use crate::image::KernelImage;
+use crate::kernel::KernelParts;
+use crate::memory::{BufferMemory, Unwritten};
+
+/// What a launch gives the kernel.
+pub(super) struct Given {
+    pub(super) config: LaunchConfig,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) stacks: Range<u64>,
+    pub(super) stack_bytes: u64,
+    pub(super) groups: Option<GroupPlaces>,
+}
+
+/// The checks of a launch.
+pub(super) struct Check {
+    word: WordSize,
+    buffers: Vec<Arc<BufferMemory>>,
+    monitor: Arc<Mutex<Monitor>>,
+}
+
+impl Check {
+    pub(super) fn begin(
+        device: &Device,
+        kernel: KernelParts<'_>,
+        image: &Arc<KernelImage>,
+        checks: Checks,
+        given: Given,
+    ) -> Check {
+        let Given { config, arguments, stacks, stack_bytes, groups } = given;
+        let (arch, buffers) = (device.arch(), device.buffers().live());
+        let mut unwritten = Unwritten::default();
+        for buffer in &buffers {
+            unwritten.forget_part(buffer.range().start, &buffer.unwritten());
+        }
+        let regions = Regions {
+            arguments,
+            buffers: buffers.iter().map(|buffer| (buffer.range(), buffer.name())).collect(),
+            image: 0..image.image().bytes.len() as u64,
+            stacks,
+            stack_bytes,
+            groups,
+        };
+        let functions: Vec<CheckedFunction> = functions(kernel, image).collect();
+        let is_slot = |root: &Root| matches!(root, Root::Slot { .. });
+        let mut accesses = functions.iter().flat_map(|function| &function.accesses);
+        let uses_slots = accesses.any(|access| access.roots.iter().any(is_slot));
+        let extents = Extents {
+            word: arch.word(),
+            lanes: arch.lanes(),
+            warps: arch.warps(),
+            grid: config.grid,
+            group: config.group,
+            uses_slots,
+        };
+        let monitor = Monitor::new(checks, extents, regions, unwritten, functions);
+        let monitor = Arc::new(Mutex::new(monitor));
+        Check { word: arch.word(), buffers, monitor }
+    }
+
+    pub(super) fn watch(&self, machine: &mut Machine<'_>) {
+        machine.set_device(addresses(self.word), self.monitor.clone());
+    }
+
+    /// Lets the kernel report, but to nobody.
+    pub(super) fn ignore(machine: &mut Machine<'_>) {
+        let word = machine.config().arch.word();
+        machine.set_device(addresses(word), Arc::new(Mutex::new(Ignored)));
+    }
+
+    /// What was found, if anything was.
+    pub(super) fn end(
+        self,
+        kernel: KernelParts<'_>,
+        image: &KernelImage,
+        args: &[Arg],
+    ) -> Option<Findings> {
+        let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = |function: Option<&str>, offset| (kernel.origin_of)(function, offset)?.place;
+        let place_of = |pc: u64| match image.kernel_symbol(pc) {
+            _ if image.kernel().contains(&pc) => (place(None, pc - image.kernel().start), None),
+            Some((name, offset)) => (place(Some(name), offset), Some(name.to_owned())),
+            None => (None, None),
+        };
+        let Found { list, more, unwritten } = monitor.finish(&place_of);
+        match unwritten {
+            Some(unwritten) => {
+                for buffer in self.buffers {
+                    *buffer.unwritten() = unwritten.part(buffer.range());
+                }
+            }
+            None => args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written),
+        }
+        let found = !list.is_empty() || more > 0;
+        found.then(|| Findings { kernel: kernel.name.to_owned(), list, more, report: None })
+    }
+}
+
+/// The addresses of the device: the rest of the address space.
+fn addresses(word: WordSize) -> Range<u64> {
+    MonitorWord::first_address(word)..word.mask()
+}
+
+/// The kernel and its functions, with the accesses that they report.
+fn functions(
+    kernel: KernelParts<'_>,
+    image: &KernelImage,
+) -> impl Iterator<Item = CheckedFunction> {
+    let entry = kernel.reporting.map(|kernel| (image.kernel(), kernel.entry()));
+    let others = kernel.reporting.into_iter().flat_map(Kernel::functions).filter_map(|function| {
+        let start = image.image().symbol(function.name())?;
+        Some((start..start + function.code().len() as u64, function))
+    });
+    entry
+        .into_iter()
+        .chain(others)
+        .map(|(code, function)| CheckedFunction { code, accesses: function.accesses().to_vec() })
+}
