@@ -77,7 +77,8 @@
 //! [`CompileError`].
 //!
 //! **To put functions and data together.** A [`Module`] takes declarations and definitions and becomes a
-//! [`CompiledModule`], or a [`ModuleError`]. [`DataAccess`] says whether code may write a datum,
+//! [`CompiledModule`], or a [`ModuleError`]. Kernels refer to them by [`KernelBuilder::call`],
+//! [`data`](KernelBuilder::data) and [`data_address`](KernelBuilder::data_address). [`DataAccess`] says whether code may write a datum,
 //! [`CallLayout`] in which [`WordPlace`]s arguments are passed. [`FuncId`], [`DataId`], [`DataDescription`],
 //! [`Linkage`] and [`ModuleRelocTarget`] are cranelift-module's. [`CallConv`] is Cranelift's: `fast`, `tail`,
 //! and others, which are treated as `fast`.

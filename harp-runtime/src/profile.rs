@@ -17,7 +17,7 @@ use crate::observe::LaunchObserver;
 #[non_exhaustive]
 pub enum ProfileTextError {
     /// It is not JSON, or not the JSON of a profile.
-    #[error("not a profile: {0}")]
+    #[error("the text is not the JSON of a profile")]
     Json(#[from] serde_json::Error),
     /// It has another version.
     #[error(transparent)]

@@ -40,7 +40,7 @@ fn typed_buffers_and_scalars_are_passed() {
             let sum = b.ins().fadd(product, yi);
             b.store(y, i, sum);
         });
-        let names: Vec<_> = kernel.params().iter().map(|param| param.to_string()).collect();
+        let names: Vec<_> = kernel.params().iter().map(ToString::to_string).collect();
         let wanted =
             ["x: pointer of f64", "y: pointer of f64", "a: f64", "negate: bool", "n: word"];
         assert_eq!(names, wanted);

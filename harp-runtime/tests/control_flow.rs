@@ -1,10 +1,11 @@
 //! Loops, cases and checks of the kernel builder, against the same in Rust.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use harp_runtime::prelude::*;
 use harp_runtime::{LaunchTrap, TrapSite};
 
 const MACHINES: [&str; 6] =
-    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "4w64/16/64/2+x"];
+    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "4w16/16/64/2+x"];
 
 fn machines() -> impl Iterator<Item = ArchId> {
     MACHINES.into_iter().map(|id| id.parse().expect("the list holds ids"))
@@ -166,9 +167,9 @@ fn rounds_and_loops_are_left_early() {
                     b.def_var(k, new);
                     let bits = b.ins().bxor(i, new);
                     let odd = b.ins().band_imm_u(bits, 1);
-                    b.if_then(odd, |b| b.continue_if(one));
+                    b.if_then(odd, KernelBuilder::continue_);
                     add(b, new);
-                    b.while_loop(|_| one, |b| b.break_if(one));
+                    b.while_loop(|_| one, KernelBuilder::break_);
                     let enough = b.ins().icmp(IntCC::SignedGreaterThan, new, i);
                     b.break_if(enough);
                     add(b, one);
@@ -489,6 +490,12 @@ fn misuse_is_an_error() {
     };
     use BuildErrorKind as E;
     assert_eq!(error(&|b, lane| b.break_if(lane)), E::NoLoop { method: "break_if" });
+    assert_eq!(error(&|b, _| b.break_()), E::NoLoop { method: "break_" });
+    let twice = |b: &mut KernelBuilder<'_>| {
+        b.continue_();
+        b.continue_();
+    };
+    assert!(matches!(error(&|b, lane| b.while_loop(|_| lane, twice)), E::BlockEnded { .. }));
     assert_eq!(
         error(&|b, lane| {
             b.while_loop(|_| lane, |_| {});

@@ -77,7 +77,7 @@ fn the_rest_of_the_parts_is_used() {
 
 /// Functions with the types of the launch in their signatures.
 fn launch(kernel: &Kernel, args: &[Arg]) -> Result<(Stats, Printed), LaunchError> {
-    let device = Device::new(DeviceConfig::new(kernel.arch())).unwrap();
+    let device = Device::new(DeviceConfig::new(kernel.arch())).expect("there is memory");
     let _: CancelToken = device.cancel_token();
     let report: Report = device.launch(kernel, LaunchConfig::grid_1d(1), args)?;
     Ok((report.stats, report.printed))

@@ -71,7 +71,8 @@ fn values_of_all_types_are_printed() {
 fn lines_are_in_the_order_of_the_work_items() {
     let strategies = [
         DivergenceStrategy::SplitJoin,
-        DivergenceStrategy::Static,
+        DivergenceStrategy::Adaptive,
+        DivergenceStrategy::Predicate,
         DivergenceStrategy::Profile(ProfileParams::default()),
     ];
     let build = |b: &mut KernelBuilder<'_>| {

@@ -60,7 +60,8 @@ impl KernelSource {
     }
 
     /// Makes a kernel of a CLIF function, such as one read from text, with the types of its arguments in the
-    /// order of their words in the argument block.
+    /// order of their words in the argument block. The word of a [`Group`](ParamType::Group) is an offset in the
+    /// memory at `%harp_group_memory`.
     ///
     /// # Errors
     ///

@@ -188,7 +188,17 @@ impl KernelBuilder<'_> {
     /// Outside of the closures of a loop this is an error.
     #[track_caller]
     pub fn break_if(&mut self, condition: Value) {
-        self.leave("break_if", Way::Break, condition, None, Location::caller());
+        self.leave("break_if", Way::Break, Some(condition), None, Location::caller());
+    }
+
+    /// Leaves the innermost loop. The results of a [`loop_with`](Self::loop_with) are the values with which
+    /// this round began. The current block ends, as by [`return_`](Self::return_): use it in the closure of a
+    /// condition.
+    ///
+    /// Outside of the closures of a loop this is an error.
+    #[track_caller]
+    pub fn break_(&mut self) {
+        self.leave("break_", Way::Break, None, None, Location::caller());
     }
 
     /// Leaves the innermost loop, a [`loop_with`](Self::loop_with), with these results in the lanes where
@@ -197,7 +207,8 @@ impl KernelBuilder<'_> {
     /// Outside of the closures of a loop this is an error, and so are values that are not the loop's.
     #[track_caller]
     pub fn break_if_with(&mut self, condition: Value, results: &[Value]) {
-        self.leave("break_if_with", Way::Break, condition, Some(results), Location::caller());
+        let results = Some(results);
+        self.leave("break_if_with", Way::Break, Some(condition), results, Location::caller());
     }
 
     /// Goes on with the next round of the innermost loop in the lanes where `condition`, an integer, is not 0:
@@ -207,7 +218,16 @@ impl KernelBuilder<'_> {
     /// Outside of the closures of a loop this is an error.
     #[track_caller]
     pub fn continue_if(&mut self, condition: Value) {
-        self.leave("continue_if", Way::Continue, condition, None, Location::caller());
+        self.leave("continue_if", Way::Continue, Some(condition), None, Location::caller());
+    }
+
+    /// Goes on with the next round of the innermost loop, as [`continue_if`](Self::continue_if) does. The
+    /// current block ends, as by [`return_`](Self::return_): use it in the closure of a condition.
+    ///
+    /// Outside of the closures of a loop this is an error.
+    #[track_caller]
+    pub fn continue_(&mut self) {
+        self.leave("continue_", Way::Continue, None, None, Location::caller());
     }
 
     /// Goes on with the next round of the innermost loop, a [`loop_with`](Self::loop_with), with these values
@@ -216,14 +236,15 @@ impl KernelBuilder<'_> {
     /// Outside of the closures of a loop this is an error, and so are values that are not the loop's.
     #[track_caller]
     pub fn continue_if_with(&mut self, condition: Value, values: &[Value]) {
-        self.leave("continue_if_with", Way::Continue, condition, Some(values), Location::caller());
+        let values = Some(values);
+        self.leave("continue_if_with", Way::Continue, Some(condition), values, Location::caller());
     }
 
     fn leave(
         &mut self,
         method: &'static str,
         way: Way,
-        condition: Value,
+        condition: Option<Value>,
         values: Option<&[Value]>,
         place: Caller,
     ) {
@@ -244,6 +265,10 @@ impl KernelBuilder<'_> {
                 self.loops.last_mut().expect("there is one").again = Some(block);
                 block
             }),
+        };
+        let Some(condition) = condition else {
+            self.go_to(target, &args, place);
+            return;
         };
         let rest = self.inner.create_block();
         self.branch_with(condition, (target, &args), (rest, &[]), place);

@@ -6,7 +6,10 @@
 //! A name is declared first, in any order, and defined later, or imported from other objects. To compile on
 //! several threads, use [`Module::compile`] and [`Module::define_compiled`]. A
 //! [kernel](Module::compile_kernel) is compiled against a module and includes a copy of the definitions that
-//! it needs.
+//! it needs. Its builder refers to the module: [`KernelBuilder::call`], [`KernelBuilder::data`].
+//!
+//! [`KernelBuilder::call`]: crate::KernelBuilder::call
+//! [`KernelBuilder::data`]: crate::KernelBuilder::data
 //!
 //! Functions are compiled independently, with one exception: whether a function checks the stack's limit
 //! depends on its callees. A function whose definition is known, and which takes little stack together with

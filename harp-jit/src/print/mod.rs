@@ -179,31 +179,41 @@ impl PrintSites {
         head.chain(regions)
     }
 
-    /// Reads the area, which was at `address`: the lines in the order of the work-items' numbers, those of each
-    /// in the order in which they were printed, and how many lines did not fit. Records that the kernel has
-    /// overwritten are left out, with all behind them.
-    pub fn read(&self, area: PrintArea, address: u64, memory: &[u8]) -> (Vec<PrintRecord>, u64) {
+    /// Reads the area at `address` by `get`, which copies what is at an address: the lines in the order of the
+    /// work-items' numbers, those of each in the order in which they were printed, and how many lines did not
+    /// fit. Records that the kernel has overwritten are left out, with all behind them.
+    pub fn read(
+        &self,
+        area: PrintArea,
+        address: u64,
+        mut get: impl FnMut(u64, &mut [u8]),
+    ) -> (Vec<PrintRecord>, u64) {
         let (mut records, mut dropped) = (Vec::new(), 0_u64);
-        let word = self.word_bytes() as usize;
-        let Ok(region) = usize::try_from(self.region_bytes(area)) else { return (records, 0) };
-        let regions = memory.get(AreaWord::COUNT as usize * word..).unwrap_or_default();
-        let start = address + AreaWord::COUNT * self.word_bytes();
-        for (memory, number) in regions.chunks_exact(region).zip(0..self.regions(area)) {
-            let mut words = memory.chunks_exact(word).map(|bytes| {
-                bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
-            });
-            let head: [u64; RegionWord::COUNT as usize] =
-                std::array::from_fn(|_| words.next().unwrap_or_default());
+        let (word, region) = (self.word_bytes(), self.region_bytes(area));
+        let first = address + AreaWord::COUNT * word;
+        let mut bytes = Vec::new();
+        for number in 0..self.regions(area) {
+            let own = first + number * region;
+            bytes.resize((RegionWord::COUNT * word) as usize, 0);
+            get(own, &mut bytes);
+            let head: Vec<u64> = self.words(&bytes).collect();
             dropped = dropped.saturating_add(head[RegionWord::Dropped as usize]);
-            let own = start + number * region as u64 + RegionWord::COUNT * word as u64;
-            let written = head[RegionWord::Next as usize].saturating_sub(own) / word as u64;
-            let mut written = words.take(usize::try_from(written).unwrap_or(usize::MAX));
-            while let Some(record) = self.record(&mut written) {
+            let start = own + RegionWord::COUNT * word;
+            let written = head[RegionWord::Next as usize].saturating_sub(start);
+            bytes.resize(written.min(self.capacity(area)) as usize, 0);
+            get(start, &mut bytes);
+            let mut words = self.words(&bytes);
+            while let Some(record) = self.record(&mut words) {
                 records.push(record);
             }
         }
         records.sort_by_key(|record| record.work_item);
         (records, dropped)
+    }
+
+    fn words<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
+        let words = bytes.chunks_exact(self.word_bytes() as usize);
+        words.map(|word| word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
     fn record(&self, words: &mut impl Iterator<Item = u64>) -> Option<PrintRecord> {
@@ -250,7 +260,10 @@ mod tests {
         let bytes = sites.word_bytes() as usize;
         let memory: Vec<u8> =
             words.iter().flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
-        let (records, dropped) = sites.read(AREA, ADDRESS, &memory);
+        let (records, dropped) = sites.read(AREA, ADDRESS, |address, out| {
+            let at = (address - ADDRESS) as usize;
+            out.copy_from_slice(&memory[at..at + out.len()]);
+        });
         (records.into_iter().map(|record| (record.work_item, record.text)).collect(), dropped)
     }
 

@@ -412,10 +412,8 @@ struct Printing<'a> {
 
 impl Printing<'_> {
     fn read(&self, device: &Device, config: LaunchConfig) -> Printed {
-        let bytes = usize::try_from(self.sites.bytes(self.area));
-        let mut memory = vec![0; bytes.expect("the host holds the device's memory")];
-        device.get(self.memory.address(), &mut memory);
-        let (records, dropped) = self.sites.read(self.area, self.memory.address(), &memory);
+        let get = |address, out: &mut [u8]| device.get(address, out);
+        let (records, dropped) = self.sites.read(self.area, self.memory.address(), get);
         Printed::new(config.grid, records, dropped)
     }
 }

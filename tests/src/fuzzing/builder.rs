@@ -417,7 +417,7 @@ impl Caller<'_, '_, '_> {
         let (int, ty) = (self.one(&INTS)?, self.one(&TYPES)?);
         let [condition, start, end, step] =
             [self.value(int)?, self.value(int)?, self.value(int)?, self.value(int)?];
-        let (value, last) = (self.value(ty)?, if self.hostile()? { 9 } else { 5 });
+        let (value, last) = (self.value(ty)?, if self.hostile()? { 11 } else { 5 });
         let first = (self.u.int_in_range(0..=last)?, value);
         let second = (self.u.int_in_range(0..=last)?, value);
         let keys = if self.hostile()? { [0, self.number()?.into(), 0] } else { [-1, 0, 7] };
@@ -508,7 +508,9 @@ fn inside(b: &mut KernelBuilder<'_>, (kind, value): (u8, Value), condition: Valu
         5 => {}
         6 => b.break_if(condition),
         7 => b.continue_if_with(condition, &[value]),
-        8 => b.seal_all_blocks(),
+        8 => b.break_(),
+        9 => b.continue_(),
+        10 => b.seal_all_blocks(),
         _ => b.break_if_with(value, &[value, value]),
     }
 }

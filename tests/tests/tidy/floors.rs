@@ -78,11 +78,14 @@ const CRATES: [(&str, Floors); 6] = [
         "harp-runtime/src",
         &[
             &["heap", "kernel", "library", "observe", "report"],
-            &["error", "image", "profile", "program"],
+            &["finding"],
+            &["error", "image", "memory", "profile", "program"],
+            &["checks"],
             &["device"],
             &["buffer"],
             &["args"],
             &["launch"],
+            &["queue"],
         ],
     ),
     (
