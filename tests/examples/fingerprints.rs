@@ -93,12 +93,8 @@ fn kernel(text: &str, parsed: &TextFile) -> Option<Case> {
     };
     let args: Vec<Argument> = text.lines().filter_map(words).map(argument).collect();
     let arch = machines(text).first()?.0;
-    let data = parsed.data().iter().map(|datum| Datum {
-        name: datum.name.clone(),
-        access: DataAccess::ReadWrite,
-        bytes: datum.bytes.clone(),
-        addresses: Vec::new(),
-    });
+    let data = parsed.data().iter();
+    let data = data.map(|it| Datum::new(&it.name, it.bytes.clone(), DataAccess::ReadWrite));
     let functions = parsed.functions().iter().map(|function| function.func.clone()).collect();
     let start = Start::Launch { extents: [1, 1, 1], args };
     Some(Case { word: arch.word(), functions, data: data.collect(), start })
@@ -112,7 +108,8 @@ fn kernel_lines(case: &Case, machines: &[(ArchId, OptLevel)]) -> Vec<String> {
             let code = case
                 .compile(arch, options.clone())
                 .map(|it| object(it.kernel().expect("it is launched").object()));
-            let params: Vec<ParamType> = case.launch_args().iter().map(Argument::ty).collect();
+            let Start::Launch { args, .. } = &case.start else { continue };
+            let params: Vec<ParamType> = args.iter().map(Argument::ty).collect();
             let entry = case.functions[0].clone();
             let explained = KernelSource::from_function(entry, arch, &params)
                 .map_err(CompileError::from)

@@ -6,8 +6,7 @@
 //! word shift counts at or above its width.
 
 use harp_isa::{
-    ArchId, Encoding, Image, Instruction, Op, OpcodeFlags, Operand, Permissions, WordSize,
-    disassemble,
+    ArchId, Encoding, Image, Instruction, Op, OpcodeFlags, Permissions, WordSize, disassemble,
 };
 
 /// The instructions of the image's code that an original machine lacks or gets wrong, each with its
@@ -32,24 +31,19 @@ pub fn violations(image: &Image) -> (Vec<String>, usize) {
 }
 
 fn violation(instruction: &Instruction, arch: ArchId) -> Option<String> {
-    let word = arch.word();
-    let opcode = instruction.op.opcode();
-    let mut immediate = 0;
-    instruction.op.for_each_operand(|operand| {
-        if let Operand::Imm(imm) = operand {
-            immediate = imm;
-        }
-    });
+    let (word, opcode) = (arch.word(), instruction.op.opcode());
+    let is_four = word == WordSize::Four;
     let wrong = match instruction.op {
-        Op::Ori { .. } | Op::Xori { .. } | Op::Divi { .. } | Op::Modi { .. } => {
-            immediate < 0 && word == WordSize::Four
+        Op::Ori { imm, .. }
+        | Op::Xori { imm, .. }
+        | Op::Divi { imm, .. }
+        | Op::Modi { imm, .. } => imm < 0 && is_four,
+        Op::Ld { offset, .. } | Op::St { offset, .. } => {
+            offset < 0 && is_four && arch.encoding() == Encoding::Byte
         }
-        Op::Ld { .. } | Op::St { .. } => {
-            immediate < 0 && word == WordSize::Four && arch.encoding() == Encoding::Byte
-        }
-        Op::Shli { .. } | Op::Shri { .. } => !(0..word.bits().into()).contains(&immediate),
+        Op::Shli { imm, .. } | Op::Shri { imm, .. } => !(0..word.bits().into()).contains(&imm),
         _ => false,
     };
     let lacks = opcode.is_extension() || opcode.flags().contains(OpcodeFlags::PRIVILEGED);
-    (wrong || lacks).then(|| format!("`{}` with immediate {immediate}", opcode.mnemonic()))
+    (wrong || lacks).then(|| format!("`{}` in `{}`", opcode.mnemonic(), instruction.display(arch)))
 }

@@ -3,12 +3,15 @@
 //! The interpreter runs the CLIF as it was written; the machine runs what the code generator made of
 //! it, with all checks on. Names in CLIF are the linker's.
 
+use std::slice;
+
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, Signature, TrapCode, Type, types};
+use cranelift_codegen::ir::{AbiParam, Function, TrapCode, Type, types};
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
 use harp_isa::{ArchId, WordSize};
+use harp_jit::text::{argument_words, result_values};
 use harp_jit::{CompileOptions, CompiledModule, Execution, Linkage, Module, ModuleError};
 use harp_runtime::{Program, ProgramError};
 
@@ -101,43 +104,24 @@ pub fn observed(
     let program = Program::new(module, entry, &func.signature)?;
     match program.call(&words, Some(FUEL)) {
         Ok(outcome) => {
-            Ok(Result::Values(values_of(outcome.results.into_iter(), &func.signature, word)))
+            Ok(Result::Values(result_values(&outcome.results, &func.signature.returns, word)))
         }
-        Err(ProgramError::Trap(trap)) => match trap.trap_code.as_deref().map(str::parse) {
-            Some(Ok(code)) => Ok(Result::Trap(code)),
-            _ if trap.trap.kind == harp_emu::TrapKind::DivideByZero => {
-                Ok(Result::Trap(TrapCode::INTEGER_DIVISION_BY_ZERO))
-            }
-            _ => Err(ProgramError::Trap(trap)),
-        },
+        Err(ProgramError::Trap(trap)) => {
+            let code = trap.trap_code.as_deref().and_then(|code| code.parse().ok());
+            let divides = trap.trap.kind == harp_emu::TrapKind::DivideByZero;
+            let code = code.or(divides.then_some(TrapCode::INTEGER_DIVISION_BY_ZERO));
+            code.map(Result::Trap).ok_or(ProgramError::Trap(trap))
+        }
         Err(error) => Err(error),
     }
 }
 
 /// The words of an argument, the lowest first. The upper bits of a narrow one are noise.
 pub(crate) fn words_of(value: &DataValue, word: WordSize) -> Vec<u64> {
-    let ty = value.ty();
-    let mut bytes = [0xa5; 16];
-    value.write_to_slice_le(&mut bytes[..ty.bytes() as usize]);
-    let bits = u128::from_le_bytes(bytes);
-    let count = ty.bits().div_ceil(word.bits().into());
-    (0..count)
-        .map(|index| (bits >> (index * u32::from(word.bits()))) as u64 & word.mask())
-        .collect()
-}
-
-/// Results of a function in words.
-pub(crate) fn values_of(
-    mut words: impl Iterator<Item = u64>,
-    signature: &Signature,
-    word: WordSize,
-) -> Vec<DataValue> {
-    let mut value_of = |ty: Type| {
-        let parts = (0..ty.bits()).step_by(word.bits().into()).zip(&mut words);
-        let bits = parts.fold(0, |bits, (at, part)| bits | u128::from(part) << at);
-        DataValue::read_from_slice_le(&bits.to_le_bytes(), ty)
-    };
-    signature.returns.iter().map(|result| value_of(result.value_type)).collect()
+    let noise = u64::MAX.checked_shl(value.ty().bits()).unwrap_or(0) & 0xa5a5_a5a5_a5a5_a5a5;
+    let mut words = argument_words(slice::from_ref(value), &[AbiParam::new(value.ty())], word);
+    words[0] |= noise & word.mask();
+    words
 }
 
 /// The integer type of a machine's word.

@@ -25,7 +25,7 @@ pub const ALL: &[&str] = [
 
 /// Others, one of each family, with the most registers and predicates in a word and other odd numbers: for what is about
 /// numbers and memory, not about lanes.
-pub const ODD: [&str; 4] = ["4w63/64/4/4", "4w12/5/4/2+x", "8w63/2/1/1", "8w63/64/2/2+x"];
+pub const ODD: &[&str] = &["4w63/64/4/4", "4w12/5/4/2+x", "8w63/2/1/1", "8w63/64/2/2+x"];
 
 /// A few that span what [`ALL`] do, for tests that run the same on each.
 pub const FEW: &[&str] = [

@@ -1,21 +1,21 @@
-//! What callers make sure of, and what they get for it.
+//! The arguments that callers promise to be uniform, and the results that are uniform in return.
 
 use harp_isa::Gpr;
 
 use crate::record::Record;
 
-/// What is proved at a time.
+/// One implication that is proved: uniform arguments give uniform results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assumption {
-    /// Arguments that are taken to be uniform.
+    /// The arguments that are assumed to be uniform.
     pub(crate) uniform: Vec<Gpr>,
-    /// Results that are uniform then.
+    /// The results that must then be uniform.
     pub(crate) results: Vec<Gpr>,
 }
 
 impl Assumption {
-    /// All that is to be proved of a function. The first assumption holds wherever it is called, the others where
-    /// callers make use of a promise.
+    /// All that is to be proved of a function. The first assumption holds at every call site, the others only where
+    /// a caller relies on the promise.
     pub(crate) fn all(record: &Record) -> Vec<Assumption> {
         let always = &record.entry.uniform;
         let mut all = vec![Assumption { uniform: always.clone(), results: Vec::new() }];

@@ -1,4 +1,4 @@
-//! Finished code as instructions with the ways between them.
+//! Finished code as instructions and the control flow between them.
 
 use harp_isa::{ArchId, Instruction, Op, OpcodeFlags};
 use hashbrown::HashMap;
@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use crate::error::{CodeError, CodeFault};
 use crate::record::Note;
 
-/// The bytes of one function, with what is known about their layout.
+/// The bytes of one function, and their layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a> {
     /// The machine that they are for.
@@ -15,7 +15,7 @@ pub struct Bytes<'a> {
     pub bytes: &'a [u8],
     /// The offsets of words of data among the instructions, ascending.
     pub literals: &'a [u32],
-    /// The offsets of what the linker fills in, ascending.
+    /// The offsets of the fields that the linker fills in, ascending.
     pub linked: &'a [u32],
 }
 

@@ -1,4 +1,4 @@
-//! What the checker finds, in words.
+//! The checker's findings and their messages.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct CodeError {
     pub offset: u32,
     /// The instruction as the disassembler prints it.
     pub instruction: String,
-    /// What is wrong with it.
+    /// The defect.
     pub fault: CodeFault,
     /// Lanes for which it goes wrong, in words; empty if nothing is known that tells them from others.
     pub example: String,
@@ -41,7 +41,7 @@ pub struct OpenSplit {
     pub predicate: Option<bool>,
 }
 
-/// What can be wrong with an instruction of finished code.
+/// A defect of an instruction of finished code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodeFault {
@@ -122,7 +122,7 @@ pub enum CodeFault {
     /// Lanes that execute it may disagree on something on which they must agree.
     #[error("active lanes may disagree about {}, about which the whole warp must agree here", Register(*.0))]
     Divergent(Operand),
-    /// It reads what was not written in every lane that executes it, or written for another path.
+    /// It reads a value that is undefined in some lane that executes it.
     #[error("some lanes may read {} where nothing was written that is meant for them", Register(*.0))]
     Undefined(Operand),
     /// Not the instruction that was selected.
@@ -158,7 +158,7 @@ pub enum CodeFault {
     /// The proof takes more steps than it is given.
     #[error("the proof takes more steps than it is given")]
     TooLong,
-    /// The function was compiled without what the proof must be told.
+    /// The function was compiled without the record that the proof needs.
     #[error("the function was compiled neither with `verify` nor with `check_code`")]
     NotRecorded,
 }

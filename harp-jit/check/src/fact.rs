@@ -1,7 +1,7 @@
-//! What is known about the value in one place.
+//! Facts about the value in one place.
 //!
-//! A value is one of a few numbers, by which lanes can be told apart, or it is known in which pairs of lanes it may
-//! differ. Both say in which lanes something else was written than what is meant to be read.
+//! Either the value is one of a few numbers, which tell lanes apart, or the fact states in which pairs of lanes it may
+//! differ. Both forms state in which lanes the place holds an undefined value.
 
 use std::rc::Rc;
 
@@ -13,18 +13,18 @@ use crate::numbering::ValueNumber;
 use crate::op::Form;
 use crate::record::Name;
 
-/// What is known about what a place holds.
+/// A fact about the value that a place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value<'a> {
     pub(crate) form: Form,
-    /// The numbers that it can be, if they are few. A constant is one number.
+    /// The numbers that the value can be, if they are few. A constant is one number.
     pub(crate) numbers: Option<Numbers>,
     /// Whether it was computed from other numbers: it can be compared, but it is not what says where lanes
     /// go.
     pub(crate) computed: bool,
-    /// In which lanes it is not what is meant to be read.
+    /// The lanes in which it is undefined.
     pub(crate) undefined: Set<'a>,
-    /// In which pairs of lanes it may differ, unless one of them holds one of a few numbers.
+    /// The pairs of lanes in which it may differ, unless one of them holds one of a few numbers.
     pub(crate) differs: Set<'a>,
     /// Predicates that were selected and are what this value is: true where it is not zero.
     pub(crate) names: SmallVec<[Name; 1]>,
@@ -75,7 +75,7 @@ impl<'a> Value<'a> {
         if let [Number::Is(number)] = *numbers {
             self.form = Form::Constant(number);
         }
-        // None are left on ways that nobody goes.
+        // On a path that no lane takes no number is left.
         let says_nothing = matches!(*numbers, [] | [Number::Other]);
         self.numbers = (!says_nothing).then_some(numbers);
         self

@@ -1,4 +1,4 @@
-//! Where in the frame loads and stores go, and so what each instruction reads and writes.
+//! The frame words that loads and stores access, and so the places that each instruction reads and writes.
 
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{Gpr, Instruction, Op, Role as Access, WordSize};
@@ -11,7 +11,7 @@ use crate::places::{Place, Places};
 use crate::record::Role;
 use crate::structure::Structure;
 
-/// What an instruction writes, and what it reads.
+/// The places that an instruction writes, and those that it reads.
 pub(crate) struct Accessed {
     pub(crate) to: Option<Place>,
     pub(crate) from: SmallVec<[Place; 4]>,
@@ -31,7 +31,7 @@ impl<'a> Frame<'a> {
         Frame { code, places, accesses: accesses(code, structure) }
     }
 
-    /// What an instruction reads and writes, words of the frame included.
+    /// The places that an instruction reads and writes, words of the frame included.
     pub(crate) fn accessed(&self, at: usize) -> Accessed {
         let op = self.code.insts[at].instruction.op;
         let mut accessed = Accessed { to: None, from: SmallVec::new() };

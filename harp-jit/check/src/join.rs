@@ -1,7 +1,7 @@
-//! What is known at a join of lanes that went different ways.
+//! The state at a join, where lanes that took different paths reconverge.
 //!
-//! They run on together there. Of a pair of them it is known what each side says of its lane, and what was known of the
-//! two when they parted, as far as neither side changed it, or both did the same.
+//! Two facts survive about a pair of lanes from different sides: what each side knows of its own lane, and what was
+//! known of the pair at the split, as far as neither side changed it or both sides did the same.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -15,7 +15,7 @@ use crate::provenance::Provenance;
 use crate::state::State;
 use crate::term::{Origin, Terms};
 
-/// How lanes are told apart by a place behind a meeting.
+/// How a place tells lanes apart after a join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// It is not read.
@@ -25,21 +25,21 @@ pub(crate) enum Plan {
     Unknown,
 }
 
-/// A way, in terms of what lanes are told apart by behind the meeting.
+/// An incoming path, in terms of the numbers that tell lanes apart after the join.
 pub(crate) struct Way<'a> {
     pub(crate) state: State<'a>,
-    /// In which lanes, of all that meet, it is the way that they came.
+    /// The lanes, of all that meet, that came along this path.
     pub(crate) taken: Set<'a>,
 }
 
 impl<'a> Way<'a> {
-    /// Where values come from that were there at an open split.
+    /// The origins of values that existed at an open split.
     pub(crate) fn of(&self, branch: usize) -> Option<&Provenance<'a>> {
         Provenance::find(&self.state.provenance, branch)
     }
 }
 
-/// A split that ways begin at, or are within.
+/// A split at which the paths begin, or which encloses them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split<'p, 'a> {
     /// Its branch.
@@ -64,7 +64,7 @@ impl<'a> Split<'_, 'a> {
     }
 }
 
-/// Ways that lead to a join: the one on which the predicate was false, and the other.
+/// The two paths that lead to a join: the one on which the predicate was false, and the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parted<'p, 'a> {
     pub(crate) split: Split<'p, 'a>,
@@ -73,7 +73,7 @@ pub(crate) struct Parted<'p, 'a> {
     pub(crate) terms: &'p Terms,
 }
 
-/// Pairs of lanes that come by different sides; the first one of each passed by, the second one was taken.
+/// Pairs of lanes from different sides: the first lane of each did not take the branch, the second did.
 pub(crate) struct Across<'p, 'a> {
     parted: Parted<'p, 'a>,
     ways: [&'p Way<'a>; 2],
@@ -112,7 +112,7 @@ impl<'p, 'a> Across<'p, 'a> {
             return Set::NONE;
         }
         let [passed, taken] = self.ways.map(|way| !way.state.value(place).undefined);
-        // Nobody asks for differences to lanes in which it is not meant to be read.
+        // Differences do not matter where one of the lanes holds an undefined value.
         self.pairs & self.differed(place) & (passed & taken.other())
     }
 
@@ -180,7 +180,7 @@ fn crossed<'a>(
     )
 }
 
-/// What remains behind a join of what was known of a pair of lanes when they parted.
+/// What a join keeps of the facts that were known about a pair of lanes at the split.
 struct Rest<'a> {
     /// The pairs that there were.
     pairs: Set<'a>,
@@ -219,7 +219,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// What became of the conditions that there were at a split, on one of its sides.
+/// What one side of a split did to the conditions that were known at the split.
 #[derive(Default)]
 struct Moves {
     /// The numbers are not there any more.

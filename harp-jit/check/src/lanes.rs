@@ -1,4 +1,4 @@
-//! Sets of lanes, and of pairs of lanes, by what places hold in them.
+//! Sets of lanes, and of pairs of lanes, described by the contents of places.
 //!
 //! A *condition* says of a place that it holds a number. Each has two variables: an even one for a lane, the odd one
 //! behind it for another lane. A set of lanes is a function of even variables.
@@ -11,7 +11,7 @@ use crate::bdd::{Limits, Manager, Renaming, Set};
 use crate::number::{Number, Precision};
 use crate::places::Place;
 
-/// What has a variable.
+/// A condition, which has a variable of its own in the sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// The place holds the number, which is not 0.
@@ -83,7 +83,7 @@ impl Lanes {
         self.sets.renaming(others.collect())
     }
 
-    /// What is true of the first lane of some pair in a set, and of the second.
+    /// An example: conditions of the first and of the second lane of some pair in a set.
     pub(crate) fn example(&self, pairs: Set<'_>) -> [Vec<(Condition, bool)>; 2] {
         let variables = self.variables.borrow();
         let conditions: HashMap<u32, Condition> =

@@ -18,11 +18,11 @@ use crate::repeats::Repeats;
 use crate::skeleton::Skeleton;
 use crate::structure::{Block, Structure};
 
-/// What is asked for of places.
+/// The properties of places that later instructions need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Live(Vec<[bool; 3]>);
 
-/// What may be asked for.
+/// A property that may be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Read,
@@ -61,7 +61,7 @@ impl Live {
     }
 }
 
-/// What is read in each block or later, and behind each instruction.
+/// The live places before each block, and after each instruction.
 #[derive(Debug)]
 pub(crate) struct Lives {
     /// At the beginning of each block.
@@ -71,7 +71,7 @@ pub(crate) struct Lives {
     pub(crate) repeats: Repeats,
 }
 
-/// What is read behind an instruction.
+/// The live places after an instruction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct After {
     /// The word of the frame that it is known to write.
@@ -84,7 +84,7 @@ pub(crate) struct After {
     pub(crate) shared: bool,
 }
 
-/// Finds what is read again.
+/// Computes liveness.
 pub(crate) fn find(
     code: &Code<'_>,
     structure: &Structure,
@@ -151,7 +151,7 @@ struct Liveness<'a> {
 }
 
 impl Liveness<'_> {
-    /// What is live before a block, from what is live behind it; `visit` gets what is behind each instruction.
+    /// The live places before a block, from those after it; `visit` gets those after each instruction.
     fn run(&self, mut live: Live, block: &Block, mut visit: impl FnMut(&Live, usize)) -> Live {
         for at in (block.first..=block.last).rev() {
             visit(&live, at);
@@ -177,7 +177,7 @@ impl Liveness<'_> {
         }
     }
 
-    /// What is live before an instruction, from what is live behind it.
+    /// The live places before an instruction, from those after it.
     fn step(&self, live: &mut Live, at: usize) {
         let Frame { code, places, .. } = self.frame;
         let placed = &code.insts[at];

@@ -1,10 +1,10 @@
-//! What is known where ways meet.
+//! The state where paths meet.
 //!
 //! Where a uniform branch is behind them, all active lanes come the same way together: what is known of two lanes is
 //! what was known of them on one of the ways. At a join instruction there are pairs of lanes that came different ways
 //! besides, see `join`.
 //!
-//! What nobody reads any more is forgotten.
+//! Facts about dead places are dropped.
 
 use smallvec::SmallVec;
 
@@ -20,19 +20,19 @@ use crate::provenance::{Gate, Provenance};
 use crate::state::State;
 use crate::structure::Open;
 
-/// Where ways meet.
+/// A place where paths meet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergePoint<'p> {
-    /// What is read there or later.
+    /// The live places.
     pub(crate) live: &'p Live,
     /// The splits that are open.
     pub(crate) open: &'p [Open],
     pub(crate) precision: Precision,
-    /// If it is known what decides by which way lanes come.
+    /// The conditions that decide along which path lanes come, if they are known.
     pub(crate) gate: Option<Gate<'p>>,
 }
 
-/// What is known where `ways` meet: all active lanes came by one of them together, or they are the sides of a split.
+/// The state where `ways` meet: all active lanes came along one of them together, or they are the sides of a split.
 pub(crate) fn merge<'a>(
     ways: &[&State<'a>],
     meeting: MergePoint<'_>,
@@ -108,7 +108,7 @@ fn plan(ways: &[&State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
     if !meeting.live.is_live(place) {
         return Plan::Dead;
     }
-    // What is not meant to be read is any of the numbers that it is elsewhere.
+    // An undefined value is any of the numbers that it is elsewhere.
     let meant = ways.iter().map(|way| way.value(place)).filter(|value| value.undefined != Set::ALL);
     let is_told = !meant.clone().any(|value| value.computed) && meeting.live.is_compared(place);
     let is_coarse = meeting.precision == Precision::Coarse;

@@ -7,13 +7,13 @@ use crate::record::{Name, Passes};
 use crate::state::State;
 
 impl State<'_> {
-    /// `name` now is what `place` holds and nothing else.
+    /// From here on `name` is the value in `place` and no other.
     pub(crate) fn rename(&mut self, name: Name, place: Place) {
         self.unname(name);
         self.values[place.index()].names.push(name);
     }
 
-    /// Whether `name` is what `place` holds, or may be anything.
+    /// Whether `name` is the value in `place`, or may be anything.
     pub(crate) fn is_named(&self, place: Place, name: Name) -> bool {
         self.value(place).names.contains(&name) || self.free.contains(&name)
     }
@@ -36,7 +36,7 @@ impl State<'_> {
         }
     }
 
-    /// Parameters become what is passed to them, all at once.
+    /// Assigns the arguments to the parameters, all at once.
     pub(crate) fn pass(&mut self, passes: &Passes) {
         let is_param = |name: &Name| passes.iter().any(|(param, _)| param == name);
         let given = |is_here: &dyn Fn(&Name) -> bool| -> SmallVec<[Name; 1]> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// No more numbers than these are kept apart.
+/// The most numbers that are kept apart.
 pub(crate) const MOST_NUMBERS: usize = 16;
 
 /// What lanes are told apart by.
@@ -27,7 +27,7 @@ pub(crate) type Numbers = Rc<[Number]>;
 pub(crate) enum Precision {
     /// Lanes are told apart by numbers where all lanes have one of a few.
     Coarse,
-    /// Also where only some have, and values get names where ways meet.
+    /// Also where only some lanes have one, and values get names where paths meet.
     Fine,
     /// Also by numbers of which the program itself makes conditions, if a warp must agree on what comes of these.
     Thorough,
@@ -37,7 +37,7 @@ impl Precision {
     pub(crate) const ALL: [Precision; 3] =
         [Precision::Coarse, Precision::Fine, Precision::Thorough];
 
-    /// Whether values get names where ways meet.
+    /// Whether values get names where paths meet.
     pub(crate) fn names_ways(self) -> bool {
         self >= Precision::Fine
     }

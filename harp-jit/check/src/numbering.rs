@@ -15,10 +15,10 @@ use crate::op::{is_pure, operands};
 use crate::places::{Place, Places};
 use crate::term::{Origin, Source, Terms};
 
-/// The number of a value and whether what is meant is its opposite.
+/// The number of a value, or of its opposite if `inverted`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueNumber {
-    /// What it was at the beginning of the block, or computed from.
+    /// Its value at the beginning of the block, or the operation that computed it.
     pub(crate) value: Origin,
     pub(crate) inverted: bool,
 }
@@ -87,7 +87,7 @@ impl<'a> Numbering<'a> {
         number
     }
 
-    /// A place holds something of which nothing is known.
+    /// A place holds an unknown value.
     fn lose(&mut self, place: Place) {
         let number = self.unknown();
         self.held.insert(place, number);

@@ -1,4 +1,4 @@
-//! What operations read and write, and what they make of numbers and addresses.
+//! The operands of operations, and their results on numbers and addresses.
 
 use harp_isa::{
     Gpr, Instruction, Op, OpcodeFlags, Operand, Pred, RegClass, Role as Access, WordSize,
@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::places::{Place, Places};
 
-/// What acts on a warp as a whole.
+/// An operation that acts on a warp as a whole.
 pub(crate) const WARP: OpcodeFlags =
     OpcodeFlags::CONTROL.union(OpcodeFlags::ONCE_PER_WARP).union(OpcodeFlags::CROSS_LANE);
 
@@ -57,7 +57,7 @@ pub(crate) fn to_truth(op: Op) -> bool {
     truth
 }
 
-/// Whether what an operation computes depends on its operands alone.
+/// Whether the result of an operation depends on its operands alone.
 pub(crate) fn is_pure(op: Op) -> bool {
     let pure = OpcodeFlags::FLOAT | OpcodeFlags::EXTENSION | OpcodeFlags::DIVIDES;
     let mut changes = false;
@@ -73,7 +73,7 @@ pub(crate) fn operands(op: Op) -> SmallVec<[Operand; 4]> {
     operands
 }
 
-/// What an operation makes of numbers.
+/// The result of an operation on numbers.
 pub(crate) fn compute(op: Op, operands: &[u64], word: WordSize) -> Option<u64> {
     let &[a, ref rest @ ..] = operands else { return None };
     let b = rest.first().copied().unwrap_or(0);
@@ -109,18 +109,18 @@ pub(crate) fn predicates(op: Op) -> SmallVec<[Pred; 3]> {
     operands(op).into_iter().filter_map(predicate).collect()
 }
 
-/// What a value is, as far as that is known.
+/// What is known about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Unknown,
     Constant(u64),
     /// The stack pointer at the entry plus this.
     Stack(i64),
-    /// The address of a word of data in the code, which nobody writes.
+    /// The address of a word of data in the code, which is never written.
     Code,
     /// The address of the warp's scratch word.
     Scratch,
-    /// What was loaded from the warp's scratch word as it is now.
+    /// The current contents of the warp's scratch word, loaded.
     Voted,
     /// The address of the warp's group control block, which nobody writes meanwhile.
     GroupBlock,
@@ -132,7 +132,7 @@ pub(crate) enum Form {
     OnStack,
 }
 
-/// What an operation makes of an address and a distance.
+/// The result of an operation on an address and a distance.
 pub(crate) fn sum(op: Op, form: impl Fn(Gpr) -> Form, word: WordSize) -> Form {
     let constant = |imm: i64| Form::Constant(imm.cast_unsigned() & word.mask());
     let (base, distance) = match op {

@@ -21,10 +21,10 @@ pub(crate) struct Places {
     slots: Vec<(i64, Range<u32>)>,
 }
 
-/// General registers and predicates have at most so many names.
+/// The most names that general registers and predicates have.
 const CLASS: u32 = 64;
 
-/// So many results are remembered at a time, and so many from block to block.
+/// The most results that are remembered at a time, and from block to block.
 const REMEMBERED: u32 = 8;
 const AVAILABLE: u32 = 16;
 
@@ -57,7 +57,7 @@ impl Places {
         }
     }
 
-    /// Where values are kept, as far as that is followed.
+    /// The places that the checker follows.
     pub(crate) fn of(&self, holders: &[Holder]) -> impl Iterator<Item = Place> {
         holders.iter().filter_map(|holder| match *holder {
             Holder::Gpr(reg) => Some(Places::gpr(reg)),
@@ -71,12 +71,12 @@ impl Places {
         self.slots.last().map_or(2 * CLASS..2 * CLASS, |(_, places)| places.clone())
     }
 
-    /// Where the result of a guarded instruction is until it is known in which lanes it is written.
+    /// The place of a guarded instruction's result until the lanes that write it are known.
     pub(crate) fn result(&self) -> Place {
         Place(self.last().end)
     }
 
-    /// Where results are remembered that no register holds any more.
+    /// Places for results that no register holds any more.
     pub(crate) fn remembered(&self) -> impl Iterator<Item = Place> + use<> {
         let first = self.last().end + 1;
         (first..first + REMEMBERED).map(Place)

@@ -1,8 +1,8 @@
-//! Where values come from that were there when lanes parted.
+//! The origins of values that existed when lanes diverged.
 //!
-//! Sides of a split execute the same instructions at different times, if they execute them. That two lanes of
-//! different sides hold the same behind the join is known of values that both had when they parted, wherever
-//! these have been moved, and of what was computed from such values in the same way ([`term`](crate::term)).
+//! The sides of a split execute the same instructions at different times, if at all. Two lanes of different sides hold
+//! the same value after the join if both had it at the split, wherever it was moved since, or if both computed it in
+//! the same way from such values ([`term`](crate::term)).
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::places::Place;
 use crate::regions::Decided;
 use crate::term::{Origin, Passage, Terms};
 
-/// What a value may be, with the lanes in which it may.
+/// The possible origins of a value, each with the lanes in which it is possible.
 type List<'a> = SmallVec<[(Origin, Set<'a>); 1]>;
 
 /// Where the value that a place holds comes from. Both is true.
@@ -30,7 +30,7 @@ impl<'a> Origins<'a> {
         Origins { parts: smallvec![(origin, Set::ALL)], wholes: None }
     }
 
-    /// Whether both ways are the same.
+    /// Whether both lists are the same.
     pub(crate) fn is_one(&self) -> bool {
         self.wholes.is_none()
     }
@@ -87,7 +87,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// A block where ways meet, of which it is known what decides by which of them lanes come.
+/// A block where paths meet, with the conditions that decide along which path lanes come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gate<'p> {
     pub(crate) block: usize,
@@ -127,10 +127,10 @@ impl Gate<'_> {
     }
 }
 
-/// No more origins than these are told apart.
+/// The most origins that are told apart.
 const MOST_ORIGINS: usize = 4;
 
-/// What places held at an open split.
+/// The values that places held at an open split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Provenance<'a> {
     /// The branch of the split.
@@ -326,7 +326,7 @@ mod tests {
         let both = Provenance::meet(&[(&one, truth), (&other, !truth)], None);
         assert_eq!(origins(&both, a), [(Origin::Place(a), !truth), (Origin::Place(b), truth)]);
         assert_eq!((other.sides, both.sides), ([false, true], [true, true]));
-        // What is not meant comes from where the rest comes from.
+        // An undefined value may come from where the rest comes from.
         for (origin, met) in
             [(Origin::Place(b), Origin::Place(b)), (Origin::Nothing, Origin::Nothing)]
         {

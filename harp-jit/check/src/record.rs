@@ -1,4 +1,4 @@
-//! What the compiler says about the code that it made: plain data for the checker.
+//! The compiler's record of the code that it made: plain data for the checker.
 //!
 //! There are two kinds. *Claims* are what machine code cannot show: which memory nobody writes during a
 //! launch, what the user promised to be uniform, which registers carry arguments and which of them callers make

@@ -1,4 +1,4 @@
-//! What decides by which way a block is reached.
+//! The branches that decide along which path a block is reached.
 //!
 //! Where ways meet, it is the branches between there and the block that dominates it most closely. In which round
 //! lanes are at the head of a loop, and by which way they came back there, is what those in the loop decide
@@ -10,12 +10,12 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::structure::{Edge, Structure};
 
-/// What is decided.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Decided {
-    /// By which way a block is reached, a loop by which it is entered.
+    /// The path along which a block is reached, or a loop entered.
     Entry,
-    /// By which way lanes come round a loop.
+    /// The path along which lanes come round a loop.
     Round,
 }
 

@@ -1,8 +1,8 @@
-//! Predicates that are computed again.
+//! Finds predicates that are computed more than once.
 //!
-//! Conditions are computed anew for each use. Lanes that are parted by one must be known to be parted by the other,
-//! so what the first one found is remembered in a place of its own, which no instruction writes. That the
-//! second one is the same is found by [numbering](crate::numbering) values, block by block.
+//! The compiler computes a condition anew for each use. The checker must know that two computations part lanes alike,
+//! so it remembers the first result in a place of its own, which no instruction writes. [Value numbering](crate::numbering),
+//! block by block, finds that the second computation is the same.
 //!
 //! The same goes, if much is to be found out, for conditions that are computed again in other blocks, or in the next round
 //! of a loop: lanes that are parted by one in each round are parted in the same way each time, if nothing changes that it is
@@ -11,7 +11,7 @@
 //! as the one into a loop, the place holds on that what the condition comes to there: one thing or the other, of which
 //! nothing is known but that the next test finds it. So it is in the first round of a loop as in any other.
 //!
-//! Which conditions are worth it is a guess. That nothing has changed is known by what is written.
+//! A heuristic selects the conditions to remember. The writes of instructions show that nothing has changed.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;

@@ -40,7 +40,7 @@ impl Step<'_> {
     }
 }
 
-/// All instructions do what those do that were selected, and are guarded if those were.
+/// Proves that every instruction does the same as the one that was selected, and has a guard if that had one.
 pub(crate) fn check(code: &Code<'_>, structure: &Structure) -> Result<(), CodeError> {
     for at in structure.blocks.iter().flat_map(|block| block.first..=block.last) {
         let Placed { instruction, note, .. } = code.insts[at];

@@ -1,9 +1,9 @@
-//! Whether finished code goes through the blocks that were selected.
+//! Proves that finished code has the control flow of the blocks that were selected.
 //!
-//! Every instruction knows the block and the place in it that it was emitted for. Proves that control goes
-//! from each to the next one in its block, and from the last one to the first one of a successor: of the
-//! successor for that side, where it is a branch. Blocks of which nothing is left but a jump are passed
-//! through. What the instructions themselves do is not looked at here.
+//! Every instruction knows the block, and the place in it, that it was emitted for. The proof shows that control goes
+//! from each instruction to the next one of its block, and from the last one to the first one of a successor: after a
+//! branch, of the successor for the side taken. Blocks that consist of a jump alone are passed through. This module
+//! does not look at what the instructions compute.
 
 use hashbrown::HashMap;
 
@@ -12,7 +12,7 @@ use crate::error::{CodeError, CodeFault};
 use crate::record::{Holder, Passes, Record};
 use crate::structure::Structure;
 
-/// Compares the ways through `code` with the blocks of `record`.
+/// Compares the paths through `code` with the blocks of `record`.
 pub(crate) fn check(
     code: &Code<'_>,
     structure: &Structure,
@@ -39,7 +39,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// So many branches, one after the other, may be left out because their sides are the same.
+/// The most branches in a row that may be left out because their sides are the same.
 const MOST_BRANCHES: usize = 6;
 
 /// The blocks that were selected, with what is left of them.
@@ -96,7 +96,7 @@ impl<'a> Skeleton<'a> {
         &self.record.passes[block]
     }
 
-    /// What holds nothing that is meant once a block was left.
+    /// The values that are undefined once a block was left.
     pub(crate) fn undefined(&self, block: usize) -> &[Holder] {
         &self.record.undefined[block]
     }

@@ -25,7 +25,7 @@ use crate::transfer::Transfer;
 /// How often a block may be looked at until its facts settle. They do in a few rounds a loop.
 const VISITS: usize = 400;
 
-/// Proves that lanes agree where they must and read what was meant.
+/// Proves that lanes agree where they must, and read no undefined values.
 pub(crate) fn check(
     code: &Code<'_>,
     structure: &Structure,
@@ -67,7 +67,7 @@ fn with_more_and_more(
         let outcome = check_with(precision);
         match outcome {
             Err(error) if error.fault == CodeFault::TooLong => {
-                // What was found with less says more than that.
+                // An error that was found with less precision says more than that.
                 return Err(
                     found.map_or_else(|found| CodeError { undecided: true, ..found }, |()| error)
                 );
@@ -90,9 +90,9 @@ struct Solver<'a> {
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
     regions: &'a Regions<'a>,
-    /// What was known at the beginning of blocks that were looked at often.
+    /// The states at the beginning of blocks that were visited often.
     starts: Vec<Option<State<'a>>>,
-    /// What is known at the end of each block that was reached so far.
+    /// The state at the end of each block that was reached so far.
     ends: Vec<Option<State<'a>>>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Finds what is known, and checks every instruction against it.
+    /// Computes the fixpoint, and checks every instruction against its state.
     fn check(mut self) -> Result<(), CodeError> {
         self.solve()?;
         let Transfer { code, lanes, .. } = self.transfer;
@@ -182,7 +182,7 @@ impl<'a> Solver<'a> {
         open.filter_map(|branch| *self.structure.block_of.get(branch)?)
     }
 
-    /// The next block to look at; none if nothing changes any more.
+    /// The next block to visit; none at the fixpoint.
     fn next(&self, todo: &mut BTreeSet<usize>) -> Option<usize> {
         if todo.is_empty() && self.decide_ways() {
             // That is relied on at joins, and where values get names.
@@ -255,7 +255,7 @@ impl<'a> Solver<'a> {
         let Some(mut state) = self.start(number) else { return error };
         let block = &self.structure.blocks[number];
         for before in block.first..at {
-            // What is wrong further up was found before.
+            // Errors further up were found before.
             _ = self.step(&mut state, block, before);
         }
         let predicate = |sides: [bool; 2]| match sides {
@@ -332,7 +332,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// What was known at a split when lanes parted.
+    /// The state at a split, when lanes diverged.
     fn split(&self, branch: Open) -> Option<Split<'_, 'a>> {
         let before = self.ends[(*self.structure.block_of.get(branch)?)?].as_ref()?;
         let guard = self.transfer.code.insts[branch].instruction.guard?;
@@ -371,7 +371,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// What is known of a lane, in words.
+/// The facts about a lane, in words.
 fn says(places: &Places, lane: &[(Condition, bool)]) -> String {
     let each = lane.iter().filter_map(|&(condition, value)| {
         let Condition::Holds(place, Number::Is(number)) = condition else { return None };

@@ -1,12 +1,11 @@
-//! What is known at one place of the code about the values in registers and spill slots.
+//! The abstract state at one program point: facts about the values in registers and spill slots.
 //!
-//! All of it is about the lanes that are active. Lanes are told apart by what is in places with one of a few
-//! numbers, predicates above all: which combinations there are, in one lane and in any two lanes at a time, is
-//! known exactly. Of the others it is known in which pairs of lanes they may differ. Both say in which lanes something
-//! else was written than what is meant to be read.
+//! Every fact is about the active lanes. Places that hold one of a few numbers, predicates above all, tell lanes apart:
+//! the state knows exactly which combinations of numbers occur in one lane and in any two lanes at a time. Of all other
+//! places it knows in which pairs of lanes they may differ. Both kinds of fact state in which lanes a place holds an
+//! undefined value.
 //!
-//! What is not meant to be read can be taken to be anything, as nothing that can be seen depends on it: that is
-//! what the checker proves.
+//! An undefined value may be taken to be anything, because nothing observable depends on it: the checker proves that.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +22,7 @@ use crate::provenance::Provenance;
 use crate::record::Name;
 use crate::term::Origin;
 
-/// All that is known at one place of the code.
+/// All facts at one program point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State<'a> {
     pub(crate) lanes: &'a Lanes,
@@ -37,14 +36,14 @@ pub(crate) struct State<'a> {
     pub(crate) pairs: Set<'a>,
     /// Of open splits, from the outermost on.
     pub(crate) provenance: Vec<Provenance<'a>>,
-    /// Names of selected predicates that are whatever a place holds: nobody looks at them.
+    /// Names of selected predicates that are dead, so that they may equal whatever a place holds.
     pub(crate) free: BTreeSet<Name>,
     /// What the lanes wrote to the warp's scratch word last.
     pub(crate) scratch: Scratch<'a>,
 }
 
 impl<'a> State<'a> {
-    /// A state in which nothing else is known than what places hold.
+    /// A state with no facts but those about the places.
     pub(crate) fn new(lanes: &'a Lanes, values: Vec<Value<'a>>) -> State<'a> {
         State {
             lanes,
@@ -140,7 +139,7 @@ impl<'a> State<'a> {
     /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
     pub(crate) fn refine_zero(&mut self, place: Place, (predicate, inverted): (Place, bool)) {
         let (value, truth) = (self.value(place), self.value(predicate));
-        // Where it was made of what is not meant, the predicate says nothing.
+        // Where it was computed from an undefined value, the predicate says nothing.
         let vain = truth.undefined & !value.undefined;
         if !value.has_others()
             || value.form != Form::Unknown
@@ -300,7 +299,7 @@ impl<'a> State<'a> {
                 let other = guarded.other();
                 let differs =
                     guarded.ite(other.ite(self.differing(source), mixed), other.ite(mixed, kept));
-                // Nobody asks for differences to lanes in which it is not meant to be read.
+                // Differences do not matter where one of the lanes holds an undefined value.
                 differs & (!undefined).both()
             }
         };
@@ -463,7 +462,7 @@ impl<'a> State<'a> {
         self.project(self.lanes.cube(gone));
     }
 
-    /// The same facts, said in one way only.
+    /// The same facts in canonical form.
     pub(crate) fn normalize(&mut self) {
         let active = self.active;
         let other = active.other();

@@ -9,8 +9,9 @@
 //!   stops at the same join;
 //! * no split is open where the function is left.
 //!
-//! Blocks from which no way leads out of the function are where a launch ends by a trap, if it gets there.
-//! Nobody asks what was open before: sides of splits may flow together in them. Their own splits match.
+//! From some blocks no path leads out of the function: a launch that reaches them ends in a trap. Which splits were open
+//! before does not matter there, so sides of splits may flow together in them. The splits of these blocks themselves
+//! match.
 
 use hashbrown::HashMap;
 
@@ -20,15 +21,15 @@ use crate::error::{CodeError, CodeFault};
 /// An open split, by its branch.
 pub(crate) type Open = usize;
 
-/// Any splits: below it, nothing is known.
+/// Any splits: nothing is known of those below it.
 const ANY: Open = usize::MAX;
 
-/// A way into a block.
+/// An edge into a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     /// The block that it comes from.
     pub(crate) from: usize,
-    /// What the guard of that block's branch is, if it ends in one.
+    /// The value of the guard of that block's branch, if the block ends in one.
     pub(crate) taken: Option<bool>,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Structure {
     pub(crate) block_of: Vec<Option<usize>>,
 }
 
-/// Where control goes from an instruction, with what its guard is then.
+/// The successors of an instruction, with the value of its guard on each edge.
 fn successors(code: &Code<'_>, at: usize) -> impl Iterator<Item = (usize, Option<bool>)> {
     let (taken, next) = match code.insts[at].flow {
         Flow::Branch(target) => (Some(target), Some((at + 1, Some(false)))),
@@ -209,7 +210,7 @@ impl Structure {
         Ok(())
     }
 
-    /// From which blocks a way leads out of the function.
+    /// The blocks from which a path leads out of the function.
     fn ends(&self, code: &Code<'_>) -> Vec<bool> {
         let mut ends = vec![false; self.blocks.len()];
         let leaves = |&block: &usize| code.insts[self.blocks[block].last].flow == Flow::Leave;
@@ -258,13 +259,13 @@ fn splits(code: &Code<'_>, open: &[Open]) -> Box<[u32]> {
     known.map(|&branch| split_of(code, branch)).collect()
 }
 
-/// What is open behind the end of a block.
+/// The splits that are open after the end of a block.
 fn along(code: &Code<'_>, last: usize, taken: Option<bool>, open: &[Open]) -> Vec<Open> {
     let split = taken.filter(|_| code.is_split_branch(last)).map(|_| last);
     open.iter().copied().chain(split).collect()
 }
 
-/// What is open on both of two ways, from the innermost on.
+/// The splits that are open on both of two paths, from the innermost on.
 fn common(one: &[Open], other: &[Open]) -> Vec<Open> {
     let pairs = one.iter().rev().zip(other.iter().rev());
     let same = pairs.take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! What sides of a split compute from what they found there.
+//! The values that sides of a split compute from those that existed at the split.
 //!
 //! Both sides may come through the same block, one after the other, or do the same for another reason. What an
 //! instruction makes of the same operands is the same, so it is given a name by what it is made of (hash
@@ -36,7 +36,7 @@ pub(crate) enum Origin {
     Unknown,
 }
 
-/// What an operand is.
+/// An operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     Constant(u64),
@@ -44,7 +44,7 @@ pub(crate) enum Source {
     From(Origin),
 }
 
-/// What something was made of.
+/// The operation and operands that made a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Expression {
     function: Function,
@@ -74,7 +74,7 @@ pub(crate) struct Passage {
 /// The way itself, or what it does to a place in each round.
 type Part = (Passage, Option<Place>);
 
-/// What a value or a part depends on.
+/// The dependences of a value or a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Dependence {
     places: BTreeSet<Place>,
@@ -265,7 +265,7 @@ impl Terms {
         courses.keys().filter(|(_, place)| place.is_none()).map(|&(at, _)| at).collect()
     }
 
-    /// Which way lanes take depends on this value.
+    /// This value decides which path lanes take.
     pub(crate) fn decides(&self, at: Passage, origin: Origin) {
         self.note((at, None), origin);
     }

@@ -1,4 +1,4 @@
-//! What an instruction does to what is known, and what it must be able to rely on.
+//! The transfer function: the effect of an instruction on the state, and the facts that it requires.
 
 use harp_isa::abi::{LaneField, RegisterRoles};
 use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
@@ -22,7 +22,7 @@ use crate::state::State;
 use crate::term::{Origin, Source, Terms};
 use crate::value::{self, Computed};
 
-/// Executes instructions on what is known.
+/// Executes instructions on a state.
 #[derive(Clone, Copy)]
 pub(crate) struct Transfer<'a> {
     pub(crate) code: &'a Code<'a>,
@@ -36,7 +36,7 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// What is known when the function is entered.
+    /// The state at the entry of the function.
     pub(crate) fn at_entry(&self) -> State<'a> {
         // Saved registers are kept for the caller, and nothing to look at.
         let mut state = State::new(self.lanes, vec![Value::undefined(); self.places.count()]);
@@ -68,7 +68,7 @@ impl<'a> Transfer<'a> {
         Value { differs, ..value }
     }
 
-    /// Executes the instruction `at`; `report` gets what is wrong with it.
+    /// Executes the instruction `at`; `report` gets its defects.
     pub(crate) fn step(&self, state: &mut State<'a>, at: usize, report: &mut dyn FnMut(CodeFault)) {
         let placed = &self.code.insts[at];
         let instruction = placed.instruction;
@@ -123,7 +123,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// What can be seen from outside, or trap, must be made of values that were meant.
+    /// Operations with observable effects, traps included, must not depend on undefined values.
     fn check_values(&self, state: &State<'a>, step: &Step<'_>, report: &mut dyn FnMut(CodeFault)) {
         let op = step.instruction.op;
         let flags = step.flags();
@@ -172,7 +172,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Whether a predicate is meant to be read in all lanes.
+    /// Whether a predicate is defined in all lanes.
     fn is_known(&self, state: &State<'a>, place: Place) -> bool {
         state.value(place).is_truth() && state.is_defined(place, Set::ALL)
     }
@@ -236,7 +236,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Nothing is known any more about what these places hold.
+    /// Drops all facts about the contents of these places.
     fn lose(&self, state: &mut State<'a>, places: impl IntoIterator<Item = Place>) {
         for place in places {
             self.set(state, place, Value::unknown());

@@ -1,4 +1,4 @@
-//! What an operation computes, as far as that is followed.
+//! The results of operations, as far as the checker models them.
 
 use harp_isa::{Gpr, Op, OpcodeFlags, Role as Access, WordSize};
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use crate::state::State;
 /// A result.
 #[derive(Clone, Debug)]
 pub(crate) enum Computed<'a> {
-    /// What a place holds already.
+    /// The value that a place already holds.
     Copy(Place),
     New(New<'a>),
 }

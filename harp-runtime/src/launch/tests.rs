@@ -255,12 +255,12 @@ fn arguments_arrive_with_zeros_above_their_type() {
 
 #[test]
 fn wrong_arguments_are_named() {
-    let mut ours = device("4w8/8/16/16", 1);
+    let ours = device("4w8/8/16/16", 1);
     let theirs = device("4w8/8/16/16", 1);
     let (a, b) = (ours.buffer_zeroed::<u8>(64).unwrap(), theirs.buffer_zeroed::<u8>(64).unwrap());
     let kernel = argument_kernel(ours.arch(), [ParamType::Pointer, ParamType::I32]);
-    let mut launch = |kernel: &TestKernel, args: &[Arg]| {
-        kernel.launch(&mut ours, LaunchConfig::grid_1d(1), args).unwrap_err()
+    let launch = |kernel: &TestKernel, args: &[Arg]| {
+        kernel.launch(&ours, LaunchConfig::grid_1d(1), args).unwrap_err()
     };
 
     let parameter = |index| Parameter { kernel: "test".to_owned(), index, name: None };

@@ -108,7 +108,7 @@ mod tests {
         assert!(unwritten.has_any(60..61) && unwritten.has_any(4000..4200));
         assert_eq!(unwritten.ranges().collect::<Vec<_>>(), [60..61, 4199..4200]);
         let part = unwritten.part(50..100);
-        assert_eq!(part.ranges().collect::<Vec<_>>(), [10..11]);
+        assert_eq!((part.ranges().next(), part.ranges().count()), (Some(10..11), 1));
         let mut other = Unwritten::default();
         other.forget_part(5000, &part);
         assert!(other.has_any(5010..5011) && !other.has_any(5011..10_000));

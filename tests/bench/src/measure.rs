@@ -201,7 +201,7 @@ impl Bench {
     ///
     /// If a launch fails.
     pub fn outcome(&self, kernel: &Kernel) -> Result<(Outcome, bool), HarpbenchError> {
-        let outcome = self.program.run(&mut self.device()?, kernel, &self.work)?;
+        let outcome = self.program.run(&self.device()?, kernel, &self.work)?;
         let correct = outcome.result == self.expected;
         Ok((outcome, correct))
     }

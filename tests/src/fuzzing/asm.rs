@@ -8,14 +8,15 @@ use arbitrary::Unstructured;
 use harp_isa::asm::Colors;
 use harp_isa::{ArchId, AsmErrors, Layout, Opcode, OperandKind, assemble};
 
-use super::{Reached, hof, isa};
+use super::{hof, isa};
+use crate::random::{Counts, add, counts};
 
 /// Assembles the text in `bytes`, or one made of them.
 /// Panics if an error does not lie in the text, or an object does not come back the same.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     match text_of(bytes) {
         Ok((arch, text)) => check_text(&text, arch),
-        Err(_) => Reached::default(),
+        Err(_) => Counts::new(),
     }
 }
 
@@ -32,17 +33,21 @@ pub fn text_of(bytes: &[u8]) -> arbitrary::Result<(ArchId, String)> {
     Ok((arch, text))
 }
 
-fn check_text(text: &str, arch: ArchId) -> Reached {
+fn check_text(text: &str, arch: ArchId) -> Counts {
     match assemble(text, arch, &[("HOST", -1)]) {
         Ok(object) => {
             let mut reached = hof::check_object(&object);
-            reached.add("assembled", (!object.chunks.is_empty()).into());
-            reached.add("bytes", object.chunks.iter().map(|chunk| chunk.data.len() as u64).sum());
+            add(&mut reached, "assembled", (!object.chunks.is_empty()).into());
+            add(
+                &mut reached,
+                "bytes",
+                object.chunks.iter().map(|chunk| chunk.data.len() as u64).sum(),
+            );
             reached
         }
         Err(errors) => {
             check_errors(text, &errors);
-            Reached::of([("refused", 1), ("wrong", errors.iter().count() + errors.omitted())])
+            counts([("refused", 1), ("wrong", errors.iter().count() + errors.omitted())])
         }
     }
 }
@@ -117,12 +122,9 @@ impl Soup {
             5 => format!(".space {}", u.int_in_range(0..=300)?),
             6 => format!(".string \"{}\"", *u.choose(&["", "a\\n", "\\\"\\\\", "é", "\\q"])?),
             7 => {
-                let mut words = ".word".to_owned();
-                for _ in 0..u.int_in_range(1..=3)? {
-                    words += " ";
-                    words += &if u.arbitrary()? { number(u)? } else { symbol(u)? };
-                }
-                words
+                let count = u.int_in_range(1..=3)?;
+                let words = (0..count).map(|_| if u.arbitrary()? { number(u) } else { symbol(u) });
+                format!(".word {}", words.collect::<arbitrary::Result<Vec<_>>>()?.join(" "))
             }
             8 => {
                 let marks = *u.choose(&["", "x", "rwg", "xe", "rxge"])?;
@@ -135,12 +137,9 @@ impl Soup {
                 format!("nop ; .ref \"c {}\" \"{kind}\" 8 {offset} {bits} 0", u.arbitrary::<u8>()?)
             }
             10 if self.is_noisy => {
-                let mut pieces = String::new();
-                for _ in 0..u.int_in_range(1..=4)? {
-                    pieces += piece(u)?;
-                    pieces += " ";
-                }
-                pieces
+                let count = u.int_in_range(1..=4)?;
+                let pieces = (0..count).map(|_| piece(u)).collect::<arbitrary::Result<Vec<_>>>()?;
+                pieces.join(" ")
             }
             _ => self.instruction(u)?,
         };

@@ -9,10 +9,9 @@ use harp_isa::ArchId;
 use harp_jit::ir::condcodes::{FloatCC, IntCC};
 use harp_jit::ir::types::{F16, F32, F64, F128, I8, I8X16, I16, I32, I32X4, I64, I64X2, I128};
 use harp_jit::ir::{
-    AbiParam, AtomicRmwOp, Block, BlockArg, BlockCall, Constant, DynamicStackSlot, Endianness,
-    ExtFuncData, ExternalName, FuncRef, GlobalValue, Immediate, JumpTable, JumpTableData,
-    MemFlagsData, SigRef, Signature, StackSlot, StackSlotData, StackSlotKind, TrapCode, Type,
-    Value,
+    AtomicRmwOp, Block, BlockArg, Constant, DynamicStackSlot, Endianness, FuncRef, GlobalValue,
+    Immediate, JumpTable, MemFlagsData, SigRef, StackSlot, StackSlotData, StackSlotKind, TrapCode,
+    Type, Value,
 };
 use harp_jit::{
     BufferParam, CallConv, CompileError, CompileOptions, DataAccess, DataId, ElementType,
@@ -20,21 +19,23 @@ use harp_jit::{
     ParamType,
 };
 
-use super::Reached;
+use crate::generate::clif::{import, jump_table, signature};
+use crate::generate::{FLOATS, INTS};
 use crate::machines::FEW;
+use crate::random::{Counts, counts};
 
 /// The most calls of a sequence.
 const CALLS: usize = 48;
 
 /// Makes the calls that `bytes` stand for, and compiles what comes of them.
 /// Panics if the compiler finds a defect of its own.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     let mut u = Unstructured::new(bytes);
     let choice = u.choose_index(FEW.len()).unwrap_or_default();
     let arch: ArchId = FEW[choice].parse().expect("the list holds ids");
     let mut source = KernelSource::new("calls", arch);
     let (built, calls) = build(&mut u, &mut source);
-    let came_to = |what| Reached::of([("calls", calls), (what, 1)]);
+    let came_to = |what| counts([("calls", calls), (what, 1)]);
     if !built {
         assert!(source.compile(&CompileOptions::default()).is_err());
         // What was built is not compiled, but it can be looked at.
@@ -64,8 +65,7 @@ pub fn check(bytes: &[u8]) -> Reached {
 fn build(u: &mut Unstructured<'_>, source: &mut KernelSource) -> (bool, usize) {
     let builder = KernelBuilder::new(source);
     let hostility = u.int_in_range(-3..=3_i8).unwrap_or_default().max(0).unsigned_abs() * 8;
-    let mut caller =
-        Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new(), names: 0 };
+    let mut caller = Caller { b: builder, u, hostility, values: Vec::new(), blocks: Vec::new() };
     // Whatever the bytes are used up by, the sequence ends there.
     let ends = |_: &usize| caller.u.is_empty() || caller.call().is_err();
     let calls = (1..=CALLS).find(ends).unwrap_or(CALLS);
@@ -78,18 +78,34 @@ fn build(u: &mut Unstructured<'_>, source: &mut KernelSource) -> (bool, usize) {
     (caller.b.finalize().is_ok(), calls)
 }
 
-/// Calls one of the instruction builder's methods, which take the same arguments: its result.
-macro_rules! one_of {
-    ($caller:ident, $args:tt, [$($method:ident)*]) => {{
-        let method = *$caller.u.choose(&[$(stringify!($method)),*])?;
-        $(if method == stringify!($method) {
-            one_of!(@call $caller.b.ins(), $method $args)
-        } else)* {
-            unreachable!("it is one of the list")
+/// Does one of these things.
+macro_rules! choose {
+    ($caller:ident; $($choice:expr;)*) => {{
+        let mut left = $caller.u.choose_index([$(stringify!($choice)),*].len())?;
+        loop {
+            $(
+                if left == 0 {
+                    break $choice;
+                }
+                left -= 1;
+            )*
         }
     }};
-    (@call $ins:expr, $method:ident ($($arg:expr),*)) => { $ins.$method($($arg),*) };
 }
+
+/// Calls one of these methods, which take the same arguments, of the builder or of its instructions: its result.
+macro_rules! one_of {
+    ($caller:ident.$b:ident, $args:tt, [$($method:ident)*]) => {
+        choose! { $caller; $(one_of!(@call $caller.$b, $method $args);)* }
+    };
+    ($caller:ident, $args:tt, [$($method:ident)*]) => {
+        choose! { $caller; $(one_of!(@call $caller.b.ins(), $method $args);)* }
+    };
+    (@call $of:expr, $method:ident ($($arg:expr),*)) => { $of.$method($($arg),*) };
+}
+
+/// Types that values can be of.
+const TYPES: [Type; 7] = [I8, I16, I32, I32, I64, F32, F64];
 
 /// What makes calls, and what it knows to call them with.
 struct Caller<'b, 'u, 'c> {
@@ -97,43 +113,8 @@ struct Caller<'b, 'u, 'c> {
     u: &'c mut Unstructured<'u>,
     /// In how many of 64 operands anything comes instead of what fits.
     hostility: u8,
-    values: Vec<(Value, Type)>,
+    values: Vec<Value>,
     blocks: Vec<Block>,
-    /// How many names were given.
-    names: usize,
-}
-
-/// A call in the body of a loop.
-#[derive(Clone, Copy)]
-struct Inside {
-    kind: u8,
-    value: Value,
-}
-
-impl Inside {
-    /// The last kinds are misuse, most of them.
-    fn build(self, b: &mut KernelBuilder<'_>, condition: Value) {
-        let Inside { kind, value } = self;
-        match kind {
-            0 => {}
-            1 => b.return_if(condition),
-            2 => b.assert(condition, "inside"),
-            3 => b.print("{}", &[value]),
-            4 => {
-                let condition = b.unlikely(condition);
-                b.if_then(condition, |_| {});
-            }
-            5 => {
-                b.assume_uniform(value);
-            }
-            6 if condition.as_u32().is_multiple_of(2) => b.break_(),
-            6 => b.break_if(condition),
-            7 if condition.as_u32().is_multiple_of(2) => b.continue_(),
-            7 => b.continue_if_with(condition, &[value]),
-            8 => b.seal_all_blocks(),
-            _ => b.break_if_with(value, &[value, value]),
-        }
-    }
 }
 
 impl Caller<'_, '_, '_> {
@@ -143,10 +124,8 @@ impl Caller<'_, '_, '_> {
 
     /// Any number of an entity, mostly a small one.
     fn number(&mut self) -> Result<u32> {
-        match self.u.int_in_range(0..=3)? {
-            0 => self.u.int_in_range(0..=u32::MAX - 1),
-            _ => self.u.int_in_range(0..=150),
-        }
+        let most = if self.u.ratio(1, 4)? { u32::MAX - 1 } else { 150 };
+        self.u.int_in_range(0..=most)
     }
 
     /// A value of the type, or any.
@@ -154,75 +133,152 @@ impl Caller<'_, '_, '_> {
         if self.hostile()? {
             return Ok(Value::from_u32(self.number()?));
         }
-        let known: Vec<Value> =
-            self.values.iter().filter(|known| known.1 == ty).map(|known| known.0).collect();
+        let dfg = &self.b.inner().func.dfg;
+        let fits = |&value: &Value| dfg.value_is_valid(value) && dfg.value_type(value) == ty;
+        let known: Vec<Value> = self.values.iter().copied().filter(fits).collect();
         if !known.is_empty() && self.u.ratio(7, 8)? {
             return Ok(*self.u.choose(&known)?);
         }
         Ok(match ty {
+            ty if ty == self.b.word_float() => self.b.float_const(0.5),
             F32 => self.b.ins().f32const(1.5),
             F64 => self.b.ins().f64const(-0.0),
-            ty if ty.is_int() && ty.bits() <= 64 => {
+            ty => {
+                let ty = if INTS.contains(&ty) { ty } else { I32 };
                 self.b.ins().iconst(ty, i64::arbitrary(self.u)?)
             }
-            _ => self.b.ins().iconst(I32, 0),
         })
     }
 
-    /// A type that values can be of, or any.
-    fn ty(&mut self) -> Result<Type> {
-        if self.hostile()? {
-            let other =
-                [I128, F16, F128, I8X16, I32X4, I64X2, I32X4.vector_to_dynamic().unwrap_or(I8)];
-            return Ok(*self.u.choose(&other)?);
-        }
-        Ok(*self.u.choose(&[I8, I16, I32, I32, I64, F32, F64])?)
+    /// One of these types, or any.
+    fn one(&mut self, types: &[Type]) -> Result<Type> {
+        let dynamic = I32X4.vector_to_dynamic().unwrap_or(I8);
+        let odd = [I128, F16, F128, I8X16, I32X4, I64X2, dynamic];
+        let types = if self.hostile()? { &odd } else { types };
+        Ok(*self.u.choose(types)?)
     }
 
-    fn int(&mut self) -> Result<Type> {
-        if self.hostile()? {
-            return self.ty();
-        }
-        Ok(*self.u.choose(&[I8, I16, I32, I64])?)
+    fn new_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.blocks.push(block);
+        block
     }
 
-    fn float(&mut self) -> Result<Type> {
-        Ok(if self.hostile()? { self.ty()? } else { *self.u.choose(&[F32, F64])? })
-    }
-
+    /// A block that may have been there before, or any.
     fn block(&mut self) -> Result<Block> {
-        if self.hostile()? || self.blocks.is_empty() {
-            if self.u.arbitrary()? {
-                return Ok(Block::from_u32(self.number()?));
-            }
-            let block = self.b.create_block();
-            self.blocks.push(block);
-            return Ok(block);
-        }
-        Ok(*self.u.choose(&self.blocks)?)
+        Ok(if !self.hostile()? && !self.blocks.is_empty() {
+            *self.u.choose(&self.blocks)?
+        } else if self.u.arbitrary()? {
+            Block::from_u32(self.number()?)
+        } else {
+            self.new_block()
+        })
     }
 
     /// A new block, and maybe an argument for its parameter.
     fn target(&mut self) -> Result<(Block, Vec<BlockArg>)> {
         let hostile = self.hostile()?;
-        let block = if hostile { self.block()? } else { self.b.create_block() };
-        if !hostile {
-            self.blocks.push(block);
-        }
+        let block = if hostile { self.block()? } else { self.new_block() };
         if !self.u.ratio(1, 3)? {
             return Ok((block, Vec::new()));
         }
-        let ty = self.int()?;
+        let ty = self.one(&INTS)?;
         let argument = self.value(ty)?;
         let param = self.b.append_block_param(block, ty);
-        self.values.extend((!hostile && self.hostility > 0).then_some((param, ty)));
-        Ok((
-            block,
-            vec![if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() }],
-        ))
+        self.values.extend((!hostile && self.hostility > 0).then_some(param));
+        let arg = if hostile { BlockArg::TryCallRet(self.number()?) } else { argument.into() };
+        Ok((block, vec![arg]))
     }
 
-    fn flags(&mut self) -> Result<MemFlagsData> {
+    /// The name of a parameter: a new one, or one that may have been there before.
+    fn name(&mut self) -> Result<String> {
+        let number = if self.hostile()? { 0 } else { self.b.inner().func.dfg.num_values() };
+        Ok(format!("name {number}"))
+    }
+
+    fn call(&mut self) -> Result<()> {
+        let value = match self.u.int_in_range(0..=37)? {
+            kind @ 0..=14 => self.compute(kind)?,
+            15 => {
+                let (from, to) = (self.one(&TYPES)?, self.one(&TYPES)?);
+                let x = self.value(from)?;
+                if self.hostile()? || from.is_int() && to.is_int() && from.bits() < to.bits() {
+                    one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote fcvt_to_sint_sat
+                        fcvt_to_uint fcvt_from_uint fcvt_from_sint splat scalar_to_vector bmask])
+                } else {
+                    x
+                }
+            }
+            16 | 17 => {
+                let ty = self.one(&TYPES)?;
+                let (x, y) = (self.value(ty)?, self.value(ty)?);
+                let truth = if ty.is_int() {
+                    self.b.ins().icmp(IntCC::SignedLessThan, x, y)
+                } else {
+                    self.b.ins().fcmp(FloatCC::LessThanOrEqual, x, y)
+                };
+                self.values.push(truth);
+                self.b.ins().select(truth, x, y)
+            }
+            18..=20 => self.memory()?,
+            21 => return self.entities(),
+            22 | 23 => return self.control(),
+            24..=27 => return self.structured(),
+            28..=34 => self.own()?,
+            35 => choose! { self;
+                self.integers::<u8>()?;
+                self.integers::<i32>()?;
+                self.integers::<u64>()?;
+                self.array::<f32>()?.base();
+                self.array::<f64>()?.base();
+            },
+            36 if self.hostile()? => {
+                let (block, ty) = (self.block()?, self.one(&TYPES)?);
+                choose! { self;
+                    self.b.switch_to_block(block);
+                    self.b.seal_block(block);
+                    self.b.seal_all_blocks();
+                    _ = self.b.append_block_param(block, ty);
+                    self.b.return_();
+                }
+                return Ok(());
+            }
+            _ => self.module()?,
+        };
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn compute(&mut self, kind: u8) -> Result<Value> {
+        let ty = self.one(if matches!(kind, 8 | 9 | 13) { &FLOATS } else { &INTS })?;
+        let x = self.value(ty)?;
+        let imm = if matches!(kind, 10 | 11) { i64::arbitrary(self.u)? } else { 0 };
+        let y = if matches!(kind, 10..=13) { x } else { self.value(ty)? };
+        Ok(match kind {
+            0..=7 => {
+                one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
+                band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
+            }
+            8 | 9 => one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign]),
+            10 | 11 => {
+                one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s
+                urem_imm_u srem_imm_s band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u ishl_imm_u
+                ushr_imm_u sshr_imm_u])
+            }
+            12 => one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt]),
+            13 => one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest]),
+            _ => {
+                one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow
+                smul_overflow])
+                .0
+            }
+        })
+    }
+
+    /// What it loads, or an operand.
+    fn memory(&mut self) -> Result<Value> {
+        let (ty, word) = (self.one(&TYPES)?, self.b.word_int());
+        let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
         let mut flags = MemFlagsData::new();
         if self.u.arbitrary()? {
             flags = flags.with_aligned();
@@ -230,378 +286,103 @@ impl Caller<'_, '_, '_> {
         if self.u.ratio(1, 8)? {
             flags = flags.with_endianness(Endianness::Big);
         }
-        Ok(flags)
+        let offset: i32 = self.u.arbitrary()?;
+        let size = self.u.int_in_range(0..=64)?;
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        Ok(choose! { self;
+            self.b.ins().load(ty, flags, address, offset);
+            { self.b.ins().store(flags, value, address, offset); value };
+            self.b.load_elem(ty, address, index);
+            { self.b.store_elem(value, address, index); value };
+            self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value);
+            { self.b.ins().atomic_store(flags, value, address); value };
+            {
+                let slot = self.b.inner().create_sized_stack_slot(slot);
+                self.values.push(self.b.ins().stack_load(word, ty, slot, offset % 16));
+                self.b.ins().stack_addr(word, slot, 0)
+            };
+            self.b.ins().uload8(I32, flags, address, offset);
+        })
     }
 
-    fn call(&mut self) -> Result<()> {
-        match self.u.int_in_range(0..=31)? {
-            kind @ 0..=14 => {
-                let ty = if matches!(kind, 8 | 9 | 13) { self.float()? } else { self.int()? };
-                let x = self.value(ty)?;
-                let value = match kind {
-                    0..=7 => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [iadd isub imul udiv sdiv urem srem umulhi smulhi band bor bxor
-                            band_not bor_not bxor_not ishl ushr sshr rotl rotr umin umax smin smax avg_round])
-                    }
-                    8 | 9 => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [fadd fsub fmul fdiv fmin fmax fcopysign])
-                    }
-                    10 | 11 => {
-                        let imm = i64::arbitrary(self.u)?;
-                        one_of!(self, (x, imm), [iadd_imm_s iadd_imm_u imul_imm_s udiv_imm_u sdiv_imm_s
-                            urem_imm_u srem_imm_s band_imm_s bor_imm_u bxor_imm_s rotl_imm_u rotr_imm_u
-                            ishl_imm_u ushr_imm_u sshr_imm_u])
-                    }
-                    12 => one_of!(self, (x), [ineg iabs bnot bitrev bswap clz cls ctz popcnt]),
-                    13 => one_of!(self, (x), [fneg fabs sqrt ceil floor trunc nearest]),
-                    _ => {
-                        let y = self.value(ty)?;
-                        one_of!(self, (x, y), [uadd_overflow sadd_overflow usub_overflow ssub_overflow
-                            smul_overflow]);
-                        return Ok(());
-                    }
-                };
-                self.values.push((value, ty));
-            }
-            15 => {
-                let (from, to) = (self.ty()?, self.ty()?);
-                let x = self.value(from)?;
-                if self.hostile()? || from.is_int() && to.is_int() && from.bits() < to.bits() {
-                    let value = one_of!(self, (to, x), [uextend sextend ireduce fpromote fdemote
-                        fcvt_to_sint_sat fcvt_to_uint fcvt_from_uint fcvt_from_sint splat scalar_to_vector
-                        bmask]);
-                    self.values.push((value, to));
-                }
-            }
-            16 | 17 => {
-                let ty = self.ty()?;
-                let (x, y) = (self.value(ty)?, self.value(ty)?);
-                let truth = if ty.is_int() {
-                    self.b.ins().icmp(IntCC::SignedLessThan, x, y)
-                } else {
-                    self.b.ins().fcmp(FloatCC::LessThanOrEqual, x, y)
-                };
-                let value = self.b.ins().select(truth, x, y);
-                self.values.extend([(truth, I8), (value, ty)]);
-            }
-            18..=20 => self.memory()?,
-            21 => self.hostile_entities()?,
-            22 | 23 => self.control()?,
-            24 | 25 => self.structured()?,
-            26 | 27 => self.lanes()?,
-            28 => {
-                let ty = self.ty()?;
-                let variable = self.b.declare_var(ty);
-                let value = self.value(ty)?;
-                self.b.def_var(variable, value);
-                let value = self.b.use_var(variable);
-                self.values.push((value, ty));
-            }
-            29 => {
-                let types = [ParamType::I8, ParamType::I32, ParamType::I64, ParamType::F64];
-                let value = self.b.param(*self.u.choose(&types)?);
-                let ty = self.b.inner().func.dfg.value_type(value);
-                self.values.push((value, ty));
-            }
-            30 => {
-                let ty = self.b.word_int();
-                let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
-                let value = match self.u.int_in_range(0..=4)? {
-                    0 => self.b.global_size(dim),
-                    1 => self.b.local_id(dim),
-                    2 => self.b.group_count(dim),
-                    3 => self.b.group_array(I32, 16),
-                    _ => self.b.global_id(dim),
-                };
-                self.values.push((value, ty));
-            }
-            _ if self.hostile()? => self.blocks()?,
-            _ => (0..self.u.int_in_range(1..=10)?).try_for_each(|_| self.higher())?,
-        }
-        Ok(())
-    }
-
-    /// Methods that combine others.
-    fn higher(&mut self) -> Result<()> {
-        match self.u.int_in_range(0..=11)? {
-            0..=2 => self.typed(),
-            3..=6 => self.loops(),
-            7..=9 => self.checks(),
-            10 => self.print(),
-            _ => self.module(),
-        }
-    }
-
-    /// The name of a parameter: a new one, or any.
-    fn name(&mut self) -> Result<String> {
-        if self.hostile()? {
-            return Ok("twice".to_owned());
-        }
-        self.names += 1;
-        Ok(format!("name {}", self.names))
-    }
-
-    /// Typed parameters and arrays.
-    fn typed(&mut self) -> Result<()> {
-        match self.u.int_in_range(0..=4)? {
-            0 => self.integers::<u8>(),
-            1 => self.integers::<i32>(),
-            2 => self.integers::<u64>(),
-            3 => self.array::<f64>().map(drop),
-            _ => self.array::<f32>().map(drop),
-        }
-    }
-
-    fn integers<T: IntegerElement>(&mut self) -> Result<()> {
-        let array = self.array::<T>()?;
-        let (word, op) = (self.b.word_int(), AtomicRmwOp::Umax);
-        let index = self.value(word)?;
-        let (value, new) = (self.value(T::CLIF)?, self.value(T::CLIF)?);
-        let old = match self.u.int_in_range(0..=3)? {
-            0 => self.b.atomic(op, array, index, value),
-            1 => self.b.compare_exchange(array, index, value, new),
-            _ => return Ok(()),
-        };
-        self.values.push((old, T::CLIF));
-        Ok(())
+    /// An atomic operation on an array of integers, or its address.
+    fn integers<T: IntegerElement>(&mut self) -> Result<Value> {
+        let (array, word) = (self.array::<T>()?, self.b.word_int());
+        let (index, x, y) = (self.value(word)?, self.value(T::CLIF)?, self.value(T::CLIF)?);
+        Ok(choose! { self;
+            self.b.atomic(AtomicRmwOp::Umax, array, index, x);
+            self.b.compare_exchange(array, index, x, y);
+            array.base();
+        })
     }
 
     fn array<T: ElementType>(&mut self) -> Result<BufferParam<T>> {
         let (name, word) = (self.name()?, self.b.word_int());
-        let array = match self.u.int_in_range(0..=4)? {
-            0 => {
-                let len = if self.hostile()? { u32::MAX } else { 16 };
-                self.b.group_buffer::<T>(&name, len)
-            }
-            1 => self.b.group_param::<T>(&name),
-            2 => BufferParam::at(self.value(word)?),
-            _ => self.b.buffer::<T>(&name),
+        let len = if self.hostile()? { u32::MAX } else { 16 };
+        let (base, index, value) = (self.value(word)?, self.value(word)?, self.value(T::CLIF)?);
+        let array = choose! { self;
+            self.b.buffer::<T>(&name);
+            self.b.group_param(&name);
+            self.b.group_buffer(&name, len);
+            BufferParam::at(base);
         };
-        let (index, value) = (self.value(word)?, self.value(T::CLIF)?);
         if self.u.arbitrary()? {
             self.b.store(array, index, value);
         }
-        let loaded = self.b.load(array, index);
-        self.values.extend([(loaded, T::CLIF), (array.base(), word)]);
-        let (other, name) = (self.u.int_in_range(0..=5)?, self.name()?);
-        let scalar = match other {
-            0 => (self.b.scalar::<bool>(&name), I8),
-            1 => (self.b.scalar::<usize>(&name), word),
-            2 => (self.b.scalar::<f64>(&name), F64),
-            _ => return Ok(array),
-        };
-        self.values.push(scalar);
+        self.values.push(self.b.load(array, index));
         Ok(array)
     }
 
-    /// Loops that are left early, and cases.
-    fn loops(&mut self) -> Result<()> {
-        let (ty, other) = (self.int()?, self.ty()?);
-        let [condition, start, end, step] =
-            [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
-        let value = self.value(other)?;
-        let (first, second) = (self.inside(value)?, self.inside(value)?);
-        let known = self.values.len();
-        match self.u.int_in_range(0..=6)? {
-            0 => self.b.for_range(start, end, step, |b, i| {
-                first.build(b, i);
-                second.build(b, condition);
-            }),
-            1 => self.b.for_range_unsigned(start, end, step, |b, i| {
-                b.if_then(i, |b| first.build(b, condition));
-                second.build(b, i);
-            }),
-            2 => self.b.while_loop(
-                |b| {
-                    first.build(b, condition);
-                    b.ins().icmp(IntCC::Equal, start, end)
-                },
-                |b| second.build(b, condition),
-            ),
-            3 => {
-                let [result] = self.b.loop_with([value], |b, [value]| {
-                    b.break_if(condition);
-                    first.build(b, condition);
-                    b.continue_if_with(condition, &[value]);
-                    [value]
-                });
-                self.values.truncate(known);
-                let ty = self.b.inner().func.dfg.value_type(result);
-                self.values.push((result, ty));
-            }
-            4 => {
-                let keys = match self.hostile()? {
-                    true => vec![0, i64::from(self.number()?), 0],
-                    false => vec![-1, 0, 7],
-                };
-                self.b.switch(condition, &keys, |b, case| match case {
-                    Some(0) => first.build(b, condition),
-                    _ => second.build(b, condition),
-                });
-            }
-            5 if self.hostile()? => first.build(&mut self.b, condition),
-            _ => {
-                let [] = self.b.loop_with([], |b, []| {
-                    b.break_if(condition);
-                    b.while_loop(|_| start, |b| first.build(b, condition));
-                    second.build(b, condition);
-                    []
-                });
-            }
-        }
-        self.values.truncate(known + 1);
-        Ok(())
-    }
-
-    /// Something that a loop's body can do.
-    fn inside(&mut self, value: Value) -> Result<Inside> {
-        let last = if self.hostile()? { 9 } else { 5 };
-        Ok(Inside { kind: self.u.int_in_range(0..=last)?, value })
-    }
-
-    /// Checks, hints, and what ends work-items.
-    fn checks(&mut self) -> Result<()> {
-        let (int, ty) = (self.int()?, self.ty()?);
-        let (condition, value, other) = (self.value(int)?, self.value(ty)?, self.value(ty)?);
-        let known = match self.u.int_in_range(0..=9)? {
-            0 => (self.b.assert_uniform(value), ty),
-            1 => (self.b.select(condition, value, other), ty),
-            2 => (self.b.likely(condition), int),
-            3 => (self.b.unlikely(condition), int),
-            4 => {
-                let large = self.hostile()?;
-                let value = if large { i64::arbitrary(self.u)? } else { -5 };
-                (self.b.word_const(value), self.b.word_int())
-            }
-            5 => (self.b.float_const(0.5), self.b.word_float()),
-            kind => {
-                match kind {
-                    6 => self.b.assert(condition, "it holds"),
-                    7 => self.b.assert_convergent(),
-                    8 => self.b.trap_if(condition, TrapCode::unwrap_user(9)),
-                    _ => self.b.return_if(condition),
-                }
-                return Ok(());
-            }
-        };
-        self.values.push(known);
-        Ok(())
-    }
-
-    fn print(&mut self) -> Result<()> {
-        let types = [self.ty()?, self.ty()?, self.int()?];
-        let values = [self.value(types[0])?, self.value(types[1])?, self.value(types[2])?];
-        let format = match self.hostile()? {
-            true => *self.u.choose(&["{", "}", "{}", "{:x} {:u} {}", "{:?} {} {}"])?,
-            false => "{} and {}: {:x}",
-        };
-        self.b.print(format, &values);
-        Ok(())
-    }
-
-    /// Functions and data of a module.
-    fn module(&mut self) -> Result<()> {
+    /// A function and a datum of a module.
+    fn module(&mut self) -> Result<Value> {
         let mut module = Module::new(self.b.arch(), CompileOptions::default());
-        let mut signature = module.make_signature();
-        signature.params.push(AbiParam::new(I32));
-        signature.returns.push(AbiParam::new(I32));
-        let declared = module.declare_function("f", Linkage::Import, &signature);
+        let signature = signature(CallConv::Fast, [I32], [I32]);
+        let function = module.declare_function("f", Linkage::Import, &signature);
         let datum = module.declare_data("d", Linkage::Import, DataAccess::ReadOnly);
-        let (Ok(mut function), Ok(mut datum)) = (declared, datum) else {
-            unreachable!("both names are valid")
-        };
+        let mut ids = (function.expect("the name is new"), datum.expect("the name is new"));
         if self.hostile()? {
-            function = FuncId::from_u32(self.number()?);
-            datum = DataId::from_u32(self.number()?);
+            ids = (FuncId::from_u32(self.number()?), DataId::from_u32(self.number()?));
         }
-        let (argument, word) = (self.value(I32)?, self.b.word_int());
+        let argument = self.value(I32)?;
         if self.hostile()? {
-            let [] = self.b.call(&module, function, &[argument, argument]);
+            let [] = self.b.call(&module, ids.0, &[argument, argument]);
         }
-        let [result] = self.b.call(&module, function, &[argument]);
-        let address = self.b.data_address(&module, datum);
-        let ty = self.b.inner().func.dfg.value_type(result);
-        self.values.extend([(result, ty), (address, word)]);
-        Ok(())
+        self.values.extend(self.b.call::<1>(&module, ids.0, &[argument]));
+        Ok(self.b.data_address(&module, ids.1))
     }
 
-    fn memory(&mut self) -> Result<()> {
-        let (ty, word) = (self.ty()?, self.b.word_int());
-        let (address, index, value) = (self.value(word)?, self.value(word)?, self.value(ty)?);
-        let flags = self.flags()?;
-        let offset: i32 = self.u.arbitrary()?;
-        let known = match self.u.int_in_range(0..=7)? {
-            0 => (self.b.ins().load(ty, flags, address, offset), ty),
-            1 => {
-                self.b.ins().store(flags, value, address, offset);
-                return Ok(());
-            }
-            2 => (self.b.load_elem(ty, address, index), ty),
-            3 => {
-                self.b.store_elem(value, address, index);
-                return Ok(());
-            }
-            4 => (self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Add, address, value), ty),
-            5 => {
-                self.b.ins().atomic_store(flags, value, address);
-                return Ok(());
-            }
-            6 => {
-                let size = self.u.int_in_range(0..=64)?;
-                let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
-                let slot = self.b.inner().create_sized_stack_slot(slot);
-                let value = self.b.ins().stack_load(word, ty, slot, offset % 16);
-                self.values.push((value, ty));
-                (self.b.ins().stack_addr(word, slot, 0), word)
-            }
-            _ => (self.b.ins().uload8(I32, flags, address, offset), I32),
-        };
-        self.values.push(known);
-        Ok(())
-    }
-
-    /// Instructions that refer to other things than values and blocks, by any number.
-    fn hostile_entities(&mut self) -> Result<()> {
+    /// Instructions that refer to other things than values and blocks: to a function, or by any number.
+    fn entities(&mut self) -> Result<()> {
         let word = self.b.word_int();
         if !self.hostile()? {
-            let mut signature = Signature::new(CallConv::Fast);
-            let ty = self.ty()?;
-            signature.params.push(AbiParam::new(ty));
-            signature.returns.push(AbiParam::new(ty));
             let names = ["f", "harp_of_some_lane", "harp_assume_uniform", "harp_ballot"];
-            let name = *self.u.choose(&names)?;
-            let argument = self.value(ty)?;
-            let func = &mut self.b.inner().func;
-            let signature = func.import_signature(signature);
-            let name = ExternalName::testcase(name);
-            let callee = ExtFuncData { name, signature, colocated: true, patchable: false };
-            let callee = func.import_function(callee);
+            let (ty, name) = (self.one(&TYPES)?, *self.u.choose(&names)?);
+            let (argument, signature) = (self.value(ty)?, signature(CallConv::Fast, [ty], [ty]));
+            let callee = import(self.b.inner(), name, signature, true);
             self.b.ins().call(callee, &[argument]);
             return Ok(());
         }
-        let (number, ty, value) = (self.number()?, self.ty()?, self.value(I32)?);
-        match self.u.int_in_range(0..=12)? {
-            0 => drop(self.b.ins().call(FuncRef::from_u32(number), &[value])),
-            1 => drop(self.b.ins().call_indirect(SigRef::from_u32(number), value, &[value])),
-            2 => drop(self.b.ins().return_call(FuncRef::from_u32(number), &[])),
-            3 => drop(self.b.ins().func_addr(word, FuncRef::from_u32(number))),
-            4 => drop(self.b.ins().stack_addr(word, StackSlot::from_u32(number), 0)),
-            5 => drop(self.b.ins().stack_store(word, value, StackSlot::from_u32(number), 4)),
-            6 => drop(self.b.ins().symbol_value(word, GlobalValue::from_u32(number))),
-            7 => drop(self.b.ins().tls_value(ty, GlobalValue::from_u32(number))),
-            8 => drop(self.b.ins().br_table(value, JumpTable::from_u32(number))),
-            9 => drop(self.b.ins().vconst(ty, Constant::from_u32(number))),
-            10 => drop(self.b.ins().shuffle(value, value, Immediate::from_u32(number))),
-            11 => drop(self.b.ins().dynamic_stack_addr(word, DynamicStackSlot::from_u32(number))),
-            _ => drop(self.b.ins().extractlane(value, number as u8)),
+        let (number, ty, value) = (self.number()?, self.one(&TYPES)?, self.value(I32)?);
+        choose! { self;
+            _ = self.b.ins().call(FuncRef::from_u32(number), &[value]);
+            _ = self.b.ins().call_indirect(SigRef::from_u32(number), value, &[value]);
+            _ = self.b.ins().return_call(FuncRef::from_u32(number), &[]);
+            _ = self.b.ins().func_addr(word, FuncRef::from_u32(number));
+            _ = self.b.ins().stack_addr(word, StackSlot::from_u32(number), 0);
+            _ = self.b.ins().stack_store(word, value, StackSlot::from_u32(number), 4);
+            _ = self.b.ins().symbol_value(word, GlobalValue::from_u32(number));
+            _ = self.b.ins().tls_value(ty, GlobalValue::from_u32(number));
+            _ = self.b.ins().br_table(value, JumpTable::from_u32(number));
+            _ = self.b.ins().vconst(ty, Constant::from_u32(number));
+            _ = self.b.ins().shuffle(value, value, Immediate::from_u32(number));
+            _ = self.b.ins().dynamic_stack_addr(word, DynamicStackSlot::from_u32(number));
+            _ = self.b.ins().extractlane(value, number as u8);
         }
         Ok(())
     }
 
     fn control(&mut self) -> Result<()> {
-        let ty = self.int()?;
+        let ty = self.one(&INTS)?;
         let condition = self.value(ty)?;
         let ((first, first_args), (second, second_args)) = (self.target()?, self.target()?);
         let kind = self.u.int_in_range(0..=5)?;
@@ -611,17 +392,15 @@ impl Caller<'_, '_, '_> {
                 self.b.ins().brif(condition, first, &first_args, second, &second_args);
             }
             3 => {
-                let condition = self.value(I32)?;
-                let pool = &mut self.b.inner().func.dfg.value_lists;
-                // Each call has a list of its own, which the builder may change.
-                let mut call = |block, args: &[BlockArg]| {
-                    BlockCall::new(block, args.iter().copied().filter(is_value), pool)
-                };
-                let default = call(first, &first_args);
-                let entries = [call(second, &second_args), call(first, &first_args)];
-                let table = JumpTableData::new(default, &entries);
-                let table = self.b.inner().create_jump_table(table);
-                self.b.ins().br_table(condition, table);
+                let (first, second) = ((first, first_args), (second, second_args));
+                let mut calls = [second, first.clone(), first];
+                // What is no value of the kernel cannot be put into a table.
+                let is_value =
+                    |arg: &BlockArg| arg.as_value().is_some_and(|it| it.as_u32() < 1 << 30);
+                calls.iter_mut().for_each(|(_, args)| args.retain(is_value));
+                let index = self.value(I32)?;
+                let table = jump_table(self.b.inner(), calls).expect("there are targets");
+                self.b.ins().br_table(index, table);
             }
             4 => drop(self.b.ins().trapnz(condition, TrapCode::unwrap_user(3))),
             _ if self.hostile()? => drop(self.b.ins().return_(&[condition])),
@@ -635,63 +414,103 @@ impl Caller<'_, '_, '_> {
     }
 
     fn structured(&mut self) -> Result<()> {
-        let ty = self.int()?;
+        let (int, ty) = (self.one(&INTS)?, self.one(&TYPES)?);
         let [condition, start, end, step] =
-            [self.value(ty)?, self.value(ty)?, self.value(ty)?, self.value(ty)?];
-        // What is made inside is not known outside.
-        let known = self.values.len();
-        match self.u.int_in_range(0..=3)? {
-            0 => self.b.if_then(condition, |b| {
-                b.ins().iadd(start, end);
-            }),
-            1 => self.b.if_else(
-                condition,
-                |b| {
-                    b.lane_id();
-                },
-                KernelBuilder::return_,
-            ),
-            2 => self.b.while_loop(|b| b.ins().icmp(IntCC::Equal, start, end), |_| {}),
-            _ => self.b.for_range(start, end, step, |b, i| {
+            [self.value(int)?, self.value(int)?, self.value(int)?, self.value(int)?];
+        let (value, last) = (self.value(ty)?, if self.hostile()? { 11 } else { 5 });
+        let first = (self.u.int_in_range(0..=last)?, value);
+        let second = (self.u.int_in_range(0..=last)?, value);
+        let keys = if self.hostile()? { [0, self.number()?.into(), 0] } else { [-1, 0, 7] };
+        choose! { self;
+            inside(&mut self.b, first, condition);
+            self.b.if_then(condition, |b| _ = b.ins().iadd(start, end));
+            self.b.if_else(condition, |b| _ = b.lane_id(), KernelBuilder::return_);
+            self.b.while_loop(
+                |b| { inside(b, first, condition); b.ins().icmp(IntCC::Equal, start, end) },
+                |b| inside(b, second, condition)
+            );
+            one_of!(self.b, (start, end, step, |b, i| {
+                b.if_then(i, |b| inside(b, first, condition));
+                inside(b, second, i);
                 b.ins().imul(i, step);
-            }),
+            }), [for_range for_range_unsigned]);
+            self.values.extend(self.b.loop_with([value], |b, [value]| {
+                b.break_if(condition);
+                inside(b, first, condition);
+                b.continue_if_with(condition, &[value]);
+                [value]
+            }));
+            _ = self.b.loop_with([], |b, []| {
+                b.break_if(condition);
+                b.while_loop(|_| start, |b| inside(b, first, condition));
+                inside(b, second, condition);
+                []
+            });
+            self.b.switch(condition, &keys, |b, case| {
+                inside(b, if case == Some(0) { first } else { second }, condition);
+            });
         }
-        self.values.truncate(known);
         Ok(())
     }
 
-    fn lanes(&mut self) -> Result<()> {
-        let (ty, truth, word) = (self.ty()?, self.int()?, self.b.word_int());
-        let (value, condition, lane) = (self.value(ty)?, self.value(truth)?, self.value(word)?);
-        let (result, ty) = match self.u.int_in_range(0..=5)? {
-            0 => (self.b.any(condition), I8),
-            1 => (self.b.all(condition), I8),
-            2 => (self.b.shuffle(value, lane), ty),
-            3 => (self.b.assume_uniform(value), ty),
-            4 => (self.b.ballot(condition, self.hostility / 12), word),
-            _ => {
-                self.b.barrier();
-                return Ok(());
-            }
+    /// The builder's own methods: the result, or an operand.
+    fn own(&mut self) -> Result<Value> {
+        let (ty, int, word) = (self.one(&TYPES)?, self.one(&INTS)?, self.b.word_int());
+        let (value, other) = (self.value(ty)?, self.value(ty)?);
+        let (condition, lane) = (self.value(int)?, self.value(word)?);
+        let dim = self.u.int_in_range(0..=if self.hostility == 0 { 2 } else { 3 })?;
+        let types = [ParamType::I8, ParamType::I32, ParamType::I64, ParamType::F64];
+        let (param, name) = (*self.u.choose(&types)?, self.name()?);
+        let formats = ["{", "}", "{}", "{:x} {:u} {}", "{:?} {} {}"];
+        let (number, format) = match self.hostile()? {
+            true => (i64::arbitrary(self.u)?, *self.u.choose(&formats)?),
+            false => (-5, "{} and {}: {:x}"),
         };
-        self.values.push((result, ty));
-        Ok(())
-    }
-
-    /// Blocks in any order.
-    fn blocks(&mut self) -> Result<()> {
-        let (block, ty) = (self.block()?, self.ty()?);
-        match self.u.int_in_range(0..=4)? {
-            0 => self.b.switch_to_block(block),
-            1 => self.b.seal_block(block),
-            2 => self.b.seal_all_blocks(),
-            3 => drop(self.b.append_block_param(block, ty)),
-            _ => self.b.return_(),
-        }
-        Ok(())
+        Ok(choose! { self;
+            one_of!(self.b, (dim), [global_size local_id group_count global_id]);
+            self.b.group_array(I32, 16);
+            self.b.param(param);
+            self.b.scalar::<bool>(&name);
+            self.b.scalar::<usize>(&name);
+            self.b.scalar::<f64>(&name);
+            {
+                let variable = self.b.declare_var(ty);
+                self.b.def_var(variable, value);
+                self.b.use_var(variable)
+            };
+            one_of!(self.b, (condition), [any all likely unlikely]);
+            one_of!(self.b, (value), [assume_uniform assert_uniform]);
+            self.b.ballot(condition, self.hostility / 12);
+            self.b.shuffle(value, lane);
+            self.b.select(condition, value, other);
+            self.b.word_const(number);
+            { self.b.barrier(); value };
+            { self.b.assert_convergent(); value };
+            { self.b.assert(condition, "it holds"); value };
+            { self.b.trap_if(condition, TrapCode::unwrap_user(9)); value };
+            { self.b.return_if(condition); value };
+            { self.b.print(format, &[value, lane, condition]); value };
+        })
     }
 }
 
-fn is_value(arg: &BlockArg) -> bool {
-    arg.as_value().is_some_and(|value| value.as_u32() < 1 << 30)
+/// A call inside of a loop; most of the last ones are misuse.
+fn inside(b: &mut KernelBuilder<'_>, (kind, value): (u8, Value), condition: Value) {
+    match kind {
+        0 => b.return_if(condition),
+        1 => b.assert(condition, "inside"),
+        2 => b.print("{}", &[value]),
+        3 => {
+            let condition = b.unlikely(condition);
+            b.if_then(condition, |_| {});
+        }
+        4 => _ = b.assume_uniform(value),
+        5 => {}
+        6 => b.break_if(condition),
+        7 => b.continue_if_with(condition, &[value]),
+        8 => b.break_(),
+        9 => b.continue_(),
+        10 => b.seal_all_blocks(),
+        _ => b.break_if_with(value, &[value, value]),
+    }
 }

@@ -11,7 +11,8 @@ use harp_isa::{
     encode, link,
 };
 
-use super::{Reached, isa};
+use super::isa;
+use crate::random::{Counts, add, counts};
 
 /// Bytes of contents from which on an object is not printed.
 const LARGE: usize = 1 << 16;
@@ -22,7 +23,7 @@ const WIDE: u64 = 1 << 12;
 
 /// Reads `bytes`, or a file made of them, and takes the object through writer, printers, assembler
 /// and linker. Panics if the object does not come back the same.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     if bytes.starts_with(b"HARP") {
         return check_file(bytes);
     }
@@ -32,7 +33,7 @@ pub fn check(bytes: &[u8]) -> Reached {
     }
 }
 
-fn check_file(file: &[u8]) -> Reached {
+fn check_file(file: &[u8]) -> Counts {
     if let Ok(object) = hof::read_exact(file) {
         // What is shown exactly gives the same bytes back, not just the same object.
         assert_eq!(hof::write(&object).as_deref(), Ok(file));
@@ -41,23 +42,23 @@ fn check_file(file: &[u8]) -> Reached {
         Ok(object) => check_object(&object),
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            Reached::of([("errors", 1)])
+            counts([("errors", 1)])
         }
     }
 }
 
 /// Takes an object that a file can hold through writer, printers, assembler and linker.
 /// Panics if the object does not come back the same.
-pub fn check_object(object: &Object) -> Reached {
+pub fn check_object(object: &Object) -> Counts {
     let size: usize = object.chunks.iter().map(|chunk| chunk.data.len()).sum();
     if size > HUGE {
-        return Reached::of([("objects", 1), ("large", 1)]);
+        return counts([("objects", 1), ("large", 1)]);
     }
     let file = hof::write(object).unwrap_or_else(|error| panic!("{error}: {object:?}"));
     assert_eq!(hof::read(&file).as_ref(), Ok(object));
     let references = object.chunks.iter().map(|chunk| chunk.references.len()).sum();
     let chunks = object.chunks.len();
-    let mut reached = Reached::of([("objects", 1), ("chunks", chunks), ("references", references)]);
+    let mut reached = counts([("objects", 1), ("chunks", chunks), ("references", references)]);
     if size <= LARGE {
         let text = object.display_exact().to_string();
         let again = assemble(&text, object.arch, &[]);
@@ -67,7 +68,7 @@ pub fn check_object(object: &Object) -> Reached {
     // At the end of the address space nothing fits, so that only addresses are computed.
     let _ = link(&[object, object], object.arch.word().mask());
     if size <= LARGE && object.chunks.iter().all(|chunk| chunk.alignment <= WIDE) {
-        reached.add("linked", link(&[object], 0).is_ok().into());
+        add(&mut reached, "linked", link(&[object], 0).is_ok().into());
     }
     reached
 }

@@ -3,7 +3,7 @@
 use arbitrary::Unstructured;
 use harp_isa::{ArchId, Encoding, Instruction, WordSize, assemble, disassemble, encode};
 
-use super::Reached;
+use crate::random::{Counts, add};
 
 /// Any machine. Fails if `u` is exhausted, or asks for a machine whose instructions do not fit a word.
 pub fn arch(u: &mut Unstructured<'_>) -> arbitrary::Result<ArchId> {
@@ -26,31 +26,30 @@ pub(super) fn guard_noise(arch: ArchId, bytes: &mut [u8]) {
 
 /// Decodes what comes behind the choice of a machine, and takes every instruction through encoder, printer and
 /// assembler. Panics if an instruction does not come back the same.
-pub fn check(bytes: &[u8]) -> Reached {
-    let mut u = Unstructured::new(bytes);
-    arch(&mut u).map_or_else(|_| Reached::default(), |arch| check_code(arch, u.take_rest()))
+pub fn check(bytes: &[u8]) -> Counts {
+    check_code(bytes, |_, _| {})
 }
 
 /// The same with more guards than noise has.
-pub fn check_guarded(noise: &[u8]) -> Reached {
-    let mut u = Unstructured::new(noise);
-    let Ok(arch) = arch(&mut u) else { return Reached::default() };
-    let mut code = u.take_rest().to_vec();
-    guard_noise(arch, &mut code);
-    check_code(arch, &code)
+pub fn check_guarded(noise: &[u8]) -> Counts {
+    check_code(noise, guard_noise)
 }
 
-fn check_code(arch: ArchId, bytes: &[u8]) -> Reached {
-    let mut reached = Reached::default();
-    for (_, decoded) in disassemble(bytes, 0, arch) {
+fn check_code(bytes: &[u8], prepare: fn(ArchId, &mut [u8])) -> Counts {
+    let mut u = Unstructured::new(bytes);
+    let mut reached = Counts::new();
+    let Ok(arch) = arch(&mut u) else { return reached };
+    let mut code = u.take_rest().to_vec();
+    prepare(arch, &mut code);
+    for (_, decoded) in disassemble(&code, 0, arch) {
         let Ok(instruction) = decoded else {
-            reached.add("errors", 1);
+            add(&mut reached, "errors", 1);
             continue;
         };
         check_instruction(&instruction, arch);
-        reached.add("instructions", 1);
-        reached.add("extension", instruction.op.opcode().is_extension().into());
-        reached.add("guarded", instruction.guard.is_some().into());
+        add(&mut reached, "instructions", 1);
+        add(&mut reached, "extension", instruction.op.opcode().is_extension().into());
+        add(&mut reached, "guarded", instruction.guard.is_some().into());
     }
     reached
 }

@@ -1,4 +1,4 @@
-//! Random programs on random machines: however a machine is run, it computes the same.
+//! Random programs on random machines: every way to run a machine must give the same results.
 //!
 //! Most programs are built from statements (loops, splits and joins, barriers, atomic operations, loads and
 //! stores in windows of each lane's own), which are free of races: besides the ways through the
@@ -10,7 +10,7 @@ mod program;
 mod writer;
 
 use std::collections::HashSet;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
 use arbitrary::Unstructured;
 use harp_emu::{
@@ -19,38 +19,35 @@ use harp_emu::{
 };
 use harp_isa::{Gpr, Op, Operand, Pred};
 
-use super::Reached;
-
+use crate::random::{Counts, add};
 use program::{Kind, Program};
 
 /// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
-pub fn check(bytes: &[u8]) -> Reached {
+pub fn check(bytes: &[u8]) -> Counts {
     match Program::new(&mut Unstructured::new(bytes)) {
         Ok(program) => check_program(&program),
-        Err(_) => Reached::default(),
+        Err(_) => Counts::new(),
     }
 }
 
-fn check_program(program: &Program) -> Reached {
+fn check_program(program: &Program) -> Counts {
     let config = &program.config;
-    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
     let (seen, reference) = watched(program);
     let mut reached = seen.reached;
-    reached.add("programs", 1);
-    reached.add("instructions", reference.stats.issued());
-    reached.add(reference.trap.as_ref().map_or("ended".to_owned(), trap_name), 1);
+    add(&mut reached, "programs", 1);
+    add(&mut reached, "instructions", reference.stats.issued());
+    add(&mut reached, reference.trap.as_ref().map_or("ended".to_owned(), trap_name), 1);
     if seen.made_nan {
-        reached.add("nans", 1);
+        add(&mut reached, "nans", 1);
         return reached;
     }
     let ways =
         [(Path::Fast, Simd::Detect), (Path::Fast, Simd::Baseline), (Path::Precise, Simd::Baseline)];
     for (path, simd) in ways {
         let config = MachineConfig { path, simd, ..config.clone() };
-        let outcome = run(program, config.clone());
-        outcome.assert_same(&reference, program, &config);
+        run(program, &config).assert_same(&reference, program, &config);
     }
-    reached.add("rounds", check_rounds(program));
+    add(&mut reached, "rounds", check_rounds(program));
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
     let ends = match &reference.trap {
         None => true,
@@ -59,18 +56,13 @@ fn check_program(program: &Program) -> Reached {
     if program.kind != Kind::RaceFree || !ends {
         return reached;
     }
-    reached.add("schedules", 1);
+    add(&mut reached, "schedules", 1);
     let reference = reference.without_order();
-    let host_threads = if config.cores > 1 { vec![1, 2] } else { vec![1] };
-    for schedule in [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)] {
-        for &threads in &host_threads {
-            let config = MachineConfig {
-                schedule,
-                host_threads: NonZeroUsize::new(threads),
-                ..config.clone()
-            };
-            let outcome = run(program, config.clone()).without_order();
-            outcome.assert_same(&reference, program, &config);
+    for schedule in program::schedules() {
+        for threads in 1..=config.cores.into() {
+            let host_threads = NonZeroUsize::new(threads);
+            let config = MachineConfig { schedule, host_threads, ..config.clone() };
+            run(program, &config).without_order().assert_same(&reference, program, &config);
         }
     }
     reached
@@ -91,16 +83,16 @@ fn check_rounds(program: &Program) -> u64 {
         MachineConfig { collect: Collect::OPCODES, ..step.clone() },
     ];
     // Places all over the run, the same for the same program.
-    let issued = round_by_round(program, step.clone()).stats.issued();
+    let issued = round_by_round(program, &step).stats.issued();
     let sum = program.image.iter().fold(1u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
     let places = (0..6).map(|i| sum.rotate_left(11 * i) % (issued + 1));
     configs.extend(places.map(|fuel| MachineConfig { fuel: Some(fuel), ..step.clone() }));
     configs.push(step);
     for config in &configs {
-        let expected = round_by_round(program, config.clone());
+        let expected = round_by_round(program, config);
         for path in [Path::Fast, Path::Precise] {
             let config = MachineConfig { path, ..config.clone() };
-            run(program, config.clone()).assert_same(&expected, program, &config);
+            run(program, &config).assert_same(&expected, program, &config);
         }
     }
     configs.len() as u64
@@ -120,11 +112,9 @@ struct Outcome {
     console: Vec<u8>,
     memory: Vec<u8>,
     entries: Vec<Option<u64>>,
-    warps: Vec<Warp>,
+    /// The state of warps, and what registers hold, as far as the machine has them.
+    warps: Vec<(String, Vec<u64>)>,
 }
-
-/// Everything that there is to see of a warp, as far as the machine has it: its state, and what registers hold.
-type Warp = (String, Vec<u64>);
 
 impl Outcome {
     fn of(machine: &Machine<'_>, memory: &Memory, trap: Option<Trap>) -> Outcome {
@@ -195,22 +185,22 @@ impl Outcome {
 /// Runs a program on a machine of its own, by `ended`.
 fn run_by(
     program: &Program,
-    config: MachineConfig,
+    config: &MachineConfig,
     ended: impl FnOnce(&mut Machine<'_>) -> Result<(), Box<Trap>>,
 ) -> Outcome {
     let memory = Memory::new(config.arch.word(), program::MEMORY).expect("a small memory");
     memory.write(0, &program.image).expect("the image is smaller");
-    let mut machine = Machine::new(config, &memory).expect("a small machine");
+    let mut machine = Machine::new(config.clone(), &memory).expect("a small machine");
     let trap = ended(&mut machine).err().map(|trap| *trap);
     Outcome::of(&machine, &memory, trap)
 }
 
-fn run(program: &Program, config: MachineConfig) -> Outcome {
+fn run(program: &Program, config: &MachineConfig) -> Outcome {
     run_by(program, config, |machine| machine.run().map(drop))
 }
 
 /// Runs a program one round after the other.
-fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
+fn round_by_round(program: &Program, config: &MachineConfig) -> Outcome {
     run_by(program, config, |machine| {
         while machine.step()? {}
         Ok(())
@@ -220,21 +210,20 @@ fn round_by_round(program: &Program, config: MachineConfig) -> Outcome {
 /// Runs a program as its configuration says, watched.
 fn watched(program: &Program) -> (Watcher, Outcome) {
     let mut watcher = Watcher::default();
-    let outcome = run_by(program, program.config.clone(), |machine| {
-        machine.run_observed(&mut watcher).map(drop)
-    });
+    let outcome =
+        run_by(program, &program.config, |machine| machine.run_observed(&mut watcher).map(drop));
     let changed = watcher.issued.iter().any(|&pc| {
         let at = usize::try_from(pc).expect("a small memory");
         (at..at + 4).any(|at| outcome.memory.get(at) != program.image.get(at).or(Some(&0)))
     });
-    watcher.reached.add("changed code", changed.into());
+    add(&mut watcher.reached, "changed code", changed.into());
     (watcher, outcome)
 }
 
 /// Counts what a program reaches.
 #[derive(Default)]
 struct Watcher {
-    reached: Reached,
+    reached: Counts,
     made_nan: bool,
     /// The addresses of instructions.
     issued: HashSet<u64>,
@@ -247,17 +236,17 @@ impl Observer for Watcher {
         self.issued.insert(issue.pc);
         let who = (issue.core, issue.warp);
         if issue.state.saved().is_some() && !issue.state.interrupts_enabled() {
-            self.reached.add("interrupts", self.had_interrupts.remove(&who).into());
+            add(&mut self.reached, "interrupts", self.had_interrupts.remove(&who).into());
         } else {
             self.had_interrupts.insert(who);
         }
         if issue.executing != 0 {
             let name = issue.instruction.op.opcode().mnemonic();
-            self.reached.add(format!("opcode {name}"), 1);
+            add(&mut self.reached, format!("opcode {name}"), 1);
         }
         if issue.instruction.op == (Op::Split {}) {
             let diverges = issue.executing != 0 && issue.executing != issue.state.active();
-            self.reached.add("divergent", diverges.into());
+            add(&mut self.reached, "divergent", diverges.into());
         }
     }
 

@@ -1,15 +1,13 @@
-//! Random kernels that call functions of which is known what they do with their arguments: bytes to a kernel, the
+//! Random kernels that call functions whose effect on divergence the compiler can analyze: bytes give a kernel, the
 //! functions, a grid and arguments.
 //!
-//! Functions are called by their names alone, and compute from arguments and from memory that nobody writes.
-//! So it depends on callers whether lanes part in them, and on them whether lanes part by their results. Arguments are
-//! words that all lanes agree on or each has of its own, at random. Each function calls none but later
+//! Functions are called by their names alone, and compute from arguments and from memory that is never written.
+//! So callers decide whether lanes diverge in them, and functions decide whether lanes diverge by their results.
+//! Arguments are words that are uniform or differ between lanes, at random. Each function calls none but later
 //! ones, and has one loop at the most, so that everything ends.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    FuncRef, Function, InstBuilder, MemFlagsData, Opcode, Signature, Type, Value,
-};
+use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Opcode, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::abi::ArgumentBlock;
@@ -39,23 +37,21 @@ pub(super) fn kernel(bytes: &[u8], family: Family) -> Generated {
     let extents = [1 + choices.below(80) as u64, 1, 1];
     let signatures = signatures(&mut choices, family.word_int());
     let mut context = FunctionBuilderContext::new();
-    let functions = (0..signatures.len())
-        .map(|index| function(&signatures, index, family, &mut choices, &mut context))
-        .collect();
-    let (size, bits) = (usize::from(family.word.bytes()), u32::from(family.word.bits()));
-    let mut words = |count: usize| {
-        let words = (0..count).map(|_| choices.int(bits).to_le_bytes());
-        words.flat_map(|word| word.into_iter().take(size)).collect::<Vec<u8>>()
-    };
-    let own = words(OWN_WORDS * extents[0] as usize);
-    let shared = Datum {
-        name: SHARED.to_owned(),
-        bytes: words(SHARED_WORDS),
-        access: DataAccess::ReadOnly,
-        addresses: Vec::new(),
-    };
+    let functions = signatures.iter().enumerate().map(|(index, signature)| {
+        clif::function(&name(index), signature, family.word, &mut context, |b, values| {
+            let (sum, signatures) = (b.declare_var(family.word_int()), &signatures[..]);
+            let (choices, own, loops, depth) = (&mut choices, None, 1, 0);
+            Body { signatures, index, family, choices, values, sum, own, loops, depth }.make(b);
+        })
+    });
+    let functions = functions.collect();
+    let own = choices.words(OWN_WORDS * extents[0] as usize, family.word);
+    let shared = choices.words(SHARED_WORDS, family.word);
+    let shared = Datum::new(SHARED, shared, DataAccess::ReadOnly);
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
-    args.extend((0..NUMBERS).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
+    let mut number =
+        || Argument::Scalar(family.word_param(), choices.int(family.word.bits().into()));
+    args.extend((0..NUMBERS).map(|_| number()));
     let start = Start::Launch { extents, args };
     Case { word: family.word, functions, data: vec![shared], start }.into()
 }
@@ -81,20 +77,6 @@ fn name(index: usize) -> String {
     if index == 0 { "kernel".to_owned() } else { format!("f{index}") }
 }
 
-fn function(
-    signatures: &[Signature],
-    index: usize,
-    family: Family,
-    choices: &mut Choices<'_>,
-    context: &mut FunctionBuilderContext,
-) -> Function {
-    clif::function(&name(index), &signatures[index], family.word, context, |b, values| {
-        let sum = b.declare_var(family.word_int());
-        let (own, loops, depth) = (None, 1, 0);
-        Body { signatures, index, family, choices, values, sum, own, loops, depth }.make(b);
-    })
-}
-
 /// A function in the making.
 struct Body<'p, 'u> {
     signatures: &'p [Signature],
@@ -103,7 +85,7 @@ struct Body<'p, 'u> {
     choices: &'p mut Choices<'u>,
     /// Words that can be used here.
     values: Vec<Value>,
-    /// What the function computes, by the way that it takes.
+    /// The function's running result, which depends on the path taken.
     sum: Variable,
     /// The address of the work-item's memory, in the kernel.
     own: Option<Value>,
@@ -129,7 +111,7 @@ impl Body<'_, '_> {
         self.end(b);
     }
 
-    /// Finds the work-item's memory: what it holds and who reads it differ, the numbers do not.
+    /// Finds the work-item's memory. Its address and contents differ between work-items, the numbers do not.
     fn enter_kernel(&mut self, b: &mut Builder<'_>) {
         let (word, size) = (self.word(), self.family.word);
         let block = self.values[0];
@@ -178,16 +160,13 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Adds a value, or a number of this place's own, to what is computed.
+    /// Mixes a value, or a constant that only occurs here, into the result.
     fn add(&mut self, b: &mut Builder<'_>) {
         let value = match self.choices.below(2) {
             0 => self.one(),
             _ => b.ins().iconst(self.word(), 1 + self.choices.below(200) as i64),
         };
-        let old = b.use_var(self.sum);
-        let turned = b.ins().rotl_imm_s(old, 5);
-        let new = b.ins().bxor(turned, value);
-        b.def_var(self.sum, new);
+        clif::note(b, self.sum, value);
     }
 
     fn load_shared(&mut self, b: &mut Builder<'_>) {
@@ -213,7 +192,7 @@ impl Body<'_, '_> {
         self.values.extend(results);
     }
 
-    /// What is called, with arguments.
+    /// The callee and its arguments.
     fn passed(&mut self, b: &mut Builder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();
@@ -298,25 +277,22 @@ impl Body<'_, '_> {
             b.ins().return_(&[]);
             return;
         }
-        let signature = &self.signatures[self.index];
-        let later = self.index + 1..self.signatures.len();
-        let fitting: Vec<usize> = later
-            .filter(|&other| {
-                let other = &self.signatures[other];
-                [signature, other].iter().all(|one| one.call_conv == CallConv::Tail)
-                    && other.returns == signature.returns
-            })
-            .collect();
+        let Signature { returns, call_conv, .. } = &self.signatures[self.index];
+        let fits = |other: &usize| {
+            let other = &self.signatures[*other];
+            *call_conv == CallConv::Tail
+                && other.call_conv == *call_conv
+                && other.returns == *returns
+        };
+        let fitting: Vec<usize> = (self.index + 1..self.signatures.len()).filter(fits).collect();
         if !fitting.is_empty() && self.choices.once_in(3) {
             let callee = self.choices.one(&fitting);
             let (function, args) = self.passed(b, callee);
             b.ins().return_call(function, &args);
             return;
         }
-        let mut results = Vec::new();
-        for _ in &signature.returns {
-            results.push(if self.choices.below(3) == 0 { sum } else { self.one() });
-        }
+        let mut result = |_| if self.choices.below(3) == 0 { sum } else { self.one() };
+        let results: Vec<Value> = returns.iter().map(&mut result).collect();
         b.ins().return_(&results);
     }
 }

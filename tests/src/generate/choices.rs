@@ -2,6 +2,7 @@
 
 use arbitrary::Unstructured;
 use cranelift_codegen::ir::condcodes::IntCC;
+use harp_isa::WordSize;
 
 /// Decisions from bytes.
 pub(super) struct Choices<'u>(Unstructured<'u>);
@@ -19,6 +20,13 @@ impl<'u> Choices<'u> {
     /// One of `all`, which is not empty.
     pub(super) fn one<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
+    }
+
+    /// Puts them into any order.
+    pub(super) fn shuffle<T>(&mut self, all: &mut [T]) {
+        for at in (1..all.len()).rev() {
+            all.swap(at, self.below(at + 1));
+        }
     }
 
     /// True once in `n`.
@@ -47,6 +55,12 @@ impl<'u> Choices<'u> {
             _ => self.bits(),
         };
         value & mask
+    }
+
+    /// The bytes of so many words.
+    pub(super) fn words(&mut self, count: usize, word: WordSize) -> Vec<u8> {
+        let words = (0..count).map(|_| self.int(word.bits().into()).to_le_bytes());
+        words.flat_map(|bytes| bytes.into_iter().take(word.bytes().into())).collect()
     }
 
     /// The bits of an `f32`: ordinary, an edge, or anything.

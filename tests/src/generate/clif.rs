@@ -3,11 +3,11 @@
 use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function,
-    GlobalValue, GlobalValueData, InstBuilder, JumpTableData, Opcode, Signature, Type,
+    GlobalValue, GlobalValueData, InstBuilder, JumpTable, JumpTableData, Opcode, Signature, Type,
     UserFuncName, Value,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext};
+use cranelift_frontend::{FunctionBuilder as Builder, FunctionBuilderContext, Variable};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::frontend_config;
 
@@ -121,12 +121,29 @@ pub(crate) fn table(
     index: Value,
     targets: impl IntoIterator<Item = (Block, Vec<BlockArg>)>,
 ) {
+    if let Some(table) = jump_table(b, targets) {
+        b.ins().br_table(index, table);
+    }
+}
+
+/// A jump table of these targets, the last one for all numbers that are too large; none without targets.
+pub(crate) fn jump_table(
+    b: &mut Builder<'_>,
+    targets: impl IntoIterator<Item = (Block, Vec<BlockArg>)>,
+) -> Option<JumpTable> {
     let pool = &mut b.func.dfg.value_lists;
     let calls = targets.into_iter().map(|(block, args)| BlockCall::new(block, args, pool));
     let mut calls: Vec<BlockCall> = calls.collect();
-    let Some(default) = calls.pop() else { return };
-    let table = b.create_jump_table(JumpTableData::new(default, &calls));
-    b.ins().br_table(index, table);
+    let default = calls.pop()?;
+    Some(b.create_jump_table(JumpTableData::new(default, &calls)))
+}
+
+/// Mixes a value into what a variable holds of those before.
+pub(crate) fn note(b: &mut Builder<'_>, trace: Variable, value: Value) {
+    let old = b.use_var(trace);
+    let turned = b.ins().rotl_imm_s(old, 5);
+    let new = b.ins().bxor(turned, value);
+    b.def_var(trace, new);
 }
 
 /// An integer as one of another type, zero-extended or without its upper bits.

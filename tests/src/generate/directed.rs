@@ -228,7 +228,7 @@ fn apply(b: &mut Builder<'_>, applied: Applied, values: &[Value]) -> Vec<Value> 
         Care::Fits { to, signed } => args[0] = between(b, args[0], to, signed),
         _ => {}
     }
-    (row.build)(b, &args).to_vec()
+    row.apply(b, &args)
 }
 
 /// The divisor, or 3 where it is 0, or, if it is signed, -1.

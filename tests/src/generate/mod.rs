@@ -1,4 +1,4 @@
-//! Random cases: bytes to functions in CLIF with what a call or a launch of them needs.
+//! Random cases: bytes give functions in CLIF, with the arguments and data of a call or a launch.
 //!
 //! All bytes give a case, and fewer bytes give a smaller one. [`Kind`] says which cases there are.
 
@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{Block, Type, types};
 use harp_isa::{ArchId, WordSize};
 use harp_jit::ParamType;
 
-use crate::machines;
+use crate::machines::{self, parsed};
 use crate::oracle::Case;
 
 mod body;
@@ -16,10 +16,11 @@ pub(crate) mod clif;
 mod directed;
 pub mod graphs;
 
+pub(crate) use body::rows::{FLOATS, INTS};
 pub use choices::{F32_EDGES, F64_EDGES};
 pub use directed::{directed, trapping};
 
-/// What a random case is about.
+/// A kind of random case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Functions that one lane calls: all operations, memory in all widths, calls of all kinds.
@@ -29,7 +30,7 @@ pub enum Kind {
     /// Kernels with all control flow that statements make, and few operations.
     #[default]
     Kernels,
-    /// Kernels with functions of which callers know what they do.
+    /// Kernels that call functions which the compiler can analyze.
     Calls,
     /// Kernels with the blocks of any graph: [`graphs`].
     Graphs,
@@ -42,13 +43,7 @@ impl Kind {
 
     /// The name.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Functions => "functions",
-            Kind::Lowerings => "lowerings",
-            Kind::Kernels => "kernels",
-            Kind::Calls => "calls",
-            Kind::Graphs => "graphs",
-        }
+        ["functions", "lowerings", "kernels", "calls", "graphs"][self as usize]
     }
 
     /// Bytes that a seed gives: enough for the largest case.
@@ -56,12 +51,10 @@ impl Kind {
         if self == Kind::Functions { 12_000 } else { 6000 }
     }
 
-    /// The machines that cases run on: a list, and another one.
-    pub fn machines(self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self {
-            Kind::Functions | Kind::Lowerings => (machines::ALL, &machines::ODD),
-            Kind::Kernels | Kind::Calls | Kind::Graphs => (machines::ALL, &[]),
-        }
+    /// The machines that cases run on.
+    pub fn machines(self) -> impl Iterator<Item = ArchId> {
+        let is_about_numbers = matches!(self, Kind::Functions | Kind::Lowerings);
+        parsed(machines::ALL).chain(parsed(if is_about_numbers { machines::ODD } else { &[] }))
     }
 
     /// The case that `bytes` stand for on machines of this family.
@@ -87,12 +80,12 @@ pub struct Mark {
     pub construct: &'static str,
 }
 
-/// A case, and where it holds what.
+/// A case, and the places of its constructs.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// The functions with all that a run needs.
     pub case: Case,
-    /// What is in them.
+    /// The constructs in them.
     pub marks: Vec<Mark>,
     /// Whether what they do depends on the number of lanes.
     pub asks_for_lane: bool,
@@ -114,6 +107,14 @@ pub struct Family {
 }
 
 impl Family {
+    /// All of them.
+    pub const ALL: [Family; 4] = [
+        Family { word: WordSize::Four, extension: false },
+        Family { word: WordSize::Four, extension: true },
+        Family { word: WordSize::Eight, extension: false },
+        Family { word: WordSize::Eight, extension: true },
+    ];
+
     /// That of one machine.
     pub fn of(arch: ArchId) -> Family {
         Family { word: arch.word(), extension: arch.has_extension() }

@@ -1,7 +1,7 @@
 //! Kernels with what random ones hold rarely: votes, and lanes that part in each way.
 
+use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
-use harp_isa::{ArchId, WordSize};
 
 use crate::functions::parse;
 use crate::oracle::{Argument, Case, Elements};
@@ -164,7 +164,8 @@ const TEXTS: [&str; 6] = [
 ];
 
 /// Machines for them, of 4-byte words.
-const ARCHS: [&str; 5] = ["harp32", "4w32/16/8/2+x", "4b16/16/4/1", "4w8/2/8/1", "4w16/8/2/1+x"];
+pub(super) const ARCHS: &[&str] =
+    &["harp32", "4w32/16/8/2+x", "4b16/16/4/1", "4w8/2/8/1", "4w16/8/2/1+x"];
 
 /// The kernels with their launches.
 pub(super) fn handwritten() -> Vec<Case> {
@@ -179,9 +180,4 @@ pub(super) fn handwritten() -> Vec<Case> {
         Case::kernel(func, WordSize::Four, [ITEMS, 1, 1], vec![buffer])
     });
     cases.collect()
-}
-
-/// The machines.
-pub(super) fn archs() -> impl Iterator<Item = ArchId> {
-    ARCHS.iter().map(|id| id.parse().expect("the list above holds machines"))
 }

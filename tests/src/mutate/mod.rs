@@ -4,7 +4,6 @@
 //! hangs. It is run beside the original: what matters is whether mutants that give other results, trap
 //! or never end are objected to. A mutant that happens to do the same may be objected to or not.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -13,10 +12,9 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
-use crate::machines::Machines;
-use crate::machines::{ALL, parsed};
+use crate::machines::{ALL, Machines, parsed};
 use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
-use crate::random::bytes_of;
+use crate::random::{WAYS, bytes_of};
 
 mod handwritten;
 mod mutants;
@@ -27,19 +25,17 @@ use mutants::mutants;
 /// How many times as many instructions as the original a mutant may take before it counts as endless.
 const PATIENCE: u64 = 8;
 
-/// What came of the mutants of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Mutants that were run.
-    pub mutants: usize,
-    /// Those that did something else than the original.
-    pub changing: usize,
-    /// Those of them to which the checker objected.
-    pub caught: usize,
-    /// Those to which it objected although they did the same.
-    pub refused: usize,
-    /// How the ones it did not object to are made, and what they did.
-    pub survivors: Vec<String>,
+/// A mutant that was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// What is broken.
+    pub kind: Kind,
+    /// How it is made.
+    pub what: String,
+    /// What it did otherwise than the original; none if it did the same.
+    pub difference: Option<String>,
+    /// Whether the checker objected.
+    pub objected: bool,
 }
 
 /// What came of all mutants.
@@ -49,17 +45,15 @@ pub struct Outcome {
     pub kernels: usize,
     /// Those that the checker cannot prove as they are. They were not broken.
     pub unproved: Vec<String>,
-    /// By kind.
-    pub kinds: BTreeMap<Kind, Tally>,
+    /// Mutants of the others.
+    pub mutants: Vec<Tried>,
 }
 
 impl Outcome {
-    /// Mutants that did something else, and those of them that were caught.
-    pub fn totals(&self) -> (usize, usize) {
-        let all = self.kinds.values();
-        all.fold((0, 0), |(changing, caught), tally| {
-            (changing + tally.changing, caught + tally.caught)
-        })
+    /// Mutants of some kinds that did something else, and those of them that were caught.
+    pub fn totals(&self, of: impl Fn(Kind) -> bool) -> (usize, usize) {
+        let changing = self.mutants.iter().filter(|it| of(it.kind) && it.difference.is_some());
+        (changing.clone().count(), changing.filter(|it| it.objected).count())
     }
 }
 
@@ -67,35 +61,31 @@ impl AddAssign for Outcome {
     fn add_assign(&mut self, other: Outcome) {
         self.kernels += other.kernels;
         self.unproved.extend(other.unproved);
-        for (kind, tally) in other.kinds {
-            let own = self.kinds.entry(kind).or_default();
-            own.mutants += tally.mutants;
-            own.changing += tally.changing;
-            own.caught += tally.caught;
-            own.refused += tally.refused;
-            own.survivors.extend(tally.survivors);
-        }
+        self.mutants.extend(other.mutants);
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} kernels, {} of them not proved", self.kernels, self.unproved.len())?;
-        writeln!(
-            f,
-            "mutation, mutants, changing, caught, share, caught although they do the same:"
+        f.write_str(
+            "mutation, mutants, changing, caught, share, caught although they do the same:\n",
         )?;
-        for (kind, Tally { mutants, changing, caught, refused, .. }) in &self.kinds {
-            let (kind, share) =
-                (kind.to_string(), 100.0 * *caught as f64 / *changing.max(&1) as f64);
+        for kind in Kind::all() {
+            let mutants = self.mutants.iter().filter(|it| it.kind == kind);
+            let refused = mutants.clone().filter(|it| it.objected && it.difference.is_none());
+            let (mutants, refused) = (mutants.count(), refused.count());
+            let (changing, caught) = self.totals(|it| it == kind);
+            let share = 100.0 * caught as f64 / changing.max(1) as f64;
             writeln!(
                 f,
-                "{kind:28} {mutants:>8} {changing:>9} {caught:>8} {share:>6.1}% {refused:>9}"
+                "{:28} {mutants:>8} {changing:>9} {caught:>8} {share:>6.1}% {refused:>9}",
+                kind.to_string()
             )?;
         }
-        for (kind, tally) in &self.kinds {
-            for survivor in &tally.survivors {
-                writeln!(f, "survivor, {kind}: {survivor}")?;
+        for Tried { kind, what, difference, objected } in &self.mutants {
+            if let (Some(difference), false) = (difference, objected) {
+                writeln!(f, "survivor, {kind}: {what}: {difference}")?;
             }
         }
         self.unproved.iter().try_for_each(|kernel| writeln!(f, "not proved: {kernel}"))
@@ -114,14 +104,6 @@ pub enum MutationError {
     Run(#[from] Box<CaseError>),
 }
 
-/// Strategies without a profile.
-const STRATEGIES: [DivergenceStrategy; 4] = [
-    DivergenceStrategy::SplitJoin,
-    DivergenceStrategy::Predicate,
-    DivergenceStrategy::Static,
-    DivergenceStrategy::Adaptive,
-];
-
 /// Breaks the random kernel of a seed, for a machine and a level that the seed chooses too; at most so many
 /// mutants of a kind. Nothing comes of kernels that are not supported, or trap.
 /// Fails if the kernel cannot be compiled or run.
@@ -136,8 +118,9 @@ pub fn random(
     let case = cases.generate(&bytes_of(cases, seed), Family::of(arch)).case;
     let is_plain = (turn / ALL.len()).is_multiple_of(4);
     // The checker is asked later, and then needs what verification notes down.
+    let strategies = WAYS.iter().filter(|way| !way.profile).map(|way| way.strategy);
     let options = CompileOptions {
-        divergence: STRATEGIES[turn / 2 % STRATEGIES.len()],
+        divergence: strategies.cycle().nth(turn / 2 % 64).expect("there are some"),
         ..options(if is_plain { OptLevel::None } else { OptLevel::Speed })
     };
     let compiled = match case.compile(arch, options) {
@@ -155,7 +138,7 @@ pub fn random(
 /// Fails if one cannot be compiled or run.
 pub fn handwritten(each: usize, machines: &mut Machines) -> Result<Outcome, MutationError> {
     let mut outcome = Outcome::default();
-    for arch in handwritten::archs() {
+    for arch in parsed(handwritten::ARCHS) {
         for (seed, case) in (0..).zip(handwritten::handwritten()) {
             // Predicated, they would have few splits and joins to break.
             let divergence = DivergenceStrategy::SplitJoin;
@@ -196,25 +179,15 @@ fn break_kernel(
     });
     for (function, mutant) in broken {
         let Some(kernel) = original.with_code(function, &mutant.code) else { continue };
-        let tally = outcome.kinds.entry(mutant.kind).or_default();
-        tally.mutants += 1;
         let objected = kernel.check().is_err();
         // What the machine refuses to start does something else, too.
         let difference = match case.launch(&kernel, device, |config| config.with_fuel(fuel)) {
             Ok(observed) => case.difference(&expected, &observed, original.arch().lanes()),
             Err(error) => Some(error.to_string()),
         };
-        match difference {
-            Some(difference) => {
-                tally.changing += 1;
-                tally.caught += usize::from(objected);
-                if !objected {
-                    let first = difference.lines().next().unwrap_or_default();
-                    tally.survivors.push(format!("{name}: {}: {first}", mutant.what));
-                }
-            }
-            None => tally.refused += usize::from(objected),
-        }
+        let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
+        let (what, difference) = (format!("{name}: {}", mutant.what), difference.map(first));
+        outcome.mutants.push(Tried { kind: mutant.kind, what, difference, objected });
     }
     Ok(outcome)
 }

@@ -207,20 +207,19 @@ impl<'a> Original<'a> {
     fn wrong_masks(&self, at: usize) -> Vec<Vec<Edit>> {
         let inst = self.insts[at].1;
         let guarded = |index: usize, pred| (index, self.insts[index].1.guarded_by(pred));
-        let voted = |op| vec![(at, Instruction { op, ..inst })];
+        let voted = |src, op: &dyn Fn(Pred) -> Op| {
+            let ops = self.others(src).into_iter().map(op);
+            ops.map(|op| vec![(at, Instruction { op, ..inst })]).collect()
+        };
         let others = |pred| self.others(pred).into_iter();
         match (inst.op, inst.guard) {
             (Op::Split {}, Some(guard)) if at + 1 < self.insts.len() => {
                 others(guard).map(|p| vec![guarded(at, p), guarded(at + 1, p)]).collect()
             }
-            (Op::Anyp { dst, src }, _) => {
-                others(src).map(|src| voted(Op::Anyp { dst, src })).collect()
-            }
-            (Op::Allp { dst, src }, _) => {
-                others(src).map(|src| voted(Op::Allp { dst, src })).collect()
-            }
+            (Op::Anyp { dst, src }, _) => voted(src, &|src| Op::Anyp { dst, src }),
+            (Op::Allp { dst, src }, _) => voted(src, &|src| Op::Allp { dst, src }),
             (Op::Ballot { dst, src, index }, _) => {
-                others(src).map(|src| voted(Op::Ballot { dst, src, index })).collect()
+                voted(src, &|src| Op::Ballot { dst, src, index })
             }
             // A vote by way of memory stores the address itself.
             (Op::St { value, base, .. }, Some(guard)) if value == base => {

@@ -1,7 +1,7 @@
 //! Atomic accesses. Work-items run one after the other, so these are a load, a computation, a store.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AtomicRmwOp, Inst, InstructionData, Opcode, Type};
+use cranelift_codegen::ir::{AtomicRmwOp, InstructionData, Opcode, Type};
 
 use super::{Ended, FlatMemory, Item, int, signed};
 
@@ -9,15 +9,13 @@ impl Item<'_> {
     /// Executes an atomic access with these operands; none if it is something else.
     pub(super) fn atomic(
         &self,
-        inst: Inst,
         ty: Type,
         values: &[DataValue],
         memory: &mut FlatMemory,
     ) -> Option<Ended> {
-        let at = match self.func.dfg.insts[inst] {
+        let at = match self.data() {
             InstructionData::StoreNoOffset { opcode: Opcode::AtomicStore, .. } => {
-                let address = self.address(&values[1], 0);
-                return Some(self.store(memory, inst, Opcode::Store, &values[0], address));
+                return Some(self.store(memory, &values[0], self.address(&values[1], 0)));
             }
             InstructionData::LoadNoOffset { opcode: Opcode::AtomicLoad, .. }
             | InstructionData::AtomicRmw { .. }
@@ -26,13 +24,13 @@ impl Item<'_> {
             _ => return None,
         };
         Some(memory.load(at, ty).and_then(|old| {
-            let old = self.ordered(inst, old);
-            let new = match self.func.dfg.insts[inst] {
+            let old = self.ordered(old);
+            let new = match self.data() {
                 InstructionData::AtomicRmw { op, .. } => updated(op, ty, &old, &values[1]),
                 InstructionData::AtomicCas { .. } if old == values[1] => values[2].clone(),
                 _ => return Ok(vec![old]),
             };
-            memory.store(at, &self.ordered(inst, new))?;
+            memory.store(at, &self.ordered(new))?;
             Ok(vec![old])
         }))
     }

@@ -1,21 +1,23 @@
-//! A module with a call or a launch of its first function: what the oracle and a machine are given.
+//! A module with a call or a launch of its first function: the input of the oracle and of a machine.
 //!
-//! What must agree is how it ends and what memory holds then. Addresses differ between the two, so functions must
-//! not let one of them reach a result or memory. What a NaN's bits are is specified neither by CLIF nor by the
-//! machine, so every NaN among results and in buffers of floats is replaced by one NaN before they are compared, and
+//! Both must agree on how it ends and on the memory afterwards. Addresses differ between the two, so functions
+//! must not let an address reach a result or memory. Neither CLIF nor the machine specifies the bits of a NaN,
+//! so every NaN among results and in buffers of floats is replaced by one NaN before they are compared, and
 //! functions must not turn a NaN's bits, its sign included, into anything else.
 
 use std::fmt;
+use std::slice;
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
-use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::ir::{AbiParam, Function, Type, types};
 use harp_isa::WordSize;
+use harp_jit::text::argument_words;
 use harp_jit::{DataAccess, ParamType};
 
 use super::ItemTrap;
 
-/// What a buffer holds.
+/// The element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Integers of any size: compared bit for bit.
@@ -69,6 +71,14 @@ pub enum Argument {
 }
 
 impl Argument {
+    /// The elements and contents of a buffer; none if it is a number.
+    pub(super) fn buffer(&self) -> Option<(Elements, &[u8])> {
+        match self {
+            Argument::Buffer(elements, bytes) => Some((*elements, bytes)),
+            Argument::Scalar(..) => None,
+        }
+    }
+
     /// The type of the parameter that takes it.
     pub fn ty(&self) -> ParamType {
         match self {
@@ -78,7 +88,7 @@ impl Argument {
     }
 }
 
-/// What an address in data is of.
+/// The target of an address in data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// The function with this index.
@@ -94,10 +104,17 @@ pub struct Datum {
     pub name: String,
     /// The initial contents.
     pub bytes: Vec<u8>,
-    /// Whether functions may write it. Where work-items run, nobody does.
+    /// Whether functions may write it. Functions of a kernel never do.
     pub access: DataAccess,
     /// The offsets of words that hold addresses.
     pub addresses: Vec<(usize, Address)>,
+}
+
+impl Datum {
+    /// A datum without addresses.
+    pub fn new(name: &str, bytes: Vec<u8>, access: DataAccess) -> Datum {
+        Datum { name: name.to_owned(), bytes, access, addresses: Vec::new() }
+    }
 }
 
 /// How the first function of a module is started.
@@ -150,7 +167,7 @@ pub(super) fn are_same(values: &[DataValue], others: &[DataValue]) -> bool {
     values.len() == others.len() && values.iter().zip(others).all(|(x, y)| x.bitwise_eq(y))
 }
 
-/// What a case should do.
+/// The expected effect of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// How it ends.
@@ -165,14 +182,6 @@ impl Case {
     pub fn kernel(func: Function, word: WordSize, extents: [u64; 3], args: Vec<Argument>) -> Case {
         let start = Start::Launch { extents, args };
         Case { word, functions: vec![func], data: Vec::new(), start }
-    }
-
-    /// The arguments of a launch.
-    pub fn launch_args(&self) -> &[Argument] {
-        match &self.start {
-            Start::Call(_) => &[],
-            Start::Launch { args, .. } => args,
-        }
     }
 
     /// How many work-items there are.
@@ -212,11 +221,8 @@ impl fmt::Display for Case {
                     }
                 }
             }
-            for arg in args {
-                if let Argument::Buffer(_, bytes) = arg {
-                    writeln!(f, "; buffer: {bytes:02x?}")?;
-                }
-            }
+            let mut buffers = args.iter().filter_map(Argument::buffer);
+            buffers.try_for_each(|(_, bytes)| writeln!(f, "; buffer: {bytes:02x?}"))?;
         }
         for datum in &self.data {
             if datum.access == DataAccess::ReadOnly {
@@ -240,9 +246,9 @@ impl fmt::Display for Case {
         let Start::Call(args) = &self.start else { return Ok(()) };
         writeln!(f, "; call: {}{}", self.functions[0].name, list(args))?;
         for arg in args.iter().filter(|arg| matches!(arg.ty(), types::F32 | types::F64)) {
-            let mut bytes = [0; 16];
-            arg.write_to_slice_le(&mut bytes[..arg.ty().bytes() as usize]);
-            writeln!(f, "; {arg} has the bits {:#x}", u128::from_le_bytes(bytes))?;
+            let words =
+                argument_words(slice::from_ref(arg), &[AbiParam::new(arg.ty())], WordSize::Eight);
+            writeln!(f, "; {arg} has the bits {:#x}", words[0])?;
         }
         Ok(())
     }

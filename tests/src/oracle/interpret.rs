@@ -21,14 +21,14 @@ use super::case::canonical;
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
     Address, Argument, Case, Effect, Ended, Ending, FUEL, FlatMemory, Item, ItemTrap, OracleError,
-    Start, signed,
+    Start, int, signed,
 };
 use crate::functions::{name, word_type};
 
 /// Functions lie at multiples of this, the first one at one of them.
 const FUNCTION: u64 = 0x4000_0000;
 
-/// What work-items came to.
+/// The instructions and calls that work-items executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// How many work-items executed an instruction of the function with this index.
@@ -42,13 +42,13 @@ pub struct Trace {
 enum Order {
     Forward,
     Backward,
-    /// None sees what others do: each finds memory as it was before the launch.
+    /// No work-item sees the stores of others: each finds memory as it was before the launch.
     Alone,
 }
 
 impl Case {
-    /// What the interpreter says, and what was executed, where warps have so many lanes: each takes as many
-    /// work-items in a row. Fails if the case holds something that the oracle does not know, or does not end.
+    /// The expected effect and the trace on a machine with this number of lanes: each warp takes as many work-items in
+    /// a row. Fails if the case holds something that the oracle does not know, or does not end.
     pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
         self.interpret(lanes, 0xd5, Order::Forward)
     }
@@ -79,8 +79,8 @@ impl Case {
             Ok(values) => Ending::Values(values.into_iter().map(canonical).collect()),
             Err(stop) => Ending::Traps(vec![ItemTrap { item: 0, stop }]),
         };
-        let contents = |at: usize| run.memory.contents(run.data[at]).expect("it was allocated");
-        let memory = self.written().map(|(at, _)| contents(at).to_vec()).collect();
+        let memory = self.written().map(|(at, _)| run.memory.contents(run.data[at]).clone());
+        let memory = memory.collect();
         let executed = run.executed.iter().map(|&inst| (inst, 1)).collect();
         Ok((Effect { ending, memory }, Trace { executed, callees: run.callees }))
     }
@@ -93,25 +93,22 @@ impl Case {
         (lanes, fill, order): (u64, u8, Order),
     ) -> Result<(Effect, Trace), OracleError> {
         let mut run = Run::new(self, ITEM_STACK, fill);
-        // The grid's extents, those of groups and how many there are of them, which nobody has, then the arguments.
+        // The grid's extents, six words about groups, which no case uses, then the arguments.
         let mut words: Vec<u64> = extents.into_iter().chain([0; 6]).collect();
         let mut buffers = Vec::new();
         for arg in args {
             words.push(match arg {
                 Argument::Scalar(_, bits) => *bits,
                 Argument::Buffer(elements, bytes) => {
-                    let address = run.memory.allocate(bytes.clone());
-                    buffers.push((*elements, address));
-                    address
+                    buffers.push((*elements, run.memory.allocate(bytes.clone())));
+                    buffers[buffers.len() - 1].1
                 }
             });
         }
         let bytes = usize::from(self.word.bytes());
         let words = words.into_iter();
         let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
-        let block =
-            DataValue::from_integer(run.memory.allocate(block).into(), word_type(self.word))
-                .expect("words are integers");
+        let block = int(run.memory.allocate(block).into(), word_type(self.word));
         let [width, height, _] = extents;
         let (mut traps, mut trace) = (Vec::new(), Trace::default());
         let before = (order == Order::Alone).then(|| run.memory.clone());
@@ -123,7 +120,7 @@ impl Case {
             }
             run.id = [item % width, item / width % height, item / (width * height)];
             run.lane = Some(item % lanes);
-            run.memory.fill(run.stack_end, fill);
+            run.memory.contents(run.stack_end).fill(fill);
             if let Err(stop) = run.run(vec![block.clone()])? {
                 traps.push(ItemTrap { item, stop });
                 run.unwind();
@@ -140,23 +137,26 @@ impl Case {
             traps.sort_by_key(|trap| trap.item);
             return Ok((Effect { ending: Ending::Traps(traps), memory: Vec::new() }, trace));
         }
-        let memory = together.unwrap_or(run.memory);
-        let contents = buffers.into_iter().map(|(elements, address)| {
-            elements.canonical(memory.contents(address).expect("it was allocated").to_vec())
-        });
+        let mut memory = together.unwrap_or(run.memory);
+        let contents = buffers
+            .into_iter()
+            .map(|(elements, address)| elements.canonical(memory.contents(address).clone()));
         Ok((Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() }, trace))
     }
 }
 
 /// What follows an instruction.
 enum Next {
-    /// The instruction after it, with these results of it.
+    /// The instruction after it, or after the call at which the caller stopped, with these results of it.
     Results(Vec<DataValue>),
     /// The end of everything.
     End(Ended),
-    /// A function was entered or left, or a branch was taken.
+    /// A function was entered, or a branch was taken.
     Elsewhere,
 }
+
+/// The result of a step of the oracle.
+type Step<T> = Result<T, OracleError>;
 
 /// A function that runs.
 struct Activation<'a> {
@@ -196,8 +196,7 @@ impl<'a> Run<'a> {
         }
         let mut memory = FlatMemory::default();
         let stack_end = memory.allocate(vec![fill; stack_bytes as usize]);
-        let sizes = case.data.iter().map(|datum| datum.bytes.len());
-        let data: Vec<u64> = sizes.map(|size| memory.allocate(vec![0; size])).collect();
+        let data = case.data.iter().map(|datum| memory.allocate(datum.bytes.clone())).collect();
         let mut run = Run {
             case,
             names,
@@ -213,15 +212,9 @@ impl<'a> Run<'a> {
             lane: None,
         };
         for (index, datum) in case.data.iter().enumerate() {
-            let mut bytes = datum.bytes.clone();
-            let word = usize::from(case.word.bytes());
             for &(at, address) in &datum.addresses {
-                let address = run.address_of(address).to_le_bytes();
-                bytes[at..at + word].copy_from_slice(&address[..word]);
-            }
-            for (offset, byte) in bytes.into_iter().enumerate() {
-                let place = run.data[index] + offset as u64;
-                let stored = run.memory.store(place, &DataValue::I8(byte.cast_signed()));
+                let address = int(run.address_of(address).into(), word_type(case.word));
+                let stored = run.memory.store(run.data[index] + at as u64, &address);
                 stored.expect("it was allocated above");
             }
         }
@@ -244,10 +237,11 @@ impl<'a> Run<'a> {
             self.executed.insert((index, inst));
             match self.execute(func, inst)? {
                 Next::Results(values) => {
+                    let activation = self.calls.last_mut().expect("it runs");
+                    let (func, inst) = (activation.func, activation.next.expect("it ran"));
+                    activation.next = func.layout.next_inst(inst);
                     let results = func.dfg.inst_results(inst);
                     self.frames.current_frame_mut().set_all(results, values);
-                    let activation = self.calls.last_mut().expect("it runs");
-                    activation.next = func.layout.next_inst(inst);
                 }
                 Next::End(ended) => return Ok(ended),
                 Next::Elsewhere => {}
@@ -292,17 +286,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn execute(&mut self, func: &'a Function, inst: Inst) -> Result<Next, OracleError> {
-        let item = Item { func, id: self.id, lane: self.lane, word: self.case.word };
+    fn execute(&mut self, func: &'a Function, inst: Inst) -> Step<Next> {
+        let item = Item { func, inst, id: self.id, lane: self.lane, word: self.case.word };
         let values = self.frames.collect_values(func.dfg.inst_args(inst)).to_vec();
-        if let Some(next) = self.execute_here(&item, inst, &values)? {
+        if let Some(next) = self.execute_here(&item, &values)? {
             return Ok(next);
         }
-        if let Some(ended) = item.execute(inst, &values, &mut self.memory)? {
+        if let Some(ended) = item.execute(&values, &mut self.memory)? {
             return Ok(ended.map_or_else(|stop| Next::End(Err(stop)), Next::Results));
         }
         let context = DfgInstructionContext::new(inst, &func.dfg);
-        let flow = step(&mut self.frames, context).map_err(|error| item.failed(inst, &error))?;
+        let flow = step(&mut self.frames, context)
+            .map_err(|error| OracleError::Interpreter(item.text(), error.to_string()))?;
         Ok(match flow {
             ControlFlow::Assign(values) => Next::Results(values.to_vec()),
             ControlFlow::Continue => Next::Results(Vec::new()),
@@ -315,116 +310,87 @@ impl<'a> Run<'a> {
             }
             ControlFlow::Return(values) => {
                 self.leave();
-                match self.calls.last_mut() {
-                    None => Next::End(Ok(values.to_vec())),
-                    Some(caller) => {
-                        let call = caller.next.expect("it stopped at a call");
-                        let caller_func = caller.func;
-                        caller.next = caller_func.layout.next_inst(call);
-                        let results = caller_func.dfg.inst_results(call);
-                        self.frames.current_frame_mut().set_all(results, values.to_vec());
-                        Next::Elsewhere
-                    }
-                }
+                let ended = self.calls.is_empty();
+                // To the caller they are the results of the call at which it stopped.
+                if ended { Next::End(Ok(values.to_vec())) } else { Next::Results(values.to_vec()) }
             }
             ControlFlow::Trap(CraneliftTrap::User(code)) => Next::End(Err(code.into())),
             ControlFlow::Trap(_) | ControlFlow::Call(..) | ControlFlow::ReturnCall(..) => {
-                return Err(item.unknown(inst));
+                return Err(item.unknown());
             }
         })
     }
 
-    /// Executes what has to do with addresses.
-    fn execute_here(
-        &mut self,
-        item: &Item<'a>,
-        inst: Inst,
-        args: &[DataValue],
-    ) -> Result<Option<Next>, OracleError> {
-        let func = item.func;
-        let data = func.dfg.insts[inst];
-        Ok(Some(match data {
-            InstructionData::Call { opcode, func_ref, .. } => {
-                match self.named(item, inst, &func.dfg.ext_funcs[func_ref].name) {
-                    Ok(callee) => self.call(item, inst, opcode, callee, args)?,
+    /// Executes calls and instructions that give addresses; none if it is another instruction.
+    fn execute_here(&mut self, item: &Item<'a>, args: &[DataValue]) -> Step<Option<Next>> {
+        let functions = &item.func.dfg.ext_funcs;
+        let address = match item.data() {
+            InstructionData::Call { func_ref, .. } => {
+                return match self.named(item, &functions[func_ref].name) {
+                    Ok(callee) => self.call(item, callee, args).map(Some),
                     // An intrinsic.
-                    Err(_) => return Ok(None),
-                }
+                    Err(_) => Ok(None),
+                };
             }
-            InstructionData::CallIndirect { opcode, .. } => {
+            InstructionData::CallIndirect { .. } => {
                 let address = item.address(&args[0], 0);
                 let index = address.checked_sub(FUNCTION).filter(|offset| offset % 16 == 0);
-                let index = index.ok_or_else(|| item.unknown(inst))? / 16;
-                let callee = Address::Function(index as usize);
+                let index = index.ok_or_else(|| item.unknown())? as usize / 16;
                 let caller = self.calls.last().expect("it runs").index;
-                self.callees.entry((caller, inst)).or_default().insert(index as usize);
-                self.call(item, inst, opcode, callee, &args[1..])?
+                self.callees.entry((caller, item.inst)).or_default().insert(index);
+                return self.call(item, Address::Function(index), &args[1..]).map(Some);
             }
             InstructionData::FuncAddr { func_ref, .. } => {
-                let named = self.named(item, inst, &func.dfg.ext_funcs[func_ref].name)?;
-                Next::Results(vec![item.word_value(self.address_of(named))])
+                self.address_of(self.named(item, &functions[func_ref].name)?)
             }
             InstructionData::StackAddr { stack_slot, offset, .. } => {
                 let slots = &self.calls.last().expect("it runs").slots;
-                let address = slots[&stack_slot].wrapping_add_signed(i64::from(offset));
-                Next::Results(vec![item.word_value(address)])
+                slots[&stack_slot].wrapping_add_signed(i64::from(offset))
             }
             InstructionData::UnaryGlobalValue { opcode: Opcode::SymbolValue, global_value } => {
-                let value = self.global(item, inst, global_value)?;
-                Next::Results(vec![item.word_value(value)])
+                self.global(item, global_value)?
             }
             _ => return Ok(None),
-        }))
+        };
+        Ok(Some(Next::Results(vec![item.word_value(address)])))
     }
 
-    fn call(
-        &mut self,
-        item: &Item<'a>,
-        inst: Inst,
-        opcode: Opcode,
-        callee: Address,
-        args: &[DataValue],
-    ) -> Result<Next, OracleError> {
-        let Address::Function(index) = callee else { return Err(item.unknown(inst)) };
-        let callee = self.case.functions.get(index).ok_or_else(|| item.unknown(inst))?;
+    fn call(&mut self, item: &Item<'a>, callee: Address, args: &[DataValue]) -> Step<Next> {
+        let Address::Function(index) = callee else { return Err(item.unknown()) };
+        let callee = self.case.functions.get(index).ok_or_else(|| item.unknown())?;
         let params = callee.signature.params.iter().map(|param| param.value_type);
         if !params.eq(args.iter().map(DataValue::ty)) {
-            return Err(item.unknown(inst));
+            return Err(item.unknown());
         }
-        if opcode.is_return() {
+        if item.data().opcode().is_return() {
             self.leave();
         }
         self.enter(index, args.to_vec())?;
         Ok(Next::Elsewhere)
     }
 
-    fn named(
-        &self,
-        item: &Item<'a>,
-        inst: Inst,
-        name: &ExternalName,
-    ) -> Result<Address, OracleError> {
-        let ExternalName::TestCase(name) = name else { return Err(item.unknown(inst)) };
+    fn named(&self, item: &Item<'a>, name: &ExternalName) -> Result<Address, OracleError> {
+        let ExternalName::TestCase(name) = name else { return Err(item.unknown()) };
         let name = String::from_utf8_lossy(name.raw());
-        self.names.get(name.as_ref()).copied().ok_or_else(|| item.unknown(inst))
+        self.names.get(name.as_ref()).copied().ok_or_else(|| item.unknown())
     }
 
-    fn global(&self, item: &Item<'a>, inst: Inst, global: GlobalValue) -> Result<u64, OracleError> {
+    fn global(&self, item: &Item<'a>, global: GlobalValue) -> Result<u64, OracleError> {
         let value = match &item.func.global_values[global] {
             GlobalValueData::Symbol { name, offset, .. } => {
-                let address = self.address_of(self.named(item, inst, name)?);
+                let address = self.address_of(self.named(item, name)?);
                 address.wrapping_add_signed(offset.bits())
             }
             GlobalValueData::IAddImm { base, offset, .. } => {
-                self.global(item, inst, *base)?.wrapping_add_signed(offset.bits())
+                self.global(item, *base)?.wrapping_add_signed(offset.bits())
             }
             GlobalValueData::Load { base, offset, global_type, .. } => {
-                let base = self.global(item, inst, *base)?;
+                let base = self.global(item, *base)?;
                 let address = base.wrapping_add_signed(i64::from(*offset)) & self.case.word.mask();
                 let loaded = self.memory.load(address, *global_type);
-                signed(&loaded.map_err(|_| item.unknown(inst))?) as u64
+                signed(&loaded.map_err(|_| item.unknown())?) as u64
             }
-            _ => return Err(item.unknown(inst)),
+            _ => return Err(item.unknown()),
         };
         Ok(value & self.case.word.mask())
     }

@@ -3,7 +3,7 @@
 //! Functions are interpreted as the builder made them, before the mid-end. Nothing here knows how harp-jit
 //! works: the calling convention of kernels (one argument, the address of a block of words: the grid's three extents,
 //! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
-//! time. What a lane id is depends on the machine, so the lanes of a warp are given. Refused are kernels whose
+//! time. Lane ids depend on the machine, so the lanes of a warp are given. The oracle refuses kernels whose
 //! work-items communicate: each runs to its end before the next begins.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
@@ -16,10 +16,9 @@ use std::fmt;
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
-    Endianness, ExternalName, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode,
-    Type, types,
+    Endianness, ExternalName, FuncRef, Function, Inst, InstructionData, MemFlagsData, Opcode,
+    TrapCode, Type, types,
 };
-use cranelift_interpreter::step::StepError;
 use harp_isa::WordSize;
 use thiserror::Error;
 
@@ -100,8 +99,10 @@ pub enum OracleError {
 /// How an instruction or a function ends: with results, or before its end.
 type Ended = Result<Vec<DataValue>, Stop>;
 
+/// An instruction that a work-item executes.
 struct Item<'a> {
     func: &'a Function,
+    inst: Inst,
     id: [u64; 3],
     /// The lane, if warps of known size are said to run the work-items.
     lane: Option<u64>,
@@ -109,32 +110,29 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Executes what is not the interpreter's.
+    /// Executes an instruction that is not left to the interpreter; none if it is another one.
     fn execute(
         &self,
-        inst: Inst,
         values: &[DataValue],
         memory: &mut FlatMemory,
     ) -> Result<Option<Ended>, OracleError> {
-        let ty = self.func.dfg.ctrl_typevar(inst);
-        Ok(Some(match self.func.dfg.insts[inst] {
-            InstructionData::Call { .. } => Ok(vec![self.intrinsic(inst, values)?]),
-            InstructionData::Load { opcode, offset, .. } => {
+        let ty = self.func.dfg.ctrl_typevar(self.inst);
+        Ok(Some(match self.data() {
+            InstructionData::Call { func_ref, .. } => Ok(vec![self.intrinsic(func_ref, values)?]),
+            InstructionData::Load { offset, .. } => {
                 let address = self.address(&values[0], offset.into());
-                self.check_alignment(inst, address)?;
-                self.load(memory, inst, opcode, address)
+                self.check_alignment(address)?;
+                self.load(memory, address)
             }
-            InstructionData::Store { opcode, offset, .. } => {
+            InstructionData::Store { offset, .. } => {
                 let address = self.address(&values[1], offset.into());
-                self.check_alignment(inst, address)?;
-                self.store(memory, inst, opcode, &values[0], address)
+                self.check_alignment(address)?;
+                self.store(memory, &values[0], address)
             }
             InstructionData::LoadNoOffset { .. }
             | InstructionData::StoreNoOffset { .. }
             | InstructionData::AtomicRmw { .. }
-            | InstructionData::AtomicCas { .. } => {
-                return Ok(self.atomic(inst, ty, values, memory));
-            }
+            | InstructionData::AtomicCas { .. } => return Ok(self.atomic(ty, values, memory)),
             InstructionData::NullAry { opcode: Opcode::Fence | Opcode::SequencePoint } => {
                 Ok(Vec::new())
             }
@@ -158,46 +156,48 @@ impl Item<'_> {
             }
             InstructionData::Unary { opcode: Opcode::Isplit, .. } if ty.bits() <= 64 => {
                 let bits = signed(&values[0]);
-                let half = ty.half_width().ok_or_else(|| self.unknown(inst))?;
+                let half = ty.half_width().ok_or_else(|| self.unknown())?;
                 Ok(vec![int(bits, half), int(bits >> half.bits(), half)])
             }
             InstructionData::Binary { opcode: Opcode::Iconcat, .. } if ty.bits() <= 32 => {
                 let low = signed(&values[0]) & ((1 << ty.bits()) - 1);
-                let full = ty.double_width().ok_or_else(|| self.unknown(inst))?;
+                let full = ty.double_width().ok_or_else(|| self.unknown())?;
                 Ok(vec![int(signed(&values[1]) << ty.bits() | low, full)])
             }
             _ => return Ok(None),
         }))
     }
 
-    fn intrinsic(&self, inst: Inst, args: &[DataValue]) -> Result<DataValue, OracleError> {
-        let InstructionData::Call { func_ref, .. } = self.func.dfg.insts[inst] else {
-            return Err(self.unknown(inst));
-        };
-        let ExternalName::TestCase(name) = &self.func.dfg.ext_funcs[func_ref].name else {
-            return Err(self.unknown(inst));
+    fn data(&self) -> InstructionData {
+        self.func.dfg.insts[self.inst]
+    }
+
+    fn intrinsic(&self, callee: FuncRef, args: &[DataValue]) -> Result<DataValue, OracleError> {
+        let ExternalName::TestCase(name) = &self.func.dfg.ext_funcs[callee].name else {
+            return Err(self.unknown());
         };
         Ok(match name.raw() {
             b"harp_global_id_x" => self.word_value(self.id[0]),
             b"harp_global_id_y" => self.word_value(self.id[1]),
             b"harp_global_id_z" => self.word_value(self.id[2]),
-            b"harp_lane_id" => self.word_value(self.lane.ok_or_else(|| self.unknown(inst))?),
+            b"harp_lane_id" => self.word_value(self.lane.ok_or_else(|| self.unknown())?),
             b"harp_assume_uniform" => args[0].clone(),
-            _ => return Err(self.unknown(inst)),
+            _ => return Err(self.unknown()),
         })
     }
 
     /// The value in the order of bytes that an access asks for.
-    fn ordered(&self, inst: Inst, value: DataValue) -> DataValue {
-        let flags = self.func.dfg.insts[inst].memflags_data(&self.func.dfg);
+    fn ordered(&self, value: DataValue) -> DataValue {
+        let flags = self.data().memflags_data(&self.func.dfg);
         let big = flags.is_some_and(|f| f.explicit_endianness() == Some(Endianness::Big));
         if big { value.to_be() } else { value }
     }
 
-    fn load(&self, memory: &FlatMemory, inst: Inst, opcode: Opcode, address: u64) -> Ended {
-        let ty = self.func.dfg.value_type(self.func.dfg.first_result(inst));
+    fn load(&self, memory: &FlatMemory, address: u64) -> Ended {
+        let (ty, opcode) =
+            (self.func.dfg.value_type(self.func.dfg.first_result(self.inst)), self.data().opcode());
         let part = part(opcode).unwrap_or(ty);
-        let loaded = self.ordered(inst, memory.load(address, part)?);
+        let loaded = self.ordered(memory.load(address, part)?);
         Ok(vec![match opcode {
             Opcode::Load => loaded,
             Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => int(signed(&loaded), ty),
@@ -205,27 +205,21 @@ impl Item<'_> {
         }])
     }
 
-    fn store(
-        &self,
-        memory: &mut FlatMemory,
-        inst: Inst,
-        opcode: Opcode,
-        value: &DataValue,
-        address: u64,
-    ) -> Ended {
-        let stored = part(opcode).map_or_else(|| value.clone(), |part| int(signed(value), part));
-        memory.store(address, &self.ordered(inst, stored))?;
+    fn store(&self, memory: &mut FlatMemory, value: &DataValue, address: u64) -> Ended {
+        let part = part(self.data().opcode());
+        let stored = part.map_or_else(|| value.clone(), |part| int(signed(value), part));
+        memory.store(address, &self.ordered(stored))?;
         Ok(Vec::new())
     }
 
     /// An access that is said to be aligned is that to its size; a large one to the word.
-    fn check_alignment(&self, inst: Inst, address: u64) -> Result<(), OracleError> {
-        let data = self.func.dfg.insts[inst];
-        let aligned = data.memflags_data(&self.func.dfg).is_some_and(MemFlagsData::aligned);
-        let size = part(data.opcode()).unwrap_or(self.func.dfg.ctrl_typevar(inst)).bytes();
+    fn check_alignment(&self, address: u64) -> Result<(), OracleError> {
+        let (data, dfg) = (self.data(), &self.func.dfg);
+        let aligned = data.memflags_data(dfg).is_some_and(MemFlagsData::aligned);
+        let size = part(data.opcode()).unwrap_or(dfg.ctrl_typevar(self.inst)).bytes();
         let natural = u64::from(size.min(self.word.bytes().into()));
         if aligned && !address.is_multiple_of(natural) {
-            return Err(OracleError::Misaligned(self.text(inst)));
+            return Err(OracleError::Misaligned(self.text()));
         }
         Ok(())
     }
@@ -238,20 +232,16 @@ impl Item<'_> {
         int(value.into(), word_type(self.word))
     }
 
-    fn text(&self, inst: Inst) -> String {
-        self.func.dfg.display_inst(inst).to_string()
+    fn text(&self) -> String {
+        self.func.dfg.display_inst(self.inst).to_string()
     }
 
-    fn unknown(&self, inst: Inst) -> OracleError {
-        OracleError::Unknown(self.text(inst))
-    }
-
-    fn failed(&self, inst: Inst, error: &StepError) -> OracleError {
-        OracleError::Interpreter(self.text(inst), error.to_string())
+    fn unknown(&self) -> OracleError {
+        OracleError::Unknown(self.text())
     }
 }
 
-/// The type of what an access to a part of a number moves; none for others.
+/// The type that a narrow access moves; none for other instructions.
 fn part(opcode: Opcode) -> Option<Type> {
     Some(match opcode {
         Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => types::I8,

@@ -1,9 +1,10 @@
-//! A case on a machine: compiled, called or launched, and compared with what the oracle says.
+//! Runs a case on a machine: compiles it, calls or launches it, and compares the outcome with the oracle's.
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AbiParam, Function, TrapCode};
+use cranelift_codegen::ir::{Function, TrapCode};
 use harp_emu::{Machine, MachineConfig, Memory, MemoryError, Trap, TrapKind};
 use harp_isa::ArchId;
+use harp_jit::text::result_values;
 use harp_jit::{
     CompileError, CompileOptions, CompileStats, CompiledModule, DataDescription, DataId, Execution,
     FuncId, FunctionCode, Kernel, KernelSource, Linkage, Module, ModuleError, OptLevel, ParamType,
@@ -16,8 +17,8 @@ use harp_runtime::{
 use thiserror::Error;
 
 use super::case::{are_same, canonical, list};
-use super::{Address, Argument, Case, Effect, Ending, ItemTrap, Start, Stop};
-use crate::functions::{name, values_of, words_of};
+use super::{Address, Argument, Case, Effect, Elements, Ending, ItemTrap, Start, Stop};
+use crate::functions::{name, words_of};
 
 /// Instructions that a launch may take, and a call: far more than any case here needs.
 const LAUNCH_FUEL: u64 = 20_000_000;
@@ -41,7 +42,7 @@ pub enum Code {
 pub struct Compiled {
     /// The code of all functions.
     pub code: Code,
-    /// What compiling each function came to.
+    /// The statistics of compiling each function.
     pub stats: Vec<CompileStats>,
 }
 
@@ -70,15 +71,15 @@ impl Compiled {
 /// A trap of a machine.
 #[derive(Clone, Debug)]
 pub struct Trapped {
-    /// What CLIF calls it; none if it is none of CLIF's.
+    /// The corresponding trap of CLIF, if there is one.
     pub stop: Option<Stop>,
     /// The lanes that it is of.
     pub lanes: u64,
-    /// What is said of it.
+    /// The message.
     pub message: String,
 }
 
-/// What a machine did.
+/// The observed effect of a case.
 #[derive(Debug)]
 pub struct Observed {
     /// The results of a call, NaNs made equal, or a trap.
@@ -148,14 +149,11 @@ impl Case {
         of_functions: Option<CompileOptions>,
     ) -> Result<(Module, Vec<CompileStats>), ModuleError> {
         let (mut module, functions) = self.begin(arch, options, kernel)?;
-        let compiler = match of_functions {
-            Some(options) => Some(self.begin(arch, options, kernel)?.0),
-            None => None,
-        };
+        let compiler = of_functions.map(|options| self.begin(arch, options, kernel)).transpose()?;
         let mut stats = Vec::new();
         let first = usize::from(kernel.is_some());
         for (func, &id) in self.functions[first..].iter().zip(&functions) {
-            let compiler = compiler.as_ref().unwrap_or(&module);
+            let compiler = compiler.as_ref().map_or(&module, |(compiler, _)| compiler);
             let compiled = compiler.compile(id, func, &SourceMap::new())?;
             stats.push(compiled.stats());
             module.define_compiled(id, compiled)?;
@@ -172,33 +170,18 @@ impl Case {
     ) -> Result<(Module, Vec<FuncId>), ModuleError> {
         let mut module = Module::new(arch, options);
         let first = usize::from(kernel.is_some());
-        // Only a kernel, or who looks a function up by its name, calls from outside.
+        // A kernel's functions are called by it alone; others are looked up by their names.
         let linkage = if kernel.is_some() { Linkage::Local } else { Linkage::Export };
         let functions = &self.functions[first..];
         let ids = functions
             .iter()
             .map(|func| module.declare_function(&name(func), linkage, &func.signature))
             .collect::<Result<Vec<FuncId>, _>>()?;
-        self.define_data(&mut module, first, &ids)?;
-        if kernel.is_some() {
-            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
-            module.analyze_calls(&members, kernel.as_slice())?;
-        }
-        Ok((module, ids))
-    }
-
-    /// Defines the data, where `functions` are those from the one with index `first` on.
-    fn define_data(
-        &self,
-        module: &mut Module,
-        first: usize,
-        functions: &[FuncId],
-    ) -> Result<(), ModuleError> {
-        let data = self.data.iter();
-        let data = data
+        let declared = self.data.iter();
+        let declared = declared
             .map(|datum| module.declare_data(&datum.name, Linkage::Local, datum.access))
             .collect::<Result<Vec<DataId>, _>>()?;
-        for (datum, &id) in self.data.iter().zip(&data) {
+        for (datum, &id) in self.data.iter().zip(&declared) {
             let mut description = DataDescription::new();
             description.define(datum.bytes.clone().into());
             description.set_align(16);
@@ -207,18 +190,22 @@ impl Case {
                 match address {
                     Address::Function(index) => {
                         let func =
-                            module.declare_func_in_data(functions[index - first], &mut description);
+                            module.declare_func_in_data(ids[index - first], &mut description);
                         description.write_function_addr(at, func);
                     }
                     Address::Datum(index) => {
-                        let data = module.declare_data_in_data(data[index], &mut description);
+                        let data = module.declare_data_in_data(declared[index], &mut description);
                         description.write_data_addr(at, data, 0);
                     }
                 }
             }
             module.define_data(id, &description)?;
         }
-        Ok(())
+        if kernel.is_some() {
+            let members: Vec<(FuncId, &Function)> = ids.iter().copied().zip(functions).collect();
+            module.analyze_calls(&members, kernel.as_slice())?;
+        }
+        Ok((module, ids))
     }
 
     /// Calls the first function on a machine of its own. Fails if it could not start.
@@ -256,15 +243,16 @@ impl Case {
     }
 
     fn results(&self, from: u64, memory: &Memory) -> Result<Vec<DataValue>, MemoryError> {
-        let signature = &self.functions[0].signature;
-        let (size, bits) = (usize::from(self.word.bytes()), u32::from(self.word.bits()));
-        let count = |result: &AbiParam| result.value_type.bits().div_ceil(bits) as usize;
-        let mut bytes = vec![0; signature.returns.iter().map(count).sum::<usize>() * size];
+        let returns = &self.functions[0].signature.returns;
+        let size = self.word.bytes().into();
+        let sizes = returns.iter().map(|result| result.value_type.bytes().next_multiple_of(size));
+        let mut bytes = vec![0; sizes.sum::<u32>() as usize];
         memory.read(from, &mut bytes)?;
-        let words = bytes
-            .chunks(size)
-            .map(|word| word.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)));
-        Ok(values_of(words, signature, self.word).into_iter().map(canonical).collect())
+        let words: Vec<u64> = bytes
+            .chunks(size as usize)
+            .map(|word| word.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
+            .collect();
+        Ok(result_values(&words, returns, self.word).into_iter().map(canonical).collect())
     }
 
     /// Launches the kernel with new buffers, and with what `config` adds. Fails if it could not start.
@@ -277,16 +265,14 @@ impl Case {
         let Start::Launch { extents, args } = &self.start else {
             return Err(ProgramError::NoFunction { name: name(&self.functions[0]) }.into());
         };
-        let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
-        for arg in args {
-            buffers.push(match arg {
-                Argument::Buffer(_, bytes) => Some(device.buffer_from_slice(bytes)?),
-                Argument::Scalar(..) => None,
-            });
-        }
-        let words = args.iter().zip(&buffers).map(|(arg, buffer)| match (arg, buffer) {
-            (Argument::Scalar(ty, bits), _) => scalar(*ty, *bits),
-            (Argument::Buffer(..), buffer) => buffer.as_ref().map_or(Arg::address(0), Arg::from),
+        let contents = args.iter().filter_map(Argument::buffer);
+        let buffers = contents
+            .map(|(elements, bytes)| Ok((elements, device.buffer_from_slice(bytes)?)))
+            .collect::<Result<Vec<(Elements, Buffer<u8>)>, BufferError>>()?;
+        let mut addresses = buffers.iter().map(|(_, buffer)| Arg::from(buffer));
+        let words = args.iter().map(|arg| match arg {
+            Argument::Scalar(ty, bits) => scalar(*ty, *bits),
+            Argument::Buffer(..) => addresses.next().expect("each has a buffer"),
         });
         let words: Vec<_> = words.collect();
         let [x, y, z] = extents.map(|extent| extent as usize);
@@ -302,18 +288,16 @@ impl Case {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut memory = Vec::new();
-        for (arg, buffer) in args.iter().zip(&buffers) {
-            if let (Argument::Buffer(elements, _), Some(buffer)) = (arg, buffer) {
-                memory.push(elements.canonical(device.read(buffer)?));
-            }
-        }
+        let memory = buffers
+            .iter()
+            .map(|(elements, buffer)| Ok(elements.canonical(device.read(buffer)?)))
+            .collect::<Result<_, BufferError>>()?;
         let issued = report.stats.issued();
         Ok(Observed { ending: Ok(Vec::new()), memory, issued, report: Some(Box::new(report)) })
     }
 
-    /// How what a machine with this number of lanes and one core did differs from what it should have done; none if
-    /// it does not.
+    /// The difference between the expected and the observed effect on one core with this number of lanes; none if
+    /// there is none.
     pub fn difference(&self, expected: &Effect, observed: &Observed, lanes: u8) -> Option<String> {
         match (&expected.ending, &observed.ending) {
             (Ending::Values(wanted), Ok(given)) if !are_same(wanted, given) => {
@@ -335,28 +319,23 @@ impl Case {
         let index = wanted.iter().zip(given).position(|(a, b)| a != b)?;
         let (wanted, given) = (&wanted[index], &given[index]);
         let at = wanted.iter().zip(given).position(|(a, b)| a != b).unwrap_or(0);
-        let (start, end) = (at / 8 * 8, wanted.len().min(at / 8 * 8 + 8));
-        let (wanted, given) = (&wanted[start..end], &given[start..end]);
-        let place = match self.written().nth(index).filter(|_| matches!(self.start, Start::Call(_)))
-        {
-            Some((_, datum)) => format!("`{}`, byte {at}", datum.name),
-            None => {
-                let slice = (self.buffer_bytes(index) as u64 / self.items().max(1)).max(1);
-                let (byte, item) = (at as u64 % slice, at as u64 / slice);
-                format!(
-                    "buffer {index}, byte {at} (byte {byte} of work-item {item} if slices are equal)"
-                )
+        let place = match &self.start {
+            Start::Call(_) => {
+                self.written().nth(index).map(|(_, datum)| format!("`{}`", datum.name))
+            }
+            Start::Launch { .. } => {
+                let slice = (wanted.len() / self.items().max(1) as usize).max(1);
+                let (byte, item) = (at % slice, at / slice);
+                Some(format!(
+                    "buffer {index} (byte {byte} of work-item {item} if slices are equal)"
+                ))
             }
         };
-        Some(format!("{place}: from byte {start} on {wanted:02x?} expected, {given:02x?} found"))
-    }
-
-    fn buffer_bytes(&self, index: usize) -> usize {
-        let buffers = self.launch_args().iter().filter_map(|arg| match arg {
-            Argument::Buffer(_, bytes) => Some(bytes.len()),
-            Argument::Scalar(..) => None,
-        });
-        buffers.into_iter().nth(index).unwrap_or(0)
+        let (place, start) = (place.unwrap_or_default(), at / 8 * 8);
+        let [wanted, given] = [wanted, given].map(|all| &all[start..all.len().min(start + 8)]);
+        Some(format!(
+            "{place}, byte {at}: from byte {start} on {wanted:02x?} expected, {given:02x?} found"
+        ))
     }
 }
 

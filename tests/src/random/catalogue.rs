@@ -1,6 +1,5 @@
 //! Every shape of the catalogue on all machines, at both levels and by all strategies.
 
-use harp_isa::WordSize;
 use harp_jit::OptLevel;
 
 use super::{Failure, Reached, Target, WAYS, check_generated, together};
@@ -11,14 +10,6 @@ use crate::seeds::random_bytes;
 
 /// Bytes for a filling.
 const BYTES: usize = 3000;
-
-/// Those of the machines.
-const FAMILIES: [Family; 4] = [
-    Family { word: WordSize::Four, extension: false },
-    Family { word: WordSize::Four, extension: true },
-    Family { word: WordSize::Eight, extension: false },
-    Family { word: WordSize::Eight, extension: true },
-];
 
 /// What a round runs a shape on: all machines of a family at both levels. The strategies take turns from machine
 /// to machine and from round to round, so that six rounds are all there is; so do checks, cores and counts.
@@ -50,7 +41,7 @@ pub fn check_catalogue(
         together(rounds.start * shapes..rounds.end * shapes, progress, |number, machines| {
             let (named, round) = place(number);
             let mut reached = Reached::default();
-            for (seed, family) in (4 * round..).zip(FAMILIES) {
+            for (seed, family) in (4 * round..).zip(Family::ALL) {
                 let bytes = random_bytes(seed.wrapping_add(hash(named.name)), BYTES);
                 let generated = filled(&named.shape, &bytes, family);
                 reached += check_generated(&generated, &targets(round as usize, family), machines)?;
@@ -80,7 +71,7 @@ mod tests {
     fn all_there_is_gets_its_turn() {
         let (mut one, mut all) = (HashSet::new(), HashSet::new());
         for round in 0..WAYS.len() {
-            for target in FAMILIES.into_iter().flat_map(|family| targets(round, family)) {
+            for target in Family::ALL.into_iter().flat_map(|family| targets(round, family)) {
                 let level = target.opt_level == OptLevel::None;
                 all.insert((target.arch, level, target.way.name));
                 if round == 0 {

@@ -1,13 +1,10 @@
 //! One case on some machines.
 
-use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use harp_jit::{
-    BranchCounts, BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError,
-};
+use harp_jit::{BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError};
 use harp_runtime::{Checks, LaunchConfig};
 
 use super::{Proof, Reached, Selection, Target, targets_of};
@@ -81,7 +78,7 @@ pub fn fuzz(kind: Kind, bytes: &[u8]) {
         Ok(reached) => {
             assert!(reached.refused.is_empty(), "{:?}", reached.refused);
             let mut unproved = reached.unproved.iter();
-            if let Some(refuted) = unproved.find(|one| !one.is_too_long()) {
+            if let Some(refuted) = unproved.find(|one| !one.error.undecided) {
                 panic!("{refuted}");
             }
         }
@@ -93,14 +90,12 @@ pub fn fuzz(kind: Kind, bytes: &[u8]) {
 fn caught<T, E: fmt::Display>(what: &str, run: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(|error| format!("{what}: {error}")),
-        Err(panic) => Err(format!("{what} panicked: {}", panic_text(&*panic))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("{what} panicked: {}", text.unwrap_or("(no message)")))
+        }
     }
-}
-
-/// What a panic said.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no message)")
 }
 
 /// Why there is nothing to compare.
@@ -173,17 +168,14 @@ impl Run<'_> {
     }
 
     fn compile(&self, options: CompileOptions) -> Result<Compiled, Left> {
-        let compile = || self.case.compile(self.target.arch, options);
-        match catch_unwind(AssertUnwindSafe(compile)) {
-            Ok(Ok(compiled)) => Ok(compiled),
-            Ok(Err(ModuleError::Compile(CompileError::Unsupported { what, .. }))) => {
-                Err(Left::Counted(Box::new(Reached::refused(&what))))
+        let compile = || Ok::<_, fmt::Error>(self.case.compile(self.target.arch, options));
+        let compiled = caught("compiling", compile).map_err(|panic| Left::Wrong(panic, None))?;
+        compiled.map_err(|error| match error {
+            ModuleError::Compile(CompileError::Unsupported { what, .. }) => {
+                Left::Counted(Box::new(Reached::refused(&what)))
             }
-            Ok(Err(error)) => Err(Left::Wrong(error.to_string(), None)),
-            Err(panic) => {
-                Err(Left::Wrong(format!("compiling panicked: {}", panic_text(&*panic)), None))
-            }
-        }
+            error => Left::Wrong(error.to_string(), None),
+        })
     }
 
     /// What the machine does, which must be as expected.
@@ -213,15 +205,13 @@ fn checks() -> Checks {
 
 /// Whether what was seen of branches is not what the kernel counted of them. Not all branches can be seen.
 fn profiles_differ(seen: &BranchProfile, counted: &BranchProfile) -> Option<String> {
-    let same = (seen.fingerprint == counted.fingerprint).then_some(());
-    let difference = |seen: &BranchCounts| {
+    if seen.fingerprint != counted.fingerprint {
+        return Some("the branches are others if they are counted".to_owned());
+    }
+    seen.branches.iter().find_map(|seen| {
         let mut seen = seen.clone();
         seen.warps.sort_by_key(|warp| (warp.core, warp.warp));
         let counted = counted.branch(seen.id);
         (counted != Some(&seen)).then(|| format!("seen {seen:?}, counted {counted:?}"))
-    };
-    match same {
-        Some(()) => seen.branches.iter().find_map(difference),
-        None => Some("the branches are others if they are counted".to_owned()),
-    }
+    })
 }

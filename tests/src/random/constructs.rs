@@ -14,39 +14,29 @@ pub struct Needed {
     pub constructs: BTreeSet<String>,
 }
 
-/// Names of constructs, with bars between them.
-struct Constructs {
-    /// They are executed, by all work-items or by some, and by some and not by others.
-    both: &'static str,
-    /// By some and not by others alone.
-    some: &'static str,
-    /// By all or by some.
-    plain: &'static str,
-}
+/// Names of constructs, with bars between them: those that must be executed both by any work-items and by some but
+/// not others, those that some but not others must execute, and those that any must.
+type Constructs = [&'static str; 3];
 
-impl Constructs {
-    const NONE: Constructs = Constructs { both: "", some: "", plain: "" };
-
-    fn names(&self) -> BTreeSet<String> {
-        let split = |text: &'static str| text.split(" | ").filter(|name| !name.is_empty());
-        let plain = split(self.both).chain(split(self.plain)).map(str::to_owned);
-        let some = split(self.both).chain(split(self.some)).map(|name| format!("{name}, some"));
-        plain.chain(some).collect()
-    }
+fn names([both, some, any]: Constructs) -> BTreeSet<String> {
+    let split = |text: &'static str| text.split(" | ").filter(|name| !name.is_empty());
+    let any = split(both).chain(split(any)).map(str::to_owned);
+    let some = split(both).chain(split(some)).map(|name| format!("{name}, some"));
+    any.chain(some).collect()
 }
 
 /// What cases of this kind need.
 pub fn needed(kind: Kind) -> Needed {
     let (all, constructs) = match kind {
-        Kind::Functions => (operations(), &FUNCTIONS),
-        Kind::Lowerings => (operations(), &LOWERINGS),
-        Kind::Kernels => (BTreeSet::new(), &KERNELS),
-        Kind::Calls => (BTreeSet::new(), &Constructs::NONE),
-        Kind::Graphs => (BTreeSet::new(), &GRAPHS),
+        Kind::Functions => (operations(), FUNCTIONS),
+        Kind::Lowerings => (operations(), LOWERINGS),
+        Kind::Kernels => (BTreeSet::new(), KERNELS),
+        Kind::Calls => (BTreeSet::new(), [""; 3]),
+        Kind::Graphs => (BTreeSet::new(), GRAPHS),
     };
     let made = |name: &String| kind == Kind::Functions || !of_functions_alone(name);
     let operations = all.into_iter().filter(made).collect();
-    Needed { operations, constructs: constructs.names() }
+    Needed { operations, constructs: names(constructs) }
 }
 
 impl Needed {
@@ -80,22 +70,22 @@ fn of_functions_alone(name: &str) -> bool {
 }
 
 /// Those of functions on one lane.
-const FUNCTIONS: Constructs = Constructs {
-    both: "",
-    some: "",
-    plain: "big-endian atomic access | loop | irreducible cycle | big-endian access | aligned access | access in \
+const FUNCTIONS: Constructs = [
+    "",
+    "",
+    "big-endian atomic access | loop | irreducible cycle | big-endian access | aligned access | access in \
         any alignment | stack slot | call | indirect call | tail call | indirect tail call | switch | more \
         than six parameters | more than four results | work-item that traps | spill slots | spilled \
         predicates",
-};
+];
 
 /// Those of kernels with all operations.
-const LOWERINGS: Constructs = Constructs {
-    both: "loop | work-item that traps",
-    some: "switch",
-    plain: "splits | splits in splits | uniform branches | aligned access | access in any alignment | stack slot \
+const LOWERINGS: Constructs = [
+    "loop | work-item that traps",
+    "switch",
+    "splits | splits in splits | uniform branches | aligned access | access in any alignment | stack slot \
         | surplus of work-items | spill slots | spilled predicates",
-};
+];
 
 /// What the generator makes: an operation that a long run never executed is a defect of it.
 fn operations() -> BTreeSet<String> {
@@ -148,16 +138,11 @@ fn operations() -> BTreeSet<String> {
             }
         }
     }
-    for (narrow, wide) in [
-        ("i8", "i16"),
-        ("i8", "i32"),
-        ("i8", "i64"),
-        ("i16", "i32"),
-        ("i16", "i64"),
-        ("i32", "i64"),
-    ] {
-        all.extend(["uextend", "sextend"].map(|name| format!("{name}.{wide}.{narrow}")));
-        all.insert(format!("ireduce.{narrow}.{wide}"));
+    for (at, wide) in ints.iter().enumerate() {
+        for narrow in &ints[..at] {
+            all.extend(["uextend", "sextend"].map(|name| format!("{name}.{wide}.{narrow}")));
+            all.insert(format!("ireduce.{narrow}.{wide}"));
+        }
     }
     let conditions = "eq ne lt le gt ge ord uno one ueq ult ule ugt uge";
     for ty in floats {
@@ -171,28 +156,28 @@ fn operations() -> BTreeSet<String> {
 
 /// Those of kernels with all control flow, each in some work-items and not in
 /// others, except where a word on that makes no sense.
-const KERNELS: Constructs = Constructs {
-    both: "if | early return | loop with a uniform count | loop with a count of each lane's own | loop tested \
+const KERNELS: Constructs = [
+    "if | early return | loop with a uniform count | loop with a count of each lane's own | loop tested \
         at the top | loop tested at the bottom | loop that only breaks leave | nested loop | loop with two \
         entries | irreducible cycle | block of any graph | shared block | switch | case that falls through | \
         call | indirect call | call_indirect of several functions | tail call | indirect tail call | \
         conditional trap",
-    some: "short-circuit and | short-circuit or | break | break of an outer loop | continue | continue of an \
+    "short-circuit and | short-circuit or | break | break of an outer loop | continue | continue of an \
         outer loop | return from a loop | guarded division | guarded access | call that may be recursive | \
         return_call_indirect of several functions | trap | division | access that may trap | work-item that \
         traps | load of what all read | stack slot | store of a part of a word",
-    plain: "surplus of work-items | lane | spill slots | spilled predicates",
-};
+    "surplus of work-items | lane | spill slots | spilled predicates",
+];
 
 /// The same for kernels from graphs.
-const GRAPHS: Constructs = Constructs {
-    both: "branch | switch | loop | loop of one block | loop in a loop | loop with several exits | loop with \
+const GRAPHS: Constructs = [
+    "branch | switch | loop | loop of one block | loop in a loop | loop with several exits | loop with \
         several latches | latch of two loops | irreducible cycle | critical edge | both ways to one block | \
         end",
-    some: "",
-    plain: "several ends | dead block | loop without an end that is never entered | trap that is never taken | \
+    "",
+    "several ends | dead block | loop without an end that is never entered | trap that is never taken | \
         traps that may be taken | work-item that traps | narrow values | values of two words | floats | \
         values alone | count in memory | count of a loop's rounds | count of an inner loop's rounds | count \
         in a parameter of all blocks | blocks in any order | graph of the catalogue | graph of the \
         catalogue, changed | graphs put together | graph without a plan | spill slots | spilled predicates",
-};
+];

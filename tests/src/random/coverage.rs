@@ -17,9 +17,19 @@ use crate::oracle::{Compiled, Effect, Ending, Observed, Trace};
 /// How often something was reached, by name.
 pub type Counts = BTreeMap<String, u64>;
 
+/// These counts.
+pub fn counts<const N: usize>(all: [(&str, usize); N]) -> Counts {
+    all.map(|(name, count)| (name.to_owned(), count as u64)).into()
+}
+
+/// Adds to a count.
+pub(crate) fn add(counts: &mut Counts, name: impl Into<String>, count: u64) {
+    *counts.entry(name.into()).or_default() += count;
+}
+
 /// Adds counts to others.
 pub fn merge(counts: &mut Counts, more: Counts) {
-    more.into_iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
+    more.into_iter().for_each(|(name, count)| add(counts, name, count));
 }
 
 /// Entries of the divergence stack that a split takes at most. The runtime library has one, around the
@@ -35,13 +45,6 @@ pub struct Unproved {
     pub target: Target,
     /// What could not be proved first.
     pub error: CodeError,
-}
-
-impl Unproved {
-    /// Whether the proof only takes more steps than it is given.
-    pub fn is_too_long(&self) -> bool {
-        self.error.undecided
-    }
 }
 
 impl fmt::Display for Unproved {
@@ -104,24 +107,14 @@ pub struct Reached {
 
 impl AddAssign for Reached {
     fn add_assign(&mut self, other: Reached) {
-        self.cases += other.cases;
-        self.functions += other.functions;
-        self.runs += other.runs;
-        self.compilations += other.compilations;
-        self.issued += other.issued;
-        self.branches += other.branches;
-        self.divergent_branches += other.divergent_branches;
-        self.unprofiled += other.unprofiled;
-        self.proved += other.proved;
+        macro_rules! each {
+            ($sum:expr; $($field:ident)*) => { $($sum(&mut self.$field, other.$field);)* };
+        }
+        each!(u64::add_assign; cases functions runs compilations issued branches divergent_branches
+            unprofiled proved);
+        each!(merge; operations compiled_operations constructs machines strategies predicated_branches
+            endings refused);
         self.unproved.extend(other.unproved);
-        merge(&mut self.operations, other.operations);
-        merge(&mut self.compiled_operations, other.compiled_operations);
-        merge(&mut self.constructs, other.constructs);
-        merge(&mut self.machines, other.machines);
-        merge(&mut self.strategies, other.strategies);
-        merge(&mut self.predicated_branches, other.predicated_branches);
-        merge(&mut self.endings, other.endings);
-        merge(&mut self.refused, other.refused);
     }
 }
 
@@ -135,9 +128,9 @@ impl Reached {
             for inst in insts(func) {
                 let name = operation(func, inst);
                 if trace.executed.contains_key(&(index, inst)) {
-                    *reached.operations.entry(name.clone()).or_default() += 1;
+                    add(&mut reached.operations, name.as_str(), 1);
                 }
-                *reached.compiled_operations.entry(name).or_default() += 1;
+                add(&mut reached.compiled_operations, name, 1);
             }
         }
         let found = constructs(generated, expected, trace);
@@ -174,18 +167,15 @@ impl Reached {
         let Target { arch, opt_level, way, .. } = target;
         let stats = &compiled.stats;
         let sum = |of: fn(&CompileStats) -> usize| stats.iter().map(of).sum::<usize>() as u64;
-        let (branches, divergent) =
-            (sum(|stats| stats.branches), sum(|stats| stats.divergent_branches));
-        let predicated = sum(|stats| stats.predicated_divergent_branches);
+        let (branches, divergent) = (sum(|it| it.branches), sum(|it| it.divergent_branches));
+        let all_predicated = sum(|it| it.predicated_branches);
+        let predicated = sum(|it| it.predicated_divergent_branches);
         let depth = observed.report.as_ref().map(|report| report.stats.divergence_high_water());
         let there = [
             ("spill slots", sum(|stats| stats.spill_slots as usize) > 0),
             ("spilled predicates", sum(|stats| stats.predicate_spills) > 0),
             ("uniform branches", branches > divergent),
-            (
-                "uniform branches that became predicates",
-                sum(|it| it.predicated_branches) > predicated,
-            ),
+            ("uniform branches that became predicates", all_predicated > predicated),
             ("splits", depth > Some(SPLIT_ENTRIES)),
             ("splits in splits", depth > Some(2 * SPLIT_ENTRIES)),
         ];

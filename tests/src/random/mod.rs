@@ -12,7 +12,7 @@ use harp_jit::{DivergenceStrategy, OptLevel, ProfileParams};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::generate::{Family, Generated, Kind};
-use crate::machines::{self, Machines};
+use crate::machines::Machines;
 use crate::seeds::random_bytes;
 
 mod catalogue;
@@ -25,7 +25,8 @@ mod shrink;
 pub use catalogue::check_catalogue;
 pub use check::{Failure, check_generated, fuzz};
 pub use constructs::{Needed, needed};
-pub use coverage::{Counts, Reached, Unproved, merge};
+pub(crate) use coverage::add;
+pub use coverage::{Counts, Reached, Unproved, counts, merge};
 pub use shrink::shrink;
 
 /// A strategy, and whether it is given a profile of the kernel, from a launch of the kernel with splits
@@ -148,9 +149,8 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
     let word = if seed.is_multiple_of(2) { WordSize::Four } else { WordSize::Eight };
     let extension = seed / 2 % 2 == 1;
     let family = Family { word, extension };
-    let archs = machines::parsed(selection.kind.machines().0);
-    let archs = archs.chain(machines::parsed(selection.kind.machines().1));
-    let archs: Vec<ArchId> = archs.filter(|&arch| Family::of(arch) == family).collect();
+    let archs = selection.kind.machines().filter(|&arch| Family::of(arch) == family);
+    let archs: Vec<ArchId> = archs.collect();
     let turn = seed / 4;
     let at = |list: &[ArchId], index: u64| list[(index % list.len() as u64) as usize];
     let (first, second) = match selection.arch {

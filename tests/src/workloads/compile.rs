@@ -1,8 +1,12 @@
 //! Compiling for HARP, as it is measured.
 
+use std::slice;
+
 use cranelift_codegen::ir::Function;
 use harp_isa::ArchId;
-use harp_jit::{CompileOptions, Execution, Linkage, Module, ModuleError, OptLevel};
+use harp_jit::{CompileOptions, Execution, ModuleError, OptLevel};
+
+use crate::functions::module;
 
 /// Compiles a function for one lane, optimized and without checks, up to the bytes of the object that
 /// linkers take; how many bytes of code there are. Fails if it does not compile.
@@ -15,10 +19,7 @@ pub fn code_bytes(func: &Function, arch: ArchId) -> Result<usize, ModuleError> {
         stack_bytes: 1 << 20,
         ..CompileOptions::default()
     };
-    let mut module = Module::new(arch, options);
-    let id = module.declare_function("generated", Linkage::Export, &func.signature)?;
-    module.define_function(id, func)?;
-    let compiled = module.finish()?;
+    let compiled = module(slice::from_ref(func), arch, &options)?.finish()?;
     Ok(compiled.functions().iter().map(|function| function.code().len()).sum())
 }
 

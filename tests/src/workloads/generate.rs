@@ -185,8 +185,7 @@ impl Writer<'_, '_> {
 
     fn narrow(&mut self) {
         let (x, y) = (self.read(), self.read());
-        let x = self.b.ins().ireduce(types::I32, x);
-        let y = self.b.ins().ireduce(types::I32, y);
+        let [x, y] = [x, y].map(|it| self.b.ins().ireduce(types::I32, it));
         let sum = self.b.ins().iadd(x, y);
         let value = if self.below(2) == 0 {
             self.b.ins().sextend(types::I64, sum)
@@ -199,8 +198,8 @@ impl Writer<'_, '_> {
     fn division(&mut self) {
         let (x, y) = (self.read(), self.read());
         let y = self.b.ins().bor_imm_u(y, 1);
-        let value =
-            if self.below(2) == 0 { self.b.ins().udiv(x, y) } else { self.b.ins().urem(x, y) };
+        let opcode = if self.below(2) == 0 { Opcode::Udiv } else { Opcode::Urem };
+        let value = clif::binary(self.b, opcode, x, y);
         self.write(value);
     }
 

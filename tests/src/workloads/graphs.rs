@@ -47,15 +47,8 @@ impl Shape {
 
     /// The name, as in `one-exit`.
     pub fn name(self) -> &'static str {
-        match self {
-            Shape::Table => "table",
-            Shape::TwoTargets => "two-targets",
-            Shape::OneExit => "one-exit",
-            Shape::Loops => "loops",
-            Shape::Nest => "nest",
-            Shape::SideEntrances => "side-entrances",
-            Shape::Complete => "complete",
-        }
+        ["table", "two-targets", "one-exit", "loops", "nest", "side-entrances", "complete"]
+            [self as usize]
     }
 
     /// Where each block leads. The first is the entry; whoever leads nowhere returns.

@@ -4,9 +4,9 @@ use std::env;
 use std::fs::read_dir;
 
 use harp_isa::Opcode;
-use harp_tests::fuzzing::{Reached, asm, builder, hof, isa, machine};
+use harp_tests::fuzzing::{asm, builder, hof, isa, machine};
 use harp_tests::generate::Kind;
-use harp_tests::random::fuzz;
+use harp_tests::random::{Counts, counts, fuzz, merge};
 use harp_tests::seeds::random_bytes;
 
 /// Checks seeds, `length` bytes of each, which together must come to more than so many of these.
@@ -14,18 +14,18 @@ use harp_tests::seeds::random_bytes;
 fn smoke(
     seeds: u64,
     length: fn(usize) -> usize,
-    check: fn(&[u8]) -> Reached,
+    check: fn(&[u8]) -> Counts,
     least: &[(&str, u64)],
-) -> Reached {
-    let mut reached = Reached::default();
+) -> Counts {
+    let mut reached = Counts::new();
     for seed in 0..seeds {
         // Whose output is captured, and shown if the check fails.
         println!("seed {seed}");
-        reached += check(&random_bytes(seed, length(seed as usize)));
+        merge(&mut reached, check(&random_bytes(seed, length(seed as usize))));
     }
     println!("{reached:?}");
     for (what, least) in least {
-        assert!(reached[what] > *least, "{} {what}: {reached:?}", reached[what]);
+        assert!(reached.get(*what) > Some(least), "{what}: {reached:?}");
     }
     reached
 }
@@ -79,23 +79,23 @@ fn machine() {
     ];
     let reached = smoke(250, |_| 1500, machine::check, &least);
     assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");
-    let kinds = |of: &str| reached.names().filter(|name| name.starts_with(of)).count();
+    let kinds = |of: &str| reached.keys().filter(|name| name.starts_with(of)).count();
     assert!(kinds("opcode ") * 10 > Opcode::ALL.len() * 8, "{reached:?}");
     assert!(kinds("trap ") > 10, "{reached:?}");
 }
 
 /// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed.
 #[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
-fn replay(target: &str, check: impl Fn(&[u8]) -> Reached) {
+fn replay(target: &str, check: impl Fn(&[u8]) -> Counts) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions");
     let Ok(files) = read_dir(format!("{folder}/{target}")) else { return };
-    let mut reached = Reached::default();
+    let mut reached = Counts::new();
     for file in files {
         let path = file.expect("the folder can be read").path();
         println!("{}", path.display());
-        reached += check(&std::fs::read(&path).expect("the file can be read"));
+        merge(&mut reached, check(&std::fs::read(&path).expect("the file can be read")));
     }
-    assert_ne!(reached, Reached::default(), "the files of {target} come to nothing");
+    assert_ne!(reached, Counts::new(), "the files of {target} come to nothing");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn regressions() {
     for kind in Kind::ALL {
         replay(kind.name(), |bytes| {
             fuzz(kind, bytes);
-            Reached::of([("cases", 1)])
+            counts([("cases", 1)])
         });
     }
 }

@@ -6,7 +6,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use arbitrary::{Result, Unstructured};
 use harp_emu::{DivergentBarriers, Interrupts, MachineConfig, Schedule, SpawnPolicy};
 use harp_isa::{
-    ArchId, Encoding, Opcode, OpcodeFlags, OperandDesc, OperandKind, WordSize, disassemble,
+    ArchId, Encoding, Opcode, OpcodeFlags, OperandDesc, OperandKind, WordSize, listing,
 };
 
 use super::super::isa;
@@ -14,8 +14,6 @@ use super::writer::{CONSTANTS, MAX_WARPS, Writer};
 
 /// Bytes of memory. Everything is in reach of `ldi`'s immediate on all machines that are made.
 pub(super) const MEMORY: u64 = 0x1_0000;
-/// The most cores.
-const MAX_CORES: u16 = 2;
 
 /// What a program promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +41,12 @@ impl Program {
         }
         let config = config(u)?;
         let kind = if u.ratio(1, 3)? { Kind::Wild } else { Kind::RaceFree };
-        let mut writer = Writer::new(config.arch, kind);
-        writer.program(u)?;
-        let config = match kind {
-            Kind::RaceFree => config,
-            Kind::Wild => MachineConfig { cores: 1, ..config },
-        };
-        if kind == Kind::Wild {
-            writer.spoil(u)?;
-        }
-        let mut image = writer.bytes();
+        let cores = if kind == Kind::Wild { 1 } else { config.cores };
+        let mut image = Writer::new(u, config.arch, kind).program()?;
         let code_bytes = image.len();
         image.resize(CONSTANTS as usize, 0);
         image.extend_from_slice(u.bytes(u.len().min(0x400))?);
+        let config = MachineConfig { cores, ..config };
         Ok(Program { config, kind, image, code_bytes })
     }
 
@@ -77,13 +68,7 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let arch = self.config.arch;
         writeln!(f, "{:?} program for {arch}:", self.kind)?;
-        for (at, decoded) in disassemble(&self.image[..self.code_bytes], 0, arch) {
-            match decoded {
-                Ok(instruction) => writeln!(f, "{at:#06x} {}", instruction.display(arch))?,
-                Err(error) => writeln!(f, "{at:#06x} {error}")?,
-            }
-        }
-        Ok(())
+        write!(f, "{}", listing(&self.image[..self.code_bytes], 0, arch))
     }
 }
 
@@ -92,10 +77,15 @@ pub(super) fn may_make_nan(opcode: Opcode) -> bool {
     use Opcode::{Fabs, Fneg, Ftoi, Ftou, Itof, Utof};
     let has_result =
         matches!(opcode.operands()[..], [OperandDesc { kind: OperandKind::Gpr(_), .. }, ..]);
-    let flags = opcode.flags();
     has_result
-        && flags.contains(OpcodeFlags::FLOAT)
+        && opcode.flags().contains(OpcodeFlags::FLOAT)
         && ![Itof, Utof, Ftoi, Ftou, Fneg, Fabs].contains(&opcode)
+}
+
+/// The orders in which a core's warps take turns.
+pub(super) fn schedules() -> [Schedule; 5] {
+    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
+    [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)]
 }
 
 fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {
@@ -111,22 +101,15 @@ fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {
             .and_then(|arch| arch.with_warps(MAX_WARPS))
             .and_then(|arch| arch.with_extension(true))
             .map_err(refused)?;
-    let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
     Ok(MachineConfig {
-        cores: u.int_in_range(1..=MAX_CORES)?,
+        cores: u.int_in_range(1..=2)?,
         fuel: Some(4000),
         divergence_depth: *u.choose(&[4096, 4096, 6])?,
         interrupts: *u.choose(&[Interrupts::Trap, Interrupts::Guest])?,
         divergent_barriers: *u
             .choose(&[DivergentBarriers::Allow, DivergentBarriers::Trap { outer_split: None }])?,
         spawn: *u.choose(&[SpawnPolicy::Strict, SpawnPolicy::Original])?,
-        schedule: *u.choose(&[
-            Schedule::Step,
-            quantum(1),
-            quantum(7),
-            quantum(4096),
-            Schedule::Seeded(u64::from(word.bytes())),
-        ])?,
+        schedule: *u.choose(&schedules())?,
         host_threads: Some(NonZeroUsize::MIN),
         read_only_below: *u.choose(&[0, 0, 0x4400])?,
         input: u.choose(&[&b""[..], b"input"])?.to_vec(),

@@ -1,14 +1,13 @@
-//! Code made of statements.
+//! Assembly made of statements.
 //!
 //! Registers: `%r0` the lane, `%r1` to `%r3` scratch, `%r4` to `%r9` values, `%r10` and `%r11` loop
 //! counters, `%r12` the lane's window, `%r13` the lane's column in the warp's rows, `%r14` the warp,
 //! `%r15` links. Predicates: `@p0` to `@p3` values, `@p4` to `@p7` steer.
 
+use std::array::from_fn;
+
 use arbitrary::{Result, Unstructured};
-use harp_isa::{
-    ArchId, Gpr, Instruction, Layout, Op, Opcode, OpcodeFlags, Operand, OperandKind, Pred, Role,
-    assemble, disassemble, encode,
-};
+use harp_isa::{ArchId, Layout, Opcode, OpcodeFlags, OperandKind, Role, assemble, link};
 
 use super::program::{Kind, may_make_nan};
 
@@ -26,456 +25,372 @@ const ROWS: i64 = 2;
 pub(super) const MAX_WARPS: u8 = 3;
 const MAX_LANES: i64 = 64;
 
-/// The number of a register with a value.
-fn value(u: &mut Unstructured<'_>) -> Result<u8> {
-    u.int_in_range(4..=9)
-}
+/// Atomic operations whose order does not matter if their results are forgotten.
+const SUMS: [&str; 8] = ["add", "and", "or", "xor", "min", "max", "minu", "maxu"];
 
-/// That of a predicate with one.
-fn flag(u: &mut Unstructured<'_>) -> Result<u8> {
-    u.int_in_range(0..=3)
-}
+/// Statements that may interrupt or trap, besides divisions. `NEXT` is what follows.
+const FAULTS: [&str; 9] = [
+    "trap",
+    "andi %r1, %v, #1 ; clone %r1",
+    "maybe ei",
+    "maybe di",
+    "maybe tlbflush",
+    "maybe tlbrm %r4",
+    "maybe tlbadd %r4, %r5, %r6",
+    "ldi %r1, NEXT ; jmpru %r1",
+    "@v ? jmpi NEXT",
+];
 
-/// A place in the code, by the number of the instruction.
-type Place = usize;
+/// Statements in which lanes look at each other.
+const VOTES: [&str; 5] = [
+    "maybe anyp @v, @v",
+    "maybe allp @v, @v",
+    "maybe ballot %v, @v, #0",
+    "maybe ballot %v, @v, #1",
+    "andi %r1, %v, #63 ; maybe shfl %v, %v, %r1",
+];
 
-/// Code in the making. An instruction's size does not depend on its immediate, so jumps are filled in
-/// when their target is known.
-pub(super) struct Writer {
+/// Jumps with as many lanes as `%r1` says.
+const LANES: [&str; 3] =
+    ["jalis %r15, %r1, NEXT", "ldi %r2, NEXT ; jalrs %r15, %r1, %r2", "ldi %r2, NEXT ; jmprt %r2"];
+
+/// Code in the making.
+pub(super) struct Writer<'c, 'u> {
+    u: &'c mut Unstructured<'u>,
     arch: ArchId,
-    layout: Layout,
-    code: Vec<Instruction>,
+    kind: Kind,
+    lines: Vec<String>,
+    /// Labels `l1`, `l2` and so on that were named.
+    labels: u32,
     /// Statements that may still be made.
     left: u32,
-    kind: Kind,
 }
 
-impl Writer {
-    pub(super) fn new(arch: ArchId, kind: Kind) -> Writer {
-        Writer { arch, layout: Layout::new(arch), code: Vec::new(), left: 40, kind }
-    }
-
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for instruction in &self.code {
-            encode(instruction, self.arch, &mut bytes).expect("it is made for the machine");
-        }
-        bytes
-    }
-
-    /// The address of an instruction.
-    fn address(&self, place: Place) -> i64 {
-        let size = |code: &Instruction| self.layout.size(code.op.opcode()) as i64;
-        self.code[..place].iter().map(size).sum()
-    }
-
-    fn here(&self) -> Place {
-        self.code.len()
-    }
-
-    /// Appends what assembly says; the place of the last instruction.
-    fn asm(&mut self, text: &str) -> Place {
-        let object = assemble(text, self.arch, &[]);
-        let object = object.unwrap_or_else(|error| panic!("`{text}`: {error}"));
-        let code = disassemble(&object.chunks[0].data, 0, self.arch);
-        self.code.extend(code.map(|(_, decoded)| decoded.expect("it was assembled")));
-        self.here() - 1
-    }
-
-    /// The same for one instruction, with a guard now and then.
-    fn maybe(&mut self, u: &mut Unstructured<'_>, text: &str) -> Result<()> {
-        if u.ratio(1, 3)? {
-            self.asm(&format!("@p{} ? {text}", flag(u)?));
-        } else {
-            self.asm(text);
-        }
-        Ok(())
-    }
-
-    fn maybe_op(&mut self, u: &mut Unstructured<'_>, op: Op) -> Result<()> {
-        let text = Instruction::new(op).display(self.arch).to_string();
-        self.maybe(u, &text)
-    }
-
-    /// Lets the jump at `from` go to `to`, or the `ldi` there load its address.
-    fn connect(&mut self, from: Place, to: Place) {
-        let (address, next) = (self.address(to), self.address(from + 1));
-        match &mut self.code[from].op {
-            Op::Jmpi { rel } | Op::Jali { rel, .. } | Op::Jalis { rel, .. } => {
-                *rel = address - next;
-            }
-            Op::Ldi { imm, .. } => *imm = address,
-            other => unreachable!("{other:?} names no place"),
-        }
-    }
-
-    /// Any instruction of the machine.
-    fn any(&self, u: &mut Unstructured<'_>, wanted: impl Fn(Opcode) -> bool) -> Result<Op> {
-        let has = |&opcode: &Opcode| self.layout.has(opcode) && wanted(opcode);
-        let opcodes: Vec<_> = Opcode::ALL.iter().copied().filter(has).collect();
-        let opcode = *u.choose(&opcodes)?;
-        let range = self.layout.immediate_range(opcode);
-        let mut operands = Vec::new();
-        for operand in opcode.operands() {
-            operands.push(match operand.kind {
-                OperandKind::Gpr(_) => Operand::Gpr(Gpr::new(value(u)?)),
-                OperandKind::Pred(_) => Operand::Pred(Pred::new(flag(u)?)),
-                OperandKind::Imm | OperandKind::Rel => {
-                    let near = *range.start().max(&-40)..=*range.end().min(&40);
-                    let limits = if u.ratio(3, 4)? { near } else { range.clone() };
-                    Operand::Imm(u.int_in_range(limits)?)
-                }
-            });
-        }
-        Ok(Op::from_operands(opcode, &operands).expect("operands of the opcode's kinds"))
-    }
-
-    /// Replaces some instructions, or their bytes, by any.
-    pub(super) fn spoil(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        for _ in 0..u.int_in_range(1..=6)? {
-            let place = u.choose_index(self.code.len())?;
-            let op = self.any(u, |_| true)?;
-            let guard = if u.ratio(1, 3)? { Some(Pred::new(flag(u)?)) } else { None };
-            self.code[place] = Instruction { guard, op };
-        }
-        Ok(())
+impl<'c, 'u> Writer<'c, 'u> {
+    pub(super) fn new(u: &'c mut Unstructured<'u>, arch: ArchId, kind: Kind) -> Writer<'c, 'u> {
+        Writer { u, arch, kind, lines: Vec::new(), labels: 0, left: 40 }
     }
 
     /// The whole program: boot code, handler, statements.
-    pub(super) fn program(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let handler_address = self.asm("ldi %r1, #0");
-        if u.ratio(1, 2)? {
-            self.asm("di");
+    pub(super) fn program(mut self) -> Result<Vec<u8>> {
+        self.asm("ldi %r1, handler")?;
+        if self.u.ratio(1, 2)? {
+            self.asm("di")?;
         }
-        if u.ratio(7, 8)? {
-            self.asm("skep %r1");
+        if self.u.ratio(7, 8)? {
+            self.asm("skep %r1")?;
         }
-        let spawned = u.int_in_range(1..=MAX_WARPS)?;
-        let start = self.asm("ldi %r1, #0");
+        let spawned = self.u.int_in_range(1..=MAX_WARPS)?;
+        self.asm("ldi %r1, start")?;
         for _ in 1..spawned {
-            self.asm("wspawn %r3, %r1, %r1");
+            self.asm("wspawn %r3, %r1, %r1")?;
         }
-        let to_start = self.asm("jmpi #0");
-        self.connect(handler_address, self.here());
-        self.handler();
-        self.connect(start, self.here());
-        self.connect(to_start, self.here());
-        self.enter();
-        for _ in 0..u.int_in_range(2..=12)? {
-            self.statement(u, 0)?;
-            if u.ratio(1, 6)? {
-                self.barrier(u, spawned)?;
+        self.asm("jmpi start")?;
+        self.handler()?;
+        self.enter()?;
+        for _ in 0..self.u.int_in_range(2..=12)? {
+            self.statement(0)?;
+            if self.u.ratio(1, 6)? {
+                // Now and then one that is never complete.
+                let warps = if self.u.ratio(1, 16)? { spawned + 1 } else { spawned };
+                let id = self.u.int_in_range(0..=3)?;
+                self.asm(&format!("ldi %r1, #{id} ; ldi %r2, #{warps} ; bar %r1, %r2"))?;
             }
         }
-        self.asm("halt");
-        assert!(self.address(self.here()) < CONSTANTS, "code runs into data");
+        self.asm("halt")?;
+        if self.kind == Kind::Wild {
+            self.spoil()?;
+        }
+        let text = self.lines.join("\n");
+        let object = assemble(&text, self.arch, &[]);
+        let object = object.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let code = link(&[&object], 0).unwrap_or_else(|error| panic!("{error}\n{text}")).bytes;
+        assert!(code.len() < CONSTANTS as usize, "code runs into data");
+        Ok(code)
+    }
+
+    /// Replaces some instructions by any.
+    fn spoil(&mut self) -> Result<()> {
+        for _ in 0..self.u.int_in_range(1..=6)? {
+            let place = self.u.choose_index(self.lines.len())?;
+            if !self.lines[place].ends_with(':') {
+                self.any(|_| true, [None; 2])?;
+                self.lines.swap_remove(place);
+            }
+        }
         Ok(())
     }
 
+    /// Appends statements, in which `%v` is a register with a value, `@v` a predicate with one, and
+    /// `maybe` a guard now and then.
+    fn asm(&mut self, template: &str) -> Result<()> {
+        let mut text = template.to_owned();
+        for mark in ["maybe ", "%v", "@v"] {
+            while text.contains(mark) {
+                let choice = match mark {
+                    "%v" => format!("%r{}", self.u.int_in_range(4..=9)?),
+                    "@v" => format!("@p{}", self.u.int_in_range(0..=3)?),
+                    _ => (if self.u.ratio(1, 3)? { "@v ? " } else { "" }).to_owned(),
+                };
+                text = text.replacen(mark, &choice, 1);
+            }
+        }
+        self.lines.extend(text.split([';', '\n']).map(|line| line.trim().to_owned()));
+        Ok(())
+    }
+
+    /// One of these statements, in which `NEXT` is a label behind it.
+    fn one_of(&mut self, templates: &[&str]) -> Result<()> {
+        let [next] = self.labels();
+        let template = self.u.choose(templates)?.replace("NEXT", &next);
+        self.asm(&format!("{template} ; {next}:"))
+    }
+
+    fn labels<const N: usize>(&mut self) -> [String; N] {
+        from_fn(|_| {
+            self.labels += 1;
+            format!("l{}", self.labels)
+        })
+    }
+
+    /// A label of code that is or will be there.
+    fn any_label(&mut self) -> Result<String> {
+        Ok(format!("l{}", self.u.int_in_range(1..=self.labels)?))
+    }
+
+    /// Any instruction of the machine with an opcode that is wanted, with a guard now and then. A load, a store or an
+    /// atomic operation is told the register with the address, and the offset.
+    fn any(&mut self, wanted: impl Fn(Opcode) -> bool, place: [Option<i64>; 2]) -> Result<()> {
+        let layout = Layout::new(self.arch);
+        let has = |&opcode: &Opcode| layout.has(opcode) && wanted(opcode);
+        let opcodes: Vec<_> = Opcode::ALL.iter().copied().filter(has).collect();
+        let opcode = *self.u.choose(&opcodes)?;
+        let all = layout.immediate_range(opcode);
+        let near = match opcode {
+            Opcode::Csr => 0..=5,
+            Opcode::Ballot => 0..=1,
+            _ => *all.start().max(&-40)..=*all.end().min(&40),
+        };
+        // These trap if it is another number.
+        let few = self.kind == Kind::RaceFree && matches!(opcode, Opcode::Csr | Opcode::Ballot);
+        let near = if few || self.u.ratio(3, 4)? { near } else { all };
+        let place = [None].into_iter().chain(place).chain([None]);
+        let operands = opcode.operands().iter().zip(place).map(|(operand, fixed)| {
+            Ok(match (operand.kind, fixed) {
+                (OperandKind::Gpr(_), Some(base)) => format!("%r{base}"),
+                (OperandKind::Gpr(_), None) => "%v".to_owned(),
+                (OperandKind::Pred(_), _) => "@v".to_owned(),
+                (_, Some(imm)) => format!("#{imm}"),
+                (_, None) => format!("#{}", self.u.int_in_range(near.clone())?),
+            })
+        });
+        let operands = operands.collect::<Result<Vec<_>>>()?.join(", ");
+        self.asm(&format!("maybe {} {operands}", opcode.mnemonic()))
+    }
+
     /// Returns, but for a divergent branch, which would come again.
-    fn handler(&mut self) {
+    fn handler(&mut self) -> Result<()> {
         let console = self.arch.word().bits() - 1;
         self.asm(&format!(
-            "subi %r2, %r0, #4 ; iszero @p5, %r2 ; subi %r2, %r0, #8 ; iszero @p6, %r2
+            "handler: ; subi %r2, %r0, #4 ; iszero @p5, %r2 ; subi %r2, %r0, #8 ; iszero @p6, %r2
              tid %r3 ; iszero @p7, %r3 ; andp @p5, @p5, @p7 ; andp @p6, @p6, @p7 ; @p5 ? halt
              ldi %r2, #1 ; shli %r2, %r2, #{console} ; @p6 ? ld %r3, %r2, #0 ; reti"
-        ));
+        ))
     }
 
     /// All lanes, with their numbers and addresses.
-    fn enter(&mut self) {
+    fn enter(&mut self) -> Result<()> {
         let (lanes, width) = (self.arch.lanes(), i64::from(self.arch.word().bytes()));
-        let all = self.asm(&format!("ldi %r1, #{lanes} ; jalis %r15, %r1, #0"));
-        self.connect(all, all + 1);
+        let [all] = self.labels();
         self.asm(&format!(
-            "tid %r0 ; csr %r14, #1 ; csr %r2, #2 ; muli %r2, %r2, #{MAX_WARPS}
+            "start: ; ldi %r1, #{lanes} ; jalis %r15, %r1, {all} ; {all}:
+             tid %r0 ; csr %r14, #1 ; csr %r2, #2 ; muli %r2, %r2, #{MAX_WARPS}
              add %r2, %r2, %r14 ; muli %r2, %r2, #{MAX_LANES}
              ldi %r12, #{WINDOWS} ; add %r3, %r2, %r0 ; muli %r3, %r3, #{WINDOW} ; add %r12, %r12, %r3
              ldi %r13, #{TABLES} ; muli %r3, %r2, #{} ; add %r13, %r13, %r3
              muli %r3, %r0, #{width} ; add %r13, %r13, %r3",
             ROWS * width
-        ));
+        ))?;
         for reg in 4..=9 {
-            self.asm(&format!(
-                "muli %r{reg}, %r0, #{} ; addi %r{reg}, %r{reg}, #{reg}",
-                reg * 3 - 20
-            ));
+            let step = reg * 3 - 20;
+            self.asm(&format!("muli %r{reg}, %r0, #{step} ; addi %r{reg}, %r{reg}, #{reg}"))?;
         }
         for pred in 0..=3 {
-            self.asm(&format!("andi %r1, %r0, #{} ; rtop @p{pred}, %r1", 1 << pred));
-        }
-    }
-
-    fn barrier(&mut self, u: &mut Unstructured<'_>, warps: u8) -> Result<()> {
-        // Now and then one that is never complete.
-        let warps = if u.ratio(1, 16)? { warps + 1 } else { warps };
-        let id = u.int_in_range(0..=3_i64)?;
-        self.asm(&format!("ldi %r1, #{id} ; ldi %r2, #{warps} ; bar %r1, %r2"));
-        Ok(())
-    }
-
-    fn block(&mut self, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
-        for _ in 0..u.int_in_range(0..=3)? {
-            self.statement(u, depth + 1)?;
+            self.asm(&format!("andi %r1, %r0, #{} ; rtop @p{pred}, %r1", 1 << pred))?;
         }
         Ok(())
     }
 
-    fn statement(&mut self, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
+    fn block(&mut self, depth: u32) -> Result<()> {
+        for _ in 0..self.u.int_in_range(0..=3)? {
+            self.statement(depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, depth: u32) -> Result<()> {
         if self.left == 0 {
             return Ok(());
         }
         self.left -= 1;
-        match u.int_in_range(0..=if depth < 3 { 17 } else { 13 })? {
-            0..=3 => self.compute(u),
-            4 => self.window(u),
-            5 => self.row(u),
-            6 => self.constant(u),
-            7 => self.shared(u),
-            8 => self.own_atomic(u),
-            9 => self.vote(u),
-            10 => self.print(u),
-            11 => self.fault(u),
-            12 => self.call(u),
-            13 if depth == 0 => self.lanes(u),
-            14 | 15 => self.branch(u, depth),
-            16 if depth < 2 => self.counted_loop(u, depth),
-            17 if depth < 2 => self.divergent_loop(u, depth),
-            _ => self.compute(u),
+        match self.u.int_in_range(0..=if depth < 3 { 17 } else { 13 })? {
+            4 => self.window(),
+            5 => self.row(),
+            6 => self.constant(),
+            7 => self.shared(),
+            8 => self.own_atomic(),
+            9 => self.one_of(&VOTES),
+            10 => {
+                let console = self.arch.word().bits() - 1;
+                self.asm(&format!("ldi %r1, #1 ; shli %r1, %r1, #{console} ; maybe st %v, %r1, #0"))
+            }
+            11 => self.fault(),
+            12 => self.call(),
+            13 if depth == 0 => {
+                // Another number of lanes, where no split waits.
+                let count = self.u.int_in_range(1..=self.arch.lanes())?;
+                self.asm(&format!("ldi %r1, #{count}"))?;
+                self.one_of(&LANES)
+            }
+            14 | 15 => self.branch(depth),
+            16 if depth < 2 => self.counted_loop(depth),
+            17 if depth < 2 => self.divergent_loop(depth),
+            _ => self.compute(),
         }
     }
 
-    /// Whatever computes in registers, with a guard now and then.
-    fn compute(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let without_nans = u.ratio(7, 8)?;
-        let op = self.any(u, |opcode| {
-            let first = opcode.operands().first().map(|operand| operand.kind);
-            let has_result = match first {
-                Some(OperandKind::Gpr(role) | OperandKind::Pred(role)) => role != Role::Use,
-                _ => false,
-            };
+    /// Whatever computes in registers.
+    fn compute(&mut self) -> Result<()> {
+        let without_nans = self.u.ratio(4, 5)?;
+        let wanted = |opcode: Opcode| {
+            let first = opcode.operands().first().and_then(|operand| operand.kind.register());
             // Divisions by zero are faults.
             let others = OpcodeFlags::CONTROL
                 | OpcodeFlags::ONCE_PER_WARP
                 | OpcodeFlags::ATOMIC
                 | OpcodeFlags::LOAD
                 | OpcodeFlags::DIVIDES;
-            let is_nan_maker = without_nans && may_make_nan(opcode);
-            has_result && !opcode.flags().intersects(others) && !is_nan_maker
-        })?;
-        let op = match op {
-            Op::Csr { dst, index } => Op::Csr { dst, index: index.rem_euclid(6) },
-            Op::Ballot { dst, src, index } => Op::Ballot { dst, src, index: index & 1 },
-            other => other,
+            first.is_some_and(|(_, role)| role != Role::Use)
+                && !opcode.flags().intersects(others)
+                && !(without_nans && may_make_nan(opcode))
         };
-        self.maybe_op(u, op)
+        self.any(wanted, [None; 2])
     }
 
     /// A load or a store in the lane's own window.
-    fn window(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let (mut offset, reg) = (u.int_in_range(0..=WINDOW - 8)?, value(u)?);
-        let names = [
-            "ldb", "ldbs", "ldh", "ldhs", "ldw", "ldws", "stb", "sth", "stw", "ld", "st", "ld",
-            "st",
-        ];
-        let kind = u.int_in_range(0..=12)?;
-        if kind > 10 {
-            offset &= !7;
-        }
-        self.maybe(u, &format!("{} %r{reg}, %r12, #{offset}", names[kind]))
+    fn window(&mut self) -> Result<()> {
+        let offset = self.u.int_in_range(0..=WINDOW - 8)?;
+        let offset = if self.u.ratio(1, 4)? { offset & !7 } else { offset };
+        let plain = OpcodeFlags::LOAD | OpcodeFlags::STORE;
+        self.any(|opcode| opcode.flags().intersects(plain), [Some(12), Some(offset)])
     }
 
     /// A load or a store of a row, word by word.
-    fn row(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let width = i64::from(self.arch.word().bytes());
-        let offset = u.int_in_range(0..=ROWS - 1)? * MAX_LANES * width;
-        let (reg, name) = (value(u)?, if u.arbitrary()? { "ld" } else { "st" });
-        self.maybe(u, &format!("{name} %r{reg}, %r13, #{offset}"))
+    fn row(&mut self) -> Result<()> {
+        let row = MAX_LANES * i64::from(self.arch.word().bytes());
+        let offset = self.u.int_in_range(0..=ROWS - 1)? * row;
+        self.any(|opcode| [Opcode::Ld, Opcode::St].contains(&opcode), [Some(13), Some(offset)])
     }
 
     /// A load of a constant, from one address or from many.
-    fn constant(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        self.asm(&format!("ldi %r1, #{CONSTANTS}"));
-        if u.arbitrary()? {
-            self.asm(&format!("andi %r2, %r{}, #0xf8 ; add %r1, %r1, %r2", value(u)?));
+    fn constant(&mut self) -> Result<()> {
+        self.asm(&format!("ldi %r1, #{CONSTANTS}"))?;
+        if self.u.arbitrary()? {
+            self.asm("andi %r2, %v, #0xf8 ; add %r1, %r1, %r2")?;
         }
-        let (dst, offset) = (value(u)?, u.int_in_range(0..=16_i64)?);
-        self.maybe(u, &format!("ld %r{dst}, %r1, #{offset}"))
+        let offset = self.u.int_in_range(0..=16)?;
+        self.any(|opcode| opcode == Opcode::Ld, [Some(1), Some(offset)])
     }
 
     /// An atomic operation whose old value is forgotten, on a word that only such operations touch.
-    fn shared(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let word = u.int_in_range(0..=7_i64)?;
-        self.asm(&format!("ldi %r1, #{}", SHARED + 8 * word));
-        if self.kind == Kind::Wild && u.ratio(2, 3)? {
+    fn shared(&mut self) -> Result<()> {
+        let word = self.u.choose_index(SUMS.len())?;
+        self.asm(&format!("ldi %r1, #{}", SHARED + 8 * word as i64))?;
+        if self.kind == Kind::Wild && self.u.ratio(2, 3)? {
             // Warps that race.
-            let (loaded, stored) = (value(u)?, value(u)?);
-            let (name, reg) = if u.arbitrary()? { ("ld", loaded) } else { ("st", stored) };
-            return self.maybe(u, &format!("{name} %r{reg}, %r1, #0"));
+            return self.one_of(&["maybe ld %v, %r1, #0", "maybe st %v, %r1, #0"]);
         }
-        let names = ["add", "and", "or", "xor", "min", "max", "minu", "maxu"];
-        let value = value(u)?;
-        self.maybe(u, &format!("amo{} %r2, %r1, %r{value}", names[word as usize]))?;
-        self.asm("ldi %r2, #0");
-        Ok(())
+        self.asm(&format!("maybe amo{} %r2, %r1, %v ; ldi %r2, #0", SUMS[word]))
     }
 
     /// An atomic operation in the lane's window.
-    fn own_atomic(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let op = self.any(u, |opcode| opcode.flags().contains(OpcodeFlags::ATOMIC))?;
-        let offset = u.int_in_range(0..=WINDOW / 8 - 1)? * 8;
-        self.asm(&format!("addi %r1, %r12, #{offset}"));
-        let mut operands = Vec::new();
-        op.for_each_operand(|operand| operands.push(operand));
-        operands[1] = Operand::Gpr(Gpr::new(1));
-        let op = Op::from_operands(op.opcode(), &operands).expect("the same kinds");
-        self.maybe_op(u, op)
-    }
-
-    fn vote(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let text = match u.int_in_range(0..=3)? {
-            0 => format!("anyp @p{}, @p{}", flag(u)?, flag(u)?),
-            1 => format!("allp @p{}, @p{}", flag(u)?, flag(u)?),
-            2 => format!("ballot %r{}, @p{}, #{}", value(u)?, flag(u)?, u.int_in_range(0..=1_i64)?),
-            _ => {
-                self.asm(&format!("andi %r1, %r{}, #63", value(u)?));
-                format!("shfl %r{}, %r{}, %r1", value(u)?, value(u)?)
-            }
-        };
-        self.maybe(u, &text)
-    }
-
-    fn print(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let top = self.arch.word().bits() - 1;
-        self.asm(&format!("ldi %r1, #1 ; shli %r1, %r1, #{top}"));
-        let value = value(u)?;
-        self.maybe(u, &format!("st %r{value}, %r1, #0"))
+    fn own_atomic(&mut self) -> Result<()> {
+        let offset = self.u.int_in_range(0..=WINDOW / 8 - 1)? * 8;
+        self.asm(&format!("addi %r1, %r12, #{offset}"))?;
+        self.any(|opcode| opcode.flags().contains(OpcodeFlags::ATOMIC), [Some(1), None])
     }
 
     /// Something that may interrupt or trap.
-    fn fault(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        if self.kind == Kind::Wild && u.ratio(1, 2)? {
-            return self.change_code(u);
+    fn fault(&mut self) -> Result<()> {
+        match self.u.int_in_range(0..=6)? {
+            0..=3 if self.kind == Kind::Wild => self.change_code(),
+            4 => self.any(|opcode| opcode.flags().contains(OpcodeFlags::DIVIDES), [None; 2]),
+            5 | 6 => self.one_of(&FAULTS),
+            _ => self.compute(),
         }
-        if u.ratio(2, 3)? {
-            return self.compute(u);
-        }
-        match u.int_in_range(0..=6)? {
-            0 => drop(self.asm("trap")),
-            1 | 2 => {
-                let op = self.any(u, |opcode| opcode.flags().contains(OpcodeFlags::DIVIDES))?;
-                self.maybe_op(u, op)?;
-            }
-            3 => drop(self.asm(&format!("andi %r1, %r{}, #1 ; clone %r1", value(u)?))),
-            4 => {
-                let text =
-                    *u.choose(&["ei", "di", "tlbflush", "tlbrm %r4", "tlbadd %r4, %r5, %r6"])?;
-                self.maybe(u, text)?;
-            }
-            5 => {
-                let target = self.asm("ldi %r1, #0");
-                self.asm("jmpru %r1");
-                self.connect(target, self.here());
-            }
-            _ => {
-                let jump = self.asm(&format!("@p{} ? jmpi #0", flag(u)?));
-                self.connect(jump, jump + 1);
-            }
-        }
-        Ok(())
     }
 
     /// Copies a word of code to a little further on, or to anywhere.
-    fn change_code(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let width = i64::from(self.arch.word().bytes());
-        let source = u.choose_index(self.here())?;
-        self.asm(&format!("ldi %r1, #{} ; ld %r2, %r1, #0", self.address(source)));
-        let target = self.asm("ldi %r3, #0");
-        let offset = if u.ratio(3, 4)? {
-            u.int_in_range(0..=4)? * width
-        } else {
-            -u.int_in_range(0..=self.address(target))?
-        };
-        self.maybe(u, "st %r2, %r3, #0")?;
-        let address = self.address(self.here()) + offset;
-        self.code[target].op = Op::Ldi { dst: Gpr::new(3), imm: address };
-        Ok(())
+    fn change_code(&mut self) -> Result<()> {
+        let [next] = self.labels();
+        let (from, other) = (self.any_label()?, self.any_label()?);
+        let to = if self.u.ratio(3, 4)? { &next } else { &other };
+        let width = self.arch.word().bytes();
+        let [read, written] = [self.u.int_in_range(0..=4)?, self.u.int_in_range(0..=4)?];
+        let [read, written] = [read * width, written * width];
+        self.asm(&format!(
+            "ldi %r1, {from} ; ld %r2, %r1, #{read}
+             ldi %r3, {to} ; maybe st %r2, %r3, #{written} ; {next}:"
+        ))
     }
 
     /// A function that is called where it stands.
-    fn call(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let by_register = u.arbitrary()?;
-        let target = self.asm("ldi %r1, #0");
-        let call = self.asm(if by_register { "jalr %r15, %r1" } else { "jali %r15, #0" });
-        let skip = self.asm("jmpi #0");
-        self.connect(target, self.here());
-        if !by_register {
-            self.connect(call, self.here());
-        }
-        self.compute(u)?;
-        self.window(u)?;
-        self.asm("jmpr %r15");
-        self.connect(skip, self.here());
-        Ok(())
-    }
-
-    /// Another number of lanes, where no split waits.
-    fn lanes(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let count = u.int_in_range(1..=i64::from(self.arch.lanes()))?;
-        self.asm(&format!("ldi %r1, #{count}"));
-        if u.arbitrary()? {
-            let jump = self.asm("jalis %r15, %r1, #0");
-            self.connect(jump, jump + 1);
-        } else {
-            let target = self.asm("ldi %r2, #0");
-            self.asm(u.choose(&["jalrs %r15, %r1, %r2", "jmprt %r2"])?);
-            self.connect(target, self.here());
-        }
-        Ok(())
+    fn call(&mut self) -> Result<()> {
+        let [inside, next] = self.labels();
+        let direct = format!("jali %r15, {inside}");
+        let call = if self.u.arbitrary()? { "jalr %r15, %r1" } else { &direct };
+        self.asm(&format!("ldi %r1, {inside} ; {call} ; jmpi {next} ; {inside}:"))?;
+        self.compute()?;
+        self.window()?;
+        self.asm(&format!("jmpr %r15 ; {next}:"))
     }
 
     /// Two sides under a split.
-    fn branch(&mut self, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
+    fn branch(&mut self, depth: u32) -> Result<()> {
         // The sides may change the condition; the branch needs it as it is at the split.
-        let (condition, kept) = (flag(u)?, 4 + depth);
-        let branch = self.asm(&format!(
-            "orp @p{kept}, @p{condition}, @p{condition} ; @p{kept} ? split ; @p{kept} ? jmpi #0"
-        ));
-        self.block(u, depth)?;
-        let to_end = self.asm("jmpi #0");
-        self.connect(branch, self.here());
-        self.block(u, depth)?;
-        self.connect(to_end, self.here());
-        self.asm("join");
-        Ok(())
+        let kept = 4 + depth;
+        let ([side, end], flag) = (self.labels(), self.u.int_in_range(0..=3)?);
+        self.asm(&format!(
+            "orp @p{kept}, @p{flag}, @p{flag} ; @p{kept} ? split ; @p{kept} ? jmpi {side}"
+        ))?;
+        self.block(depth)?;
+        self.asm(&format!("jmpi {end} ; {side}:"))?;
+        self.block(depth)?;
+        self.asm(&format!("{end}: ; join"))
     }
 
     /// A loop that all active lanes leave together.
-    fn counted_loop(&mut self, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
-        let (counter, rounds) = (10 + depth, u.int_in_range(1..=5_i64)?);
-        let top = self.asm(&format!("ldi %r{counter}, #{rounds}")) + 1;
-        self.block(u, depth)?;
-        let back = self.asm(&format!(
-            "subi %r{counter}, %r{counter}, #1 ; rtop @p7, %r{counter} ; @p7 ? jmpi #0"
-        ));
-        self.connect(back, top);
-        Ok(())
+    fn counted_loop(&mut self, depth: u32) -> Result<()> {
+        let ([top], counter) = (self.labels(), 10 + depth);
+        let rounds = self.u.int_in_range(1..=5)?;
+        self.asm(&format!("ldi %r{counter}, #{rounds} ; {top}:"))?;
+        self.block(depth)?;
+        self.asm(&format!(
+            "subi %r{counter}, %r{counter}, #1 ; rtop @p7, %r{counter} ; @p7 ? jmpi {top}"
+        ))
     }
 
     /// A loop that lanes leave one after the other: those that are done wait under a split.
-    fn divergent_loop(&mut self, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
-        let (counter, live) = (10 + depth, 4 + depth);
-        let top = self.asm(&format!("andi %r{counter}, %r{}, #3", value(u)?)) + 1;
-        let leave = self.asm(&format!(
-            "rtop @p{live}, %r{counter} ; anyp @p7, @p{live} ; notp @p7, @p7 ; @p7 ? jmpi #0"
-        ));
-        let skip = self.asm(&format!("@p{live} ? split ; notp @p7, @p{live} ; @p7 ? jmpi #0"));
-        self.block(u, depth)?;
-        let join = self.asm(&format!("subi %r{counter}, %r{counter}, #1 ; join"));
-        self.connect(skip, join);
-        let back = self.asm("jmpi #0");
-        self.connect(back, top);
-        self.connect(leave, self.here());
-        Ok(())
+    fn divergent_loop(&mut self, depth: u32) -> Result<()> {
+        let ([top, join, out], counter, live) = (self.labels(), 10 + depth, 4 + depth);
+        self.asm(&format!(
+            "andi %r{counter}, %v, #3 ; {top}: ; rtop @p{live}, %r{counter}
+             anyp @p7, @p{live} ; notp @p7, @p7 ; @p7 ? jmpi {out}
+             @p{live} ? split ; notp @p7, @p{live} ; @p7 ? jmpi {join}"
+        ))?;
+        self.block(depth)?;
+        self.asm(&format!(
+            "subi %r{counter}, %r{counter}, #1 ; {join}: ; join ; jmpi {top} ; {out}:"
+        ))
     }
 }

@@ -5,12 +5,12 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
-use super::memory::Use;
-use super::plan::{Param, TABLE, table_name};
+use super::memory::{Use, indexed};
+use super::plan::{Param, TABLE, like, table_name};
 
 impl Body<'_, '_> {
     pub(super) fn call(&mut self, b: &mut Builder<'_>) {
-        // Nobody calls a kernel.
+        // A kernel is never called.
         let first = usize::from(self.plan.config.lanes);
         let callees = self.plan.functions.len() - first;
         if callees == 0 {
@@ -61,7 +61,7 @@ impl Body<'_, '_> {
         let trace = b.use_var(self.trace);
         let mut values = Vec::new();
         for ty in self.returns() {
-            // So that callers see the way that was taken.
+            // So that callers see the path that was taken.
             let traced = !self.plan.config.rich && ty == self.plan.word();
             values.push(if traced { trace } else { self.value(b, ty, 2) });
         }
@@ -96,7 +96,7 @@ impl Body<'_, '_> {
         let word = self.plan.word();
         let planned = &self.plan.functions[callee];
         let signature = b.import_signature(planned.signature.clone());
-        let alike = self.plan.like(planned.table);
+        let alike = like(&self.plan.functions, planned.table);
         let address = match self.choices.below(5) {
             0 => {
                 let callee = self.import(b, callee);
@@ -111,9 +111,9 @@ impl Body<'_, '_> {
                 b.ins().select(condition, addresses[0], addresses[1])
             }
             kind => {
-                let table = self.symbol(b, &table_name(planned.table));
+                let table = self.symbol(b, &table_name(planned.table), 0);
                 let index = if kind == 3 { self.uniform(b) } else { self.varied(b) };
-                let place = self.indexed(b, table, index, TABLE);
+                let place = indexed(b, table, index, TABLE);
                 b.ins().load(word, MemFlagsData::trusted().with_readonly(), place, 0)
             }
         };

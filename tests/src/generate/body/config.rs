@@ -1,10 +1,10 @@
-//! What is generated, and how much of it.
+//! The configurations of the generator: statements, their weights and limits.
 
 use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::Body;
 
-/// What makes a statement.
+/// A method that makes a statement.
 pub(super) type Statement = fn(&mut Body<'_, '_>, &mut Builder<'_>);
 
 /// Lists of statements, each behind how many times as often as others they come.
@@ -14,7 +14,7 @@ macro_rules! statements {
     };
 }
 
-/// What is generated, and how much of it.
+/// A configuration of the generator.
 #[derive(Debug)]
 pub(in super::super) struct Config {
     /// Whether work-items run it, in lanes; else one lane does.
@@ -22,42 +22,33 @@ pub(in super::super) struct Config {
     /// Whether numbers are of all types, by all operations, and in memory in all widths. Else operations are those that
     /// do harm in lanes that should not execute them (divisions, accesses, calls, traps), and some others.
     pub(super) rich: bool,
-    /// Statements, each so many times as often as the others.
+    /// Statements with their weights.
     pub(super) statements: &'static [(usize, &'static [Statement])],
-    /// So many of them, from the first on, hold no others.
+    /// The number of statements, from the first on and counted by weight, that hold no others.
     pub(super) flat: usize,
     /// How deep they are nested.
     pub(super) depth: usize,
     /// The fewest statements within another one, and how many numbers of them there are from that on.
     pub(super) nested: (usize, usize),
-    /// Of so many rows of such statements one ends the function.
+    /// One of so many nested lists of statements ends the function.
     pub(super) ends: usize,
     /// Graphs have two blocks or more: how many numbers of them there are.
     pub(super) graphs: usize,
-    /// So many of sixteen blocks of a graph have two ways to go on.
+    /// The number of blocks of a graph, of sixteen, that have two successors.
     pub(super) branches: usize,
     /// Loops of a graph go round, at most.
     pub(super) fuel: usize,
-    /// Of so many functions one may trap.
+    /// One of so many functions may trap.
     pub(super) traps: usize,
 }
 
 impl Config {
-    fn all(&self) -> impl Iterator<Item = Statement> {
+    /// The statements, each as often as it comes among others.
+    pub(super) fn all(&self) -> impl Iterator<Item = Statement> {
         let weighed = |&(weight, it): &(usize, &'static [Statement])| {
             it.iter().flat_map(move |&it| std::iter::repeat_n(it, weight))
         };
         self.statements.iter().flat_map(weighed)
-    }
-
-    /// How many times as often as others all statements come together.
-    pub(super) fn weight(&self) -> usize {
-        self.all().count()
-    }
-
-    /// The statement with this number, where each has as many as its weight.
-    pub(super) fn statement(&self, number: usize) -> Statement {
-        self.all().nth(number).expect("the number is below the weight of all")
     }
 }
 

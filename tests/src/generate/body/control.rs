@@ -13,12 +13,12 @@ impl Body<'_, '_> {
     pub(super) fn statement(&mut self, b: &mut Builder<'_>) -> bool {
         let config = self.plan.config;
         let structured = self.depth < config.depth && self.controls > 0;
-        let kinds = if structured { config.weight() } else { config.flat };
+        let kinds = if structured { config.all().count() } else { config.flat };
         let kind = self.choices.below(kinds);
         if kind >= config.flat {
             self.controls -= 1;
         }
-        config.statement(kind)(self, b);
+        config.all().nth(kind).expect("it is below their number")(self, b);
         std::mem::take(&mut self.ended)
     }
 
@@ -53,30 +53,10 @@ impl Body<'_, '_> {
         if self.plan.word() == I32 { number } else { b.ins().ireduce(I32, number) }
     }
 
-    /// A branch on a condition of several parts, mostly, each of which is looked at only if it matters.
+    /// A branch on a short-circuit condition, mostly of several parts.
     pub(super) fn choose(&mut self, b: &mut Builder<'_>, on_true: &Target, on_false: &Target) {
         let depth = self.choices.below(3);
-        self.choose_by(b, depth, on_true, on_false);
-    }
-
-    /// Cases go on behind the switch or in the next one.
-    pub(super) fn case(
-        &mut self,
-        b: &mut Builder<'_>,
-        cases: &[Target],
-        at: usize,
-        after: &Target,
-    ) {
-        self.begin(b, &cases[at]);
-        if !self.nested(b) {
-            match cases.get(at + 1) {
-                Some(next) if self.choices.once_in(3) => {
-                    self.mark(b, "case that falls through");
-                    self.jump(b, next);
-                }
-                _ => self.jump(b, after),
-            }
-        }
+        self.choose_by(b, depth, [on_true, on_false]);
     }
 
     pub(super) fn assign(&mut self, b: &mut Builder<'_>) {
@@ -88,24 +68,19 @@ impl Body<'_, '_> {
         b.def_var(variable, value);
     }
 
-    fn choose_by(
-        &mut self,
-        b: &mut Builder<'_>,
-        depth: usize,
-        on_true: &Target,
-        on_false: &Target,
-    ) {
+    fn choose_by(&mut self, b: &mut Builder<'_>, depth: usize, sides: [&Target; 2]) {
+        let [on_true, on_false] = sides;
         let kind = if depth == 0 { 0 } else { 1 + self.choices.below(3) };
         if kind == 0 {
             return self.branch(b, on_true, on_false);
         }
         if kind == 3 {
-            return self.choose_by(b, depth - 1, on_false, on_true);
+            return self.choose_by(b, depth - 1, [on_false, on_true]);
         }
         let second = self.plain_target(b);
         match kind {
-            1 => self.choose_by(b, depth - 1, &second, on_false),
-            _ => self.choose_by(b, depth - 1, on_true, &second),
+            1 => self.choose_by(b, depth - 1, [&second, on_false]),
+            _ => self.choose_by(b, depth - 1, [on_true, &second]),
         }
         self.begin(b, &second);
         self.mark(b, if kind == 1 { "short-circuit and" } else { "short-circuit or" });
@@ -113,17 +88,14 @@ impl Body<'_, '_> {
             // A condition with an effect.
             self.assign(b);
         }
-        self.choose_by(b, depth - 1, on_true, on_false);
+        self.choose_by(b, depth - 1, sides);
     }
 
     /// Leaves the function on a condition.
     pub(super) fn leave_if(&mut self, b: &mut Builder<'_>) {
         let [out, after] = [(); 2].map(|()| self.plain_target(b));
-        if self.choices.below(2) == 0 {
-            self.choose(b, &out, &after);
-        } else {
-            self.choose(b, &after, &out);
-        }
+        let (x, y) = if self.choices.below(2) == 0 { (&out, &after) } else { (&after, &out) };
+        self.choose(b, x, y);
         self.begin(b, &out);
         self.end(b);
         self.begin(b, &after);

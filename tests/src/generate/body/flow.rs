@@ -41,13 +41,6 @@ impl Body<'_, '_> {
         ended
     }
 
-    /// Types for the parameters of a block.
-    fn param_types(&mut self) -> Vec<Type> {
-        let none = !self.plan.config.rich && self.choices.below(2) == 0;
-        let count = if none { 0 } else { self.choices.below(3) };
-        (0..count).map(|_| self.any_type()).collect()
-    }
-
     /// A target without parameters.
     pub(super) fn plain_target(&self, b: &mut Builder<'_>) -> Target {
         Target { block: b.create_block(), params: Vec::new(), values: self.pool.len() }
@@ -56,7 +49,9 @@ impl Body<'_, '_> {
     /// A new block with some parameters.
     pub(super) fn target(&mut self, b: &mut Builder<'_>) -> Target {
         let block = b.create_block();
-        let params = self.param_types();
+        let none = !self.plan.config.rich && self.choices.below(2) == 0;
+        let count = if none { 0 } else { self.choices.below(3) };
+        let params: Vec<Type> = (0..count).map(|_| self.any_type()).collect();
         for &ty in &params {
             b.append_block_param(block, ty);
         }
@@ -91,13 +86,13 @@ impl Body<'_, '_> {
     }
 
     /// A branch on a number, with the last target for all that are too large.
-    pub(super) fn table(&mut self, b: &mut Builder<'_>, targets: &[Target]) {
+    pub(super) fn table(&mut self, b: &mut Builder<'_>, targets: &[&Target]) {
         let mut index = self.case_number(b);
         if self.choices.below(4) > 0 {
             index = b.ins().band_imm_s(index, 7);
         }
         let targets: Vec<_> =
-            targets.iter().map(|target| (target.block, self.args_of(b, target))).collect();
+            targets.iter().map(|&target| (target.block, self.args_of(b, target))).collect();
         clif::table(b, index, targets);
     }
 
@@ -128,10 +123,9 @@ impl Body<'_, '_> {
         let [on_true, on_false, after] = [(); 3].map(|()| self.target(b));
         let one_sided = self.choices.below(2) == 0;
         self.choose(b, &on_true, if one_sided { &after } else { &on_false });
-        let mut ended = true;
-        let sides = if one_sided { vec![on_true] } else { vec![on_true, on_false] };
-        for side in sides {
-            ended &= self.side(b, &side, &after);
+        let mut ended = self.side(b, &on_true, &after);
+        if !one_sided {
+            ended &= self.side(b, &on_false, &after);
         }
         if ended && !one_sided {
             // Nothing leads to the block after it, which is one nevertheless.
@@ -143,7 +137,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A branch with both ways to one block, which takes other arguments on each.
+    /// A branch with both edges to one block, with different arguments.
     pub(super) fn merge(&mut self, b: &mut Builder<'_>) {
         let ty = self.any_type();
         let condition = self.condition(b);
@@ -157,25 +151,32 @@ impl Body<'_, '_> {
 
     /// A `br_table` with a block for each case, or some shared.
     pub(super) fn switch(&mut self, b: &mut Builder<'_>) {
-        let mut cases = Vec::new();
-        for _ in 0..1 + self.choices.below(4) {
-            cases.push(self.target(b));
-        }
+        let count = 1 + self.choices.below(4);
+        let mut cases: Vec<Target> = (0..count).map(|_| self.target(b)).collect();
         let mut after = self.target(b);
-        let mut targets = cases.clone();
+        let mut targets: Vec<&Target> = cases.iter().collect();
         for _ in 0..self.choices.below(3) {
-            let again = self.choices.below(cases.len());
-            targets.push(cases[again].clone());
+            targets.push(&cases[self.choices.below(count)]);
         }
         if self.choices.below(2) == 0 {
-            targets.push(after.clone());
+            targets.push(&after);
         }
         self.mark(b, "switch");
         self.table(b, &targets);
-        // What the number was computed of can be used in all of them.
+        // The operands of the index can be used in all of them.
         cases.iter_mut().chain([&mut after]).for_each(|case| case.values = self.pool.len());
-        for at in 0..cases.len() {
-            self.case(b, &cases, at, &after);
+        for (at, case) in cases.iter().enumerate() {
+            self.begin(b, case);
+            if self.nested(b) {
+                continue;
+            }
+            match cases.get(at + 1) {
+                Some(next) if self.choices.once_in(3) => {
+                    self.mark(b, "case that falls through");
+                    self.jump(b, next);
+                }
+                _ => self.jump(b, &after),
+            }
         }
         self.begin(b, &after);
     }
@@ -217,14 +218,11 @@ impl Body<'_, '_> {
         if next.iter().any(|&target| target <= at) {
             self.need_fuel(b, &targets[last]);
         }
-        match next.as_slice() {
-            &[only] => self.jump(b, &targets[only]),
-            &[x, y] if self.choices.below(4) > 0 => self.branch(b, &targets[x], &targets[y]),
-            several => {
-                let several: Vec<Target> =
-                    several.iter().map(|&target| targets[target].clone()).collect();
-                self.table(b, &several);
-            }
+        let next: Vec<&Target> = next.into_iter().map(|to| &targets[to]).collect();
+        match next[..] {
+            [only] => self.jump(b, only),
+            [x, y] if self.choices.below(4) > 0 => self.branch(b, x, y),
+            _ => self.table(b, &next),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Loops, and ways out of them.
+//! Loops and their exits.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
@@ -18,14 +18,14 @@ pub(super) struct Loop {
 }
 
 impl Body<'_, '_> {
-    /// Statements inside of a loop, up to what comes when they are through.
-    fn round(&mut self, b: &mut Builder<'_>, around: Loop, after: &Target) {
+    /// Statements inside of a loop, up to the next round.
+    fn round(&mut self, b: &mut Builder<'_>, next: &Target, out: &Target) {
         if !self.loops.is_empty() {
             self.mark(b, "nested loop");
         }
-        self.loops.push(around);
+        self.loops.push(Loop { next: next.clone(), out: out.clone() });
         if !self.nested(b) {
-            self.jump(b, after);
+            self.jump(b, next);
         }
         self.loops.pop();
     }
@@ -65,7 +65,7 @@ impl Body<'_, '_> {
         };
         self.begin(b, &body);
         self.mark(b, construct);
-        self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
+        self.round(b, &next, &out);
         b.switch_to_block(next.block);
         let (left, one) = (b.use_var(counter), b.ins().iconst(word, 1));
         let left = b.ins().isub(left, one);
@@ -117,7 +117,7 @@ impl Body<'_, '_> {
         self.choose(b, &body, &out);
         self.begin(b, &body);
         self.mark(b, "loop tested at the top");
-        self.round(b, Loop { next: header.clone(), out: out.clone() }, &header);
+        self.round(b, &header, &out);
         self.begin(b, &out);
     }
 
@@ -127,7 +127,7 @@ impl Body<'_, '_> {
         self.jump(b, &body);
         self.begin(b, &body);
         self.mark(b, "loop tested at the bottom");
-        self.round(b, Loop { next: next.clone(), out: out.clone() }, &next);
+        self.round(b, &next, &out);
         self.begin(b, &next);
         self.need_fuel(b, &out);
         self.choose(b, &body, &out);
@@ -154,11 +154,10 @@ impl Body<'_, '_> {
             self.need_fuel(b, &out);
         }
         self.mark(b, "loop that only breaks leave");
-        let around = Loop { next: header.clone(), out: out.clone() };
-        self.loops.push(around.clone());
+        self.loops.push(Loop { next: header.clone(), out: out.clone() });
         self.escape_if(b);
         self.loops.pop();
-        self.round(b, around, &header);
+        self.round(b, &header, &out);
         self.begin(b, &out);
     }
 
@@ -168,7 +167,7 @@ impl Body<'_, '_> {
         self.choose(b, &inside, &after);
         self.begin(b, &inside);
         if self.choices.once_in(3) {
-            // Statements of which only lanes that leave have any notice.
+            // Statements that only the leaving lanes execute.
             let controls = std::mem::take(&mut self.controls);
             self.statement(b);
             self.controls = controls;

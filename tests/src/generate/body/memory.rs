@@ -4,8 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AtomicRmwOp, Endianness, GlobalValue, GlobalValueData, InstBuilder, MemFlagsData, TrapCode,
-    Type, Value,
+    AtomicRmwOp, Endianness, GlobalValueData, InstBuilder, MemFlagsData, TrapCode, Type, Value,
 };
 use cranelift_frontend::FunctionBuilder as Builder;
 
@@ -43,6 +42,14 @@ pub(super) enum Use {
     Outlives,
 }
 
+/// The address of the word with the number `index`, modulo their count, from `base` on.
+pub(super) fn indexed(b: &mut Builder<'_>, base: Value, index: Value, count: usize) -> Value {
+    let word = b.func.dfg.value_type(base);
+    let index = b.ins().band_imm_s(index, count as i64 - 1);
+    let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
+    b.ins().iadd(base, offset)
+}
+
 /// A place in a block.
 struct Place {
     base: Value,
@@ -51,14 +58,10 @@ struct Place {
 }
 
 impl Body<'_, '_> {
-    /// The address of a datum.
-    pub(super) fn symbol(&mut self, b: &mut Builder<'_>, name: &str) -> Value {
-        let global = self.symbol_global(b, name, 0);
+    /// The address of a byte of a datum.
+    pub(super) fn symbol(&mut self, b: &mut Builder<'_>, name: &str, at: i64) -> Value {
+        let global = clif::symbol(b, name, at, self.choices.below(2) == 0);
         b.ins().symbol_value(self.plan.word(), global)
-    }
-
-    fn symbol_global(&mut self, b: &mut Builder<'_>, name: &str, at: i64) -> GlobalValue {
-        clif::symbol(b, name, at, self.choices.below(2) == 0)
     }
 
     /// An aligned access, which may be said not to trap.
@@ -67,39 +70,20 @@ impl Body<'_, '_> {
         if self.choices.below(2) == 0 { flags.with_notrap() } else { flags }
     }
 
-    /// A word of what all work-items read, the one with this number.
+    /// A word of the memory that all work-items read, at this index.
     pub(super) fn load_shared(&mut self, b: &mut Builder<'_>, index: Option<Value>) -> Value {
         let word = self.plan.word();
         let (name, words) = match self.plan.config.rich {
             true => (CONSTANTS, BLOCK / 8),
             false => (SHARED, SHARED_WORDS),
         };
-        let base = self.symbol(b, name);
+        let base = self.symbol(b, name, 0);
         let flags = self.flags().with_readonly();
-        match index {
-            Some(index) => {
-                let place = self.indexed(b, base, index, words);
-                b.ins().load(word, flags, place, 0)
-            }
-            None => {
-                let at = self.choices.below(words) as u32 * word.bytes();
-                b.ins().load(word, flags, base, at.cast_signed())
-            }
-        }
-    }
-
-    /// The address of the word with the number `index`, modulo their count, from `base` on.
-    pub(super) fn indexed(
-        &mut self,
-        b: &mut Builder<'_>,
-        base: Value,
-        index: Value,
-        count: usize,
-    ) -> Value {
-        let word = self.plan.word();
-        let index = b.ins().band_imm_s(index, count as i64 - 1);
-        let offset = b.ins().ishl_imm_s(index, i64::from(word.bytes().ilog2()));
-        b.ins().iadd(base, offset)
+        let (place, at) = match index {
+            Some(index) => (indexed(b, base, index, words), 0),
+            None => (base, self.choices.below(words) as u32 * word.bytes()),
+        };
+        b.ins().load(word, flags, place, at.cast_signed())
     }
 
     /// The last word that was computed.
@@ -124,7 +108,7 @@ impl Body<'_, '_> {
         if self.choices.once_in(4) && self.budget > 0 {
             self.budget -= 1;
             if let Some(index) = self.last_word() {
-                return (self.indexed(b, base, index, words.next_power_of_two() / 2), start);
+                return (indexed(b, base, index, words.next_power_of_two() / 2), start);
             }
         }
         (base, start + self.choices.below(words) as u32 * word.bytes())
@@ -140,8 +124,7 @@ impl Body<'_, '_> {
         match (kind, self.own) {
             (0, _) if slots > 0 => {
                 self.mark(b, "stack slot");
-                let slot = self.choices.below(slots);
-                let slot = self.slots[slot];
+                let slot = self.choices.one(&self.slots);
                 (b.ins().stack_addr(word, slot.slot, slot.start), true)
             }
             (1, _) if !self.blocks.is_empty() => (self.choices.one(&self.blocks), true),
@@ -149,27 +132,24 @@ impl Body<'_, '_> {
             (_, Some(own)) if written || kind == 1 => {
                 (b.ins().iadd_imm_s(own, self.choices.below(2) as i64 * BLOCK as i64), true)
             }
-            (2, _) => {
-                let global = self.symbol_global(b, FAR, FAR_START as i64);
-                (b.ins().symbol_value(word, global), !is_item)
-            }
+            (2, _) => (self.symbol(b, FAR, FAR_START as i64), !is_item),
             (3, _) => {
-                let start = self.symbol(b, FAR);
+                let start = self.symbol(b, FAR, 0);
                 (b.ins().iadd_imm_s(start, FAR_START as i64), !is_item)
             }
             (4, _) => (self.block_behind_pointer(b), !is_item),
             (5, _) => {
                 let table = self.table.filter(|_| self.choices.below(2) == 0);
-                (table.unwrap_or_else(|| self.symbol(b, CONSTANTS)), false)
+                (table.unwrap_or_else(|| self.symbol(b, CONSTANTS, 0)), false)
             }
-            _ => (self.symbol(b, NUMBERS), !is_item),
+            _ => (self.symbol(b, NUMBERS, 0), !is_item),
         }
     }
 
     /// The address of a block that stands in a datum, perhaps after a detour.
     fn block_behind_pointer(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
-        let base = self.symbol_global(b, POINTER, 0);
+        let base = clif::symbol(b, POINTER, 0, self.choices.below(2) == 0);
         let flags = MemFlagsData::trusted().with_readonly();
         let flags = b.func.dfg.mem_flags.insert(flags).expect("there is room for them");
         let (offset, global_type) = (0.into(), word);
@@ -231,6 +211,20 @@ impl Body<'_, '_> {
         Place { base, offset, flags }
     }
 
+    /// The type that an access moves: the whole number, or a narrower type with an access instruction of its own.
+    fn part(&mut self, ty: Type, whole: bool) -> Type {
+        let narrower = match ty {
+            I16 => &[I8][..],
+            I32 => &[I8, I16],
+            I64 => &[I8, I16, I32],
+            _ => &[],
+        };
+        if narrower.is_empty() || whole || self.choices.below(2) == 0 {
+            return ty;
+        }
+        self.choices.one(narrower)
+    }
+
     /// A number from memory.
     pub(super) fn load(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let word = self.plan.word();
@@ -244,13 +238,11 @@ impl Body<'_, '_> {
             let flags = self.flags();
             return b.ins().load(ty, flags, base, offset.cast_signed());
         }
-        let narrower = narrower(ty);
-        if narrower.is_empty() || self.choices.below(2) == 0 {
-            let Place { base, offset, flags } = self.place(b, ty.bytes(), Use::Read);
+        let part = self.part(ty, false);
+        let Place { base, offset, flags } = self.place(b, part.bytes(), Use::Read);
+        if part == ty {
             return b.ins().load(ty, flags, base, offset);
         }
-        let part = self.choices.one(&narrower);
-        let Place { base, offset, flags } = self.place(b, part.bytes(), Use::Read);
         match (part, self.choices.below(2) == 0) {
             (I8, false) => b.ins().uload8(ty, flags, base, offset),
             (I8, true) => b.ins().sload8(ty, flags, base, offset),
@@ -284,15 +276,10 @@ impl Body<'_, '_> {
     pub(super) fn store(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.cell(b, value);
         let ty = b.func.dfg.value_type(value);
-        let narrower = narrower(ty);
-        if narrower.is_empty() || self.is_base_item() || self.choices.below(2) == 0 {
-            let Place { base, offset, flags } = self.place(b, ty.bytes(), Use::Write);
-            b.ins().store(flags, value, base, offset);
-            return;
-        }
-        let part = self.choices.one(&narrower);
+        let part = self.part(ty, self.is_base_item());
         let Place { base, offset, flags } = self.place(b, part.bytes(), Use::Write);
         match part {
+            _ if part == ty => b.ins().store(flags, value, base, offset),
             I8 => b.ins().istore8(flags, value, base, offset),
             I16 => b.ins().istore16(flags, value, base, offset),
             _ => b.ins().istore32(flags, value, base, offset),
@@ -302,18 +289,17 @@ impl Body<'_, '_> {
     /// A value as memory holds it: no NaN, and at least a word where work-items store no less.
     fn cell(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
-        let value = if ty.is_float() { number(b, value) } else { value };
-        match self.is_base_item() && ty.bits() < word.bits() {
-            true if ty == F32 => {
-                let bits = b.ins().bitcast(I32, MemFlagsData::new(), value);
-                b.ins().uextend(word, bits)
-            }
-            true => b.ins().uextend(word, value),
-            false => value,
+        let mut value = if ty.is_float() { number(b, value) } else { value };
+        if !self.is_base_item() || ty.bits() >= word.bits() {
+            return value;
         }
+        if ty == F32 {
+            value = b.ins().bitcast(I32, MemFlagsData::new(), value);
+        }
+        b.ins().uextend(word, value)
     }
 
-    /// Writes down what the kernel computed.
+    /// Stores the kernel's results.
     pub(super) fn store_results(&mut self, b: &mut Builder<'_>) {
         let own = self.own.expect("a kernel's work-items have memory");
         let rich = self.plan.config.rich;
@@ -351,30 +337,27 @@ impl Body<'_, '_> {
             (false, _) => &ATOMIC_OPS,
         };
         let kind = self.choices.below(12);
-        let old = match kind {
-            0 => b.ins().atomic_load(ty, flags, address),
-            2 => {
-                b.ins().fence();
-                return;
-            }
-            1 if ops.len() > 2 => {
-                let value = self.value(b, ty, 2);
+        if kind == 2 {
+            b.ins().fence();
+            return;
+        }
+        let value = if kind > 0 { Some(self.value(b, ty, 2)) } else { None };
+        let old = match (kind, value) {
+            (1, Some(value)) if ops.len() > 2 => {
                 b.ins().atomic_store(flags, value, address);
                 return;
             }
-            3 if ops.len() > 2 => {
-                let value = self.value(b, ty, 2);
+            (3, Some(value)) if ops.len() > 2 => {
                 let expected = match self.choices.below(2) {
                     0 => self.leaf(b, ty),
                     _ => b.ins().load(ty, flags, address, 0),
                 };
                 b.ins().atomic_cas(flags, address, expected, value)
             }
-            _ => {
-                let value = self.value(b, ty, 2);
-                let op = self.choices.one(ops);
-                b.ins().atomic_rmw(ty, flags, op, address, value)
+            (_, Some(value)) => {
+                b.ins().atomic_rmw(ty, flags, self.choices.one(ops), address, value)
             }
+            (_, None) => b.ins().atomic_load(ty, flags, address),
         };
         self.pool.push((old, ty));
     }
@@ -461,20 +444,18 @@ impl Body<'_, '_> {
     /// An access to where nothing is, if `wrong` is not 0.
     fn access_nowhere(&mut self, b: &mut Builder<'_>, wrong: Value) {
         self.mark(b, "access that may trap");
-        let word = self.plan.word();
-        let nowhere = b.ins().iconst(word, NOWHERE);
-        if !self.plan.config.rich {
-            let own = self.own.expect("work-items have memory where numbers are words");
-            let address = b.ins().select(wrong, nowhere, own);
-            let ty = self.choices.one(&[I32, I8]);
-            let loaded = b.ins().load(ty, MemFlagsData::new().with_aligned(), address, 0);
-            return self.note(b, loaded);
-        }
-        let (base, _) = self.block(b, Use::Write);
+        let nowhere = b.ins().iconst(self.plan.word(), NOWHERE);
+        let (rich, flags) = (self.plan.config.rich, MemFlagsData::new().with_aligned());
+        let base = match self.own {
+            Some(own) if !rich => own,
+            _ => self.block(b, Use::Write).0,
+        };
         let address = b.ins().select(wrong, nowhere, base);
-        let ty = self.choices.one(&[I32, I8, I16, I64]);
-        let flags = MemFlagsData::new().with_aligned();
-        if self.choices.below(2) == 0 {
+        let ty = self.choices.one(&[I32, I8, I16, I64][..if rich { 4 } else { 2 }]);
+        if !rich {
+            let loaded = b.ins().load(ty, flags, address, 0);
+            self.note(b, loaded);
+        } else if self.choices.below(2) == 0 {
             let loaded = b.ins().load(ty, flags, address, 0);
             self.pool.push((loaded, ty));
         } else {
@@ -483,11 +464,4 @@ impl Body<'_, '_> {
             b.ins().store(flags, value, address, 0);
         }
     }
-}
-
-/// The types of parts of an integer that memory accesses know.
-fn narrower(ty: Type) -> Vec<Type> {
-    let all = [I8, I16, I32].into_iter();
-    let fitting = all.filter(|part| ty.is_int() && part.bits() < ty.bits());
-    fitting.filter(|&part| part != I32 || ty == I64).collect()
 }

@@ -1,8 +1,8 @@
 //! Random functions made of statements, for one lane or for many.
 //!
-//! What lanes branch on is equal in all of them, or comes from their ids or their memory, mixed at random.
-//! Work-items communicate through nothing: each has its own memory, and what all of them read, nobody
-//! writes. Everything ends: a work-item's calls together, or all calls of one lane, have a fuel, which lies in memory,
+//! Conditions are uniform, or come from the lanes' ids or memory, mixed at random.
+//! Work-items do not communicate: each has its own memory, and memory that all of them read is never
+//! written. Everything ends: a work-item's calls together, or all calls of one lane, have a fuel, which lies in memory,
 //! and each call of a function has one for the loops that are not counted. When a work-item ends it writes what it
 //! computed to its memory, and a trace of the blocks it went through.
 //!
@@ -38,7 +38,7 @@ mod values;
 pub(super) use config::{Config, FUNCTIONS, KERNELS, LOWERINGS};
 use loops::Loop;
 use plan::{BLOCK, FUEL, OWN_BYTES, Param, Plan};
-pub(super) use values::between;
+pub(super) use values::{between, typed};
 
 /// The case that `bytes` stand for on machines of this family.
 pub(super) fn case(config: &'static Config, bytes: &[u8], family: Family) -> Generated {
@@ -86,7 +86,7 @@ struct Body<'p, 'u> {
     /// Words that are equal in all work-items.
     uniforms: Vec<Value>,
     variables: Vec<(Variable, Type)>,
-    /// What blocks the work-item went through, in order.
+    /// The trace of the blocks that the work-item went through, in order.
     trace: Variable,
     /// How many times loops may still go round.
     fuel: Variable,
@@ -215,7 +215,7 @@ impl<'p, 'u> Body<'p, 'u> {
     fn burn_fuel(&mut self, b: &mut Builder<'_>) {
         let (address, ty) = match self.own {
             Some(own) => (own, self.plan.word()),
-            None => (self.symbol(b, FUEL), I32),
+            None => (self.symbol(b, FUEL, 0), I32),
         };
         let flags = MemFlagsData::trusted();
         let left = b.ins().load(ty, flags, address, 0);
@@ -223,8 +223,7 @@ impl<'p, 'u> Body<'p, 'u> {
         let is_empty = b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, left, 0);
         b.ins().brif(is_empty, empty, &[], go_on, &[]);
         b.switch_to_block(empty);
-        let types: Vec<Type> = self.returns();
-        let values: Vec<Value> = types.into_iter().map(|ty| self.leaf(b, ty)).collect();
+        let values: Vec<Value> = self.returns().into_iter().map(|ty| self.leaf(b, ty)).collect();
         b.ins().return_(&values);
         b.switch_to_block(go_on);
         let one = b.ins().iconst(ty, 1);
@@ -238,7 +237,7 @@ impl<'p, 'u> Body<'p, 'u> {
     }
 
     /// Many values that are wanted in the end, of numbers or of truth values, so that registers of one
-    /// kind are scarce all the way.
+    /// kind are scarce throughout.
     fn early_values(&mut self, b: &mut Builder<'_>) -> Vec<(Value, Type)> {
         let count = match self.choices.below(6) {
             4 => 4 + self.choices.below(10),
@@ -252,8 +251,8 @@ impl<'p, 'u> Body<'p, 'u> {
             let value = if truths {
                 (self.compare(b), I8)
             } else {
-                let word = self.plan.word();
-                let ty = if self.plan.config.rich { self.any_type() } else { word };
+                let is_rich = self.plan.config.rich;
+                let ty = if is_rich { self.any_type() } else { self.plan.word() };
                 (self.value(b, ty, 1), ty)
             };
             self.pool.push(value);
@@ -283,8 +282,7 @@ impl<'p, 'u> Body<'p, 'u> {
 
     fn keep_each_type(&mut self, b: &mut Builder<'_>, values: &[(Value, Type)]) {
         for &ty in self.plan.types() {
-            let all = values.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value);
-            let folded = all.reduce(|x, y| match ty {
+            let folded = typed(values, ty).into_iter().reduce(|x, y| match ty {
                 F32 | F64 => {
                     let less = b.ins().fcmp(FloatCC::LessThan, x, y);
                     b.ins().select(less, y, x)
@@ -304,13 +302,10 @@ impl<'p, 'u> Body<'p, 'u> {
     /// Puts a value into the trace.
     fn note(&mut self, b: &mut Builder<'_>, value: Value) {
         let value = self.word_of(b, value);
-        let old = b.use_var(self.trace);
-        let turned = b.ins().rotl_imm_s(old, 5);
-        let new = b.ins().bxor(turned, value);
-        b.def_var(self.trace, new);
+        clif::note(b, self.trace, value);
     }
 
-    /// A word that differs if the integer does, up to what a word can hold.
+    /// The integer folded into a word.
     fn word_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
         if ty.bits() <= word.bits() {
@@ -336,16 +331,13 @@ impl<'p, 'u> Body<'p, 'u> {
         let (rich, word) = (self.plan.config.rich, self.plan.word());
         let count = if rich { self.choices.below(4) } else { self.choices.below(2) };
         for _ in 0..count {
-            let (size, start, align) = if rich {
-                let (size, start) = match self.choices.below(4) {
-                    0 | 1 => (BLOCK as u32, 0),
-                    2 => (BLOCK as u32 + 20, 16),
-                    _ => (3000, 3000 - BLOCK as i32 - 8),
-                };
-                (size, start, self.choices.one(&[4, 3, 5, 4, 7]))
-            } else {
-                (8 * word.bytes(), 0, 4)
+            let (size, start) = match if rich { self.choices.below(4) } else { 4 } {
+                0 | 1 => (BLOCK as u32, 0),
+                2 => (BLOCK as u32 + 20, 16),
+                3 => (3000, 3000 - BLOCK as i32 - 8),
+                _ => (8 * word.bytes(), 0),
             };
+            let align = if rich { self.choices.one(&[4, 3, 5, 4, 7]) } else { 4 };
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, align);
             let slot = b.create_sized_stack_slot(data);
             let base = b.ins().stack_addr(word, slot, start);

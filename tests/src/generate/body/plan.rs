@@ -1,4 +1,4 @@
-//! What a case consists of, before any function has a body.
+//! The plan of a case, before any function has a body.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -47,7 +47,7 @@ pub(super) const POINTER: &str = "pointer";
 /// Where the block of the large datum begins.
 pub(super) const FAR_START: usize = 5000 - BLOCK - 8;
 
-/// What a function takes.
+/// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Param {
     /// The address of the work-item's memory, or, in a kernel, of its arguments.
@@ -113,12 +113,11 @@ impl Plan {
             (false, WordSize::Eight) => &[I64, I32, I8],
         }
     }
+}
 
-    /// The functions that are called like this one, itself among them; no kernel.
-    pub(super) fn like(&self, table: usize) -> Vec<usize> {
-        let all = self.functions.iter().enumerate();
-        all.filter(|(_, planned)| planned.table == table).map(|(index, _)| index).collect()
-    }
+/// The functions that are called by this table; no kernel.
+pub(super) fn like(functions: &[Planned], table: usize) -> Vec<usize> {
+    (0..functions.len()).filter(|&index| functions[index].table == table).collect()
 }
 
 /// The grid, the memory of the work-items, what all of them read, and a few numbers.
@@ -135,20 +134,16 @@ fn launch(config: &Config, choices: &mut Choices<'_>, family: Family) -> Start {
     let first = if config.rich { pattern[22] } else { calls };
     let results = if config.rich { RICH_RESULTS / size as u32 } else { RESULTS };
     let items = extents.iter().product::<u64>() as usize;
-    let mut own = vec![0; items * OWN_BYTES as usize];
-    for (item, bytes) in own.chunks_mut(OWN_BYTES as usize).enumerate() {
-        for (at, bytes) in bytes.chunks_mut(size).enumerate() {
-            let number = match at as u32 {
-                0 => first,
-                at if at < results => {
-                    let differs = item * (at as usize % 3) / (1 + at as usize % 5);
-                    pattern[(at as usize + item * 7) % pattern.len()] ^ differs as u64
-                }
-                _ => 0,
-            };
-            bytes.copy_from_slice(&number.to_le_bytes()[..size]);
+    let words = OWN_BYTES as usize / size;
+    let numbers = (0..items * words).map(|at| match (at / words, at % words) {
+        (_, 0) => first,
+        (item, at) if at < results as usize => {
+            let differs = item * (at % 3) / (1 + at % 5);
+            pattern[(at + item * 7) % pattern.len()] ^ differs as u64
         }
-    }
+        _ => 0,
+    });
+    let own = numbers.flat_map(|number| number.to_le_bytes().into_iter().take(size)).collect();
     let mut args = vec![Argument::Buffer(Elements::Ints, own)];
     args.extend((0..3).map(|_| Argument::Scalar(family.word_param(), choices.int(bits))));
     if config.rich {
@@ -202,11 +197,7 @@ fn functions(choices: &mut Choices<'_>, word: Type) -> Vec<Planned> {
         let twin = (index > 1 && choices.below(2) == 0).then(|| choices.below(index - 1) + 1);
         let planned = match twin {
             Some(twin) => Planned { name, ..functions[twin].clone() },
-            None => {
-                let models: Vec<&Signature> =
-                    functions.iter().map(|function| &function.signature).collect();
-                all_types(choices, word, name, &models, index)
-            }
+            None => all_types(choices, word, name, &functions),
         };
         functions.push(planned);
     }
@@ -215,13 +206,8 @@ fn functions(choices: &mut Choices<'_>, word: Type) -> Vec<Planned> {
 
 /// A function with parameters and results of its own, though the results may be another's: then tail
 /// calls are possible.
-fn all_types(
-    choices: &mut Choices<'_>,
-    word: Type,
-    name: String,
-    models: &[&Signature],
-    index: usize,
-) -> Planned {
+fn all_types(choices: &mut Choices<'_>, word: Type, name: String, others: &[Planned]) -> Planned {
+    let index = others.len();
     let conv = choices.one(&[CallConv::Fast, CallConv::Tail, CallConv::Tail, CallConv::SystemV]);
     let mut signature = Signature::new(conv);
     let most = if choices.once_in(5) { 14 } else { 5 };
@@ -239,14 +225,15 @@ fn all_types(
         signature.params.push(if index > 0 { extended(choices, abi) } else { abi });
     }
     let most = if choices.once_in(6) { 9 } else { 4 };
-    signature.returns = match models {
-        [_, ..] if choices.below(3) > 0 => choices.one(models).returns.clone(),
-        _ => (0..choices.below(most))
-            .map(|_| {
-                let result = AbiParam::new(choices.one(&TYPES));
-                extended(choices, result)
-            })
-            .collect(),
+    signature.returns = if index > 0 && choices.below(3) > 0 {
+        others[choices.below(index)].signature.returns.clone()
+    } else {
+        let count = choices.below(most);
+        let mut result = || {
+            let ty = choices.one(&TYPES);
+            extended(choices, AbiParam::new(ty))
+        };
+        (0..count).map(|_| result()).collect()
     };
     Planned { name, params, signature, table: index }
 }
@@ -275,10 +262,8 @@ fn call_args(choices: &mut Choices<'_>, function: &Planned) -> Vec<DataValue> {
 
 /// Numbers for all work-items, and a table of functions of each kind.
 fn data(choices: &mut Choices<'_>, word: WordSize, functions: &[Planned]) -> Vec<Datum> {
-    let size = usize::from(word.bytes());
-    let numbers = (0..SHARED_WORDS).map(|_| choices.int(word.bits().into()).to_le_bytes());
-    let numbers = numbers.flat_map(|number| number.into_iter().take(size)).collect();
-    let mut data = vec![datum(SHARED, numbers, DataAccess::ReadOnly)];
+    let numbers = choices.words(SHARED_WORDS, word);
+    let mut data = vec![Datum::new(SHARED, numbers, DataAccess::ReadOnly)];
     data.extend(tables(word, functions));
     data
 }
@@ -292,47 +277,32 @@ fn rich_data(
     lanes: bool,
     functions: &[Planned],
 ) -> Vec<Datum> {
-    let mut numbers = |size: usize, from: usize| {
-        let mut bytes = vec![0; size];
-        for word in bytes[from..from + BLOCK].chunks_mut(8) {
-            word.copy_from_slice(&choices.int(64).to_le_bytes());
-        }
-        bytes
-    };
-    let (numbers_bytes, constants) = (numbers(BLOCK, 0), numbers(BLOCK, 0));
-    let far = numbers(5000, FAR_START);
+    let [numbers, constants, block] = [(); 3].map(|()| choices.words(BLOCK / 8, WordSize::Eight));
+    let mut far = vec![0; 5000];
+    far[FAR_START..FAR_START + BLOCK].copy_from_slice(&block);
     let fuel = 4 + choices.below(5) as u32 * 5;
     let written = if lanes { DataAccess::ReadOnly } else { DataAccess::ReadWrite };
     let pointer = vec![0; usize::from(word.bytes())];
     let mut data = vec![
-        datum(FUEL, fuel.to_le_bytes().to_vec(), written),
-        datum(NUMBERS, numbers_bytes, written),
-        datum(FAR, far, written),
-        datum(CONSTANTS, constants, DataAccess::ReadOnly),
-        datum(POINTER, pointer, DataAccess::ReadOnly),
+        Datum::new(FUEL, fuel.to_le_bytes().to_vec(), written),
+        Datum::new(NUMBERS, numbers, written),
+        Datum::new(FAR, far, written),
+        Datum::new(CONSTANTS, constants, DataAccess::ReadOnly),
+        Datum::new(POINTER, pointer, DataAccess::ReadOnly),
     ];
     data[4].addresses.push((0, Address::Datum(1)));
     data.extend(tables(word, functions));
     data
 }
 
-fn datum(name: &str, bytes: Vec<u8>, access: DataAccess) -> Datum {
-    Datum { name: name.to_owned(), bytes, access, addresses: Vec::new() }
-}
-
 /// A table of functions of each kind.
 fn tables(word: WordSize, functions: &[Planned]) -> impl Iterator<Item = Datum> {
     let size = usize::from(word.bytes());
     (0..functions.len()).filter_map(move |table| {
-        let alike = functions.iter().enumerate().filter(|(_, planned)| planned.table == table);
-        let alike: Vec<usize> = alike.map(|(index, _)| index).collect();
-        if alike.is_empty() {
-            return None;
-        }
+        let alike = like(functions, table);
         let entry = |at| (at * size, Address::Function(alike[at % alike.len()]));
-        let addresses = (0..TABLE).map(entry).collect();
-        let table = datum(&table_name(table), vec![0; TABLE * size], DataAccess::ReadOnly);
-        Some(Datum { addresses, ..table })
+        let table = Datum::new(&table_name(table), vec![0; TABLE * size], DataAccess::ReadOnly);
+        (!alike.is_empty()).then(|| Datum { addresses: (0..TABLE).map(entry).collect(), ..table })
     })
 }
 

@@ -1,4 +1,4 @@
-//! Operations on numbers, by the type of what they make.
+//! Operations on numbers, by the type of their result.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,21 +7,18 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode, Type, Value};
 use cranelift_frontend::FunctionBuilder as Builder;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// The integer types.
-pub(in super::super) const INTS: [Type; 4] = [I8, I16, I32, I64];
+pub(crate) const INTS: [Type; 4] = [I8, I16, I32, I64];
 /// The float types.
-pub(in super::super) const FLOATS: [Type; 2] = [F32, F64];
+pub(crate) const FLOATS: [Type; 2] = [F32, F64];
 /// All types of values.
 pub(in super::super) const TYPES: [Type; 6] = [I8, I16, I32, I64, F32, F64];
 
-/// Results of an operation, the wanted one first.
-pub(in super::super) type Results = SmallVec<[Value; 2]>;
+type Build = dyn Fn(&mut Builder<'_>, &[Value]) + Send + Sync;
 
-type Build = dyn Fn(&mut Builder<'_>, &[Value]) -> Results + Send + Sync;
-
-/// What an operation asks of its operands.
+/// The operands for which an operation is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Care {
     /// Nothing.
@@ -42,7 +39,8 @@ pub(in super::super) enum Care {
 pub(in super::super) struct Row {
     pub(in super::super) operands: SmallVec<[Type; 3]>,
     pub(in super::super) care: Care,
-    pub(in super::super) build: Box<Build>,
+    /// Ends with the instruction whose results are those of the operation.
+    build: Box<Build>,
     /// Whether it is arithmetic on floats, which takes many instructions where the machine has none.
     pub(in super::super) arithmetic: bool,
 }
@@ -57,29 +55,21 @@ pub(in super::super) fn rows(ty: Type) -> &'static [Row] {
     &ROWS[&ty]
 }
 
-/// What building an operation gives: a value, or two.
-trait Made {
-    fn results(self) -> Results;
-}
-
-impl Made for Value {
-    fn results(self) -> Results {
-        smallvec![self]
+impl Row {
+    /// Applies it to operands: its results, the wanted one first.
+    pub(in super::super) fn apply(&self, b: &mut Builder<'_>, args: &[Value]) -> Vec<Value> {
+        (self.build)(b, args);
+        let last = b.current_block().and_then(|block| b.func.layout.last_inst(block));
+        b.inst_results(last.expect("it was just built")).to_vec()
     }
 }
 
-impl Made for (Value, Value) {
-    fn results(self) -> Results {
-        smallvec![self.0, self.1]
-    }
-}
-
-fn row<R: Made>(
+fn row<R>(
     operands: &[Type],
     care: Care,
     build: impl Fn(&mut Builder<'_>, &[Value]) -> R + Send + Sync + 'static,
 ) -> Row {
-    let build = Box::new(move |b: &mut Builder<'_>, args: &[Value]| build(b, args).results());
+    let build = Box::new(move |b: &mut Builder<'_>, args: &[Value]| drop(build(b, args)));
     Row { operands: operands.into(), care, build, arithmetic: false }
 }
 
@@ -125,7 +115,7 @@ fn ints(ty: Type) -> Vec<Row> {
     all.extend(ops!([ty, ty, I8], Care::None, (0 1 2); uadd_overflow_cin sadd_overflow_cin
         usub_overflow_bin ssub_overflow_bin));
     all.extend(ops!([ty; 3], Care::None, (0 1 2); bitselect blendv));
-    // What rules take together.
+    // Patterns that the compiler's rules combine.
     all.extend(ops!([ty; 2], Care::None, (0 1); band_not));
     all.push(row(&[ty; 3], Care::None, |b, args| {
         let less = b.ins().icmp(IntCC::SignedLessThan, args[0], args[1]);

@@ -3,9 +3,7 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8};
 use cranelift_codegen::ir::{InstBuilder, Opcode, Type, Value};
-use cranelift_frontend::{FunctionBuilder as Builder, Variable};
-use harp_isa::WordSize;
-use smallvec::SmallVec;
+use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::clif::{self, intrinsic};
 use super::Body;
@@ -39,20 +37,13 @@ impl Body<'_, '_> {
 
     /// A value that is there already, or a constant.
     pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
-        let here: Vec<Value> =
-            self.pool.iter().filter(|(_, have)| *have == ty).map(|(value, _)| *value).collect();
-        let variables: Vec<Variable> =
-            self.variables.iter().filter(|(_, have)| *have == ty).map(|(v, _)| *v).collect();
+        let here = typed(&self.pool, ty);
+        let variables = typed(&self.variables, ty);
         let rich = self.plan.config.rich;
         match self.choices.below(8) {
             0..=3 if !here.is_empty() => self.choices.one(&here),
-            4..=5 if !variables.is_empty() => {
-                let variable = self.choices.one(&variables);
-                b.use_var(variable)
-            }
-            6 if !variables.is_empty() && !rich => {
-                let variable = self.choices.one(&variables);
-                b.use_var(variable)
+            kind @ 4..=6 if !variables.is_empty() && (kind < 6 || !rich) => {
+                b.use_var(self.choices.one(&variables))
             }
             7 if !rich => self.load(b, ty),
             _ => self.constant(b, ty),
@@ -130,7 +121,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A division, of which no lane may have any notice whose divisor is 0 unless it executes it.
+    /// A division, which must not trap for a lane that does not execute it, even if its divisor is 0.
     fn quotient(&mut self, b: &mut Builder<'_>, ty: Type, depth: usize) -> Value {
         let (x, y) = (self.value(b, ty, depth - 1), self.leaf(b, ty));
         let divisor = if self.plan.may_trap && self.choices.once_in(3) {
@@ -162,16 +153,12 @@ impl Body<'_, '_> {
     /// A word in which lanes are likely to differ.
     pub(super) fn varied(&mut self, b: &mut Builder<'_>) -> Value {
         let word = self.plan.word();
-        match self.choices.below(3) {
-            0 => self.load(b, word),
-            1 => self.leaf(b, word),
-            _ => {
-                // Among the kernel's first values are ids, and the work-item's number or lane.
-                match self.pool.get(self.uniforms.len() + 3) {
-                    Some(&(value, _)) if self.index == 0 && self.plan.config.lanes => value,
-                    _ => self.load(b, word),
-                }
-            }
+        // Among the kernel's first values are ids, and the work-item's number or lane.
+        let id = self.pool.get(self.uniforms.len() + 3).copied();
+        match (self.choices.below(3), id) {
+            (1, _) => self.leaf(b, word),
+            (2, Some((value, _))) if self.index == 0 && self.plan.config.lanes => value,
+            _ => self.load(b, word),
         }
     }
 
@@ -184,7 +171,7 @@ impl Body<'_, '_> {
     }
 
     fn compare_floats(&mut self, b: &mut Builder<'_>) -> Value {
-        let ty = if self.plan.family.word == WordSize::Four { F32 } else { F64 };
+        let ty = self.plan.family.floats()[0];
         let (x, y) = (self.varied(b), self.leaf(b, self.plan.word()));
         let (x, y) = (b.ins().fcvt_from_sint(ty, x), b.ins().fcvt_from_sint(ty, y));
         let sum = b.ins().fadd(x, y);
@@ -204,12 +191,10 @@ impl Body<'_, '_> {
         if row.arithmetic && emulated && !self.choices.once_in(6) {
             return self.leaf(b, ty);
         }
-        let mut args: SmallVec<[Value; 3]> = SmallVec::new();
-        for &operand in &row.operands {
-            args.push(self.value(b, operand, depth - 1));
-        }
+        let operands = row.operands.iter();
+        let mut args: Vec<Value> = operands.map(|&ty| self.value(b, ty, depth - 1)).collect();
         self.careful(b, row.care, &mut args);
-        let results = (row.build)(b, &args);
+        let results = row.apply(b, &args);
         for &more in &results[1..] {
             let ty = b.func.dfg.value_type(more);
             self.pool.push((more, ty));
@@ -217,7 +202,7 @@ impl Body<'_, '_> {
         results[0]
     }
 
-    /// Changes operands to such as the operation asks for.
+    /// Changes operands so that the operation is defined on them.
     fn careful(&mut self, b: &mut Builder<'_>, care: Care, args: &mut [Value]) {
         if care != Care::Bits && self.plan.may_trap && self.choices.once_in(3) {
             return;
@@ -238,7 +223,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A constant, or what is made of `y`, which is neither 0 nor -1.
+    /// A constant, or a value made of `y`; neither 0 nor -1.
     fn signed_divisor(&mut self, b: &mut Builder<'_>, y: Value) -> Value {
         let ty = b.func.dfg.value_type(y);
         let mask = u64::MAX >> (64 - ty.bits());
@@ -257,6 +242,11 @@ impl Body<'_, '_> {
             }
         }
     }
+}
+
+/// Those of this type.
+pub(in super::super) fn typed<T: Copy>(all: &[(T, Type)], ty: Type) -> Vec<T> {
+    all.iter().filter(|(_, have)| *have == ty).map(|(one, _)| *one).collect()
 }
 
 /// `x`, or 1 where it is none of the numbers that fit an integer type, which may be signed.

@@ -1,4 +1,4 @@
-//! What a block computes, and where it goes on.
+//! The contents of a block, and its branch.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
@@ -53,7 +53,7 @@ impl Filling<'_, '_, '_> {
         }
     }
 
-    /// Traps where lanes would be that went another way at the end of the only block that leads here.
+    /// Traps in lanes that should have left the only predecessor along its other edge.
     fn doubt(&self, b: &mut Builder<'_>) {
         let mut before = self.shape.edges().filter(|&(_, to)| to == self.at);
         let (Some((from, _)), None) = (before.next(), before.next()) else { return };
@@ -85,7 +85,7 @@ impl Filling<'_, '_, '_> {
         let mut args: Vec<BlockArg> = self.cells.args().into_iter().map(BlockArg::from).collect();
         let goes_back = !at_start && self.dominators[self.at] >> to & 1 == 1;
         for (index, ty) in self.params[to].clone().into_iter().enumerate() {
-            // What goes round unchanged.
+            // A loop-invariant argument.
             let stays = goes_back && self.choices.once_in(3);
             let same = self.made[to].get(index).filter(|_| stays);
             let arg = match same {
@@ -164,13 +164,13 @@ impl Filling<'_, '_, '_> {
         Some(b.ins().icmp_imm_s(condition, new, limit))
     }
 
-    /// Whether a way may be taken: all may where nobody is.
+    /// Whether an edge may be taken. In an unreachable block every edge may.
     fn is_open(&self, to: usize) -> bool {
         let live = self.reached >> self.at & 1 == 1 && self.distances[self.at].is_some();
         !live || self.distances[to].is_some()
     }
 
-    /// What is 0 in all work-items, which nobody can tell.
+    /// A condition that is 0 in all work-items, which the compiler cannot know.
     fn never(&mut self, b: &mut Builder<'_>) -> Value {
         match self.choices.below(2) {
             0 => {
@@ -181,7 +181,7 @@ impl Filling<'_, '_, '_> {
         }
     }
 
-    /// Which of several ways is the shortest to an end.
+    /// The index of the edge with the shortest path to an end.
     fn shortest(&self, next: &[usize]) -> usize {
         let far = |at: &usize| self.distances[next[*at]].unwrap_or(usize::MAX);
         (0..next.len()).min_by_key(far).unwrap_or(0)
@@ -190,29 +190,28 @@ impl Filling<'_, '_, '_> {
     fn branch(&mut self, b: &mut Builder<'_>, on_true: usize, on_false: usize) {
         let used_up = self.counted(b);
         let mut condition = self.condition(b);
-        match (self.is_open(on_true), self.is_open(on_false)) {
-            (true, true) => {
-                if let Some(used_up) = used_up {
-                    let first = self.shortest(&[on_true, on_false]) == 0;
-                    condition = self.truth(b, condition);
-                    condition = match (first, self.choices.below(2)) {
-                        (true, 0) => b.ins().bor(condition, used_up),
-                        (false, 0) => {
-                            let left = Self::not(b, used_up);
-                            b.ins().band(condition, left)
-                        }
-                        (first, _) => {
-                            let way = b.ins().iconst(I8, i64::from(first));
-                            b.ins().select(used_up, way, condition)
-                        }
-                    };
-                }
+        match (self.is_open(on_true), self.is_open(on_false), used_up) {
+            (true, true, None) => {}
+            (true, true, Some(used_up)) => {
+                let first = self.shortest(&[on_true, on_false]) == 0;
+                condition = self.truth(b, condition);
+                condition = match (first, self.choices.below(2)) {
+                    (true, 0) => b.ins().bor(condition, used_up),
+                    (false, 0) => {
+                        let left = Self::not(b, used_up);
+                        b.ins().band(condition, left)
+                    }
+                    (first, _) => {
+                        let way = b.ins().iconst(I8, i64::from(first));
+                        b.ins().select(used_up, way, condition)
+                    }
+                };
             }
-            (true, false) => {
+            (true, false, _) => {
                 let never = self.never(b);
                 condition = Self::not(b, never);
             }
-            (false, _) => {
+            (false, ..) => {
                 let never = self.never(b);
                 condition = self.truth(b, condition);
                 condition = b.ins().band(condition, never);
@@ -223,7 +222,7 @@ impl Filling<'_, '_, '_> {
         b.ins().brif(condition, self.blocks[on_true], &x, self.blocks[on_false], &y);
     }
 
-    /// A branch on a number: first those ways that may be taken, then the others.
+    /// A `br_table`: first the edges that may be taken, then the others.
     fn table(&mut self, b: &mut Builder<'_>, next: &[usize]) {
         let used_up = self.counted(b);
         let (mut open, closed): (Vec<usize>, Vec<usize>) =

@@ -1,4 +1,4 @@
-//! Numbers that all blocks share and change: what was noted on the way, and counts of visits.
+//! Numbers that all blocks share and change: the trace of the path, and counts of visits.
 
 use cranelift_codegen::ir::types::{I16, I32, I64};
 use cranelift_codegen::ir::{
@@ -39,13 +39,9 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// So many cells of a word are in memory, from `own` on or on the stack.
-    pub(super) fn new(
-        b: &mut Builder<'_>,
-        own: Value,
-        word: Type,
-        choices: &mut Choices<'_>,
-    ) -> Cells {
+    /// Cells of a word each lie in memory, from `own` on or on the stack.
+    pub(super) fn new(b: &mut Builder<'_>, own: Value, choices: &mut Choices<'_>) -> Cells {
+        let word = b.func.dfg.value_type(own);
         let bytes = super::fill::CELLS * word.bytes();
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
         let slot = choices.once_in(3).then(|| b.create_sized_stack_slot(data));
@@ -82,7 +78,7 @@ impl Cells {
         self.params.iter().map(|(_, ty)| *ty).collect()
     }
 
-    /// What a branch gives for them.
+    /// The arguments of a branch for these parameters.
     pub(super) fn args(&self) -> Vec<Value> {
         self.params.iter().map(|(value, _)| *value).collect()
     }

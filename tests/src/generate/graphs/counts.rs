@@ -1,15 +1,15 @@
 //! Which blocks count their visits, so that every run ends.
 //!
-//! A block that counts goes the shortest way to an end when its count is used up. If all on cycles with several ways to
-//! go on do, everything ends, but then hardly any branch in a loop is left that all lanes take alike: a count that lanes
-//! reach by different ways differs. So blocks are let off at random, or look at how often the head of a cycle around
-//! them was visited, from the start on or since the head of an outer cycle was, as the loops of programs do. All as long
-//! as everything still ends.
+//! A block whose count is used up takes the shortest path to an end. If all blocks on cycles with several successors
+//! counted, every run would end, but hardly any branch in a loop would be uniform: lanes that reach a count along
+//! different paths have different counts. So some blocks, chosen at random, do not count, or test how often the head of
+//! a cycle around them was visited, since the start or since the last visit of an outer cycle's head, as the loops of
+//! programs do. A choice is kept only if every run still ends.
 
 use super::super::choices::Choices;
 use super::shape::{Shape, reached};
 
-/// What a block counts.
+/// The visits that a block counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     Nothing,
@@ -19,7 +19,7 @@ pub(super) enum Counting {
     Rounds(usize),
 }
 
-/// What all blocks count.
+/// The visits that all blocks count.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     pub(super) nodes: Vec<Counting>,
@@ -27,18 +27,18 @@ pub(super) struct Counted {
     pub(super) anew: Vec<Option<usize>>,
 }
 
-/// The ways of a graph that lanes may take.
+/// The edges of a graph that lanes may take.
 pub(super) struct Ways {
     /// By node, those that it may go on to.
     next: Vec<u64>,
-    /// Those of them that are on the shortest ways to an end.
+    /// Those of them that are on a shortest path to an end.
     shortest: Vec<u64>,
     order: Vec<usize>,
     dominators: Vec<u64>,
 }
 
 impl Ways {
-    /// No way leads where nothing ends, which `distances` say.
+    /// Without the edges into nodes from which, as `distances` says, no path leads to an end.
     pub(super) fn new(shape: &Shape, distances: &[Option<usize>]) -> Ways {
         let live = |&&node: &&usize| distances[node].is_some();
         let ways = |node: usize| shape.nodes[node].next.iter().filter(live);
@@ -58,16 +58,14 @@ impl Ways {
         result
     }
 
-    /// What nodes count, at random. Their own visits at first, all on cycles with several ways to go on.
+    /// Random counts. At first every node on a cycle with several successors counts its own visits.
     pub(super) fn counted(&self, shape: &Shape, choices: &mut Choices<'_>) -> Counted {
         let cycles = shape.on_cycles();
         let must = |node: &usize| cycles >> node & 1 == 1 && shape.nodes[*node].next.len() > 1;
         let mut nodes: Vec<usize> = (0..shape.len()).filter(must).collect();
         let mut all = vec![Counting::Nothing; shape.len()];
         nodes.iter().for_each(|&node| all[node] = Counting::Visits);
-        for at in (1..nodes.len()).rev() {
-            nodes.swap(at, choices.below(at + 1));
-        }
+        choices.shuffle(&mut nodes);
         let mut counted = Counted { nodes: all, anew: vec![None; shape.len()] };
         let less = choices.below(5);
         for node in nodes {

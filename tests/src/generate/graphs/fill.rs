@@ -28,7 +28,7 @@ pub(super) const TABLE_WORDS: u32 = 8;
 /// Numbers that all work-items are given.
 const SCALARS: u32 = 3;
 
-/// What the last of them is not.
+/// A number that the last of them never is.
 pub(super) const NEVER: i64 = 0x1234_5678;
 
 /// How a block counts its visits.
@@ -58,11 +58,11 @@ pub(super) struct Filling<'s, 'c, 'u> {
     /// The blocks of the nodes, and the types of their parameters behind those of cells.
     pub(super) blocks: Vec<Block>,
     pub(super) params: Vec<Vec<Type>>,
-    /// What blocks hold that others may use: parameters and what they compute, by node.
+    /// The values of blocks that others may use: parameters and computed values, by node.
     pub(super) made: Vec<Vec<(Value, Type)>>,
-    /// The same for the block before all.
+    /// The same for the entry block.
     pub(super) roots: Vec<(Value, Type)>,
-    /// What blocks branch on, by node.
+    /// The conditions of branches, by node.
     pub(super) conditions: Vec<Option<Value>>,
     /// Words that are equal in all work-items, and others.
     pub(super) uniforms: Vec<Value>,
@@ -76,7 +76,7 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) counts: Vec<Option<Count>>,
     /// Where visits of a node are noted for others, by node, and the node whose visits set that back.
     pub(super) rounds: Vec<(usize, Cell, Option<usize>)>,
-    /// So many of eight branches are on what is equal in all work-items.
+    /// The number of branches, of eight, whose condition is uniform.
     pub(super) uniform: usize,
     /// Addresses of the work-item's memory, and of what all read.
     pub(super) own: Value,
@@ -90,7 +90,7 @@ pub(super) struct Filling<'s, 'c, 'u> {
     pub(super) at: usize,
 }
 
-/// The kernel, whose choices come from what is left of bytes.
+/// The kernel, made with the remaining bytes.
 pub(super) fn kernel(
     shape: &Shape,
     origin: &'static str,
@@ -149,10 +149,8 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
         let differs = (item * (1 + at % 3)) >> (at % 5);
         if at >= RESULTS as usize { 0 } else { pattern[(at + item * 5) % 13] ^ differs as u64 }
     });
-    let bytes = |number: u64| number.to_le_bytes().into_iter().take(size);
-    let own = numbers.flat_map(bytes).collect();
-    let table: Vec<u64> = (0..TABLE_WORDS).map(|_| choices.int(bits)).collect();
-    let table = table.into_iter().flat_map(bytes).collect();
+    let own = numbers.flat_map(|number| number.to_le_bytes().into_iter().take(size)).collect();
+    let table = choices.words(TABLE_WORDS as usize, family.word);
     let ty = family.word_param();
     let mut args =
         vec![Argument::Buffer(Elements::Ints, own), Argument::Buffer(Elements::Ints, table)];
@@ -162,7 +160,7 @@ fn arguments(choices: &mut Choices<'_>, family: Family, items: usize) -> Vec<Arg
 }
 
 impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
-    /// Makes the block before all but for its end: what it reads, and blocks without instructions.
+    /// Makes the entry block without its terminator, and a block without instructions for each node.
     fn new(
         shape: &'s Shape,
         choices: &'c mut Choices<'u>,
@@ -191,7 +189,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         if choices.once_in(4) {
             types.push(family.floats()[0]);
         }
-        let cells = Cells::new(b, own, word, choices);
+        let cells = Cells::new(b, own, choices);
         let blocks = shape.nodes.iter().map(|_| b.create_block()).collect();
         Filling {
             dominators: shape.dominators(),
@@ -285,27 +283,24 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         let word = self.family.word_int();
         let ty = count_type(self.choices, word);
         let number = b.ins().iconst(ty, 1 + self.choices.below(16) as i64);
-        let start = match self.choices.below(4) {
-            0 | 1 => number,
-            kind => {
-                let list = if kind == 2 { &self.varied } else { &self.uniforms };
-                let value = self.choices.one(list);
-                let small = b.ins().band_imm_s(value, 7);
-                let small = self.cast(b, small, ty);
-                b.ins().iadd(number, small)
-            }
+        let list = match self.choices.below(4) {
+            0 | 1 => return self.cells.anywhere(b, self.choices, number),
+            2 => &self.varied,
+            _ => &self.uniforms,
         };
+        let value = self.choices.one(list);
+        let small = b.ins().band_imm_s(value, 7);
+        let small = self.cast(b, small, ty);
+        let start = b.ins().iadd(number, small);
         self.cells.anywhere(b, self.choices, start)
     }
 
     /// In the order of the graph, or in any.
     fn lay_out(&mut self, b: &mut Builder<'_>) {
         let mut order: Vec<Block> = self.blocks.clone();
-        if self.choices.below(4) > 0 {
-            self.any_order = true;
-            for at in (1..order.len()).rev() {
-                order.swap(at, self.choices.below(at + 1));
-            }
+        self.any_order = self.choices.below(4) > 0;
+        if self.any_order {
+            self.choices.shuffle(&mut order);
         }
         b.ensure_inserted_block();
         for block in order {
@@ -313,24 +308,22 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
         }
     }
 
-    /// What holds of the kernel as a whole.
+    /// The features of the kernel as a whole.
     fn features(&self) -> Vec<&'static str> {
-        let has = |of: fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
+        let has = |of: &dyn Fn(Type) -> bool| self.made.iter().flatten().any(|&(_, ty)| of(ty));
         let reached = self.shape.nodes.iter().enumerate();
         let reached = reached.filter(|(at, _)| self.reached >> at & 1 == 1);
         let doomed = |trap| {
             reached.clone().any(|(at, node)| self.distances[at].is_none() && node.trap == trap)
         };
         let ends = reached.clone().filter(|(_, node)| node.next.is_empty() && !node.trap);
+        let inner = self.rounds.iter().any(|(.., anew)| anew.is_some());
         let features = [
             (ends.count() > 1, "several ends"),
             (self.any_order, "blocks in any order"),
-            (has(|ty| ty == I8 || ty == I16), "narrow values"),
-            (
-                self.made.iter().flatten().any(|(_, ty)| !self.family.in_register(*ty)),
-                "values of two words",
-            ),
-            (has(Type::is_float), "floats"),
+            (has(&|ty| ty == I8 || ty == I16), "narrow values"),
+            (has(&|ty| !self.family.in_register(ty)), "values of two words"),
+            (has(&Type::is_float), "floats"),
             (doomed(true), "trap that is never taken"),
             (doomed(false), "loop without an end that is never entered"),
             (self.cells.in_memory > 0, "count in memory"),
@@ -339,10 +332,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
             (!self.rounds.is_empty(), "count of a loop's rounds"),
-            (
-                self.rounds.iter().any(|(.., anew)| anew.is_some()),
-                "count of an inner loop's rounds",
-            ),
+            (inner, "count of an inner loop's rounds"),
         ];
         features.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
     }

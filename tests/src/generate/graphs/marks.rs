@@ -1,4 +1,4 @@
-//! What a graph holds that is worth counting.
+//! The constructs of a graph, for counting.
 
 use cranelift_codegen::ir::Block;
 
@@ -23,32 +23,27 @@ pub(super) fn marks(
         let next = &shape.nodes[node].next;
         let several = next.len() > 1;
         let joins = |to: &usize| shape.edges().filter(|(_, other)| to == other).count() > 1;
+        let latches = loops.iter().filter(|it| it.latches.contains(&node)).count();
         let there = [
             (next.len() == 2, "branch"),
             (next.len() > 2, "switch"),
             (next.contains(&node), "loop of one block"),
             (several && next.iter().all(|to| *to == next[0]), "both ways to one block"),
             (next.is_empty() && shape.reached(0) >> node & 1 == 1, "end"),
-            (
-                loops.iter().filter(|it| it.latches.contains(&node)).count() > 1,
-                "latch of two loops",
-            ),
+            (latches > 1, "latch of two loops"),
             (several && next.iter().any(joins), "critical edge"),
         ];
         add(*block, &there);
     }
     for one in &loops {
-        let leaves = shape
-            .edges()
-            .filter(|(from, to)| one.nodes >> from & 1 == 1 && one.nodes >> to & 1 == 0);
-        let nested = loops
-            .iter()
-            .any(|other| other.header != one.header && other.nodes >> one.header & 1 == 1);
+        let is_in = |nodes: u64, node: usize| nodes >> node & 1 == 1;
+        let leaves = |&(from, to): &(usize, usize)| is_in(one.nodes, from) && !is_in(one.nodes, to);
+        let around = |it: &Loop| it.header != one.header && is_in(it.nodes, one.header);
         let there = [
             (true, "loop"),
-            (leaves.count() > 1, "loop with several exits"),
+            (shape.edges().filter(leaves).count() > 1, "loop with several exits"),
             (one.latches.len() > 1, "loop with several latches"),
-            (nested, "loop in a loop"),
+            (loops.iter().any(around), "loop in a loop"),
         ];
         add(blocks[one.header], &there);
     }

@@ -4,14 +4,14 @@
 //! together at random, and plain random ones. Nothing here knows loops, regions or any other structure, and
 //! nothing asks for it: a graph is filled block by block.
 //!
-//! What a block computes comes from its own parameters and from all blocks that dominate it, in integers of all
-//! widths and in floats. Lanes branch on what is equal in all of them, on their ids and data, on counts,
-//! or on mixtures. Work-items communicate through nothing, and write what they computed when they end.
+//! A block computes from its own parameters and the values of all blocks that dominate it, in integers of all widths
+//! and in floats. Branches depend on uniform values, on ids and data, on counts, or on mixtures of these. Work-items
+//! do not communicate, and write their results when they end.
 //!
-//! Everything ends, whatever the graph: blocks on cycles with several ways to go on count, alone or together with
-//! others, and when its count is used up a block takes the way that is shortest to an end (`counts.rs` says which blocks
-//! need not). The graph stays what it is.
-//! Where a graph has blocks from which no way leads to an end, or that trap, no branch ever goes there.
+//! Every run ends, whatever the graph: blocks on cycles with several successors count visits, alone or together with
+//! others, and a block whose count is used up takes the shortest path to an end (`counts.rs` says which blocks need not
+//! count). The graph itself does not change.
+//! Edges into blocks from which no path leads to an end, or that trap, are never taken.
 
 use super::choices::Choices;
 use super::{Family, Generated};
@@ -36,7 +36,7 @@ pub fn kernel(bytes: &[u8], family: Family) -> Generated {
     fill::kernel(&shape, origin, &mut choices, family)
 }
 
-/// A kernel of this shape, with what `bytes` stand for in its blocks.
+/// A kernel of this shape, whose blocks are filled as `bytes` say.
 pub fn filled(shape: &Shape, bytes: &[u8], family: Family) -> Generated {
     fill::kernel(shape, random::KNOWN, &mut Choices::new(bytes), family)
 }

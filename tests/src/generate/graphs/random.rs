@@ -7,10 +7,10 @@ use super::shape::{MAX_NODES, Node, Shape};
 /// Nodes that mutations grow shapes to. Dead ones may be added to them.
 const GROWN: usize = MAX_NODES - 4;
 
-/// What a shape from the catalogue as it stands is called.
+/// The name of the construct that is an unchanged shape of the catalogue.
 pub(super) const KNOWN: &str = "graph of the catalogue";
 
-/// The shape that is chosen, and what of.
+/// The chosen shape, and its origin.
 pub(super) fn shape(choices: &mut Choices<'_>) -> (Shape, &'static str) {
     let (mut shape, origin) = match choices.below(8) {
         0 => (known(choices), KNOWN),
@@ -50,7 +50,7 @@ fn known(choices: &mut Choices<'_>) -> Shape {
     all[choices.below(all.len())].shape.clone()
 }
 
-/// A graph of which every edge is random, some of them to the next node.
+/// A graph of random edges, some of them to the next node.
 fn plain(choices: &mut Choices<'_>) -> Shape {
     let count = match choices.below(8) {
         0..=4 => 2 + choices.below(7),
@@ -81,34 +81,21 @@ fn plain(choices: &mut Choices<'_>) -> Shape {
 fn mutate(shape: &mut Shape, choices: &mut Choices<'_>) {
     let count = shape.len();
     let (from, to) = (choices.below(count), choices.below(count));
-    match choices.below(6) {
-        0 => {
-            shape.nodes[from].next.push(to);
+    let kind = choices.below(6);
+    let next = &mut shape.nodes[from].next;
+    match (kind, next.len()) {
+        (0, _) => {
+            next.push(to);
             shape.nodes[from].trap = false;
         }
-        1 => {
-            let next = &mut shape.nodes[from].next;
-            if next.len() > 1 {
-                next.remove(choices.below(next.len()));
-            }
-        }
-        2 | 3 => {
-            let next = &mut shape.nodes[from].next;
-            if !next.is_empty() {
-                let at = choices.below(next.len());
-                next[at] = to;
-            }
-        }
-        4 if count < GROWN => {
+        (1, ways @ 2..) => drop(next.remove(choices.below(ways))),
+        (2 | 3, ways @ 1..) => next[choices.below(ways)] = to,
+        (4, ways @ 1..) if count < GROWN => {
             // A block of its own on an edge.
-            let next = &mut shape.nodes[from].next;
-            if !next.is_empty() {
-                let at = choices.below(next.len());
-                let behind = std::mem::replace(&mut next[at], count);
-                shape.nodes.push(Node { next: vec![behind], trap: false });
-            }
+            let behind = std::mem::replace(&mut next[choices.below(ways)], count);
+            shape.nodes.push(Node { next: vec![behind], trap: false });
         }
-        5 if count < GROWN => {
+        (5, _) if count < GROWN => {
             // A block in two, the second of which others may lead to later.
             let rest = std::mem::take(&mut shape.nodes[from]);
             shape.nodes[from].next.push(count);
@@ -168,7 +155,7 @@ fn replace(shape: &mut Shape, other: &Shape, choices: &mut Choices<'_>) {
     }
 }
 
-/// Adds one to three nodes that no way leads to, but which lead into the others.
+/// Adds one to three unreachable nodes with edges into the others.
 fn dead(shape: &mut Shape, choices: &mut Choices<'_>) {
     let live = shape.len();
     let count = (1 + choices.below(3)).min(MAX_NODES - live);
@@ -178,7 +165,7 @@ fn dead(shape: &mut Shape, choices: &mut Choices<'_>) {
     }
 }
 
-/// Whether a shape is one: what mutations rely on.
+/// Whether a shape is valid: mutations rely on this.
 #[cfg(test)]
 fn is_valid(shape: &Shape) -> bool {
     let ends = |node: &Node| !node.trap || node.next.is_empty();

@@ -1,4 +1,4 @@
-//! Control flow as a graph, without what blocks compute.
+//! Control-flow graphs without the contents of blocks.
 
 /// Nodes that a shape has at most: sets of nodes are the bits of a number.
 pub(super) const MAX_NODES: usize = 64;
@@ -58,7 +58,7 @@ impl Shape {
         nodes.flat_map(|(from, node)| node.next.iter().map(move |&to| (from, to)))
     }
 
-    /// The nodes that lie on ways from `from`, itself included.
+    /// The nodes that are reachable from `from`, itself included.
     pub(super) fn reached(&self, from: usize) -> u64 {
         reached(1 << from, |node| self.nodes[node].next.iter().fold(0, |set, to| set | 1 << to))
     }
@@ -71,8 +71,7 @@ impl Shape {
         (0..self.len()).filter(again).fold(0, |set, node| set | 1 << node)
     }
 
-    /// For each node those that all ways from the entry to it go through, itself included. All, for a node
-    /// that no way leads to.
+    /// The dominators of each node, itself included. All nodes, for an unreachable node.
     pub(super) fn dominators(&self) -> Vec<u64> {
         let mut sets = vec![u64::MAX; self.len()];
         sets[0] = 1;
@@ -91,8 +90,8 @@ impl Shape {
         }
     }
 
-    /// For each node the length of the shortest way to an end, a trap only if `traps` are ends. None
-    /// where no way leads to one.
+    /// For each node the length of the shortest path to an end; a trap counts only if `traps` are ends. None
+    /// where no path leads to one.
     pub(super) fn distances(&self, traps: bool) -> Vec<Option<usize>> {
         let ends = |node: &Node| node.next.is_empty() && (traps || !node.trap);
         let mut found: Vec<_> = self.nodes.iter().map(|node| ends(node).then_some(0)).collect();
@@ -111,8 +110,8 @@ impl Shape {
         }
     }
 
-    /// All nodes: first those that ways lead to, each behind its dominators (in reverse post-order), then
-    /// the dead ones.
+    /// All nodes: first the reachable ones, each after its dominators (in reverse post-order), then the
+    /// dead ones.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut seen = 1_u64;
         let mut open = vec![(0, 0)];
@@ -134,7 +133,7 @@ impl Shape {
     }
 }
 
-/// The nodes that ways lead to from these, themselves included.
+/// The nodes that are reachable from these, themselves included.
 pub(super) fn reached(from: u64, next: impl Fn(usize) -> u64) -> u64 {
     let (mut seen, mut open) = (from, from);
     while open != 0 {

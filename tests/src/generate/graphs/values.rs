@@ -5,6 +5,7 @@ use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Opcode, Type, Value};
 use cranelift_frontend::FunctionBuilder as Builder;
 
+use super::super::body::typed;
 use super::super::clif::{self, element};
 use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
 
@@ -35,12 +36,9 @@ impl Filling<'_, '_, '_> {
     pub(super) fn leaf(&mut self, b: &mut Builder<'_>, ty: Type) -> Value {
         let kind = self.choices.below(8);
         let fitting = if kind < 6 { self.usable(Some(ty)) } else { Vec::new() };
+        let own = typed(&self.made[self.at], ty);
         match kind {
-            0..=2 if self.made[self.at].iter().any(|(_, have)| *have == ty) => {
-                let own = self.made[self.at].iter().filter(|(_, have)| *have == ty);
-                let own: Vec<_> = own.collect();
-                self.choices.one(&own).0
-            }
+            0..=2 if !own.is_empty() => self.choices.one(&own),
             0..=5 if !fitting.is_empty() => self.choices.one(&fitting).0,
             6 if ty.is_int() => {
                 let bits = self.choices.int(ty.bits());
@@ -147,19 +145,15 @@ impl Filling<'_, '_, '_> {
         let word = self.family.word_int();
         let kind = if self.choices.below(8) < self.uniform { 3 } else { self.choices.below(14) };
         match kind {
-            0 | 1 => {
-                // One bit of what differs.
-                let value = self.choices.one(&self.varied);
-                b.ins().band_imm_s(value, 1 << self.choices.below(5))
-            }
+            // One bit of what differs.
+            0 | 1 => b.ins().band_imm_s(self.choices.one(&self.varied), 1 << self.choices.below(5)),
             2 => {
                 let value = self.choices.one(&self.varied);
                 let limit = self.choices.below(20) as i64;
                 b.ins().icmp_imm_s(IntCC::UnsignedLessThan, value, limit)
             }
             3 | 4 => {
-                let value = self.choices.one(&self.uniforms);
-                b.ins().band_imm_s(value, 1 << self.choices.below(4))
+                b.ins().band_imm_s(self.choices.one(&self.uniforms), 1 << self.choices.below(4))
             }
             5 | 6 => self.of_count(b),
             7 => {

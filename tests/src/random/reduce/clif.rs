@@ -28,9 +28,14 @@ pub(in super::super) fn fewer_instructions(
     let mut smallest = case;
     loop {
         let mut changed = false;
-        for part in [Part::Function, Part::Slots, Part::Blocks] {
+        let parts: [fn(&mut Case) -> bool; 3] = [
+            drop_function,
+            |case| case.functions.iter_mut().any(drop_unused_slots),
+            |case| case.functions.iter_mut().any(join_blocks),
+        ];
+        for remove in parts {
             let mut smaller = smallest.clone();
-            if remove(&mut smaller, part) && keeps(&smaller) {
+            if remove(&mut smaller) && keeps(&smaller) {
                 (smallest, changed) = (smaller, true);
             }
         }
@@ -60,41 +65,18 @@ pub(in super::super) fn fewer_instructions(
     }
 }
 
-/// What goes at once.
-#[derive(Clone, Copy, Debug)]
-enum Part {
-    /// The last function, if no other names it, also out of tables.
-    Function,
-    /// Stack slots, arguments and declarations that nothing uses.
-    Slots,
-    /// Blocks into which only one jump leads.
-    Blocks,
-}
-
-/// Removes something. Whether there was any.
-fn remove(case: &mut Case, part: Part) -> bool {
-    match part {
-        Part::Function => {
-            let last = case.functions.len() - 1;
-            let name = case.functions[last].name.to_string();
-            if last == 0 || case.functions[..last].iter().any(|func| names(func, &name)) {
-                return false;
-            }
-            case.functions.pop();
-            for datum in &mut case.data {
-                datum.addresses.retain(|&(_, address)| address != Address::Function(last));
-            }
-            true
-        }
-        Part::Slots => {
-            let mut changed = false;
-            for func in &mut case.functions {
-                changed |= drop_unused_slots(func);
-            }
-            changed
-        }
-        Part::Blocks => case.functions.iter_mut().any(join_blocks),
+/// Removes the last function, if no other names it, also out of tables. Whether it could.
+fn drop_function(case: &mut Case) -> bool {
+    let last = case.functions.len() - 1;
+    let name = case.functions[last].name.to_string();
+    if last == 0 || case.functions[..last].iter().any(|func| names(func, &name)) {
+        return false;
     }
+    case.functions.pop();
+    for datum in &mut case.data {
+        datum.addresses.retain(|&(_, address)| address != Address::Function(last));
+    }
+    true
 }
 
 /// Whether a function calls the one of this name, or takes its address.
@@ -110,7 +92,7 @@ fn names(func: &Function, name: &str) -> bool {
     })
 }
 
-/// The last stack slots as far as nothing uses them.
+/// Removes the last stack slots as far as nothing uses them. Whether there were any.
 fn drop_unused_slots(func: &mut Function) -> bool {
     let used: Vec<_> =
         insts(func).into_iter().filter_map(|inst| func.dfg.insts[inst].stack_slot()).collect();
@@ -126,7 +108,7 @@ fn drop_unused_slots(func: &mut Function) -> bool {
     changed
 }
 
-/// Puts a block at the end of the one that jumps to it, if no other does.
+/// Puts a block at the end of the one that jumps to it, if no other does. Whether there was one.
 fn join_blocks(func: &mut Function) -> bool {
     let all: Vec<_> = func.layout.blocks().collect();
     let cfg = ControlFlowGraph::with_function(func);
