@@ -209,6 +209,25 @@ fn lines_survive_a_trap() {
     }
 }
 
+/// How many instructions a line takes beyond the first one, and each value of it.
+#[test]
+fn a_line_takes_few_instructions() {
+    for arch in machines() {
+        let instructions = |lines: usize, values: usize| {
+            let kernel = compiled(arch, |b| {
+                let i = b.global_id(0);
+                let format = "{}".repeat(values);
+                (0..lines).for_each(|_| b.print(&format, &vec![i; values]));
+            });
+            let text = kernel.disassembly();
+            text.lines().filter(|line| !line.trim_start().starts_with(';')).count()
+        };
+        let line = instructions(3, 0) - instructions(2, 0);
+        let value = (instructions(3, 8) - instructions(2, 8) - line) / 8;
+        assert!(line <= 30 && value <= 2, "{arch}: {line} and {value}");
+    }
+}
+
 /// A kernel that prints and counts its branches takes two arguments more.
 #[test]
 fn printing_kernels_can_count_their_branches() {
