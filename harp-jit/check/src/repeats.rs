@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::code::Flow;
 use crate::frame::Frame;
-use crate::numbering::{Numbering, ValueNumber};
+use crate::numbering::{Copies, Numbering, ValueNumber};
 use crate::places::Place;
 use crate::structure::Structure;
 use crate::term::Origin;
@@ -34,6 +34,8 @@ pub(crate) struct Known {
 /// What an instruction computes again, or is computed again later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeated {
+    /// Whether it stores what is there already.
+    pub(crate) changes_nothing: bool,
     /// Of what exchanges or masks a predicate, its predicates.
     pub(crate) sources: SmallVec<[ValueNumber; 2]>,
     /// Where its result is remembered.
@@ -73,12 +75,15 @@ impl Repeats {
         let mut repeats = Repeats { after, ..Repeats::default() };
         let mut numbering = Numbering::new(frame.places);
         let mut all = Vec::new();
-        for block in &structure.blocks {
-            numbering.begin();
+        let copies = if everywhere { Numbering::find_copies(frame, structure) } else { Vec::new() };
+        let none = Copies::new();
+        for (index, block) in structure.blocks.iter().enumerate() {
+            numbering.begin(copies.get(index).unwrap_or(&none));
             let first = all.len();
             for at in block.first..=block.last {
                 let sources = numbering.sources(frame.code.insts[at].instruction.op);
                 repeats.after[at].sources = sources;
+                repeats.after[at].changes_nothing = numbering.changes_nothing(frame, at);
                 if let Some(number) = numbering.step(frame, at) {
                     let from = numbering.computed_from(number.value);
                     all.push(Test { at, number, from: from.filter(|from| !from.is_empty()) });
@@ -134,8 +139,10 @@ impl Repeats {
             from.iter().for_each(|&place| *depends.entry(place).or_default() |= bit);
         }
         let asked = |at: usize| asked.get(&at).copied().unwrap_or(0);
+        let after = &self.after;
         let changed = |at: usize| match (frame.code.insts[at].flow, frame.accessed(at).to) {
             (Flow::Call, _) => Conditions::MAX,
+            _ if after[at].changes_nothing => 0,
             (_, to) => to.and_then(|to| depends.get(&to)).copied().unwrap_or(0),
         };
         let step = |live: Conditions, at: usize| live & !changed(at) | asked(at);
