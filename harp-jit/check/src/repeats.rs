@@ -195,11 +195,12 @@ fn live(
 
 #[cfg(test)]
 mod tests {
+    use harp_isa::abi::RegisterRoles;
     use harp_isa::{Instruction, Op};
 
     use super::*;
     use crate::places::Places;
-    use crate::testing::{p, r, with_code, with_ops};
+    use crate::testing::{ARCH, p, r, with_code, with_ops};
 
     /// What is remembered and found again behind the last of these operations.
     fn known(ops: &[Op]) -> Option<bool> {
@@ -221,6 +222,49 @@ mod tests {
         assert_eq!(known(&[difference, not_zero, difference, zero]), Some(true));
         assert_eq!(known(&[test(0), changed, test(1)]), None);
         assert_eq!(known(&[test(0), Op::Rtop { dst: p(1), src: r(2) }]), None);
+    }
+
+    #[test]
+    fn conditions_of_selections_are_found_again() {
+        let selected = |other| {
+            [
+                Instruction::new(Op::Ori { dst: r(3), src: r(other), imm: 0 }),
+                Instruction { guard: Some(p(0)), op: Op::Addi { dst: r(3), src: r(1), imm: 1 } },
+                Instruction::new(Op::Rtop { dst: p(1), src: r(3) }),
+            ]
+        };
+        for (other, is_same) in [(2, true), (4, false)] {
+            let code = [selected(2), selected(other)].concat();
+            let repeats =
+                with_code(&code, |frame, structure| Repeats::find(frame, structure, false));
+            assert_eq!(!repeats.after[5].known.is_empty(), is_same, "{repeats:?}");
+        }
+    }
+
+    #[test]
+    fn conditions_of_what_is_spilled_are_found_again() {
+        let stack = RegisterRoles::new(ARCH.parse().unwrap()).stack_pointer();
+        let store = |value| Op::St { value, base: stack, offset: -8 };
+        let ops = [
+            store(r(2)),
+            // The head of a loop, and its body.
+            Op::Ld { dst: r(1), base: stack, offset: -8 },
+            Op::Jmpi { rel: 0 },
+            Op::Rtop { dst: p(0), src: r(1) },
+            store(r(1)),
+            Op::Addi { dst: r(1), src: r(1), imm: 1 },
+        ];
+        let back = Instruction { guard: Some(p(1)), op: Op::Jmpi { rel: -24 } };
+        let code: Vec<Instruction> = ops.map(Instruction::new).into_iter().chain([back]).collect();
+        with_code(&code, |frame, structure| {
+            let repeats = Repeats::find(frame, structure, true);
+            let slot = frame.slot(0).expect("it is in the frame");
+            let [Known { place, inverted: false }] = *repeats.after[3].known else {
+                panic!("{repeats:?}")
+            };
+            assert!(repeats.depending(slot).eq([place]));
+            assert!(repeats.after[4].changes_nothing && !repeats.after[0].changes_nothing);
+        });
     }
 
     /// What is remembered in a loop that tests the first register and then executes `op`.

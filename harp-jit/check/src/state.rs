@@ -30,8 +30,8 @@ pub(crate) struct State<'a> {
     pub(crate) values: Vec<Value<'a>>,
     /// The combinations of numbers in a lane.
     pub(crate) active: Set<'a>,
-    /// In which lanes two places hold the same because the one was copied to the other, where both are meant. The lesser
-    /// place comes first.
+    /// In which lanes two places hold the same because the one was copied to the other, where both are meant.
+    /// The lesser place comes first.
     pub(crate) equal: BTreeMap<(Place, Place), Set<'a>>,
     /// What is known of the numbers in two lanes at a time, beyond what is known of each.
     pub(crate) pairs: Set<'a>,
