@@ -41,7 +41,7 @@
 //! | `differs` of a place | two active lanes that hold different numbers there, and neither one that is told apart, are a pair in this set |
 //! | `undefined` of a place | an active lane in which the value is not meant is in this set |
 //! | `form` of a place | where it is meant, it is such a number: a constant, an address in the lane's stack, ... |
-//! | `equal` of two places | both hold the same in each active lane of this set, where that is meant |
+//! | `equal` of two places | both hold the same in each active lane of this set, meant or not |
 //! | `names` of a place | it is not zero just where each of these selected predicates is true, and meant |
 //! | `provenance` of an open split | what the place holds in a lane is what the named term came to in that lane when the split was executed |
 //! | `scratch` | what the warp's scratch word holds: something else than zero if one of these lanes is active |

@@ -103,16 +103,13 @@ pub(crate) fn merge<'a>(
     state
 }
 
-/// In which lanes places hold the same behind a meeting. What is not meant is what the other place holds.
+/// In which lanes places hold the same behind a meeting.
 fn copies<'a>(ways: &[Way<'a>], plans: &[Plan]) -> BTreeMap<(Place, Place), Set<'a>> {
     let is_live = |place: Place| plans[place.index()] != Plan::Dead;
     let known = ways.iter().flat_map(|way| way.state.equal.keys().copied());
     let known: BTreeSet<_> = known.filter(|&(a, b)| is_live(a) && is_live(b)).collect();
-    let of = |way: &Way<'a>, (a, b)| {
-        let state = &way.state;
-        state.equal(a, b) | state.value(a).undefined | state.value(b).undefined | !way.taken
-    };
     // Lanes that are not told apart may have come by any way.
+    let of = |way: &Way<'a>, (a, b)| way.state.equal(a, b) | !way.taken;
     let all = |pair| ways.iter().fold(Set::ALL, |all, way| all & of(way, pair));
     known.into_iter().map(|pair| (pair, all(pair))).collect()
 }

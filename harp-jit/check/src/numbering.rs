@@ -79,7 +79,7 @@ impl<'a> Numbering<'a> {
         registers.filter_map(|(&reg, held)| Some((reg, *slots.get(held)?))).collect()
     }
 
-    /// The registers that hold what a word of the frame does at the beginning of each block, whichever way it is reached.
+    /// The registers that hold what a word of the frame does at the beginning of each block, by all ways there.
     pub(crate) fn find_copies(frame: &Frame<'_>, structure: &Structure) -> Vec<Copies> {
         let mut numbering = Numbering::new(frame.places);
         let blocks = &structure.blocks;

@@ -30,8 +30,8 @@ pub(crate) struct State<'a> {
     pub(crate) values: Vec<Value<'a>>,
     /// The combinations of numbers in a lane.
     pub(crate) active: Set<'a>,
-    /// In which lanes two places hold the same because the one was copied to the other, where both are meant.
-    /// The lesser place comes first.
+    /// In which lanes two places hold the same because the one was copied to the other, meant or not. The lesser place
+    /// comes first.
     pub(crate) equal: BTreeMap<(Place, Place), Set<'a>>,
     /// What is known of the numbers in two lanes at a time, beyond what is known of each.
     pub(crate) pairs: Set<'a>,
@@ -323,9 +323,11 @@ impl<'a> State<'a> {
             self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
         let others = self.copies(place).into_iter().chain(self.copies(source));
+        // Where the predicate is not meant, it may have been taken to be what it is not.
+        let known = !self.value(guard).undefined;
         let copy = |other: Place| {
-            let kept = if dead { Set::ALL } else { self.equal(place, other) };
-            (other, guarded.ite(self.equal(source, other), kept))
+            let equal = guarded.ite(self.equal(source, other), self.equal(place, other));
+            (other, known & equal)
         };
         let copies: SmallVec<[_; 8]> =
             others.map(|(other, _)| other).chain([source]).map(copy).collect();

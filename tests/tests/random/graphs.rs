@@ -53,7 +53,7 @@ fn random_graphs_do_in_each_lane_what_the_oracle_says() {
 
 /// Seeds whose proof needs what no other does.
 const HARD_PROOFS: [(u64, &str); 4] = [
-    (115, "numbers that a value cannot be behind a join are left out of what was known at the split"),
+    (115, "numbers that are gone behind a join are left out of what was known at the split"),
     (157, "lanes are parted in each round by a condition of what is spilled and loaded again"),
     (232, "lanes that left a loop in an earlier round keep a copy of what others copy later"),
     (304, "lanes are parted in each round by a condition of a number that was selected"),
