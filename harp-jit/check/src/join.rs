@@ -11,7 +11,7 @@ use crate::lanes::Condition;
 use crate::number::Numbers;
 use crate::op::Form;
 use crate::places::Place;
-use crate::provenance::Provenance;
+use crate::provenance::{Origins, Provenance};
 use crate::state::State;
 use crate::term::{Origin, Terms};
 
@@ -117,7 +117,7 @@ impl<'p, 'a> Across<'p, 'a> {
     }
 
     fn differed(&self, place: Place) -> Set<'a> {
-        let mut differing = crossed(self.origins.each_ref(), place, |origin| {
+        let mut differing = self.crossed(self.origins.each_ref(), place, |origin| {
             let differed = self.before(origin);
             if differed.is_constant() { differed } else { self.left(differed) }
         });
@@ -130,7 +130,7 @@ impl<'p, 'a> Across<'p, 'a> {
             }
             // They went the same way there, and what all held that did so is the same whenever it is taken from there.
             let sides = [0, 1].map(|side| passed.sides[side] && taken.sides[side]);
-            let differed = crossed([passed, taken], place, |origin| {
+            let differed = self.crossed([passed, taken], place, |origin| {
                 let places = self.parted.terms.places(origin);
                 let is_same = |place: &Place| around.is_uniform(*place, sides);
                 let same = places.is_some_and(|places| places.iter().all(is_same));
@@ -139,6 +139,37 @@ impl<'p, 'a> Across<'p, 'a> {
             differing = differing & differed;
         }
         differing
+    }
+
+    /// By where the values come from, or what they are copies of, the pairs in which a place may hold different ones.
+    fn crossed(
+        &self,
+        kept: [&Provenance<'a>; 2],
+        place: Place,
+        differing: impl Fn(Origin) -> Set<'a>,
+    ) -> Set<'a> {
+        let own = kept.map(|kept| kept.of(place));
+        let mut known = crossed(own, &differing);
+        if known == Set::NONE {
+            return known;
+        }
+        let copied = [0, 1].map(|side| {
+            let Way { state, .. } = self.ways[side];
+            let each = state.copies(place).into_iter().map(|(copy, lanes)| {
+                kept[side].chosen(place, (lanes & !state.value(copy).undefined, copy))
+            });
+            let each = each.filter(|copied| copied != own[side]);
+            each.collect::<SmallVec<[_; 2]>>()
+        });
+        let [passed, taken] = [0, 1].map(|side| std::iter::once(own[side]).chain(&copied[side]));
+        for (number, passed) in passed.enumerate() {
+            for taken in taken.clone().skip(usize::from(number == 0)) {
+                if known != Set::NONE {
+                    known = known & crossed([passed, taken], &differing);
+                }
+            }
+        }
+        known
     }
 
     /// Where lanes differed when they parted in what this comes from.
@@ -157,11 +188,9 @@ impl<'p, 'a> Across<'p, 'a> {
 
 /// By where the values come from: what comes from the same differs as `differing` says.
 fn crossed<'a>(
-    kept: [&Provenance<'a>; 2],
-    place: Place,
+    [passed, taken]: [&Origins<'a>; 2],
     differing: impl Fn(Origin) -> Set<'a>,
 ) -> Set<'a> {
-    let [passed, taken] = kept.map(|kept| kept.of(place));
     let lists = if passed.is_one() && taken.is_one() { 1 } else { 2 };
     passed.lists().into_iter().zip(taken.lists()).take(lists).fold(
         Set::ALL,

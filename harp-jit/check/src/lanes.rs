@@ -33,6 +33,8 @@ const LIMITS_AGAIN: Limits = Limits { made: 10_000_000, ..LIMITS };
 pub(crate) struct Lanes {
     pub(crate) sets: Manager,
     variables: RefCell<HashMap<Condition, u32>>,
+    /// Whether it is followed in which lanes places hold the same.
+    pub(crate) follows_copies: bool,
 }
 
 impl PartialEq for Lanes {
@@ -50,7 +52,11 @@ impl Lanes {
             Precision::Coarse => LIMITS,
             Precision::Fine | Precision::Thorough => LIMITS_AGAIN,
         };
-        Lanes { sets: Manager::new(limits), variables: RefCell::default() }
+        Lanes {
+            sets: Manager::new(limits),
+            variables: RefCell::default(),
+            follows_copies: precision.names_ways(),
+        }
     }
 
     fn number(&self, condition: Condition) -> u32 {

@@ -6,6 +6,8 @@
 //!
 //! Facts about dead places are dropped.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
@@ -46,10 +48,9 @@ pub(crate) fn merge<'a>(
     let mut state = State::new(ways[0].lanes, values);
     state.free.clone_from(&ways[0].free);
     state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
-    state.same.clone_from(&ways[0].same);
-    ways.iter().for_each(|way| state.part_as_in(way));
     state.active = prepared.iter().fold(Set::NONE, |all, way| all | way.state.active);
     prepared.iter_mut().for_each(|way| way.taken = way.state.active.restrict(state.active));
+    state.equal = copies(&prepared, &plans);
     let kept = meeting.open.iter().filter_map(|&open| {
         let each = prepared.iter().map(|way| Some((way.of(open)?, way.taken)));
         Some(Provenance::meet(&each.collect::<Option<SmallVec<[_; 4]>>>()?, meeting.gate))
@@ -100,6 +101,17 @@ pub(crate) fn merge<'a>(
     state.leave_out();
     state.normalize();
     state
+}
+
+/// In which lanes places hold the same behind a meeting.
+fn copies<'a>(ways: &[Way<'a>], plans: &[Plan]) -> BTreeMap<(Place, Place), Set<'a>> {
+    let is_live = |place: Place| plans[place.index()] != Plan::Dead;
+    let known = ways.iter().flat_map(|way| way.state.equal.keys().copied());
+    let known: BTreeSet<_> = known.filter(|&(a, b)| is_live(a) && is_live(b)).collect();
+    // Lanes that are not told apart may have come by any way.
+    let of = |way: &Way<'a>, (a, b)| way.state.equal(a, b) | !way.taken;
+    let all = |pair| ways.iter().fold(Set::ALL, |all, way| all & of(way, pair));
+    known.into_iter().map(|pair| (pair, all(pair))).collect()
 }
 
 /// By which numbers of a place lanes are told apart behind a meeting.

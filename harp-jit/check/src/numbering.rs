@@ -4,6 +4,8 @@
 //! Within a block, equal numbers are equal bits. The numbers of what places hold at the beginning of a block are the same in
 //! all blocks, so that what is computed from it is known to be computed alike elsewhere.
 
+use std::collections::BTreeSet;
+
 use harp_isa::{Op, Opcode, OpcodeFlags, Operand};
 use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
@@ -13,6 +15,7 @@ use crate::frame::{Accessed, Frame};
 use crate::number::Precision;
 use crate::op::{is_pure, operands};
 use crate::places::{Place, Places};
+use crate::structure::Structure;
 use crate::term::{Origin, Source, Terms};
 
 /// The number of a value, or of its opposite if `inverted`.
@@ -28,6 +31,9 @@ impl ValueNumber {
         ValueNumber { value, inverted: false }
     }
 }
+
+/// Registers that hold what a word of the frame does.
+pub(crate) type Copies = HashMap<Place, Place>;
 
 /// The values that places hold.
 pub(crate) struct Numbering<'a> {
@@ -54,10 +60,49 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// A block begins.
-    pub(crate) fn begin(&mut self) {
-        self.held.clear();
+    /// A block begins, where registers hold what these words of the frame do.
+    pub(crate) fn begin(&mut self, copies: &Copies) {
+        let held = copies.iter().map(|(&reg, &slot)| (reg, ValueNumber::of(Origin::Place(slot))));
+        self.held = held.collect();
         self.lost = false;
+    }
+
+    /// The registers that hold what a word of the frame does.
+    fn copies(&self) -> Copies {
+        let number = |slot: Place| match self.held.get(&slot) {
+            None if self.lost => None,
+            held => Some(held.copied().unwrap_or(ValueNumber::of(Origin::Place(slot)))),
+        };
+        let slots = self.places.slots().filter_map(|slot| Some((number(slot)?, slot)));
+        let slots: HashMap<ValueNumber, Place> = slots.collect();
+        let registers = self.held.iter().filter(|(place, _)| !self.places.is_slot(**place));
+        registers.filter_map(|(&reg, held)| Some((reg, *slots.get(held)?))).collect()
+    }
+
+    /// The registers that hold what a word of the frame does at the beginning of each block, by all ways there.
+    pub(crate) fn find_copies(frame: &Frame<'_>, structure: &Structure) -> Vec<Copies> {
+        let mut numbering = Numbering::new(frame.places);
+        let blocks = &structure.blocks;
+        let (mut starts, mut ends) = (vec![None; blocks.len()], vec![None; blocks.len()]);
+        let mut todo: BTreeSet<usize> = (0..blocks.len()).collect();
+        while let Some(number) = todo.pop_first() {
+            let block = &blocks[number];
+            let seen = block.edges.iter().filter_map(|edge| ends[edge.from].as_ref());
+            let mut ways = starts[number].iter().chain(seen);
+            let mut copies: Copies =
+                ways.next().filter(|_| number > 0).cloned().unwrap_or_default();
+            ways.for_each(|way: &Copies| copies.retain(|reg, slot| way.get(reg) == Some(slot)));
+            numbering.begin(&copies);
+            starts[number] = Some(copies);
+            (block.first..=block.last).for_each(|at| _ = numbering.step(frame, at));
+            let end = Some(numbering.copies());
+            if ends[number] != end {
+                ends[number] = end;
+                let leads = |&to: &usize| blocks[to].edges.iter().any(|edge| edge.from == number);
+                todo.extend((0..blocks.len()).filter(leads));
+            }
+        }
+        starts.into_iter().map(Option::unwrap_or_default).collect()
     }
 
     /// The places from which a value is computed that was none of theirs, if they still hold what they held at the
@@ -93,6 +138,14 @@ impl<'a> Numbering<'a> {
         self.held.insert(place, number);
     }
 
+    /// Whether an instruction is about to store what is there already.
+    pub(crate) fn changes_nothing(&mut self, frame: &Frame<'_>, at: usize) -> bool {
+        match (frame.accessed(at).to, frame.code.insts[at].instruction.op) {
+            (Some(to), Op::St { value, .. }) => self.of(to) == self.of(Places::gpr(value)),
+            _ => false,
+        }
+    }
+
     /// Executes an instruction: the number of the predicate that it computes, if it does in all lanes.
     pub(crate) fn step(&mut self, frame: &Frame<'_>, at: usize) -> Option<ValueNumber> {
         let placed = &frame.code.insts[at];
@@ -114,7 +167,7 @@ impl<'a> Numbering<'a> {
         let to = accessed.to?;
         let number = match placed.instruction.guard {
             None => self.value(op, &accessed),
-            Some(guard) => self.written(op, to, Places::pred(guard)),
+            Some(guard) => self.written(op, to, Places::pred(guard), &accessed),
         };
         let computed = number.filter(|_| is_test(op));
         let number = number.unwrap_or_else(|| self.unknown());
@@ -132,11 +185,25 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// The number of a predicate in a register: 1 is written over 0 where it is true.
-    fn written(&mut self, op: Op, to: Place, guard: Place) -> Option<ValueNumber> {
+    /// The number of what is written where a predicate is true. That of the predicate itself, if 1 is written over 0.
+    fn written(
+        &mut self,
+        op: Op,
+        to: Place,
+        guard: Place,
+        accessed: &Accessed,
+    ) -> Option<ValueNumber> {
         let zero = self.terms.operation(Opcode::Ldi, smallvec![Source::Immediate(0)]);
-        let is_zero = *self.held.get(&to)? == ValueNumber::of(zero);
-        (is_zero && matches!(op, Op::Ldi { imm: 1, .. })).then(|| self.predicate(guard))
+        let old = self.of(to);
+        if old == ValueNumber::of(zero) && matches!(op, Op::Ldi { imm: 1, .. }) {
+            return Some(self.predicate(guard));
+        }
+        let new = self.value(op, accessed)?;
+        let sources = [self.of(guard), new, old].map(|number| self.source(number));
+        match self.terms.selected(sources) {
+            Origin::Unknown => None,
+            value => Some(ValueNumber::of(value)),
+        }
     }
 
     fn predicate(&mut self, place: Place) -> ValueNumber {
@@ -233,7 +300,7 @@ mod tests {
             with_ops(&ops, |frame, _| {
                 let mut numbering = Numbering::new(frame.places);
                 let mut block = || {
-                    numbering.begin();
+                    numbering.begin(&Copies::new());
                     let steps = (0..ops.len()).map(|at| numbering.step(frame, at));
                     let number = steps.last().flatten().expect("it is a test");
                     (number, numbering.computed_from(number.value))

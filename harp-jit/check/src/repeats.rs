@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::code::Flow;
 use crate::frame::Frame;
-use crate::numbering::{Numbering, ValueNumber};
+use crate::numbering::{Copies, Numbering, ValueNumber};
 use crate::places::Place;
 use crate::structure::Structure;
 use crate::term::Origin;
@@ -34,6 +34,8 @@ pub(crate) struct Known {
 /// What an instruction computes again, or is computed again later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeated {
+    /// Whether it stores what is there already.
+    pub(crate) changes_nothing: bool,
     /// Of what exchanges or masks a predicate, its predicates.
     pub(crate) sources: SmallVec<[ValueNumber; 2]>,
     /// Where its result is remembered.
@@ -73,12 +75,15 @@ impl Repeats {
         let mut repeats = Repeats { after, ..Repeats::default() };
         let mut numbering = Numbering::new(frame.places);
         let mut all = Vec::new();
-        for block in &structure.blocks {
-            numbering.begin();
+        let copies = if everywhere { Numbering::find_copies(frame, structure) } else { Vec::new() };
+        let none = Copies::new();
+        for (index, block) in structure.blocks.iter().enumerate() {
+            numbering.begin(copies.get(index).unwrap_or(&none));
             let first = all.len();
             for at in block.first..=block.last {
                 let sources = numbering.sources(frame.code.insts[at].instruction.op);
                 repeats.after[at].sources = sources;
+                repeats.after[at].changes_nothing = numbering.changes_nothing(frame, at);
                 if let Some(number) = numbering.step(frame, at) {
                     let from = numbering.computed_from(number.value);
                     all.push(Test { at, number, from: from.filter(|from| !from.is_empty()) });
@@ -134,8 +139,10 @@ impl Repeats {
             from.iter().for_each(|&place| *depends.entry(place).or_default() |= bit);
         }
         let asked = |at: usize| asked.get(&at).copied().unwrap_or(0);
+        let after = &self.after;
         let changed = |at: usize| match (frame.code.insts[at].flow, frame.accessed(at).to) {
             (Flow::Call, _) => Conditions::MAX,
+            _ if after[at].changes_nothing => 0,
             (_, to) => to.and_then(|to| depends.get(&to)).copied().unwrap_or(0),
         };
         let step = |live: Conditions, at: usize| live & !changed(at) | asked(at);
@@ -188,11 +195,12 @@ fn live(
 
 #[cfg(test)]
 mod tests {
+    use harp_isa::abi::RegisterRoles;
     use harp_isa::{Instruction, Op};
 
     use super::*;
     use crate::places::Places;
-    use crate::testing::{p, r, with_code, with_ops};
+    use crate::testing::{ARCH, p, r, with_code, with_ops};
 
     /// What is remembered and found again behind the last of these operations.
     fn known(ops: &[Op]) -> Option<bool> {
@@ -214,6 +222,49 @@ mod tests {
         assert_eq!(known(&[difference, not_zero, difference, zero]), Some(true));
         assert_eq!(known(&[test(0), changed, test(1)]), None);
         assert_eq!(known(&[test(0), Op::Rtop { dst: p(1), src: r(2) }]), None);
+    }
+
+    #[test]
+    fn conditions_of_selections_are_found_again() {
+        let selected = |other| {
+            [
+                Instruction::new(Op::Ori { dst: r(3), src: r(other), imm: 0 }),
+                Instruction { guard: Some(p(0)), op: Op::Addi { dst: r(3), src: r(1), imm: 1 } },
+                Instruction::new(Op::Rtop { dst: p(1), src: r(3) }),
+            ]
+        };
+        for (other, is_same) in [(2, true), (4, false)] {
+            let code = [selected(2), selected(other)].concat();
+            let repeats =
+                with_code(&code, |frame, structure| Repeats::find(frame, structure, false));
+            assert_eq!(!repeats.after[5].known.is_empty(), is_same, "{repeats:?}");
+        }
+    }
+
+    #[test]
+    fn conditions_of_what_is_spilled_are_found_again() {
+        let stack = RegisterRoles::new(ARCH.parse().unwrap()).stack_pointer();
+        let store = |value| Op::St { value, base: stack, offset: -8 };
+        let ops = [
+            store(r(2)),
+            // The head of a loop, and its body.
+            Op::Ld { dst: r(1), base: stack, offset: -8 },
+            Op::Jmpi { rel: 0 },
+            Op::Rtop { dst: p(0), src: r(1) },
+            store(r(1)),
+            Op::Addi { dst: r(1), src: r(1), imm: 1 },
+        ];
+        let back = Instruction { guard: Some(p(1)), op: Op::Jmpi { rel: -24 } };
+        let code: Vec<Instruction> = ops.map(Instruction::new).into_iter().chain([back]).collect();
+        with_code(&code, |frame, structure| {
+            let repeats = Repeats::find(frame, structure, true);
+            let slot = frame.slot(0).expect("it is in the frame");
+            let [Known { place, inverted: false }] = *repeats.after[3].known else {
+                panic!("{repeats:?}")
+            };
+            assert!(repeats.depending(slot).eq([place]));
+            assert!(repeats.after[4].changes_nothing && !repeats.after[0].changes_nothing);
+        });
     }
 
     /// What is remembered in a loop that tests the first register and then executes `op`.

@@ -7,9 +7,8 @@
 //!
 //! An undefined value may be taken to be anything, because nothing observable depends on it: the checker proves that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::bdd::Set;
@@ -30,8 +29,9 @@ pub(crate) struct State<'a> {
     pub(crate) values: Vec<Value<'a>>,
     /// The combinations of numbers in a lane.
     pub(crate) active: Set<'a>,
-    /// Places of which the one was copied to the other have the same number.
-    pub(crate) same: Vec<usize>,
+    /// In which lanes two places hold the same because the one was copied to the other, meant or not. The lesser place
+    /// comes first.
+    pub(crate) equal: BTreeMap<(Place, Place), Set<'a>>,
     /// What is known of the numbers in two lanes at a time, beyond what is known of each.
     pub(crate) pairs: Set<'a>,
     /// Of open splits, from the outermost on.
@@ -47,7 +47,7 @@ impl<'a> State<'a> {
     pub(crate) fn new(lanes: &'a Lanes, values: Vec<Value<'a>>) -> State<'a> {
         State {
             lanes,
-            same: (0..values.len()).collect(),
+            equal: BTreeMap::new(),
             values,
             active: Set::ALL,
             pairs: Set::ALL,
@@ -65,7 +65,8 @@ impl<'a> State<'a> {
         };
         let origins = self.provenance.iter().flat_map(Provenance::sets);
         let values = self.values.iter().flat_map(Value::sets);
-        [self.active, self.pairs].into_iter().chain(voted).chain(origins).chain(values)
+        let equal = self.equal.values().copied();
+        [self.active, self.pairs].into_iter().chain(voted).chain(origins).chain(values).chain(equal)
     }
 
     pub(crate) fn value(&self, place: Place) -> &Value<'a> {
@@ -159,27 +160,33 @@ impl<'a> State<'a> {
         self.assign_kept(place, new);
     }
 
-    /// All places that hold what a place does because it was copied.
-    pub(crate) fn copies(&self, place: Place) -> SmallVec<[Place; 4]> {
-        let places = (0..self.same.len()).map(Place::from_index);
-        let number = self.same[place.index()];
-        places.filter(|other| self.same[other.index()] == number).collect()
+    /// All other places that hold what a place does because it was copied, with the lanes in which they do.
+    pub(crate) fn copies(&self, place: Place) -> SmallVec<[(Place, Set<'a>); 4]> {
+        let copy = |(&(one, other), &lanes): (&(Place, Place), &Set<'a>)| match () {
+            () if one == place => Some((other, lanes)),
+            () if other == place => Some((one, lanes)),
+            () => None,
+        };
+        self.equal.iter().filter_map(copy).collect()
     }
 
-    /// A place is written: it does not hold any more what others do.
-    fn part(&mut self, place: Place) {
-        let last = self.same.iter().max().map_or(0, |last| last + 1);
-        self.same[place.index()] = last;
-    }
-
-    /// Only those places hold the same that do in another state, too.
-    pub(crate) fn part_as_in(&mut self, other: &State<'a>) {
-        if self.same == other.same {
-            return;
+    /// In which lanes two places are known to hold the same.
+    pub(crate) fn equal(&self, one: Place, other: Place) -> Set<'a> {
+        if one == other {
+            return Set::ALL;
         }
-        let mut first = HashMap::with_capacity(self.same.len());
-        for (index, number) in self.same.iter_mut().enumerate() {
-            *number = *first.entry((*number, other.same[index])).or_insert(index);
+        let key = (one.min(other), one.max(other));
+        self.equal.get(&key).copied().unwrap_or(Set::NONE)
+    }
+
+    /// A place is written: it holds what others do in just these lanes.
+    fn part(&mut self, place: Place, copies: impl IntoIterator<Item = (Place, Set<'a>)>) {
+        if self.lanes.follows_copies {
+            self.equal.retain(|&(one, other), _| one != place && other != place);
+            let known =
+                copies.into_iter().filter(|&(other, lanes)| other != place && lanes != Set::NONE);
+            self.equal
+                .extend(known.map(|(other, lanes)| ((place.min(other), place.max(other)), lanes)));
         }
     }
 
@@ -240,8 +247,9 @@ impl<'a> State<'a> {
         let each = numbers.map(|number| (number, self.holds(source, number))).collect();
         let numbers =
             if value.numbers.is_some() { Valuation::Each(each) } else { Valuation::Unknown };
+        let copies = self.copies(source);
+        self.part(place, copies.into_iter().chain([(source, Set::ALL)]));
         self.assign_kept(place, New { value, numbers });
-        self.same[place.index()] = self.same[source.index()];
     }
 
     /// `place` gets the opposite of the truth value that `source` holds.
@@ -313,8 +321,17 @@ impl<'a> State<'a> {
             let among = if dead { Set::ALL } else { guarded };
             self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
+        let others = self.copies(place).into_iter().chain(self.copies(source));
+        // Where the predicate is not meant, it may have been taken to be what it is not.
+        let known = !self.value(guard).undefined;
+        let copy = |other: Place| {
+            let equal = guarded.ite(self.equal(source, other), self.equal(place, other));
+            (other, known & equal)
+        };
+        let copies: SmallVec<[_; 8]> =
+            others.map(|(other, _)| other).chain([source]).map(copy).collect();
+        self.part(place, copies);
         self.assign_kept(place, new);
-        self.part(place);
     }
 
     /// `place` gets a value that was computed from what places held before.
@@ -322,8 +339,8 @@ impl<'a> State<'a> {
         if !self.is_true_in(place, new.truth()) {
             self.provenance.iter_mut().for_each(|kept| kept.derive(place, Origin::Unknown));
         }
+        self.part(place, []);
         self.assign_kept(place, new);
-        self.part(place);
     }
 
     /// What was assigned to a place last comes from there, by open splits, if nothing else is known.
@@ -428,11 +445,13 @@ impl<'a> State<'a> {
             }
         }
         self.provenance.iter_mut().for_each(|kept| kept.project(hidden, of_lane));
-        if let Scratch::Vote(voted) = self.scratch
-            && voted.depends_on(hidden)
-        {
-            // Of votes, those count of which it is known.
-            self.scratch = Scratch::Vote(!(of_lane & !voted).exists(hidden));
+        // Of votes and copies, those count of which it is known.
+        let voted = match &mut self.scratch {
+            Scratch::Vote(voted) => Some(voted),
+            Scratch::Anything | Scratch::Zero => None,
+        };
+        for known in self.equal.values_mut().chain(voted).filter(|set| set.depends_on(hidden)) {
+            *known = !(of_lane & !*known).exists(hidden);
         }
         self.pairs = left(self.pairs, of_lane);
         self.active = self.active.exists(hidden);
@@ -467,11 +486,10 @@ impl<'a> State<'a> {
         let active = self.active;
         let other = active.other();
         let simple = |set: Set<'a>| set.restrict(active).restrict(other);
-        let last = self.same.iter().max().map_or(0, |last| last + 1);
-        let mut first = vec![None; last];
-        for (index, number) in self.same.iter_mut().enumerate() {
-            *number = *first[*number].get_or_insert(index);
-        }
+        self.equal.retain(|_, lanes| {
+            *lanes = lanes.restrict(active);
+            !active.disjoint(*lanes)
+        });
         self.pairs = simple(self.pairs);
         self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
         for (index, value) in self.values.iter_mut().enumerate() {

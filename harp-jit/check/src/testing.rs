@@ -8,6 +8,9 @@ use crate::places::Places;
 use crate::record::Entry;
 use crate::structure::Structure;
 
+/// The machine that code is for.
+pub(crate) const ARCH: &str = "4w8/8/16/16+x";
+
 pub(crate) fn r(index: u8) -> Gpr {
     Gpr::new(index)
 }
@@ -21,7 +24,7 @@ pub(crate) fn with_code<T>(
     instructions: &[Instruction],
     run: impl FnOnce(&Frame<'_>, &Structure) -> T,
 ) -> T {
-    let arch: ArchId = "4w8/8/16/16+x".parse().unwrap();
+    let arch: ArchId = ARCH.parse().unwrap();
     let mut bytes = Vec::new();
     let end = Instruction::new(Op::Trap {});
     for instruction in instructions.iter().chain([&end]) {
@@ -30,7 +33,8 @@ pub(crate) fn with_code<T>(
     let bytes = Bytes { arch, bytes: &bytes, literals: &[], linked: &[] };
     let code = Code::decode(bytes, &[]).unwrap();
     let structure = Structure::new(&code).unwrap();
-    let places = Places::new(&Entry::default(), arch.word().bytes().into());
+    let entry = Entry { private: std::iter::once(-64..0).collect(), ..Entry::default() };
+    let places = Places::new(&entry, arch.word().bytes().into());
     run(&Frame::new(&code, &structure, &places), &structure)
 }
 

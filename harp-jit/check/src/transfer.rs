@@ -339,7 +339,11 @@ impl<'a> Transfer<'a> {
             && self.precision >= Precision::Fine
         {
             let inverted = matches!(op, Op::Iszero { .. });
-            for copy in state.copies(Places::gpr(src)) {
+            let source = Places::gpr(src);
+            let whole = |&(_, lanes): &(Place, Set<'_>)| state.active.disjoint(!lanes);
+            let copies: SmallVec<[Place; 4]> =
+                state.copies(source).iter().filter(|copy| whole(copy)).map(|copy| copy.0).collect();
+            for copy in copies.into_iter().chain([source]) {
                 state.refine_zero(copy, (target, inverted));
             }
         }
@@ -451,7 +455,9 @@ impl<'a> Transfer<'a> {
             }
         }
         state.forget(result);
-        self.changed(state, place);
+        if !step.repeated.changes_nothing {
+            self.changed(state, place);
+        }
     }
 
     /// `place` gets what an operation computes, which comes from what was there at each of the open splits.

@@ -11,7 +11,7 @@ use harp_tests::random::{
     Counts, Selection, Target, WAYS, bytes_of, check_catalogue, check_generated, shrink,
 };
 
-use super::{ATTEMPTS, run_all};
+use super::{ATTEMPTS, are_proved, run_all};
 
 /// Random graphs of an ordinary run.
 const GRAPHS: u64 = 1500;
@@ -49,6 +49,19 @@ fn random_graphs_do_in_each_lane_what_the_oracle_says() {
         let traps = reached.endings.keys().filter(|ending| ending.starts_with("trap"));
         assert!(traps.count() > 0, "no kernel ends by a trap: {reached:#?}");
     }
+}
+
+/// Seeds whose proof needs what no other does.
+const HARD_PROOFS: [(u64, &str); 4] = [
+    (115, "numbers that are gone behind a join are left out of what was known at the split"),
+    (157, "lanes are parted in each round by a condition of what is spilled and loaded again"),
+    (232, "lanes that left a loop in an earlier round keep a copy of what others copy later"),
+    (304, "lanes are parted in each round by a condition of a number that was selected"),
+];
+
+#[test]
+fn proofs_that_need_something_of_their_own_are_found() {
+    are_proved(Kind::Graphs, &HARD_PROOFS);
 }
 
 /// Branches matter: with the sides of one swapped, the oracle says something else, or gives up, mostly.

@@ -97,3 +97,13 @@ fn assert_not_vacuous(kind: Kind, reached: &Reached) {
 fn proved(kind: Kind) -> Selection {
     Selection { kind, prove: Proof::Counted, ..Selection::default() }
 }
+
+/// Whether all that seeds of a kind compile to is proved; else it is said what their proofs need.
+fn are_proved(kind: Kind, seeds: &[(u64, &str)]) {
+    for &(seed, why) in seeds {
+        let reached = run(seed..seed + 1, proved(kind), &|| {});
+        let reached = reached.expect("the kernel does what it should");
+        assert_eq!(unproved(&reached), [""; 0], "{why}");
+        assert!(reached.proved > 0, "{seed}");
+    }
+}
