@@ -165,8 +165,17 @@ impl KernelSource {
 
     /// Feeds a hasher with everything that is known of the kernel.
     pub(crate) fn hash_contents(&self, state: &mut impl Hasher) {
-        let KernelSource { func, context: _, params, prints, groups, sources, finalized, arch, name } =
-            self;
+        let KernelSource {
+            func,
+            context: _,
+            params,
+            prints,
+            groups,
+            sources,
+            finalized,
+            arch,
+            name,
+        } = self;
         let Function { name: clif_name, stencil, params: names } = func;
         (name, arch, finalized).hash(state);
         (params, prints, groups).hash(state);

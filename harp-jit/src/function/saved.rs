@@ -121,7 +121,8 @@ impl SavedFunction {
         }
         let fits = |r: &Reference| {
             let field = r.byte_offset.checked_add(word);
-            field.is_some_and(|field| field <= end) && (r.byte_offset..=end).contains(&r.base_offset)
+            field.is_some_and(|field| field <= end)
+                && (r.byte_offset..=end).contains(&r.base_offset)
         };
         if !self.references.is_sorted_by_key(|r| r.byte_offset) || !self.references.iter().all(fits)
         {
@@ -140,7 +141,8 @@ impl SavedFunction {
         if !self.convergence.iter().zip(starts).all(|(b, next)| b.start < b.end && b.end <= next) {
             return Err("blocks overlap, or lie outside of the code");
         }
-        let known = |root: &Root| !matches!(*root, Root::Param(number) if number as usize >= params);
+        let known =
+            |root: &Root| !matches!(*root, Root::Param(number) if number as usize >= params);
         if !self.accesses.iter().all(|access| access.roots.iter().all(known)) {
             return Err("an access is to what a parameter points to that does not exist");
         }

@@ -65,7 +65,8 @@ pub(super) fn write(key: &Key, kernel: &Kernel) -> Result<Vec<u8>, postcard::Err
 /// If the contents are not those of such a file.
 pub(super) fn read(bytes: &[u8], key: &Key, source: &KernelSource) -> Result<Kernel, Rejection> {
     let mut rest = bytes;
-    let mut take = |count| rest.split_off(..count).ok_or(Rejection::Truncated { given: bytes.len() });
+    let mut take =
+        |count| rest.split_off(..count).ok_or(Rejection::Truncated { given: bytes.len() });
     if take(MAGIC.len())? != MAGIC {
         return Err(Rejection::Magic);
     }

@@ -78,7 +78,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-runtime/src",
         &[
-            &["heap", "kernel", "library", "observe", "report"],
+            &["cache", "heap", "kernel", "library", "observe", "report"],
             &["error", "image", "profile", "program"],
             &["device"],
             &["buffer"],
