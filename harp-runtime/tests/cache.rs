@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Barrier};
 
 use harp_runtime::jit::{BranchProfile, DivergenceStrategy, OptLevel};
@@ -92,6 +93,26 @@ fn another_cache_loads_what_is_on_disk() {
     // Nothing else is left in the folder.
     let [file] = files(&folder).try_into().unwrap();
     assert_eq!(file.extension().unwrap(), "harpcode");
+}
+
+/// The test runs itself in another process, which finds what this one has written.
+#[test]
+fn another_process_loads_what_is_on_disk() {
+    const FOLDER: &str = "HARP_TEST_CACHE";
+    let kernel = named("k", ArchId::HARP64, rich);
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let cache = CodeCache::on_disk(folder);
+        cache.compile(&kernel, &options()).unwrap();
+        assert_eq!(counts(&cache), [0, 0, 1, 0, 0, 0]);
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    CodeCache::on_disk(folder.path()).compile(&kernel, &options()).unwrap();
+    let mut other = Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "another_process_loads_what_is_on_disk"]);
+    let output = other.env(FOLDER, folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]
@@ -452,7 +473,7 @@ fn outcome(kernel: &Kernel, config: LaunchConfig, n: u32) -> String {
     let device =
         Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(kernel.arch()) }).unwrap();
     let data = device.buffer_from_slice(&[1, 2, 3, 4, 5, 6, 7]).unwrap().named("data");
-    let config = LaunchConfig { grid: [7, 1, 1], ..config }.with_groups_1d(4);
+    let config = config.with_groups_1d(4);
     let result = device.launch(kernel, config, &[Arg::from(&data), Arg::from(n)]);
     let shown = match result {
         Ok(report) => format!("{}\n{:?}\n{:?}", report.printed, report.branches, report.stats),

@@ -16,3 +16,18 @@ impl<'de> Deserialize<'de> for ArchId {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_saved_as_text() {
+        let arch: ArchId = "harp64+x".parse().unwrap();
+        let text = serde_json::to_string(&arch).unwrap();
+        assert_eq!(text, "\"8w32/32/16/16+x\"");
+        assert_eq!(serde_json::from_str::<ArchId>(&text).unwrap(), arch);
+        let error = serde_json::from_str::<ArchId>("\"4w8/8/65\"").unwrap_err();
+        assert!(error.to_string().starts_with("65 lanes"), "{error}");
+    }
+}
