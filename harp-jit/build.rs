@@ -4,6 +4,8 @@
 //! Two inputs of the rules are generated first: Cranelift's extractors for CLIF instructions, and the list of
 //! HARP opcodes, which comes from the instruction table. The methods are those of Cranelift's trait
 //! `InstBuilder`, whose text Cranelift generates.
+//!
+//! It also hashes the sources, so that caches of code know whether the code generator has changed.
 
 use std::env;
 use std::error::Error;
@@ -38,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut inputs = vec![source.join(RULES[0]), opcodes, out.join("clif_lower.isle")];
     inputs.extend(RULES[1..].iter().map(|file| source.join(file)));
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={}", source.display());
+    println!("cargo::rustc-env=HARP_JIT_SOURCES={:016x}", hash_of_sources()?);
 
     let options = CodegenOptions {
         exclude_global_allow_pragmas: true,
@@ -56,6 +58,38 @@ fn main() -> Result<(), Box<dyn Error>> {
     cranelift_codegen_meta::generate_rust(&[], &clif).map_err(|e| format!("CLIF: {e:?}"))?;
     let trait_text = fs::read_to_string(clif.join("inst_builder.rs"))?;
     fs::write(out.join("inst_methods.rs"), inst_methods(&trait_text)?)?;
+    Ok(())
+}
+
+/// What decides about the code that is generated. The instruction set lies there only in a checkout of the
+/// repository; elsewhere its sources go with its version.
+const SOURCES: &[&str] = &["src", "check/src", "../harp-isa/src"];
+
+/// A hash of the sources: FNV-1a (Fowler, Noll, Vo) over their names and contents.
+fn hash_of_sources() -> Result<u64, Box<dyn Error>> {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for folder in SOURCES.iter().map(Path::new).filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        hash_folder(folder, &mut hash)?;
+    }
+    Ok(hash)
+}
+
+fn hash_folder(folder: &Path, hash: &mut u64) -> Result<(), Box<dyn Error>> {
+    let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            hash_folder(&path, hash)?;
+            continue;
+        }
+        let contents = fs::read(&path)?;
+        let length = (contents.len() as u64).to_le_bytes();
+        for byte in path.to_string_lossy().bytes().chain(length).chain(contents) {
+            *hash = (*hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
     Ok(())
 }
 

@@ -40,7 +40,7 @@
 //! | call and be called | [`abi`]: registers' roles, what a launch passes, lane control blocks |
 //!
 //! [`ErrorList`] holds the errors of one input, in order. Feature `render`, off by default, shows the assembler's
-//! errors with the line and a caret, for terminals.
+//! errors with the line and a caret, for terminals; feature `serde` saves and loads architecture ids and chunks.
 //!
 //! Enums that may grow are `#[non_exhaustive]`. The others are exhaustive: because architecture ids or rows of the
 //! table can have no other values, or, like [`Op`] and [`Opcode`], so that code that handles every instruction does

@@ -11,11 +11,12 @@
 
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::vcode::{BlockId, MInst, VCode};
 
 /// Why lanes are known to be together in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ConvergenceProof {
     /// By the structure of control flow alone: the block is not control dependent on any branch.
@@ -28,7 +29,7 @@ pub enum ConvergenceProof {
 }
 
 /// A block of machine code, given as a range of byte offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BlockConvergence {
     /// The offset of its first instruction.

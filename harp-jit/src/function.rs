@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::object::{Chunk, Object, Permissions, Reference};
 use harp_isa::{ArchId, Encoding, Instruction, Layout, Operand, OperandKind};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::accesses::MemoryAccess;
 use crate::convergence::{BlockConvergence, BlockProof};
@@ -15,6 +16,10 @@ use crate::source::SourcePlace;
 use crate::stats::CompileStats;
 use crate::times::StageTimes;
 use harp_check::{Bytes, CodeError, Record};
+
+mod saved;
+
+pub(crate) use saved::SavedFunction;
 
 /// A compiled function without an address.
 ///
@@ -95,7 +100,7 @@ impl CompiledFunction {
         Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
     }
 
-    fn placed(&self, placed: Placed) -> FunctionCode {
+    fn placed(&self, placed: Placed, linked: Linked) -> FunctionCode {
         let place = |place: SourceLoc| self.sources.get(&place).cloned();
         let message = |at: u32| {
             let after = placed.places.partition_point(|&(start, _)| start <= at);
@@ -106,6 +111,7 @@ impl CompiledFunction {
             messages: placed.traps.iter().filter_map(|&(at, _)| message(at)).collect(),
             name: self.name.clone(),
             arch: self.arch,
+            linked,
             places: placed.places.iter().map(|&(at, from)| (at, place(from))).collect(),
             convergence: convergence(&placed.blocks, placed.bytes.len(), &self.proofs),
             bytes: placed.bytes,
@@ -122,7 +128,7 @@ impl CompiledFunction {
 }
 
 /// Whether other objects can see a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Linked {
     Local,
     Global,
@@ -134,12 +140,12 @@ pub(crate) enum Linked {
 ///
 /// If a function is too large for its own jumps; the error comes with the function's index.
 pub(crate) fn place(
-    functions: &[&CompiledFunction],
+    functions: &[(&CompiledFunction, Linked)],
     arch: ArchId,
 ) -> Result<Vec<FunctionCode>, EmitError> {
-    let unplaced: Vec<_> = functions.iter().map(|function| function.unplaced()).collect();
-    let placed = emit::place(&unplaced, arch)?;
-    Ok(functions.iter().zip(placed).map(|(function, placed)| function.placed(placed)).collect())
+    let unplaced: Vec<_> = functions.iter().map(|(function, _)| function.unplaced()).collect();
+    let placed = functions.iter().zip(emit::place(&unplaced, arch)?);
+    Ok(placed.map(|((function, linked), placed)| function.placed(placed, *linked)).collect())
 }
 
 /// Machine code of one function and information about it. Offsets count bytes from its first instruction.
@@ -147,6 +153,7 @@ pub(crate) fn place(
 pub struct FunctionCode {
     name: String,
     arch: ArchId,
+    linked: Linked,
     bytes: Vec<u8>,
     literals: Vec<u32>,
     references: Vec<Reference>,
@@ -189,6 +196,11 @@ impl FunctionCode {
         &self.name
     }
 
+    /// The machine that it is for.
+    pub(crate) fn arch(&self) -> ArchId {
+        self.arch
+    }
+
     /// Whether the function uses its position in a work-group, the group's memory, or a barrier. If so, it
     /// can only run in launches with work-groups.
     pub fn uses_groups(&self) -> bool {
@@ -213,7 +225,8 @@ impl FunctionCode {
     ///
     /// # Errors
     ///
-    /// The first property that cannot be proved, or that there is no record.
+    /// The first property that cannot be proved, or that there is no record: also of a kernel that was
+    /// [loaded](crate::Kernel#saving-and-loading).
     pub fn check(&self) -> Result<(), CodeError> {
         let Some(record) = &self.record else { return Err(CodeError::not_recorded()) };
         let linked: Vec<u32> =
@@ -343,7 +356,7 @@ impl FunctionCode {
 
     /// The function as chunks of an object, all of which carry its name. Literals are chunks of their own, so
     /// that they are not taken for instructions.
-    pub(crate) fn chunks(&self, linked: Linked) -> Vec<Chunk> {
+    pub(crate) fn chunks(&self) -> Vec<Chunk> {
         let word = u64::from(self.arch.word().bytes());
         let alignment = if self.arch.encoding() == Encoding::Word { word } else { 0 };
         let mut references = self.references.iter().peekable();
@@ -361,7 +374,7 @@ impl FunctionCode {
                 // Literals are read as words: they need the alignment that the first piece gives.
                 alignment: if start == 0 && !self.literals.is_empty() { alignment } else { 0 },
                 permissions: if literal { Permissions::READ } else { Permissions::EXECUTE },
-                global: linked == Linked::Global,
+                global: self.linked == Linked::Global,
                 address: None,
                 data: self.bytes[start..end].to_vec(),
                 references: own,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cranelift_codegen::ir::TrapCode;
 use harp_isa::ArchId;
 use harp_isa::object::{Chunk, Object};
+use serde::{Deserialize, Serialize};
 
 use crate::builder::{KernelSource, Param};
 use crate::error::CompileError;
@@ -15,14 +16,38 @@ use crate::source::SourcePlace;
 use crate::stats::CompileStats;
 use harp_check::CodeError;
 
+mod saved;
+
+use saved::SavedKernel;
+
 /// A compiled kernel.
 ///
 /// The code takes the address of its [argument block](harp_isa::abi::ArgumentBlock) in `%r0` and
 /// may be placed anywhere. Offsets count bytes from its first instruction.
-#[derive(Clone, Debug)]
+///
+/// # Saving and loading
+///
+/// A kernel implements serde's traits, so it can be saved in any of its formats, and loaded where the same version of
+/// this crate reads it. A loaded kernel does what the original does. Only the record for [`check`](Self::check) is not
+/// saved. Bytes that are no kernel are an error of the format; those that are one, but not of this compiler, have
+/// methods that do not panic. `CodeCache` of harp-runtime saves kernels in files.
+///
+/// ```
+/// # use harp_jit::prelude::*;
+/// # let mut source = KernelSource::new("nothing", "harp32".parse()?);
+/// # let mut b = KernelBuilder::new(&mut source);
+/// # b.return_();
+/// # b.finalize()?;
+/// let kernel = source.compile(&CompileOptions::default())?;
+/// let saved = postcard::to_stdvec(&kernel)?;
+/// let loaded: Kernel = postcard::from_bytes(&saved)?;
+/// assert_eq!(loaded.disassembly(), kernel.disassembly());
+/// assert!(postcard::from_bytes::<Kernel>(&saved[1..]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SavedKernel", try_from = "SavedKernel")]
 pub struct Kernel {
-    pub(crate) name: String,
-    pub(crate) arch: ArchId,
     pub(crate) params: Vec<Param>,
     pub(crate) object: Arc<Object>,
     pub(crate) entry: FunctionCode,
@@ -44,45 +69,53 @@ impl Kernel {
         functions: &[(&CompiledFunction, Linked)],
         data: Vec<Chunk>,
     ) -> Result<Kernel, CompileError> {
-        let arch = source.arch();
-        let all: Vec<_> =
-            std::iter::once(entry).chain(functions.iter().map(|&(function, _)| function)).collect();
-        let mut placed =
-            function::place(&all, arch).map_err(|error| error.explain(source.name()))?.into_iter();
+        let all = std::iter::once((entry, Linked::Global)).chain(functions.iter().copied());
+        let all: Vec<_> = all.collect();
+        let placed = function::place(&all, source.arch());
+        let mut placed = placed.map_err(|error| error.explain(source.name()))?.into_iter();
         let entry_code = placed.next().expect("one function in, one out");
-        let functions_code: Vec<_> = placed.collect();
-        let mut chunks = entry_code.chunks(Linked::Global);
-        for (code, (_, linked)) in functions_code.iter().zip(functions) {
-            chunks.extend(code.chunks(*linked));
-        }
-        chunks.extend(data);
         Ok(Kernel {
-            name: source.name().to_owned(),
-            arch,
             params: source.params().to_vec(),
-            object: Arc::new(function::object(arch, chunks)),
             lane_stack_bytes: entry.lane_stack_bytes,
             uses_groups: source.reads_group_extents()
                 || source.group_bytes() > 0
-                || all.iter().any(|function| function.uses_groups),
+                || all.iter().any(|(function, _)| function.uses_groups),
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),
             reports_accesses: entry.reports_accesses,
             prints: source.prints(),
             stats: CompileStats { code_bytes: entry_code.code().len(), ..entry.stats },
-            entry: entry_code,
-            functions: functions_code,
+            ..Kernel::linked(entry_code, placed.collect(), data)
         })
+    }
+
+    /// A kernel of this code with data behind it, of which nothing else is known.
+    fn linked(entry: FunctionCode, functions: Vec<FunctionCode>, data: Vec<Chunk>) -> Kernel {
+        let code = std::iter::once(&entry).chain(&functions);
+        let chunks = code.flat_map(FunctionCode::chunks).chain(data).collect();
+        Kernel {
+            object: Arc::new(function::object(entry.arch(), chunks)),
+            params: Vec::new(),
+            entry,
+            functions,
+            lane_stack_bytes: 0,
+            uses_groups: false,
+            group_bytes: 0,
+            counters: None,
+            reports_accesses: false,
+            prints: None,
+            stats: CompileStats::default(),
+        }
     }
 
     /// The kernel's name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.entry.name()
     }
 
     /// The machine that the kernel is for.
     pub fn arch(&self) -> ArchId {
-        self.arch
+        self.entry.arch()
     }
 
     /// Its parameters, in the order of their arguments.
@@ -106,7 +139,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// The first property that cannot be proved.
+    /// The first property that cannot be proved, or that there is no record, as in kernels that were
+    /// [loaded](Self#saving-and-loading).
     pub fn check(&self) -> Result<(), CodeError> {
         self.entry.check()?;
         self.functions.iter().try_for_each(FunctionCode::check)
@@ -119,10 +153,10 @@ impl Kernel {
         let mut kernel = self.clone();
         let mut first = 0;
         let mut all = std::iter::once(&mut kernel.entry).chain(&mut kernel.functions);
-        all.by_ref().take(function).for_each(|before| first += before.chunks(Linked::Global).len());
+        all.by_ref().take(function).for_each(|before| first += before.chunks().len());
         let broken = all.next()?;
         *broken = broken.with_bytes(code)?;
-        let chunks = broken.chunks(Linked::Global);
+        let chunks = broken.chunks();
         let object = Arc::make_mut(&mut kernel.object);
         for (chunk, broken) in object.chunks[first..].iter_mut().zip(chunks) {
             chunk.data = broken.data;

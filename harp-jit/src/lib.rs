@@ -74,7 +74,7 @@
 //! **To compile them.** A [`Compiler`] for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`])
 //! makes a [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`]
 //! by [`Stage`]. [`CompileStages`] shows the intermediate forms as text. What cannot be compiled is a
-//! [`CompileError`].
+//! [`CompileError`]. Kernels can be [saved and loaded](Kernel#saving-and-loading).
 //!
 //! **To put functions and data together.** A [`Module`] takes declarations and definitions and becomes a
 //! [`CompiledModule`], or a [`ModuleError`]. Kernels refer to them by [`KernelBuilder::call`],
@@ -110,6 +110,7 @@ mod emit;
 mod error;
 mod forms;
 mod function;
+mod identity;
 mod if_convert;
 mod intrinsic;
 mod isel;
@@ -126,6 +127,7 @@ mod print;
 mod profile;
 mod regalloc;
 mod routine;
+mod scalar;
 mod source;
 mod stats;
 mod strategy;

@@ -7,14 +7,16 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 
 use cranelift_codegen::ir::SourceLoc;
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// A place in the source code that a kernel was built from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SourcePlace {
     /// The file name as given to the compiler.
     pub file: Cow<'static, str>,
@@ -86,6 +88,11 @@ impl SourceMap {
     /// The message with this number, if it has one.
     pub fn message(&self, number: SourceLoc) -> Option<&Arc<str>> {
         self.entry(number)?.1.as_ref()
+    }
+
+    /// Feeds a hasher with the places and messages, in the order of their numbers.
+    pub(crate) fn hash_contents(&self, state: &mut impl Hasher) {
+        self.places.hash(state);
     }
 
     fn entry(&self, number: SourceLoc) -> Option<&(SourcePlace, Option<Arc<str>>)> {

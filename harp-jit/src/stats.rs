@@ -1,7 +1,9 @@
 //! Statistics of a compilation.
 
+use serde::{Deserialize, Serialize};
+
 /// Statistics of a kernel's compilation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompileStats {
     /// CLIF instructions as built.

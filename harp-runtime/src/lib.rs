@@ -97,6 +97,9 @@
 //! trapped. A [`LaunchObserver`] sees each [`Issue`] of a launch.
 //! [`profile_to_json`] and [`profile_from_json`] ([`ProfileTextError`]) store and load the profiles in reports.
 //!
+//! **Caches.** A [`CodeCache`] compiles kernels that it does not have yet, in memory or in files; [`CacheStats`] says what
+//! it did.
+//!
 //! **Checks.** What a launch checks ([`Checks`]) and finds is in [`Findings`]: each [`Finding`] of a [`FindingKind`] has
 //! the [`Access`] and what it should have been to, a [`Target`].
 //!
@@ -109,6 +112,7 @@
 
 mod args;
 mod buffer;
+mod cache;
 mod checks;
 mod device;
 mod error;
@@ -127,6 +131,7 @@ mod report;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
+pub use cache::{CacheStats, CodeCache};
 pub use checks::Checks;
 pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
 pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
@@ -153,6 +158,6 @@ pub mod prelude {
     pub use harp_jit::prelude::*;
 
     pub use crate::{
-        Arg, Buffer, Device, DeviceConfig, Element, LaunchConfig, LaunchError, Report,
+        Arg, Buffer, CodeCache, Device, DeviceConfig, Element, LaunchConfig, LaunchError, Report,
     };
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 mod error;
+#[cfg(feature = "serde")]
+mod saved;
 mod triple;
 
 pub use error::{ArchIdError, Field};

@@ -12,6 +12,8 @@ use crate::{Encoding, Layout};
 
 mod exact;
 pub mod hof;
+#[cfg(feature = "serde")]
+mod saved;
 mod text;
 
 /// The most bytes that the chunks of an object may have together, whether it is assembled or read: a few
@@ -45,6 +47,7 @@ bitflags! {
 
 /// A piece of an object that the linker moves as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Chunk {
     /// The label at its beginning; empty if there is none.
     ///
@@ -69,6 +72,7 @@ pub struct Chunk {
 /// The field lies in the little-endian machine word at `byte_offset`, `shift` bits above its least
 /// significant bit, and is `size_bits` wide.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Reference {
     /// The name.
     pub name: String,

@@ -14,6 +14,7 @@ use cranelift_codegen::ir::{
 };
 use harp_isa::WordSize;
 use harp_isa::abi::MonitorWord;
+use serde::{Deserialize, Serialize};
 
 use crate::abi::word_int;
 use crate::intrinsic::Intrinsic;
@@ -23,19 +24,20 @@ mod roots;
 use roots::{Found, Roots};
 
 /// An access to memory as the program says it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryAccess {
     /// What it does.
     pub kind: AccessKind,
     /// The type that is loaded or stored.
+    #[serde(with = "crate::scalar")]
     pub ty: Type,
     /// What the address may point into; empty if that is not known.
     pub roots: Vec<Root>,
 }
 
 /// What an access does with memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum AccessKind {
     /// It reads.
@@ -47,7 +49,7 @@ pub enum AccessKind {
 }
 
 /// An object in memory that an address points into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Root {
     /// What the argument for the kernel's parameter with this number points to.

@@ -145,7 +145,7 @@ fn a_parameter_diverges_where_lanes_meet() {
         ))
     };
     assert_eq!(divergent(&body("v1"), &[3, 4]), [3, 4]);
-    assert_eq!(divergent(&body("v2"), &[3, 4]), []);
+    assert!(divergent(&body("v2"), &[3, 4]).is_empty());
     let facts = Uniformity::compute(&body("v1"), Known::KERNEL);
     assert!(matches!(facts.divergence(&body("v1"), Value::new(3)), Some(Cause::Merge(_))));
 }
@@ -274,7 +274,7 @@ fn a_bounds_check_does_not_part_iterations() {
         block4: v7 = iadd v3, v3
             return",
     );
-    assert_eq!(divergent(&func, &[3, 5, 7, 8]), []);
+    assert!(divergent(&func, &[3, 5, 7, 8]).is_empty());
     assert_eq!(branches(&func), [1]);
 }
 

@@ -1,6 +1,7 @@
 //! A kernel before compilation: its CLIF function with parameters and source places.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 use cranelift_codegen::ir::{AbiParam, Function, Signature, SourceLoc, UserFuncName};
@@ -33,7 +34,7 @@ pub struct KernelSource {
 }
 
 /// A kernel's use of work-groups, as far as its code does not show it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct GroupUse {
     /// Whether the kernel reads words about work-groups from the argument block.
     pub(super) used: bool,
@@ -161,6 +162,27 @@ impl KernelSource {
         }
         let kind = BuildErrorKind::NotFinalized { name: self.name.clone() };
         Err(BuildError { kind, place: None })
+    }
+
+    /// Feeds a hasher with everything that is known of the kernel.
+    pub(crate) fn hash_contents(&self, state: &mut impl Hasher) {
+        let KernelSource {
+            func,
+            context: _,
+            params,
+            prints,
+            groups,
+            sources,
+            finalized,
+            arch,
+            name,
+        } = self;
+        let Function { name: clif_name, stencil, params: names } = func;
+        (name, arch, finalized).hash(state);
+        (params, prints, groups).hash(state);
+        sources.hash_contents(state);
+        (clif_name, stencil, names.base_srcloc()).hash(state);
+        names.user_named_funcs().values().for_each(|name| name.hash(state));
     }
 
     /// Drops everything built so far.

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::word_int;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use harp_isa::WordSize;
+use serde::{Deserialize, Serialize};
+
+use crate::abi::word_int;
+use crate::scalar::Scalar;
 
 /// The type of a kernel parameter.
 ///
@@ -17,7 +20,7 @@ use harp_isa::WordSize;
 /// The types that Rust's have, with what is known of pointers' targets, come from
 /// [`buffer`](crate::KernelBuilder::buffer), [`scalar`](crate::KernelBuilder::scalar) and
 /// [`group_param`](crate::KernelBuilder::group_param).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ParamType {
     /// An address in the device's memory, one word.
@@ -119,7 +122,8 @@ impl fmt::Display for ParamType {
 /// assert_eq!((a.name(), a.ty(), a.element()), (None, ParamType::F32, None));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "SavedParam", from = "SavedParam")]
 #[non_exhaustive]
 pub struct Param {
     name: Option<Arc<str>>,
@@ -163,5 +167,27 @@ impl fmt::Display for Param {
             Some(element) => write!(f, " of {element}"),
             None => Ok(()),
         }
+    }
+}
+
+/// A [`Param`] as it is saved.
+#[derive(Serialize, Deserialize)]
+struct SavedParam {
+    name: Option<String>,
+    ty: ParamType,
+    element: Option<Scalar>,
+}
+
+impl From<Param> for SavedParam {
+    fn from(Param { name, ty, element }: Param) -> SavedParam {
+        let name = name.map(|name| name.to_string());
+        SavedParam { name, ty, element: element.map(Scalar) }
+    }
+}
+
+impl From<SavedParam> for Param {
+    fn from(SavedParam { name, ty, element }: SavedParam) -> Param {
+        let element = element.map(|Scalar(element)| element);
+        Param { name: name.map(Arc::from), ty, element }
     }
 }

@@ -28,8 +28,8 @@ mod placement;
 pub(crate) use body::Body;
 use code::CodeBuffer;
 use communication::ShuffleTemps;
-pub(crate) use frame::lane_stack_bytes;
-use frame::{Frame, frame_room};
+use frame::Frame;
+pub(crate) use frame::{frame_room, lane_stack_bytes};
 pub(crate) use layout::turn_branches;
 pub(crate) use placement::{CodeTooLarge, Placed, Unplaced, place};
 

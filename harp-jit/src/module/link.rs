@@ -1,7 +1,6 @@
 //! Linking within a module: the definitions that a kernel needs, and the module's object.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 
 use cranelift_module::{DataId, FuncId, FuncOrDataId};
 use harp_isa::object::{Chunk, Object, Permissions};
@@ -62,14 +61,11 @@ impl Module {
         }
         let mut references = self.functions.values().flat_map(CompiledFunction::references);
         let routines = self.compiler.routines(&mut references)?;
-        let all: Vec<&CompiledFunction> =
-            self.functions.values().chain(routines.iter().map(|routine| &**routine)).collect();
+        let functions = self.functions.iter().map(|(&id, function)| (function, self.linked(id)));
+        let routines = routines.iter().map(|routine| (&**routine, Linked::Local));
+        let all: Vec<_> = functions.chain(routines).collect();
         let placed = function::place(&all, self.arch()).map_err(|error| error.explain("module"))?;
-        let mut chunks = Vec::new();
-        let linked = self.functions.keys().map(|&id| self.linked(id));
-        for (code, linked) in placed.iter().zip(linked.chain(iter::repeat(Linked::Local))) {
-            chunks.extend(code.chunks(linked));
-        }
+        let mut chunks: Vec<Chunk> = placed.iter().flat_map(FunctionCode::chunks).collect();
         chunks.extend(self.data_chunks(None)?);
         Ok(CompiledModule {
             object: function::object(self.arch(), chunks),

@@ -6,7 +6,7 @@ use crate::abi::EntryKind;
 use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
-use crate::function::{self, CompiledFunction};
+use crate::function::{self, CompiledFunction, Linked};
 use crate::regalloc::Allocated;
 use crate::stats::CompileStats;
 use crate::times::StageTimes;
@@ -97,7 +97,8 @@ pub(super) fn assemble(
 /// not matter for the proof, so the function is placed alone.
 pub(super) fn check(compiled: &CompiledFunction) -> Result<(), CompileError> {
     let name = compiled.name();
-    let placed = function::place(&[compiled], compiled.arch()).map_err(|e| e.explain(name))?;
+    let placed = function::place(&[(compiled, Linked::Local)], compiled.arch())
+        .map_err(|e| e.explain(name))?;
     placed.iter().try_for_each(|code| {
         code.check().map_err(|error| CompileError::Internal {
             stage: "the check of the machine code",

@@ -63,7 +63,9 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let compiled = code::assemble(unit, vcode, emitted, stats);
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
-        counters: unit.counters.map(|_| BranchCounters::new(name, arch, &branches)),
+        counters: unit.counters.map(|_| {
+            BranchCounters::new(name, arch, branches.ids().collect(), branches.fingerprint())
+        }),
         times: clock.times(),
         accesses: accesses.into(),
         ..compiled

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{Type, types};
 const MAX_VALUES: usize = 64;
 
 /// A line's format, which fits the types of its values.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Format {
     /// The text before each value, and how the value is shown.
     values: Vec<(String, Shown)>,
@@ -17,13 +17,13 @@ pub(super) struct Format {
 }
 
 /// How a value is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Shown {
     ty: Type,
     style: Style,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Style {
     /// A signed integer, or a float.
     Plain,
@@ -66,6 +66,21 @@ impl Format {
         Ok(Format { values, rest })
     }
 
+    /// The text from which, with the types of its values, it is parsed again.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (before, shown) in &self.values {
+            escape(before, &mut text);
+            text.push_str(match shown.style {
+                Style::Plain => "{}",
+                Style::Unsigned => "{:u}",
+                Style::Hexadecimal => "{:x}",
+            });
+        }
+        escape(&self.rest, &mut text);
+        text
+    }
+
     /// The types of its values.
     pub(super) fn types(&self) -> impl Iterator<Item = Type> {
         self.values.iter().map(|(_, shown)| shown.ty)
@@ -80,6 +95,15 @@ impl Format {
         }
         line.push_str(&self.rest);
         Some(line)
+    }
+}
+
+fn escape(text: &str, escaped: &mut String) {
+    for c in text.chars() {
+        if matches!(c, '{' | '}') {
+            escaped.push(c);
+        }
+        escaped.push(c);
     }
 }
 
@@ -118,7 +142,9 @@ mod tests {
     fn line(format: &str, values: &[(Type, u64)]) -> Result<String, String> {
         let types: Vec<Type> = values.iter().map(|&(ty, _)| ty).collect();
         let mut bits = values.iter().map(|&(_, bits)| bits);
-        Ok(Format::parse(format, &types)?.line(|_| bits.next()).unwrap())
+        let parsed = Format::parse(format, &types)?;
+        assert_eq!(parsed.text(), format);
+        Ok(parsed.line(|_| bits.next()).unwrap())
     }
 
     #[test]

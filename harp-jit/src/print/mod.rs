@@ -21,8 +21,10 @@ use harp_isa::ArchId;
 use crate::source::SourcePlace;
 
 mod format;
+mod saved;
 
 use format::Format;
+pub(crate) use saved::SavedPrint;
 
 /// The words at the start of the print area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl RegionWord {
 pub(crate) const RECORD_HEAD: u32 = 2;
 
 /// A call of [`KernelBuilder::print`](crate::KernelBuilder::print).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PrintSite {
     format: Format,
     place: SourcePlace,

@@ -95,14 +95,21 @@ impl CounterLayout {
 }
 
 impl BranchCounters {
-    /// The counters of a function with these branches.
-    pub(crate) fn new(function: &str, arch: ArchId, branches: &Branches) -> BranchCounters {
-        BranchCounters {
-            function: function.to_owned(),
-            fingerprint: branches.fingerprint(),
-            layout: CounterLayout::new(arch, branches),
-            branches: branches.ids().collect(),
-        }
+    /// The counters of a function with these branches, in the order of their records, and this fingerprint of
+    /// them.
+    pub(crate) fn new(
+        function: &str,
+        arch: ArchId,
+        branches: Vec<BranchId>,
+        fingerprint: u64,
+    ) -> BranchCounters {
+        let layout = CounterLayout { arch, branches: branches.len() as u64 };
+        BranchCounters { function: function.to_owned(), fingerprint, layout, branches }
+    }
+
+    /// The branches, in the order of their records.
+    pub(crate) fn branches(&self) -> &[BranchId] {
+        &self.branches
     }
 
     /// The size of the counters for this many cores, in bytes.
@@ -155,10 +162,16 @@ impl Record<'_> {
         }
         let unanimous_true = self.read(Counter::UnanimousTrue, 0)?;
         let unanimous_false = self.read(Counter::UnanimousFalse, 0)?;
-        counts.executed += executed;
-        counts.unanimous_true += unanimous_true;
-        counts.unanimous_false += unanimous_false;
-        counts.divergent += executed.saturating_sub(unanimous_true.saturating_add(unanimous_false));
+        let divergent = executed.saturating_sub(unanimous_true.saturating_add(unanimous_false));
+        // A kernel may have written anything over its counters.
+        for (sum, added) in [
+            (&mut counts.executed, executed),
+            (&mut counts.unanimous_true, unanimous_true),
+            (&mut counts.unanimous_false, unanimous_false),
+            (&mut counts.divergent, divergent),
+        ] {
+            *sum = sum.saturating_add(added);
+        }
         let warps = usize::from(self.layout.arch.warps());
         let lanes = |counter| -> Option<Vec<u64>> {
             (0..u64::from(self.layout.arch.lanes())).map(|lane| self.read(counter, lane)).collect()

@@ -31,7 +31,7 @@ impl fmt::Display for BranchId {
 }
 
 /// A place in the code where a branch is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchSite {
     /// The branch.
     pub id: BranchId,

@@ -161,19 +161,18 @@ impl Monitor {
 
     /// A work-item begins, whose position is known.
     fn begin(&mut self, core: u16, warp: u8, item: usize) {
-        let [x, y, z] = self.items[item].position;
-        let linear = (z * self.grid[1] + y) * self.grid[0] + x;
-        let number = |index: u64| u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let position = self.items[item].position;
+        let item_number = linear(position, self.grid);
+        let number = |index: u64| u32::try_from(index).map_or(u32::MAX, |n| n.saturating_add(1));
         let group = match self.group {
-            None => number(linear),
+            None => number(item_number),
             Some(extent) => {
-                let count: [u64; 3] = std::array::from_fn(|d| self.grid[d].div_ceil(extent[d]));
-                let [x, y, z] = self.group_of([x, y, z]).unwrap_or_default();
-                number((z * count[1] + y) * count[0] + x)
+                let count = std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]));
+                number(linear(self.group_of(position).unwrap_or_default(), count))
             }
         };
         self.items[item].stamp =
-            Stamp { item: number(linear), group, barriers: 0, site: 0, is_atomic: false };
+            Stamp { item: number(item_number), group, barriers: 0, site: 0, is_atomic: false };
         let Some(places) = self.regions.groups else { return };
         let (place, memory) = places.of_warp(core, warp);
         if self.groups.len() <= place {
@@ -335,6 +334,11 @@ impl Monitor {
             function: None,
         }
     }
+}
+
+/// The number of a position, along the first dimension first. A kernel may report any position.
+fn linear([x, y, z]: [u64; 3], [columns, rows, _]: [u64; 3]) -> u64 {
+    z.wrapping_mul(rows).wrapping_add(y).wrapping_mul(columns).wrapping_add(x)
 }
 
 /// What is wrong with an access.

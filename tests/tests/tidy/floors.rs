@@ -57,7 +57,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-jit/src",
         &[
-            &["abi", "forms", "source", "stats", "times", "width"],
+            &["abi", "forms", "scalar", "source", "stats", "times", "width"],
             &["intrinsic"],
             &["accesses", "analysis"],
             &["print", "profile", "routine"],
@@ -67,6 +67,7 @@ const CRATES: [(&str, Floors); 6] = [
             &["divergence", "function", "precheck"],
             &["builder"],
             &["kernel", "unit"],
+            &["identity"],
             &["pipeline"],
             &["library"],
             &["compiler"],
@@ -77,7 +78,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-runtime/src",
         &[
-            &["heap", "kernel", "library", "observe", "report"],
+            &["cache", "heap", "kernel", "library", "observe", "report"],
             &["finding"],
             &["error", "image", "memory", "profile", "program"],
             &["checks"],

@@ -161,7 +161,7 @@ impl Context for Lower<'_> {
     }
 
     fn native_float(&mut self, ty: Type) -> Option<Type> {
-        (ty.is_float() && ty.bits() == self.word().bits().into()).then_some(ty)
+        (ty.is_float() && ty.bits() == u32::from(self.word().bits())).then_some(ty)
     }
 
     fn half_float(&mut self, ty: Type) -> Option<Type> {
@@ -169,7 +169,7 @@ impl Context for Lower<'_> {
     }
 
     fn full_word(&mut self, ty: Type) -> Option<Type> {
-        (fits_register(ty, self.word()) && ty.bits() == self.word().bits().into()).then_some(ty)
+        (fits_register(ty, self.word()) && ty.bits() == u32::from(self.word().bits())).then_some(ty)
     }
 
     fn narrow(&mut self, ty: Type) -> Option<Type> {

@@ -121,7 +121,7 @@ impl Soft<'_, '_> {
     /// Whether `x` is less than `y`, both less than half of their type's unsigned range.
     pub(super) fn is_below(&mut self, x: Value, y: impl Operand) -> Value {
         let y = y.value(self, x);
-        if self.machine.extension || self.type_of(x).bits() != self.machine.word.bits().into() {
+        if self.machine.extension || self.type_of(x).bits() != u32::from(self.machine.word.bits()) {
             return self.is(x, IntCC::SignedLessThan, y);
         }
         // Base machines compare with zero only.
