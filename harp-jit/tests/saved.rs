@@ -224,9 +224,13 @@ fn use_all(kernel: &Kernel) {
         for (at, value) in prints.prepared(area, 0x1000) {
             memory[at as usize..][..word].copy_from_slice(&value.to_le_bytes()[..word]);
         }
-        prints.read(area, 0x1000, &memory);
+        let get = |memory: &[u8], at: u64, out: &mut [u8]| {
+            let start = (at - 0x1000) as usize;
+            out.copy_from_slice(&memory[start..start + out.len()]);
+        };
+        prints.read(area, 0x1000, |at, out| get(&memory, at, out));
         memory.fill(0xff);
-        prints.read(area, 0x1000, &memory);
+        prints.read(area, 0x1000, |at, out| get(&memory, at, out));
     }
     if let Some(counters) = kernel.counters() {
         for byte in [0, 0x7f, 0xff] {
