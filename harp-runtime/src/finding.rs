@@ -189,7 +189,9 @@ impl fmt::Display for Finding {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel `{}`: {} findings", self.kernel, self.list.len() as u64 + self.more)?;
+        let count = self.list.len() as u64 + self.more;
+        let noun = if count == 1 { "finding" } else { "findings" };
+        write!(f, "kernel `{}`: {count} {noun}", self.kernel)?;
         for finding in &self.list {
             write!(f, "\n  {finding}")?;
         }

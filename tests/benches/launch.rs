@@ -1,11 +1,12 @@
 //! Launches: an empty kernel over one work-item (what a launch costs at least), over one for each lane of a large
-//! core (what starting warps costs), over many (what walking the grid costs), and saxpy.
+//! core (what starting warps costs), over many (what walking the grid costs), and saxpy; and workloads with checks and
+//! without.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Kernel, KernelBuilder, KernelSource};
-use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
-use harp_tests::kernels::saxpy;
+use harp_runtime::{Arg, Checks, Device, DeviceConfig, LaunchConfig};
+use harp_tests::kernels::{WORKLOADS, saxpy};
 
 const ARCHS: [&str; 3] = ["harp32", "4w32/16/16/16+x", "4w32/16/32/16+x"];
 const LARGE: &str = "4w32/16/64/64+x";
@@ -62,5 +63,24 @@ fn saxpy_launches(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, launches, saxpy_launches);
+/// What checks cost: each workload as it is, and checked.
+fn checked_launches(c: &mut Criterion) {
+    let arch: ArchId = "4w32/16/32/16+x".parse().expect("a good id");
+    for workload in WORKLOADS {
+        let mut group = c.benchmark_group(format!("launch/checked/{}", workload.name));
+        group.sample_size(10);
+        for (name, checks) in [("unchecked", None), ("checked", Some(Checks::all()))] {
+            let report_accesses = checks.is_some();
+            let options = CompileOptions { report_accesses, ..CompileOptions::default() };
+            let source = (workload.source)(arch).expect("a good kernel");
+            let kernel = source.compile(&options).expect("a supported kernel");
+            let config = DeviceConfig { checks, ..DeviceConfig::new(arch) };
+            let device = Device::new(config).expect("enough memory");
+            group.bench_function(name, |b| b.iter(|| (workload.run)(&device, &kernel, 3)));
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, launches, saxpy_launches, checked_launches);
 criterion_main!(benches);
