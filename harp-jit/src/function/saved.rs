@@ -128,9 +128,9 @@ impl SavedFunction {
         {
             return Err("references are in disorder, or outside of the code");
         }
-        let tables_fit = ascend(self.places.iter().map(|&(at, _)| at))
-            && ascend(self.traps.iter().map(|&(at, _)| at))
-            && ascend(self.messages.iter().map(|&(at, _)| at))
+        let tables_fit = self.places.is_sorted_by_key(|&(at, _)| at)
+            && self.traps.is_sorted_by_key(|&(at, _)| at)
+            && self.messages.is_sorted_by_key(|&(at, _)| at)
             && self.traps.iter().all(|&(at, _)| inside(at))
             && self.messages.iter().all(|&(at, _)| inside(at))
             && self.branches.iter().all(|&(at, _)| inside(at));
@@ -148,9 +148,4 @@ impl SavedFunction {
         }
         Ok(())
     }
-}
-
-/// Whether none of the offsets is lower than the one before.
-fn ascend(offsets: impl Iterator<Item = u32>) -> bool {
-    offsets.is_sorted()
 }
