@@ -9,7 +9,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const MACHINES: [&str; 6] =
-    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "8b32/32/8/8"];
+    ["harp32", "harp64+x", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/1", "8b32/32/8/8+x"];
 
 fn machines() -> impl Iterator<Item = ArchId> {
     MACHINES.into_iter().map(|id| id.parse().unwrap())
@@ -26,7 +26,7 @@ fn source(arch: ArchId, build: impl FnOnce(&mut KernelBuilder<'_>)) -> KernelSou
 
 /// A kernel with divergent branches, a check with a message, lines of all formats, and memory of its group.
 fn rich(b: &mut KernelBuilder<'_>) {
-    let (data, n) = (b.buffer::<i32>("data"), b.scalar::<u32>("n"));
+    let (data, n) = (b.buffer::<i32>("data"), b.param(ParamType::Word));
     let scale = b.scalar::<f64>("scale");
     let last = b.param(ParamType::Word);
     let (shared, sized) = (b.group_buffer::<i32>("shared", 16), b.group_param::<f32>("sized"));
@@ -160,7 +160,7 @@ fn a_loaded_kernel_is_the_same() {
         kinds.extend(chunks.iter().any(|chunk| chunk.name == "table").then_some("data"));
         let literals = chunks.iter().filter(|chunk| chunk.name == "k" && chunk.address.is_none());
         kinds.extend((literals.count() > 1).then_some("literals"));
-        let has_message = |at| kernel.trap_message_at(at) == Some("assertion failed: below {n}");
+        let has_message = |at| kernel.trap_message_at(at) == Some("below {n}");
         kinds.extend((0..kernel.code().len() as u64).any(has_message).then_some("message"));
     }
     let all = [
@@ -252,7 +252,7 @@ fn mutated_bytes_do_not_panic() {
         kernels().map(|kernel| postcard::to_stdvec(&kernel).unwrap()).collect();
     let mut random = SplitMix64::seed_from_u64(19);
     let (mut accepted, mut refused) = (0, 0);
-    for round in 0..4000 {
+    for round in 0..2000 {
         let mut bytes = saved[round % saved.len()].clone();
         let below =
             |random: &mut SplitMix64, limit: usize| (random.next_u64() % limit as u64) as usize;
@@ -278,7 +278,7 @@ fn mutated_bytes_do_not_panic() {
         }
     }
     // Both happen: many bytes are code, or parts of names.
-    assert!(accepted > 400 && refused > 400, "{accepted} {refused}");
+    assert!(accepted > 200 && refused > 200, "{accepted} {refused}");
 }
 
 /// Each rule for a field, by JSON in which one value is another one.

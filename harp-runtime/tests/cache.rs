@@ -99,7 +99,7 @@ fn another_cache_loads_what_is_on_disk() {
 #[test]
 fn another_process_loads_what_is_on_disk() {
     const FOLDER: &str = "HARP_TEST_CACHE";
-    let kernel = named("k", ArchId::HARP64, rich);
+    let kernel = named("k", "harp64+x".parse().unwrap(), rich);
     if let Some(folder) = std::env::var_os(FOLDER) {
         let cache = CodeCache::on_disk(folder);
         cache.compile(&kernel, &options()).unwrap();
@@ -143,10 +143,11 @@ fn what_differs_in_anything_is_another_kernel() {
         };
         sources.push(source(place_of));
     }
-    let unsigned = |b: &mut KernelBuilder<'_>| {
-        b.buffer::<u32>("data");
-    };
-    sources.push(source(unsigned));
+    for name in ["data", "numbers"] {
+        sources.push(source(|b| {
+            b.buffer::<f32>(name);
+        }));
+    }
     for size in [4, 8] {
         sources.push(source(|b| {
             b.group_buffer::<i32>("shared", size);
@@ -288,8 +289,8 @@ fn files_of_something_else_are_rejected() {
         postcard::to_stdvec(&kernel).unwrap()
     };
     let arch = ArchId::HARP32;
-    let unsigned = source(|b| {
-        b.buffer::<u32>("data");
+    let floats = source(|b| {
+        b.buffer::<f32>("data");
     });
     let replaced = |what, contents: Vec<u8>| {
         rejected(what, |_, bytes| {
@@ -302,7 +303,7 @@ fn files_of_something_else_are_rejected() {
     replaced("contents without meaning", vec![0xff; 300]);
     replaced("another name", other(with_buffer("other", arch)));
     replaced("another machine", other(with_buffer("k", ArchId::HARP64)));
-    replaced("other parameters", other(unsigned));
+    replaced("other parameters", other(floats));
     replaced("memory of groups", other(with_buffer("k", arch).with_group_bytes(4)));
     rejected("bytes behind the kernel", |_, bytes| {
         bytes.push(7);
@@ -381,7 +382,8 @@ fn errors_are_not_kept() {
     let refused = source(|b| {
         let (data, i) = (b.buffer::<u8>("data"), b.global_id(0));
         let x = b.load(data, i);
-        b.store(data, i, x);
+        let next = b.ins().iadd_imm_s(x, 1);
+        b.store(data, i, next);
     });
     let mut unfinished = KernelSource::new("k", ArchId::HARP32);
     let wrong = CompileOptions { stack_bytes: 3, ..options() };
@@ -445,15 +447,13 @@ fn memory_holds_what_was_used_last() {
     compile(2);
     assert_eq!((counts(&cache)[..2].to_vec(), cache.stats().evicted), (vec![4, 3], 2));
     let cache = CodeCache::new().with_capacity(0);
-    for number in [1, 1] {
-        cache.compile(&adder(number), &options()).unwrap();
-    }
+    (0..2).for_each(|_| drop(cache.compile(&adder(1), &options()).unwrap()));
     assert_eq!((counts(&cache)[..2].to_vec(), cache.stats().evicted), (vec![2, 0], 2));
 }
 
 /// A kernel that prints, checks what it assumes, diverges, and uses a group's memory.
 fn rich(b: &mut KernelBuilder<'_>) {
-    let (data, n) = (b.buffer::<i32>("data"), b.scalar::<u32>("n"));
+    let (data, n) = (b.buffer::<i32>("data"), b.param(ParamType::Word));
     let shared = b.group_buffer::<i32>("shared", 16);
     let (i, own) = (b.global_id(0), b.local_id(0));
     let x = b.load(data, i);
@@ -471,7 +471,7 @@ fn rich(b: &mut KernelBuilder<'_>) {
 }
 
 /// What can be seen of a launch, as text.
-fn outcome(kernel: &Kernel, config: LaunchConfig, n: u32) -> String {
+fn outcome(kernel: &Kernel, config: LaunchConfig, n: usize) -> String {
     let device =
         Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(kernel.arch()) }).unwrap();
     let data = device.buffer_from_slice(&[1, 2, 3, 4, 5, 6, 7]).unwrap().named("data");
@@ -492,7 +492,7 @@ fn outcome(kernel: &Kernel, config: LaunchConfig, n: u32) -> String {
 #[test]
 fn launches_of_loaded_kernels_are_those_of_compiled_ones() {
     let folder = TempDir::new().unwrap();
-    for arch in ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/4"] {
+    for arch in ["harp32", "harp64+x", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/1/4"] {
         let arch: ArchId = arch.parse().unwrap();
         let source = named("k", arch, rich);
         let plain = options();
@@ -544,7 +544,7 @@ fn mutated_kernels_are_launched_or_refused() {
     for (arch, report_accesses, count_branches) in [
         ("harp32", false, false),
         ("harp32", true, false),
-        ("harp64", false, true),
+        ("harp64+x", false, true),
         ("8w32/32/4/4+x", true, true),
         ("4b16/16/4/4+x", false, true),
     ] {
@@ -563,7 +563,7 @@ fn mutated_kernels_are_launched_or_refused() {
             }
             let Ok(kernel) = postcard::from_bytes::<Kernel>(&bytes) else { continue };
             let config = LaunchConfig::grid_1d(7).with_groups_1d(4).with_fuel(2000);
-            let args = [Arg::from(&data), Arg::from(7_u32)];
+            let args = [Arg::from(&data), Arg::from(7_usize)];
             let checked = report_accesses && below(2) == 0;
             let config = if checked { config.with_checks(Checks::all()) } else { config };
             // Any error is right.
