@@ -109,7 +109,7 @@ fn with_fault(mut case: Case, target: Target, fault: Fault, seed: u64) -> Option
             let size = i64::from(ty.bytes());
             let far = (seed % 9).cast_signed() * size;
             let behind = bytes.cast_unsigned().next_multiple_of(8).cast_signed();
-            let wrong = if seed % 3 == 0 { -size - far } else { behind + far };
+            let wrong = if seed.is_multiple_of(3) { -size - far } else { behind + far };
             let wrong = at.ins().iadd_imm_s(buffer, wrong);
             let address = at.ins().select(odd, wrong, buffer);
             at.ins().load(ty, flags, address, 0);
