@@ -24,8 +24,8 @@ pub(crate) struct SavedFunction {
     references: Vec<Reference>,
     /// The files of places, each once.
     files: Vec<String>,
-    /// The offsets at which places begin, with the number of the file, line and column.
-    places: Vec<(u32, Option<(u32, u32, u32)>)>,
+    /// The offsets at which places begin.
+    places: Vec<(u32, Option<SavedPlace>)>,
     traps: Vec<(u32, NonZeroU8)>,
     messages: Vec<(u32, String)>,
     branches: Vec<(u32, BranchSite)>,
@@ -33,6 +33,15 @@ pub(crate) struct SavedFunction {
     convergence: Vec<BlockConvergence>,
     uses_groups: bool,
     accesses: Vec<MemoryAccess>,
+}
+
+/// A [`SourcePlace`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct SavedPlace {
+    /// The number of the file.
+    file: u32,
+    line: u32,
+    column: u32,
 }
 
 impl From<FunctionCode> for SavedFunction {
@@ -46,7 +55,10 @@ impl From<FunctionCode> for SavedFunction {
             });
             u32::try_from(index).expect("there are fewer files than bytes of code")
         };
-        let mut place = |place: SourcePlace| (number(&place.file), place.line, place.column);
+        let mut place = |place: SourcePlace| {
+            let SourcePlace { file, line, column } = place;
+            SavedPlace { file: number(&file), line, column }
+        };
         let places = code.places.into_iter().map(|(at, from)| (at, from.map(&mut place)));
         SavedFunction {
             places: places.collect(),
@@ -80,7 +92,7 @@ impl SavedFunction {
     ) -> Result<FunctionCode, &'static str> {
         self.check(arch, params)?;
         let files = self.files;
-        let place = |(file, line, column)| {
+        let place = |SavedPlace { file, line, column }| {
             let file: &String = files.get(usize::try_from(file).ok()?)?;
             Some(SourcePlace { file: file.clone().into(), line, column })
         };

@@ -74,13 +74,16 @@ pub struct CodeCache {
     shared: Mutex<Shared>,
 }
 
+/// What asking for a kernel gives.
+type Outcome = Result<Arc<Kernel>, CompileError>;
+
 /// What the threads share that use a cache.
 #[derive(Debug)]
 struct Shared {
     kernels: Recent<Key, Arc<Kernel>>,
     compilers: Recent<(ArchId, CompileOptions), Arc<Compiler>>,
     /// Kernels that are not there yet, on which some thread works.
-    pending: HashMap<Key, Arc<OnceLock<Result<Arc<Kernel>, CompileError>>>>,
+    pending: HashMap<Key, Arc<OnceLock<Outcome>>>,
     stats: CacheStats,
 }
 
@@ -254,7 +257,7 @@ impl Default for CodeCache {
 
 impl Shared {
     /// Counts a result. The thread that got it makes it known to later ones.
-    fn finish(&mut self, key: Key, way: Way, result: &Result<Arc<Kernel>, CompileError>) {
+    fn finish(&mut self, key: Key, way: Way, result: &Outcome) {
         let stats = &mut self.stats;
         *match (result, way) {
             (Err(_), _) => &mut stats.failed,
