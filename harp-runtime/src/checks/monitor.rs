@@ -171,8 +171,7 @@ impl Monitor {
                 number(linear(self.group_of(position).unwrap_or_default(), count))
             }
         };
-        self.items[item].stamp =
-            Stamp { item: number(item_number), group, barriers: 0, site: 0, is_atomic: false };
+        self.items[item].stamp = Stamp::new(number(item_number), group);
         let Some(places) = self.regions.groups else { return };
         let (place, memory) = places.of_warp(core, warp);
         if self.groups.len() <= place {
@@ -216,8 +215,12 @@ impl Monitor {
         if self.checks.types && site.allowed.wrong_type.is_some() {
             self.found(Wrong::Type, store.lanes[0], first, number, group.as_ref());
         }
+        // Of loads from one place, two are enough to find each store that races with one of them.
+        let (mut last, mut loads) = (None, 0);
         for lane in store.lanes {
             let item = first + usize::from(lane.lane);
+            loads = if last == Some(lane.value) { loads + 1 } else { 1 };
+            last = Some(lane.value);
             let range = lane.value..lane.value.saturating_add(bytes);
             let allowed = &self.sites[number as usize].allowed;
             if !self.is_allowed(allowed, &range, group.as_ref(), self.items[item].slot) {
@@ -234,10 +237,11 @@ impl Monitor {
                     self.unwritten.write(range.clone());
                 }
             }
-            if self.checks.races && !self.regions.stacks.contains(&range.start) {
+            let is_known = kind == AccessKind::Load && loads > 2;
+            if self.checks.races && !is_known && !self.regions.stacks.contains(&range.start) {
                 let is_atomic = kind == AccessKind::Atomic;
                 let item = &self.items[item];
-                let now = Stamp { site: number, is_atomic, ..item.stamp };
+                let now = item.stamp.at(number, is_atomic);
                 let stored = match kind {
                     AccessKind::Load => None,
                     AccessKind::Store => Some(Some(item.value)),
@@ -280,7 +284,7 @@ impl Monitor {
             Wrong::Bounds => (0, 0),
             Wrong::Uninitialized => (1, 0),
             Wrong::Type => (2, 0),
-            Wrong::Race(other) => (3, other.site),
+            Wrong::Race(other) => (3, other.site()),
         };
         let key = (code, number, other);
         if let Some(&index) = self.numbers.get(&key) {
@@ -308,7 +312,7 @@ impl Monitor {
             }
             Wrong::Race(other) => {
                 let position = self.position(other.item);
-                FindingKind::Race { other: self.described(other.site, lane.value, position) }
+                FindingKind::Race { other: self.described(other.site(), lane.value, position) }
             }
         };
         self.numbers.insert(key, Some(self.findings.len()));

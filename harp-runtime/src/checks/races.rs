@@ -22,19 +22,37 @@ pub(super) struct Stamp {
     pub(super) group: u32,
     /// Barriers that it had passed.
     pub(super) barriers: u32,
-    /// Which access of the program it is.
-    pub(super) site: u32,
-    pub(super) is_atomic: bool,
+    /// Which access of the program it is, and whether that is atomic, in the lowest bit.
+    site: u32,
 }
 
 impl Stamp {
+    /// A work-item that begins.
+    pub(super) fn new(item: u32, group: u32) -> Stamp {
+        Stamp { item, group, barriers: 0, site: 0 }
+    }
+
+    /// The same work-item at an access of the program.
+    pub(super) fn at(self, site: u32, is_atomic: bool) -> Stamp {
+        Stamp { site: site << 1 | u32::from(is_atomic), ..self }
+    }
+
+    /// Which access of the program it is.
+    pub(super) fn site(self) -> u32 {
+        self.site >> 1
+    }
+
+    fn is_atomic(self) -> bool {
+        self.site & 1 != 0
+    }
+
     /// Whether nothing orders the two.
     fn races(self, other: Stamp) -> bool {
         let same_group = self.group == other.group;
         self.item != 0
             && self.item != other.item
             && (!same_group || self.barriers == other.barriers)
-            && !(self.is_atomic && other.is_atomic)
+            && !(self.is_atomic() && other.is_atomic())
     }
 
     /// Whether the group's barriers order it before all that `now` and its group do from now on.
@@ -53,6 +71,13 @@ struct Part {
 }
 
 impl Part {
+    fn access(&mut self, now: Stamp, stored: Option<Option<u64>>) -> Option<Stamp> {
+        match stored {
+            None => self.load(now),
+            Some(value) => self.store(now, value),
+        }
+    }
+
     /// Notes a load; an access that races with it.
     fn load(&mut self, now: Stamp) -> Option<Stamp> {
         let [first, second] = &mut self.loads;
@@ -66,7 +91,7 @@ impl Part {
 
     /// Notes a store of `value`, or an atomic access; an access that races with it.
     fn store(&mut self, now: Stamp, value: Option<u64>) -> Option<Stamp> {
-        let is_same = value == Some(self.value) && !self.store.is_atomic;
+        let is_same = value == Some(self.value) && !self.store.is_atomic();
         let store = Some(self.store).filter(|store| !is_same && store.races(now));
         let load = || self.loads.into_iter().find(|load| load.races(now));
         let found = store.or_else(load);
@@ -77,9 +102,25 @@ impl Part {
 
 /// A page, in words or in bytes.
 #[derive(Clone, Debug)]
-struct Page {
-    part_bytes: u64,
-    parts: Vec<Part>,
+enum Page {
+    Words(Box<[Part; PAGE as usize / 4]>),
+    Bytes(Box<[Part]>),
+}
+
+impl Page {
+    fn part_bytes(&self) -> u64 {
+        match self {
+            Page::Words(_) => 4,
+            Page::Bytes(_) => 1,
+        }
+    }
+
+    fn parts(&mut self) -> &mut [Part] {
+        match self {
+            Page::Words(parts) => &mut parts[..],
+            Page::Bytes(parts) => parts,
+        }
+    }
 }
 
 /// The last accesses to all memory.
@@ -98,17 +139,21 @@ impl Races {
         now: Stamp,
         stored: Option<Option<u64>>,
     ) -> Option<Stamp> {
+        let number = (address / PAGE) as usize;
+        // Nearly all accesses are to one word.
+        if bytes == 4
+            && address.is_multiple_of(4)
+            && let Some(Some(Page::Words(parts))) = self.pages.get_mut(number)
+        {
+            return parts[(address % PAGE / 4) as usize].access(now, stored);
+        }
         let mut found = None;
         let mut at = address;
         let end = address.saturating_add(bytes);
         while at < end {
             let page = self.page((at / PAGE) as usize, !(address | bytes).is_multiple_of(4));
-            let part_bytes = page.part_bytes;
-            let part = &mut page.parts[(at % PAGE / part_bytes) as usize];
-            let raced = match stored {
-                None => part.load(now),
-                Some(value) => part.store(now, value),
-            };
+            let part_bytes = page.part_bytes();
+            let raced = page.parts()[(at % PAGE / part_bytes) as usize].access(now, stored);
             found = found.or(raced);
             at += part_bytes;
         }
@@ -121,9 +166,9 @@ impl Races {
         while at < range.end {
             let end = (at / PAGE * PAGE + PAGE).min(range.end);
             if let Some(Some(page)) = self.pages.get_mut((at / PAGE) as usize) {
-                let first = (at % PAGE / page.part_bytes) as usize;
-                let count = ((end - at) / page.part_bytes) as usize;
-                page.parts[first..first + count].fill(Part::default());
+                let first = (at % PAGE / page.part_bytes()) as usize;
+                let count = ((end - at) / page.part_bytes()) as usize;
+                page.parts()[first..first + count].fill(Part::default());
             }
             at = end;
         }
@@ -134,11 +179,10 @@ impl Races {
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
-        let new = || Page { part_bytes: 4, parts: vec![Part::default(); PAGE as usize / 4] };
+        let new = || Page::Words(Box::new([Part::default(); _]));
         let page = self.pages[number].get_or_insert_with(new);
-        if in_bytes && page.part_bytes > 1 {
-            page.parts = page.parts.iter().flat_map(|&part| [part; 4]).collect();
-            page.part_bytes = 1;
+        if let (true, Page::Words(parts)) = (in_bytes, &*page) {
+            *page = Page::Bytes(parts.iter().flat_map(|&part| [part; 4]).collect());
         }
         page
     }
