@@ -1,6 +1,7 @@
 //! Kernel arguments.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use harp_isa::WordSize;
@@ -128,7 +129,7 @@ pub(crate) struct Arguments {
     pub(crate) words: Vec<u64>,
     /// Bytes of memory that each work-group gets.
     pub(crate) group_bytes: u32,
-    /// What each lets the kernel access.
+    /// What each lets the kernel access, if the launch is checked.
     pub(crate) regions: Vec<Argument>,
 }
 
@@ -144,6 +145,7 @@ impl Arguments {
         device: &Device,
         kernel: KernelParts<'_>,
         args: &[Arg],
+        is_checked: bool,
     ) -> Result<Arguments, LaunchError> {
         let (expected, given) = (kernel.params.len(), args.len());
         if expected != given {
@@ -160,10 +162,17 @@ impl Arguments {
             };
             arg.check(device, param, &parameter)?;
             match arg.ty {
-                ParamType::Group => arguments.add_group_array(arg, &parameter)?,
+                ParamType::Group => {
+                    let bytes = arguments.add_group_array(arg, &parameter)?;
+                    if is_checked {
+                        arguments.regions.push(Argument::Group { bytes });
+                    }
+                }
                 _ => {
                     arguments.words.extend(arg.words(word));
-                    arguments.regions.push(arg.region());
+                    if is_checked {
+                        arguments.regions.push(arg.region());
+                    }
                 }
             }
         }
@@ -174,7 +183,7 @@ impl Arguments {
         &mut self,
         arg: &Arg,
         parameter: &dyn Fn() -> Parameter,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<Range<u64>, LaunchError> {
         let alignment = arg.element.map_or(1, Type::bytes).max(1);
         let start = u64::from(self.group_bytes).next_multiple_of(alignment.into());
         let (given, limit) = (start.saturating_add(arg.bits), u64::from(MAX_GROUP_BYTES));
@@ -183,8 +192,7 @@ impl Arguments {
         };
         self.group_bytes = end;
         self.words.push(start);
-        self.regions.push(Argument::Group { bytes: start..end.into() });
-        Ok(())
+        Ok(start..end.into())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::buffer::{Buffer, BufferError, Element};
 use crate::device::Device;
 use crate::error::LaunchError;
 use crate::launch::LaunchConfig;
+use crate::memory::lock;
 use crate::report::Report;
 
 /// Why a command of a queue failed.
@@ -295,9 +296,4 @@ impl<T> Drop for Ending<T> {
             self.end(Err(QueueError::Abandoned));
         }
     }
-}
-
-/// Nothing panics while it holds one of these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -159,6 +159,13 @@ impl Monitor {
         first
     }
 
+    /// Tells each work-item of a warp what its lane has stored.
+    fn set(&mut self, store: &DeviceStore<'_>, first: usize, set: impl Fn(&mut WorkItem, u64)) {
+        for lane in store.lanes {
+            set(&mut self.items[first + usize::from(lane.lane)], lane.value);
+        }
+    }
+
     /// A work-item begins, whose position is known.
     fn begin(&mut self, core: u16, warp: u8, item: usize) {
         let position = self.items[item].position;
@@ -362,20 +369,9 @@ impl Device for Monitor {
         // Code that reports stores to one address in all lanes.
         let word = u64::from(self.word.bytes());
         let index = (lane.address - MonitorWord::first_address(self.word)) / word;
-        let items = |lane: &LaneStore| first + usize::from(lane.lane);
         match MonitorWord::ALL.get(index as usize) {
-            Some(MonitorWord::X) => {
-                store
-                    .lanes
-                    .iter()
-                    .for_each(|lane| self.items[items(lane)].position[0] = lane.value);
-            }
-            Some(MonitorWord::Y) => {
-                store
-                    .lanes
-                    .iter()
-                    .for_each(|lane| self.items[items(lane)].position[1] = lane.value);
-            }
+            Some(MonitorWord::X) => self.set(store, first, |item, x| item.position[0] = x),
+            Some(MonitorWord::Y) => self.set(store, first, |item, y| item.position[1] = y),
             Some(MonitorWord::Stack) if self.forgets_stacks => {
                 for lane in store.lanes {
                     let base = lane.value & !(self.regions.stack_bytes - 1);
@@ -384,20 +380,16 @@ impl Device for Monitor {
             }
             Some(MonitorWord::Stack) => {}
             Some(MonitorWord::Z) => {
+                self.set(store, first, |item, z| item.position[2] = z);
                 for lane in store.lanes {
-                    self.items[items(lane)].position[2] = lane.value;
-                    self.begin(core, warp, items(lane));
+                    self.begin(core, warp, first + usize::from(lane.lane));
                 }
             }
             Some(MonitorWord::Barrier) => {
-                store.lanes.iter().for_each(|lane| self.items[items(lane)].stamp.barriers += 1);
+                self.set(store, first, |item, _| item.stamp.barriers += 1);
             }
-            Some(MonitorWord::Value) => {
-                store.lanes.iter().for_each(|lane| self.items[items(lane)].value = lane.value);
-            }
-            Some(MonitorWord::Slot) => {
-                store.lanes.iter().for_each(|lane| self.items[items(lane)].slot = lane.value);
-            }
+            Some(MonitorWord::Value) => self.set(store, first, |item, value| item.value = value),
+            Some(MonitorWord::Slot) => self.set(store, first, |item, slot| item.slot = slot),
             _ => {
                 let number = index as usize - MonitorWord::ALL.len();
                 let Ok(number) = u32::try_from(number) else { return };

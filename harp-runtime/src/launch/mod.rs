@@ -219,7 +219,7 @@ impl Device {
         self.check_machine(kernel)?;
         let checks = self.checks(kernel, config)?;
         let Arguments { words: mut arguments, group_bytes, regions } =
-            Arguments::new(self, kernel, args)?;
+            Arguments::new(self, kernel, args, checks.is_some())?;
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
@@ -282,7 +282,6 @@ impl Device {
         };
         let times = [prepared, start.elapsed() - prepared];
         let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
-        let stats = machine.stats();
         let findings = match check {
             Some(check) => check.end(kernel, &image, args),
             None => {
@@ -303,7 +302,7 @@ impl Device {
                 }
             }
             (Err(trap), findings) => {
-                let trap = located(*trap, kernel, &image, stats);
+                let trap = located(*trap, kernel, &image, machine.stats());
                 Err(LaunchError::Trap(Box::new(LaunchTrap { printed, findings, ..trap })))
             }
         };

@@ -81,7 +81,7 @@ impl Buffers {
     }
 }
 
-/// Nothing panics while it holds one of these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks what nobody leaves half changed: nothing panics while it holds one of these locks.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
