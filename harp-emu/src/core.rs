@@ -130,8 +130,12 @@ struct Lanes<'m, W: Word, const C: usize> {
     trap: Option<Box<Trap>>,
 }
 
-/// Instructions after which a core lets the others on its host thread run.
+/// Instructions after which a core lets the others on its host thread run, unless the schedule's quantum is shorter than
+/// usual: then it is sooner.
 const TURN: u64 = 1 << 16;
+const SHORTEST_TURN: u64 = 1 << 12;
+/// Quanta in a turn.
+const QUANTA: u64 = 16;
 
 impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     fn new(
@@ -464,7 +468,13 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     }
 
     fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
-        let turn = self.random.as_mut().map_or(TURN, Random::length);
+        let usual = match self.schedule {
+            Schedule::Quantum(quantum) => {
+                (QUANTA * u64::from(quantum.get())).clamp(SHORTEST_TURN, TURN)
+            }
+            Schedule::Step | Schedule::Seeded(_) => TURN,
+        };
+        let turn = self.random.as_mut().map_or(usual, Random::length);
         let until = self.issued + turn;
         while self.trap.is_none() && self.issued < until {
             let ran = match self.schedule {

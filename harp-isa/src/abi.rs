@@ -277,3 +277,20 @@ impl MonitorWord {
         (Self::ALL.len() as u64 + index as u64) * word.bytes() as u64
     }
 }
+
+/// The lock of the runtime library. Code for machines without extension X holds it during accesses that take several
+/// instructions and must not meet others: atomic ones, and stores to parts of words.
+///
+/// A warp takes it with all lanes that execute the access, and a warp that has it must release it before it takes it
+/// again. Both functions take the number of the core in the first register and that of the warp in the second, use no
+/// stack, and change what any function may. The lock orders the warps of all cores, provided that memory is sequentially
+/// consistent: so the cores must run on one host thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock;
+
+impl Lock {
+    /// The linker's name of the function that takes it.
+    pub const TAKE: &str = "runtime.lock";
+    /// The linker's name of the function that releases it.
+    pub const RELEASE: &str = "runtime.unlock";
+}

@@ -277,11 +277,18 @@ impl FunctionCode {
     ///     48  @p0 ? jmpi #0xc;  ; to 58
     /// ```
     pub fn disassembly(&self) -> String {
+        self.annotated_disassembly(|_| String::new())
+    }
+
+    /// As [`disassembly`](Self::disassembly), with `margin` before each line: of the instruction at an offset, or
+    /// (`None`) of a line that is none.
+    pub fn annotated_disassembly(&self, mut margin: impl FnMut(Option<u64>) -> String) -> String {
         let mut text = String::new();
         let mut last_place = None;
         for (start, end, literal) in self.pieces() {
             if literal {
                 let name = self.reference_in(start, end).unwrap_or_default();
+                text.push_str(&margin(None));
                 text.push_str(&format!("{start:6x}  .word {name}\n"));
                 continue;
             }
@@ -293,9 +300,11 @@ impl FunctionCode {
                 if let Some(place) = place
                     && last_place != Some(place)
                 {
+                    text.push_str(&margin(None));
                     text.push_str(&format!("        ; {place}\n"));
                 }
                 last_place = place;
+                text.push_str(&margin(Some(offset)));
                 text.push_str(&match instruction {
                     Ok(instruction) => {
                         let shown = instruction.display(self.arch);

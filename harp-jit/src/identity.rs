@@ -7,8 +7,9 @@ use crate::builder::KernelSource;
 use crate::kernel::Kernel;
 use crate::options::CompileOptions;
 
-/// A hash of the sources of the code generator and of the instruction set, computed by the build script.
-const SOURCES: &str = env!("HARP_JIT_SOURCES");
+/// A hash of the sources of the code generator and of the instruction set, computed by the build script: what versions
+/// of this crate differ in. Kernels that another version has [saved](Kernel#saving-and-loading) may not be readable.
+pub const SOURCES_HASH: &str = env!("HARP_JIT_SOURCES");
 
 impl KernelSource {
     /// Feeds a hasher with everything that the result of [`compile`](Self::compile) depends on: the CLIF with its
@@ -38,7 +39,7 @@ impl KernelSource {
     /// assert_ne!(hash(1, &options), hash(1, &CompileOptions { convergence: true, ..options.clone() }));
     /// ```
     pub fn hash_compilation(&self, options: &CompileOptions, state: &mut impl Hasher) {
-        (SOURCES, cranelift_codegen::VERSION).hash(state);
+        (SOURCES_HASH, cranelift_codegen::VERSION).hash(state);
         // Cargo makes ids of types from the versions and features of a crate and of all that it depends on.
         TypeId::of::<Kernel>().hash(state);
         options.hash(state);

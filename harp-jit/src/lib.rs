@@ -74,7 +74,8 @@
 //! **To compile them.** A [`Compiler`] for an [`ArchId`] and [`CompileOptions`] ([`OptLevel`], [`Execution`])
 //! makes a [`Kernel`] or a [`CompiledFunction`], with [`FunctionCode`], [`CompileStats`], and [`StageTimes`]
 //! by [`Stage`]. [`CompileStages`] shows the intermediate forms as text. What cannot be compiled is a
-//! [`CompileError`]. Kernels can be [saved and loaded](Kernel#saving-and-loading).
+//! [`CompileError`]. Kernels can be [saved and loaded](Kernel#saving-and-loading) by the version of this crate that has
+//! the same [`SOURCES_HASH`]; what is saved beside them has types as [`Scalar`]s.
 //!
 //! **To put functions and data together.** A [`Module`] takes declarations and definitions and becomes a
 //! [`CompiledModule`], or a [`ModuleError`]. Kernels refer to them by [`KernelBuilder::call`],
@@ -117,6 +118,7 @@ mod isel;
 mod kernel;
 mod legalize;
 mod library;
+mod lock;
 mod mid_end;
 mod module;
 mod options;
@@ -160,8 +162,10 @@ pub use compiler::{CompileStages, Compiler};
 pub use error::CompileError;
 pub use function::{CompiledFunction, FunctionCode};
 pub use harp_isa::ArchId;
+pub use identity::SOURCES_HASH;
 pub use kernel::Kernel;
 pub use options::{CompileOptions, Execution, OptLevel};
+pub use scalar::Scalar;
 pub use stats::CompileStats;
 pub use times::{Stage, StageTimes};
 

@@ -1,4 +1,4 @@
-//! How the types of scalars in memory are saved: by name, as in CLIF's text. For serde's attribute `with`.
+//! How the types of scalars in memory are saved: by name, as in CLIF's text.
 
 use cranelift_codegen::ir::{Type, types};
 use serde::de::{Deserialize, Deserializer, Error as _};
@@ -14,9 +14,9 @@ const SCALARS: [(&str, Type); 6] = [
     ("f64", types::F64),
 ];
 
-/// A scalar's type, where serde's attribute `with` does not reach.
+/// The type of a scalar in memory, which is saved by its name in CLIF. Others cannot be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scalar(pub(crate) Type);
+pub struct Scalar(pub Type);
 
 pub(crate) fn serialize<S: Serializer>(ty: &Type, serializer: S) -> Result<S::Ok, S::Error> {
     match SCALARS.iter().find(|(_, known)| known == ty) {

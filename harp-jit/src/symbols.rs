@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use crate::abi::CallLayout;
 use crate::analysis::{Callees, FunctionFacts, ResultFact, Uniformity};
-use crate::routine;
 use crate::vcode::Contract;
 use crate::width::Width;
+use crate::{lock, routine};
 
 /// Resolves the external names of a function.
 pub(crate) trait Symbols {
@@ -124,7 +124,7 @@ impl Callees for Called<'_> {
 
     fn may_wait(&self, func: &Function, callee: FuncRef) -> bool {
         let name = self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
-        !routine::is_routine(&name)
+        !routine::is_routine(&name) && !lock::is_of_lock(&name)
     }
 }
 

@@ -23,13 +23,13 @@ use crate::memory::BufferMemory;
 /// they must be that.
 #[derive(Clone)]
 pub struct Arg {
-    ty: ParamType,
+    pub(crate) ty: ParamType,
     /// What a pointer points to, if that is known.
-    element: Option<Type>,
+    pub(crate) element: Option<Type>,
     /// Bits above those of the type are zero. Of group memory, its size in bytes.
-    bits: u64,
+    pub(crate) bits: u64,
     /// The memory pointed to, and how many bytes of it.
-    memory: Option<(Arc<BufferMemory>, u64)>,
+    pub(crate) memory: Option<(Arc<BufferMemory>, u64)>,
 }
 
 impl Arg {
@@ -156,10 +156,7 @@ impl Arguments {
         let (words, regions) = (Vec::new(), Vec::new());
         let mut arguments = Arguments { words, group_bytes: kernel.group_bytes, regions };
         for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
-            let parameter = || {
-                let (kernel, name) = (kernel.name.to_owned(), param.name().map(str::to_owned));
-                Parameter { kernel, index, name }
-            };
+            let parameter = || Parameter::new(kernel.name, index, param);
             arg.check(device, param, &parameter)?;
             match arg.ty {
                 ParamType::Group => {

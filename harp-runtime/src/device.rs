@@ -3,18 +3,18 @@
 //! Guest memory holds the image (code, launch descriptor, arguments) at address 0 and, above it, the
 //! heap. Buffers are allocated from the heap, and so are the lanes' stacks during a launch.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use harp_emu::{
     CancelToken, DivergentBarriers, Machine, MachineConfig, MachineError, Memory, MemoryError,
-    Spare,
+    Schedule, Spare,
 };
 use harp_isa::ArchId;
 use thiserror::Error;
 
-use crate::checks::Checks;
+use crate::config::DeviceConfig;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::{ImageCache, KernelImage};
 use crate::memory::Buffers;
@@ -23,59 +23,9 @@ use crate::memory::Buffers;
 /// is a quarter of the memory.
 const MAX_IMAGE_BYTES: u64 = 1 << 20;
 
-/// The parameters of a [`Device`].
-///
-/// ```
-/// use harp_runtime::{Device, DeviceConfig};
-///
-/// let config = DeviceConfig { cores: 4, ..DeviceConfig::new("harp64".parse()?) };
-/// let device = Device::new(config)?;
-/// assert_eq!(device.read(&device.buffer_from_slice(&[1.5_f64])?)?, [1.5]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceConfig {
-    /// The machine of each core.
-    pub arch: ArchId,
-    /// Cores, at least 1. They share the memory.
-    pub cores: u16,
-    /// Bytes of guest memory, a multiple of the word. The host allocates its pages when they are
-    /// first touched.
-    pub memory_bytes: u64,
-    /// The most host threads that run cores; `None`: as many as the host offers.
-    pub host_threads: Option<NonZeroUsize>,
-    /// The most instructions that each core may issue in a launch; `None`: no limit. Without any limit a kernel that
-    /// never ends blocks its caller until it is [cancelled](Device::cancel_token).
-    pub fuel: Option<u64>,
-    /// The longest that a kernel may run in a launch; `None`: no limit.
-    pub time_limit: Option<Duration>,
-    /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
-    /// warp has surplus lanes, and one in other warps of work-groups.
-    pub divergence_depth: usize,
-    /// What launches check, unless they say it [themselves](crate::LaunchConfig::checks).
-    pub checks: Option<Checks>,
-}
-
-impl DeviceConfig {
-    /// One core, 256 MiB of memory (far below the 2 GiB that machines with 4-byte words can have), all
-    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries.
-    pub fn new(arch: ArchId) -> DeviceConfig {
-        DeviceConfig {
-            arch,
-            cores: 1,
-            memory_bytes: 256 << 20,
-            host_threads: None,
-            fuel: Some(DEFAULT_FUEL),
-            time_limit: None,
-            divergence_depth: 4096,
-            checks: None,
-        }
-    }
-}
-
-/// The instructions that each core may issue in a launch unless another limit is given: enough for minutes of work, so
-/// that a kernel that never ends is stopped. One that really works for longer needs more.
-pub const DEFAULT_FUEL: u64 = 1 << 36;
+/// Instructions that a warp runs before the next one does, where warps may wait for the lock: about as many as an access
+/// under the lock takes.
+const LOCK_QUANTUM: NonZeroU32 = NonZeroU32::new(256).expect("256 is not zero");
 
 /// Why a device was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -214,6 +164,9 @@ impl Device {
 
     /// A machine over the device's memory: for launches, in which the image at its bottom is read-only. It may be made
     /// of what a machine that ran the same image has left.
+    ///
+    /// The lock that an image may have is right as long as cores see the accesses of others in the same order, so they
+    /// share a host thread. Warps that wait for it run until their quantum is over, so that is short.
     pub(crate) fn machine(
         &self,
         limits: Limits,
@@ -221,13 +174,16 @@ impl Device {
         spare: Option<Spare>,
     ) -> Result<Machine<'_>, MachineError> {
         let outer_split = image.map(KernelImage::outer_split);
+        let locks = image.is_some_and(|image| image.lock_place().is_some());
         let own = self.config();
+        let own_threads = limits.host_threads.or(own.host_threads);
         let config = MachineConfig {
             cores: own.cores,
             fuel: limits.fuel.or(own.fuel),
             time_limit: limits.time.or(own.time_limit),
             divergence_depth: own.divergence_depth,
-            host_threads: limits.host_threads.or(own.host_threads),
+            host_threads: if locks { Some(NonZeroUsize::MIN) } else { own_threads },
+            schedule: if locks { Schedule::Quantum(LOCK_QUANTUM) } else { Schedule::default() },
             read_only_below: image.map_or(0, KernelImage::read_only),
             divergent_barriers: DivergentBarriers::Trap { outer_split },
             // A kernel has no console: an access to its address traps.

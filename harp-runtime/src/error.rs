@@ -5,11 +5,12 @@ use std::fmt;
 use harp_emu::{MachineError, Stats, Trap};
 use harp_isa::{ArchId, LinkErrors};
 use harp_jit::ir::Type;
-use harp_jit::{ParamType, ProfileError, SourcePlace};
+use harp_jit::{Param, ParamType, ProfileError, SourcePlace};
 use thiserror::Error;
 
 use crate::finding::Findings;
 use crate::heap::OutOfMemory;
+use crate::kept::SavedReplay;
 use crate::report::Printed;
 
 /// Why a launch failed. Except for [`Trap`](Self::Trap) and [`Profile`](Self::Profile) nothing has run.
@@ -128,6 +129,9 @@ pub enum LaunchError {
     /// There is no memory for the stacks of the lanes, or for the memory of the work-groups.
     #[error("no room for the stacks of the lanes and the memory of the work-groups")]
     Stacks(#[from] OutOfMemory),
+    /// There is no memory for the lock under which the kernel's atomic accesses and stores to parts of words are done.
+    #[error("no room for the lock of the kernel's accesses")]
+    Lock(#[source] OutOfMemory),
     /// There is no memory for the counters of the kernel's branches.
     #[error("no room for the counters of the kernel's branches")]
     Counters(#[source] OutOfMemory),
@@ -166,6 +170,13 @@ pub struct Parameter {
     pub name: Option<String>,
 }
 
+impl Parameter {
+    pub(crate) fn new(kernel: &str, index: usize, param: &Param) -> Parameter {
+        let (kernel, name) = (kernel.to_owned(), param.name().map(str::to_owned));
+        Parameter { kernel, index, name }
+    }
+}
+
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parameter { kernel, index, name } = self;
@@ -176,8 +187,38 @@ impl fmt::Display for Parameter {
     }
 }
 
+impl LaunchError {
+    /// The file with which the launch can be run again, if the device [writes](crate::DeviceConfig::replays) such
+    /// files and the kernel ran.
+    pub fn replay(&self) -> Option<&SavedReplay> {
+        match self {
+            LaunchError::Findings(findings) => findings.replay.as_ref(),
+            LaunchError::Trap(trap) => trap.replay.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel ran, and did something wrong.
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        matches!(self, LaunchError::Findings(_) | LaunchError::Trap(_))
+    }
+
+    pub(crate) fn with_replay(self, replay: SavedReplay) -> LaunchError {
+        match self {
+            LaunchError::Findings(findings) => {
+                LaunchError::Findings(Box::new(Findings { replay: Some(replay), ..*findings }))
+            }
+            LaunchError::Trap(trap) => {
+                LaunchError::Trap(Box::new(LaunchTrap { replay: Some(replay), ..*trap }))
+            }
+            other => other,
+        }
+    }
+}
+
 /// A trap during a launch, and the place in the source that it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaunchTrap {
     /// What happened, and on which core, warp and lanes, at which pc.
     pub trap: Trap,
@@ -199,6 +240,8 @@ pub struct LaunchTrap {
     pub findings: Option<Findings>,
     /// What the launch cost until the trap.
     pub stats: Stats,
+    /// Where the launch was kept, if the device [does that](crate::DeviceConfig::replays).
+    pub replay: Option<SavedReplay>,
 }
 
 /// What the pc of a trap points into.
@@ -236,7 +279,7 @@ impl std::error::Error for LaunchTrap {
 
 impl fmt::Display for LaunchTrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LaunchTrap { trap, kernel, site, place, trap_code, message, .. } = self;
+        let LaunchTrap { trap, kernel, site, place, trap_code, message, replay, .. } = self;
         write!(f, "kernel `{kernel}`")?;
         if let TrapSite::Function { name, .. } = site {
             write!(f, ", function `{name}`")?;
@@ -251,9 +294,10 @@ impl fmt::Display for LaunchTrap {
             (None, TrapSite::Outside) => f.write_str(", outside of any code")?,
         }
         match (message, trap_code) {
-            (Some(message), _) => write!(f, ": assertion failed: {message}: {trap}"),
-            (None, Some(code)) => write!(f, ": {code}: {trap}"),
-            (None, None) => write!(f, ": {trap}"),
+            (Some(message), _) => write!(f, ": assertion failed: {message}: {trap}")?,
+            (None, Some(code)) => write!(f, ": {code}: {trap}")?,
+            (None, None) => write!(f, ": {trap}")?,
         }
+        replay.as_ref().map_or(Ok(()), |replay| write!(f, "\n{replay}"))
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use harp_jit::ir::Type;
 use harp_jit::{AccessKind, SourcePlace};
 
+use crate::kept::SavedReplay;
 use crate::report::Report;
 
 /// What messages call a buffer: its name if it has one.
@@ -32,6 +33,8 @@ pub struct Findings {
     pub more: u64,
     /// What the launch did and cost; none if it trapped.
     pub report: Option<Report>,
+    /// Where the launch was kept, if the device [does that](crate::DeviceConfig::replays) and the launch did not trap.
+    pub replay: Option<SavedReplay>,
 }
 
 /// Something wrong that a kernel did with memory.
@@ -195,7 +198,10 @@ impl fmt::Display for Findings {
         for finding in &self.list {
             write!(f, "\n  {finding}")?;
         }
-        if self.more > 0 { write!(f, "\n  and {} more", self.more) } else { Ok(()) }
+        if self.more > 0 {
+            write!(f, "\n  and {} more", self.more)?;
+        }
+        self.replay.as_ref().map_or(Ok(()), |replay| write!(f, "\n{replay}"))
     }
 }
 

@@ -25,26 +25,63 @@ pub struct OutOfMemory {
 /// The free and the taken ranges of guest memory, shared by the device and its buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Heap {
-    ranges: Arc<Mutex<RangeAllocator<u64>>>,
+    ranges: Arc<Mutex<Ranges>>,
+}
+
+#[derive(Debug)]
+struct Ranges {
+    allocator: RangeAllocator<u64>,
+    /// The highest end of what was ever taken.
+    top: u64,
 }
 
 impl Heap {
     /// A heap over `range`, whose ends are multiples of [`ALIGNMENT`].
     pub(crate) fn new(range: Range<u64>) -> Heap {
-        Heap { ranges: Arc::new(Mutex::new(RangeAllocator::new(range))) }
+        let (top, allocator) = (range.start, RangeAllocator::new(range));
+        Heap { ranges: Arc::new(Mutex::new(Ranges { allocator, top })) }
     }
 
     /// Takes `bytes` bytes that start at a multiple of `alignment`, a power of two.
     pub(crate) fn allocate(&self, bytes: u64, alignment: u64) -> Result<Allocation, OutOfMemory> {
         let mut ranges = self.lock();
-        let free = ranges.total_available();
-        let limit = ranges.initial_range().end - ranges.initial_range().start;
+        let Ranges { allocator, top } = &mut *ranges;
+        let free = allocator.total_available();
+        let limit = allocator.initial_range().end - allocator.initial_range().start;
         // Sizes beyond the heap never reach the allocator, whose sums could overflow.
         let fitting = bytes.max(1).checked_next_multiple_of(ALIGNMENT).filter(|&size| size <= free);
         let range = fitting
-            .and_then(|size| ranges.allocate_range_aligned(size, alignment.max(ALIGNMENT)).ok())
+            .and_then(|size| allocator.allocate_range_aligned(size, alignment.max(ALIGNMENT)).ok())
             .ok_or(OutOfMemory { given: bytes, free, limit })?;
+        *top = range.end.max(*top);
         Ok(Allocation { range, heap: self.clone() })
+    }
+
+    /// Takes these ranges of an empty heap; `None` if they overlap, are not in order, or not all in the heap.
+    pub(crate) fn take(&self, ranges: &[Range<u64>]) -> Option<Vec<Allocation>> {
+        let mut at = self.lock().allocator.initial_range().start;
+        let (mut taken, mut between) = (Vec::new(), Vec::new());
+        for range in ranges {
+            if range.start < at || range.end <= range.start {
+                return None;
+            }
+            if range.start > at {
+                between.push(self.allocate(range.start - at, ALIGNMENT).ok()?);
+            }
+            taken.push(self.allocate(range.end - range.start, ALIGNMENT).ok()?);
+            at = range.end;
+        }
+        taken.iter().map(|taken| &taken.range).eq(ranges).then_some(taken)
+    }
+
+    /// The ranges that are taken, by address. Neighbours are one.
+    pub(crate) fn taken(&self) -> Vec<Range<u64>> {
+        self.lock().allocator.allocated_ranges().collect()
+    }
+
+    /// The address from which on nothing was ever taken.
+    pub(crate) fn top(&self) -> u64 {
+        self.lock().top
     }
 
     /// Whether both are the same heap.
@@ -52,7 +89,7 @@ impl Heap {
         Arc::ptr_eq(&self.ranges, &other.ranges)
     }
 
-    fn lock(&self) -> MutexGuard<'_, RangeAllocator<u64>> {
+    fn lock(&self) -> MutexGuard<'_, Ranges> {
         // A poisoned lock is fine: the allocator panics, if at all, before it changes anything.
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,6 +103,11 @@ pub(crate) struct Allocation {
 }
 
 impl Allocation {
+    /// What was taken: at least what was asked for.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
     /// The first byte, a multiple of the alignment asked for.
     pub(crate) fn address(&self) -> u64 {
         self.range.start
@@ -79,12 +121,14 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        self.heap.lock().free_range(self.range.clone());
+        self.heap.lock().allocator.free_range(self.range.clone());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     #[test]
@@ -105,6 +149,32 @@ mod tests {
         assert!(b.address() + 1000 <= b.range.end);
         drop((a, b, c));
         assert_eq!(heap.allocate(4096, ALIGNMENT).unwrap().address(), 1024);
+    }
+
+    #[test]
+    fn what_is_taken_can_be_taken_in_another_heap() {
+        let heap = Heap::new(1024..1024 + 4096);
+        let mut all: Vec<_> = (1..10).map(|i| heap.allocate(40 * i, ALIGNMENT).unwrap()).collect();
+        drop((all.remove(6), all.remove(5), all.remove(1)));
+        let taken = heap.taken();
+        assert_eq!((taken.len(), heap.top()), (3, all.last().unwrap().range().end));
+
+        let other = Heap::new(1024..1024 + 4096);
+        let ranges: Vec<_> = all.iter().map(Allocation::range).collect();
+        let _same = other.take(&ranges).unwrap();
+        assert_eq!(other.taken(), taken);
+        for bytes in [64, 100, 1000] {
+            let [x, y] = [&heap, &other].map(|heap| heap.allocate(bytes, ALIGNMENT).unwrap());
+            assert_eq!(x.range(), y.range());
+        }
+        for wrong in [
+            from_ref(&(1024..1024)),
+            from_ref(&(960..1024)),
+            &[1088..1152, 1024..1088],
+            from_ref(&(5120..5184)),
+        ] {
+            assert!(Heap::new(1024..1024 + 4096).take(wrong).is_none(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -6,13 +6,13 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use harp_isa::abi::ArgumentBlock;
+use harp_isa::abi::{ArgumentBlock, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
 
 use crate::kernel::KernelParts;
-use crate::library::{self, Reach, Walk};
+use crate::library::{self, Form, Reach, Walk};
 
 /// Index of the library among the linked objects.
 const LIBRARY_OBJECT: usize = 0;
@@ -29,6 +29,7 @@ pub(crate) struct KernelImage {
     descriptor: u64,
     arguments: u64,
     outer_split: u64,
+    lock_place: Option<u64>,
     kernel: Range<u64>,
     read_only: u64,
 }
@@ -41,16 +42,18 @@ impl KernelImage {
     ) -> Result<KernelImage, LinkErrors> {
         let (code, code_bytes) = renamed(kernel);
         let block = argument_block(kernel);
-        let image = link(&[libraries.before(&block, walk), &block, &code], 0)?;
+        let form = Form { walk, locks: takes_lock(&code) };
+        let image = link(&[libraries.before(&block, form), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
         let start = address(library::KERNEL);
         let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
         let outer_split = address(library::OUTER_SPLIT);
+        let lock_place = form.locks.then(|| address(library::LOCK_PLACE));
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
         let kernel = start..start + code_bytes;
-        Ok(KernelImage { descriptor, arguments, outer_split, kernel, read_only, image })
+        Ok(KernelImage { descriptor, arguments, outer_split, lock_place, kernel, read_only, image })
     }
 
     /// How many bytes at the image's start the guest may not write: all up to writable data.
@@ -76,6 +79,11 @@ impl KernelImage {
     /// The address of the `split` that holds surplus lanes back from the kernel.
     pub(crate) fn outer_split(&self) -> u64 {
         self.outer_split
+    }
+
+    /// The address of the words about the lock, if the kernel takes it.
+    pub(crate) fn lock_place(&self) -> Option<u64> {
+        self.lock_place
     }
 
     /// The addresses of the kernel's code.
@@ -104,25 +112,22 @@ impl KernelImage {
 #[derive(Debug)]
 struct Libraries {
     arch: ArchId,
-    chunks: Forms,
-    groups: Forms,
+    /// By walk, then by whether it has the lock.
+    forms: [[Reaches; 2]; 2],
 }
 
-/// The forms of the library with one walk.
+/// A form of the library.
 #[derive(Debug, Default)]
-struct Forms {
+struct Reaches {
     near: OnceLock<Object>,
     far: OnceLock<Object>,
 }
 
 impl Libraries {
     /// The library whose call reaches a kernel that lies behind the argument block.
-    fn before(&self, block: &Object, walk: Walk) -> &Object {
-        let forms = match walk {
-            Walk::Chunks => &self.chunks,
-            Walk::Groups => &self.groups,
-        };
-        let near = forms.near.get_or_init(|| library::assemble(self.arch, walk, Reach::Near));
+    fn before(&self, block: &Object, form: Form) -> &Object {
+        let reaches = &self.forms[form.walk as usize][usize::from(form.locks)];
+        let near = reaches.near.get_or_init(|| library::assemble(self.arch, form, Reach::Near));
         let size = |object: &Object| {
             object.chunks.iter().map(|c| c.data.len() as u64 + c.alignment).sum::<u64>()
         };
@@ -131,8 +136,13 @@ impl Libraries {
         if u64::try_from(limit).is_ok_and(|limit| distance <= limit) {
             return near;
         }
-        forms.far.get_or_init(|| library::assemble(self.arch, walk, Reach::Far))
+        reaches.far.get_or_init(|| library::assemble(self.arch, form, Reach::Far))
     }
+}
+
+/// Whether code takes the lock.
+fn takes_lock(object: &Object) -> bool {
+    object.chunks.iter().flat_map(|chunk| &chunk.references).any(|r| r.name == Lock::TAKE)
 }
 
 /// The kernel's object, with the entry renamed to the name that the library calls, and the size of the
@@ -196,7 +206,7 @@ impl CachedImage {
 impl ImageCache {
     /// An empty cache for kernels of `arch`.
     pub(crate) fn new(arch: ArchId) -> ImageCache {
-        let libraries = Libraries { arch, chunks: Forms::default(), groups: Forms::default() };
+        let libraries = Libraries { arch, forms: Default::default() };
         ImageCache { libraries, images: Vec::new() }
     }
 

@@ -103,6 +103,9 @@
 //! **Checks.** What a launch checks ([`Checks`]) and finds is in [`Findings`]: each [`Finding`] of a [`FindingKind`] has
 //! the [`Access`] and what it should have been to, a [`Target`].
 //!
+//! **Replays.** A [`Replay`] is a launch that can be run again, also from a file; a [`SavedReplay`] says where a
+//! launch that failed was kept. It may fail with a [`ReplayError`].
+//!
 //! **Queues.** A [`Queue`] runs launches and copies while the host goes on; each gives an [`Event`] with its
 //! [`EventTimes`], and may fail with a [`QueueError`].
 //!
@@ -114,11 +117,13 @@ mod args;
 mod buffer;
 mod cache;
 mod checks;
+mod config;
 mod device;
 mod error;
 mod finding;
 mod heap;
 mod image;
+mod kept;
 mod kernel;
 mod launch;
 mod library;
@@ -127,27 +132,33 @@ mod observe;
 mod profile;
 mod program;
 mod queue;
+mod replay;
 mod report;
+mod sealed;
+mod snapshot;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
 pub use cache::{CacheStats, CodeCache};
 pub use checks::Checks;
-pub use device::{DEFAULT_FUEL, Device, DeviceConfig, DeviceError};
+pub use config::{DEFAULT_FUEL, DeviceConfig, LaunchConfig};
+pub use device::{Device, DeviceError};
 pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
 pub use finding::{Access, BufferName, Finding, FindingKind, Findings, Target};
 pub use heap::OutOfMemory;
-pub use launch::LaunchConfig;
+pub use kept::SavedReplay;
 pub use observe::LaunchObserver;
 pub use profile::{ProfileTextError, profile_from_json, profile_to_json};
 pub use program::{Outcome, Program, ProgramError, ProgramTrap};
 pub use queue::{Event, EventTimes, Queue, QueueError};
+pub use replay::Replay;
 pub use report::{Printed, PrintedLine, Report};
+pub use snapshot::ReplayError;
 
-/// What an observer of a launch sees.
-pub use harp_emu::Issue;
 /// What a launch costs, why it stopped, and how it is cancelled.
 pub use harp_emu::{BarrierWait, CancelToken, CoreStats, Stats, Trap, TrapKind, WarpStats};
+/// What an observer of a launch sees.
+pub use harp_emu::{Issue, Retire};
 /// Machines, and the size of their words.
 pub use harp_isa::{ArchId, WordSize};
 /// Builders and options of the code generator.

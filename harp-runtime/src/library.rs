@@ -11,9 +11,11 @@
 //! chunks of as many work-items as they have lanes: of `w` warps in all cores, warp `i` takes chunks `i`,
 //! `i + w`, `i + 2w` and so on. With work-groups, each core has places for as many groups as its warps can
 //! run at a time; of `p` places in all cores, place `i` takes groups `i`, `i + p` and so on.
+//!
+//! Kernels that take the [lock](harp_isa::abi::Lock) get a library with the lock.
 
 use harp_isa::abi::{ArgumentBlock, GroupField, LaneField};
-use harp_isa::{ArchId, Object};
+use harp_isa::{ArchId, Object, WordSize};
 
 const BOOT: &str = include_str!("asm/boot.s");
 const LINE: &str = include_str!("asm/line.s");
@@ -23,6 +25,8 @@ const VOLUME: &str = include_str!("asm/volume.s");
 const GROUPS: &str = include_str!("asm/groups.s");
 const DIMENSION: &str = include_str!("asm/dimension.s");
 const END: &str = include_str!("asm/end.s");
+const LANE: &str = include_str!("asm/lane.s");
+pub(crate) const LOCK: &str = include_str!("asm/lock.s");
 const DESCRIPTOR_TEXT: &str = include_str!("asm/descriptor.s");
 
 /// The chunk that the host fills in.
@@ -33,6 +37,45 @@ pub(crate) const KERNEL: &str = "runtime.kernel";
 pub(crate) const ARGUMENTS: &str = "runtime.arguments";
 /// The label of the split that holds surplus lanes back from the kernel.
 pub(crate) const OUTER_SPLIT: &str = "hold_back";
+
+/// The chunk of the lock that the host fills in, in libraries with the lock.
+pub(crate) const LOCK_PLACE: &str = "runtime.lock_place";
+
+/// The words of [`LOCK_PLACE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockPlace {
+    /// The address of the lock's words, which are zero before the first warp starts.
+    Words,
+    /// Warps of a core.
+    Warps,
+    /// Warps of all cores.
+    Count,
+}
+
+impl LockPlace {
+    /// Every word in order, with its name in the assembly text.
+    const ALL: [(LockPlace, &'static str); 3] = [
+        (LockPlace::Words, "K_WORDS"),
+        (LockPlace::Warps, "K_WARPS"),
+        (LockPlace::Count, "K_COUNT"),
+    ];
+
+    /// The words, for a lock at this address.
+    pub(crate) fn words(address: u64, warps: u64, cores: u64) -> [u64; Self::ALL.len()] {
+        [address, warps, warps * cores]
+    }
+
+    /// How many words the lock itself has.
+    pub(crate) fn lock_words(warps: u64, cores: u64) -> u64 {
+        3 + 2 * warps * cores
+    }
+
+    /// The constants of the lock's text: offsets in bytes, and the number of words.
+    pub(crate) fn definitions(word: WordSize) -> impl Iterator<Item = (&'static str, i64)> {
+        let offset = move |(place, name)| (name, place as i64 * i64::from(word.bytes()));
+        Self::ALL.into_iter().map(offset).chain([("K_SIZE", Self::ALL.len() as i64)])
+    }
+}
 
 /// How work-items are distributed to warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +147,14 @@ impl Descriptor {
     pub(crate) const COUNT: usize = Self::ALL.len();
 }
 
+/// What a kernel takes of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) walk: Walk,
+    /// Whether its code takes the [lock](harp_isa::abi::Lock).
+    pub(crate) locks: bool,
+}
+
 /// How far away the kernel lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -119,20 +170,45 @@ const CALL: &str = "        jali %ra, runtime.kernel\n";
 const FAR_CALL: &str =
     "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
 
-/// Assembles the runtime library for `arch` with one of the walks, for a kernel at a distance of `reach`.
-pub(crate) fn assemble(arch: ArchId, walk: Walk, reach: Reach) -> Object {
+/// Assembles a form of the runtime library for `arch`, for a kernel at a distance of `reach`.
+pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
     let line = if registers.wide { LINE_WIDE } else { LINE };
-    let text = match walk {
-        Walk::Chunks => [BOOT, line, CHUNKS, END, VOLUME, DESCRIPTOR_TEXT].concat(),
-        Walk::Groups => [BOOT, &groups(), END, DESCRIPTOR_TEXT].concat(),
+    let boot = with_lane(BOOT, "%fp");
+    let mut text = match form.walk {
+        Walk::Chunks => [&boot, line, CHUNKS, END, VOLUME, DESCRIPTOR_TEXT].concat(),
+        Walk::Groups => [&boot, &groups(), END, DESCRIPTOR_TEXT].concat(),
     };
+    if form.locks {
+        text.push_str(LOCK);
+    }
     let mut source = registers.name_in(&text);
     if reach == Reach::Far {
         source = source.replace(CALL, FAR_CALL);
     }
     harp_isa::assemble(&source, arch, &definitions(arch))
         .expect("the library's text is right for every machine")
+}
+
+/// The text with the part that says what a lane is, whose number is in this register.
+pub(crate) fn with_lane(text: &str, lane: &str) -> String {
+    text.replace("\nLANE\n", &format!("\n{}", LANE.replace("%lane", lane)))
+}
+
+/// The offsets in the lane control block that the texts of all images use.
+pub(crate) fn lane_definitions(word: WordSize) -> [(&'static str, i64); 9] {
+    [
+        ("L_LANE", LaneField::Lane),
+        ("L_WARP", LaneField::Warp),
+        ("L_CORE", LaneField::Core),
+        ("L_Y", LaneField::GlobalIdY),
+        ("L_Z", LaneField::GlobalIdZ),
+        ("L_STACK_LIMIT", LaneField::StackLimit),
+        ("L_SCRATCH_ADDRESS", LaneField::ScratchAddress),
+        ("L_SCRATCH", LaneField::ScratchWord),
+        ("L_LANES", LaneField::Lanes),
+    ]
+    .map(|(name, field)| (name, i64::from(field.offset(word))))
 }
 
 /// The walk over work-groups, with one text instantiated for each of three dimensions. The kernel gets its
@@ -152,17 +228,9 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
     let word = arch.word();
     let lane = |field: LaneField| i64::from(field.offset(word));
     let group = |field: GroupField| i64::from(field.offset(word));
-    let mut definitions = vec![
+    let mut definitions = lane_definitions(word).to_vec();
+    definitions.extend([
         ("HALF_WORD", i64::from(word.bits() / 2)),
-        ("L_LANE", lane(LaneField::Lane)),
-        ("L_WARP", lane(LaneField::Warp)),
-        ("L_CORE", lane(LaneField::Core)),
-        ("L_Y", lane(LaneField::GlobalIdY)),
-        ("L_Z", lane(LaneField::GlobalIdZ)),
-        ("L_STACK_LIMIT", lane(LaneField::StackLimit)),
-        ("L_SCRATCH_ADDRESS", lane(LaneField::ScratchAddress)),
-        ("L_SCRATCH", lane(LaneField::ScratchWord)),
-        ("L_LANES", lane(LaneField::Lanes)),
         ("L_GROUP", lane(LaneField::Group)),
         ("L_LOCAL_INDEX", lane(LaneField::LocalIndex)),
         ("L_LOCAL_X", lane(LaneField::LocalIdX)),
@@ -179,7 +247,7 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
         ("G_MEMORY", group(GroupField::Memory)),
         ("G_BYTES", GroupField::block_bytes(word).into()),
         ("D_COUNT", Descriptor::COUNT as i64),
-    ];
+    ]);
     let dimensions = [
         ["A_EXTENT_X", "A_GROUP_X", "A_COUNT_X"],
         ["A_EXTENT_Y", "A_GROUP_Y", "A_COUNT_Y"],
@@ -192,6 +260,7 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
             (count, i64::from(ArgumentBlock::group_count(dim, word))),
         ]);
     }
+    definitions.extend(LockPlace::definitions(word));
     definitions.extend(
         Descriptor::ALL
             .iter()
@@ -243,11 +312,11 @@ mod tests {
     }
 
     /// The library's code with two empty neighbours, linked, instruction by instruction.
-    fn code(arch: ArchId, walk: Walk, reach: Reach) -> Vec<(u64, Instruction)> {
+    fn code(arch: ArchId, form: Form, reach: Reach) -> Vec<(u64, Instruction)> {
         let rest = ".perm r\n.global\nruntime.arguments: .space 9\n\
                     .perm x\n.global\nruntime.kernel: jmpr %ra\n";
         let rest = harp_isa::assemble(rest, arch, &[]).unwrap();
-        let image = link(&[&assemble(arch, walk, reach), &rest], 0).unwrap();
+        let image = link(&[&assemble(arch, form, reach), &rest], 0).unwrap();
         let is_code = |permissions: Permissions| permissions.contains(Permissions::EXECUTE);
         let sections = image.sections.iter().filter(|section| is_code(section.permissions));
         sections
@@ -259,22 +328,25 @@ mod tests {
             .collect()
     }
 
-    const FORMS: [(Walk, Reach); 4] = [
-        (Walk::Chunks, Reach::Near),
-        (Walk::Chunks, Reach::Far),
-        (Walk::Groups, Reach::Near),
-        (Walk::Groups, Reach::Far),
-    ];
+    /// All forms of the library.
+    fn forms() -> impl Iterator<Item = (Form, Reach)> {
+        let walks = [Walk::Chunks, Walk::Groups].into_iter();
+        let forms = walks.flat_map(|walk| [false, true].map(|locks| Form { walk, locks }));
+        forms.flat_map(|form| [Reach::Near, Reach::Far].map(|reach| (form, reach)))
+    }
 
     /// The code of all forms of the library.
     fn all(arch: ArchId) -> Vec<(u64, Instruction)> {
-        FORMS.into_iter().flat_map(|(walk, reach)| code(arch, walk, reach)).collect()
+        forms().flat_map(|(form, reach)| code(arch, form, reach)).collect()
     }
 
     #[test]
     fn descriptor_words_stand_in_their_order() {
         for (index, (descriptor, _)) in Descriptor::ALL.iter().enumerate() {
             assert_eq!(*descriptor as usize, index);
+        }
+        for (index, (place, _)) in LockPlace::ALL.iter().enumerate() {
+            assert_eq!(*place as usize, index);
         }
     }
 
@@ -319,8 +391,10 @@ mod tests {
     /// One split in the library, and it comes after the lanes have been activated.
     #[test]
     fn the_only_split_is_reached_with_all_lanes() {
-        for (arch, (walk, reach)) in machines().flat_map(|arch| FORMS.map(|form| (arch, form))) {
-            let code = code(arch, walk, reach);
+        for (arch, (form, reach)) in
+            machines().flat_map(|arch| forms().map(move |form| (arch, form)))
+        {
+            let code = code(arch, form, reach);
             let places = |wanted: Opcode| {
                 let found = code.iter().filter(move |(_, i)| i.op.opcode() == wanted);
                 found.map(|(address, _)| *address).collect::<Vec<_>>()

@@ -3,6 +3,8 @@
 //! The image holds boot code, the words of the call, and the module; the stack lies above it. Boot code
 //! is HARP assembly in base instructions, so a module that was compiled without the extension makes an
 //! image that any machine runs. The results end up in the words of the call, and the machine halts.
+//!
+//! The function may make warps and lanes of its own, by functions of the runtime library: see [`Program`].
 
 use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap};
 use harp_isa::abi::{LaneField, stack_reserve_bytes};
@@ -13,6 +15,9 @@ use harp_jit::{CallLayout, CompiledModule, FunctionCode, SourcePlace, WordPlace}
 use thiserror::Error;
 
 use crate::kernel::Origin;
+use crate::library::lane_definitions;
+
+mod warps;
 
 const CALL: &str = include_str!("asm/call.s");
 const PRINT: &str = include_str!("asm/print.s");
@@ -154,6 +159,21 @@ pub struct Outcome {
 ///
 /// One lane runs it. The function must be compiled for a [single lane](harp_jit::Execution::SingleLane), or
 /// give the same results on any number of lanes.
+///
+/// # Warps and lanes of its own
+///
+/// A program may import functions of the runtime library (Gupta 2016, section 2.1.3), whose parameters and results are
+/// words:
+///
+/// * `spawn_warp(function, argument) -> number` starts a warp. Its first lane calls `function(argument)`, and the warp
+///   ends when that returns. The result is the warp's number, or 0 if all warps of the core have been started.
+/// * `call_par(function, argument)`, which one lane calls, lets all lanes of its warp call `function(argument)`, and
+///   returns when they have returned.
+/// * `lane_or(warp, lane, value) -> truth` is 1 if `value` is not 0 in any of the lanes that call it together, else 0.
+///
+/// The functions that lanes run must be compiled for [any number of lanes](harp_jit::Execution::Simt). There `%harp_lane_id`
+/// and `%harp_warp_id` are the numbers of lane and warp. The machine runs until all warps have ended, and the program
+/// is for one core.
 #[derive(Clone, Debug)]
 pub struct Program {
     image: Image,
@@ -223,7 +243,7 @@ impl Program {
         }
         let arch = module.object().arch;
         let layout = CallLayout::new(signature, arch);
-        let image = link(&[&bootable(module.object(), name, &layout, ending)], 0)?;
+        let image = link(&[&bootable(module, name, &layout, ending)], 0)?;
         let call = image.symbol(CALL_CHUNK).expect("the boot code has it");
         let program = Program {
             image,
@@ -232,7 +252,7 @@ impl Program {
             call,
             memory_bytes: 0,
         };
-        Ok(program.with_stack(module.stack_bytes()))
+        Ok(program.with_stacks(module.stack_bytes(), warps::of(module.object())))
     }
 
     /// The machine that the program is for.
@@ -300,13 +320,18 @@ impl Program {
         (CallWord::ALL.len() + self.layout.params().len()) as u64
     }
 
-    /// Puts a stack above the image and the addresses of everything into the call's words.
-    fn with_stack(mut self, stack_bytes: u32) -> Program {
+    /// Puts a stack above the image, and more for other warps and lanes if it may have these, and the addresses of
+    /// everything into the call's words.
+    fn with_stacks(mut self, stack_bytes: u32, warps: Option<u8>) -> Program {
         let word = u64::from(self.arch().word().bytes());
         let stack_bytes = u64::from(stack_bytes);
         let outer = u64::from(self.layout.stack_arguments() + self.layout.stack_results());
         let base = (self.image.bytes.len() as u64).next_multiple_of(stack_bytes);
         let top = base + stack_bytes - word * (1 + outer);
+        let end = match warps {
+            Some(warps) => warps::give_stacks(&mut self.image, warps, base, stack_bytes),
+            None => base + stack_bytes,
+        };
         let limit =
             LaneField::block_bytes(self.arch().word()) + stack_reserve_bytes(self.arch().word());
         let on_stack = u64::from(self.layout.stack_arguments());
@@ -323,7 +348,7 @@ impl Program {
             (CallWord::Results, at(self.results_index())),
             (CallWord::StackResults, top + on_stack * word),
             (CallWord::ResultCount, self.layout.stack_results().into()),
-            (CallWord::End, (base + stack_bytes).next_multiple_of(PAGE_BYTES)),
+            (CallWord::End, end.next_multiple_of(PAGE_BYTES)),
             (CallWord::Printed, at(self.results_index() + self.layout.returns().len() as u64)),
             (CallWord::PrintedCount, self.layout.returns().len() as u64),
         ];
@@ -331,7 +356,7 @@ impl Program {
         for (index, value) in words {
             put(&mut self.image, call, index as u64, value);
         }
-        self.memory_bytes = base + stack_bytes;
+        self.memory_bytes = end;
         self
     }
 
@@ -358,8 +383,13 @@ fn put(image: &mut Image, start: u64, index: u64, value: u64) {
 }
 
 /// The module with boot code before it. They are one object, so that local functions can be called, too.
-fn bootable(module: &Object, function: &str, layout: &CallLayout, ending: Ending) -> Object {
-    let arch = module.arch;
+fn bootable(
+    module: &CompiledModule,
+    function: &str,
+    layout: &CallLayout,
+    ending: Ending,
+) -> Object {
+    let arch = module.object().arch;
     let word = arch.word();
     let registers = |places: &[WordPlace], access: &str| {
         let registers = places.iter().filter_map(|place| match place {
@@ -388,26 +418,19 @@ fn bootable(module: &Object, function: &str, layout: &CallLayout, ending: Ending
     let call: &mut Chunk = call.expect("the text has it");
     call.references.push(Reference::from_word(function, at, arch));
     debug_assert!(call.permissions.contains(Permissions::WRITE), "results are stored in it");
-    object.chunks.extend(module.chunks.iter().cloned());
+    // Within reach of all machines' immediates, so before the module.
+    if warps::of(module.object()).is_some() {
+        object.chunks.extend(warps::object(arch, module.stack_bytes()).chunks);
+    }
+    object.chunks.extend(module.object().chunks.iter().cloned());
     object
 }
 
 fn definitions(word: WordSize, layout: &CallLayout) -> Vec<(&'static str, i64)> {
-    let field = |field: LaneField| i64::from(field.offset(word));
     // Printing needs two more words for each of the results.
     let words = CallWord::ALL.len() + layout.params().len() + 3 * layout.returns().len();
-    let mut definitions = vec![
-        ("L_LANE", field(LaneField::Lane)),
-        ("L_WARP", field(LaneField::Warp)),
-        ("L_CORE", field(LaneField::Core)),
-        ("L_Y", field(LaneField::GlobalIdY)),
-        ("L_Z", field(LaneField::GlobalIdZ)),
-        ("L_STACK_LIMIT", field(LaneField::StackLimit)),
-        ("L_SCRATCH_ADDRESS", field(LaneField::ScratchAddress)),
-        ("L_SCRATCH", field(LaneField::ScratchWord)),
-        ("L_LANES", field(LaneField::Lanes)),
-        ("C_WORDS", words as i64),
-    ];
+    let mut definitions = lane_definitions(word).to_vec();
+    definitions.push(("C_WORDS", words as i64));
     definitions.extend(
         CallWord::ALL.iter().map(|&(call, name)| (name, call as i64 * i64::from(word.bytes()))),
     );

@@ -11,9 +11,9 @@ use thiserror::Error;
 
 use crate::args::Arg;
 use crate::buffer::{Buffer, BufferError, Element};
+use crate::config::LaunchConfig;
 use crate::device::Device;
 use crate::error::LaunchError;
-use crate::launch::LaunchConfig;
 use crate::memory::lock;
 use crate::report::Report;
 

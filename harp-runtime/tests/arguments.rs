@@ -169,7 +169,7 @@ fn groups_get_arrays_sized_at_the_launch() {
             let one = b.word_const(1);
             let first = b.ins().icmp_imm_s(IntCC::Equal, own, 0);
             b.if_then(first, |b| {
-                // Without extension X only words can be stored: what is beside must not be hit.
+                // What is beside must not be hit.
                 let all = b.word_const(-1);
                 let zero = b.word_const(0);
                 b.store_elem(all, bytes.base(), zero);
@@ -220,7 +220,7 @@ fn groups_get_arrays_sized_at_the_launch() {
 
 #[test]
 fn atomics_of_handles_count() {
-    for arch in machines().filter(|arch| arch.has_extension()) {
+    for arch in machines() {
         let kernel = built(arch, |b| {
             let counts = b.buffer::<u32>("counts");
             let (i, one) = (b.global_id(0), b.ins().iconst(types::I32, 1));

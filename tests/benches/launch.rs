@@ -76,7 +76,7 @@ fn checked_launches(c: &mut Criterion) {
             let kernel = source.compile(&options).expect("a supported kernel");
             let config = DeviceConfig { checks, ..DeviceConfig::new(arch) };
             let device = Device::new(config).expect("enough memory");
-            group.bench_function(name, |b| b.iter(|| (workload.run)(&device, &kernel, 3)));
+            group.bench_function(name, |b| b.iter(|| workload.run(&device, &kernel, 3)));
         }
         group.finish();
     }

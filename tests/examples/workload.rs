@@ -1,56 +1,88 @@
-//! Times a workload from nothing, as `clBuildProgram` and the first launch are timed for OpenCL
-//! implementations, and prints one JSON object: milliseconds to build and compile the kernel, of the
-//! first launch, of the best later launch, and the checksum of the output.
+//! Times the workloads from nothing, as `clBuildProgram` and the first launches are timed for OpenCL
+//! implementations, and prints one JSON object each: milliseconds to build and compile the kernel, of the
+//! first run, of the best of five runs, and the checksum of the output. The exit code is 1 if one is wrong.
 //!
 //! ```text
-//! cargo run --release --example workload -p harp-tests [ARCH] [CORES]
+//! cargo run --release --example workload -p harp-tests [ARCH] [CORES] [SCALE] [STRATEGY]
 //! ```
 #![expect(clippy::print_stdout, reason = "the result is for a shell")]
 
 use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use harp_jit::CompileOptions;
-use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
-use harp_tests::kernels::{checksum, saxpy};
+use harp_jit::{CompileOptions, DivergenceStrategy};
+use harp_runtime::{Device, DeviceConfig};
+use harp_tests::kernels::{SCALES, WORKLOADS, checksum};
+use harp_tests::random::WAYS;
 
-const LEN: usize = 1 << 20;
-const LATER_LAUNCHES: usize = 9;
+const RUNS: usize = 5;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let arch = args.next().unwrap_or_else(|| "4w32/16/32/16+x".to_owned()).parse()?;
-    let mut config = DeviceConfig::new(arch);
-    config.cores = args.next().map_or(Ok(1), |cores| cores.parse())?;
-
-    let start = Instant::now();
-    let kernel = saxpy::source(arch)?.compile(&CompileOptions::default())?;
-    let build = start.elapsed();
-    let start = Instant::now();
-    let device = Device::new(config)?;
-    let device_time = start.elapsed();
-
-    let (x, y) = saxpy::inputs(LEN);
-    let (x, y) = (device.buffer_from_slice(&x)?, device.buffer_from_slice(&y)?);
-    let args = [Arg::from(&x), Arg::from(&y), Arg::from(saxpy::FACTOR)];
-    let launch = |device: &Device| {
-        let start = Instant::now();
-        device.launch(&kernel, LaunchConfig::grid_1d(LEN), &args).map(|_| start.elapsed())
-    };
-    let first = launch(&device)?;
-    let sum = checksum(device.read(&y)?.into_iter().map(f32::to_bits));
-    let mut best = first;
-    for _ in 0..LATER_LAUNCHES {
-        best = best.min(launch(&device)?);
-    }
+    let cores = args.next().map_or(Ok(1), |cores| cores.parse())?;
+    let scale = args.next().map_or(Ok(1), |scale| scale.parse())?;
+    let strategy = args.next().unwrap_or_else(|| "adaptive".to_owned());
+    let known = SCALES.iter().position(|&known| known == scale);
+    let way = WAYS.into_iter().find(|way| way.name == strategy).ok_or("no such strategy")?;
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!(
-        "{{\"kernel\":\"saxpy\",\"arch\":\"{arch}\",\"items\":{LEN},\"device_ms\":{:.3},\
-         \"build_ms\":{:.3},\"first_ms\":{:.3},\"best_ms\":{:.4},\"checksum\":{sum}}}",
-        ms(device_time),
-        ms(build),
-        ms(first),
-        ms(best)
-    );
-    Ok(())
+    let mut code = ExitCode::SUCCESS;
+    for workload in WORKLOADS {
+        let device = Device::new(DeviceConfig { cores, ..DeviceConfig::new(arch) })?;
+        let start = Instant::now();
+        let source = (workload.source)(arch)?;
+        let mut options = CompileOptions { divergence: way.strategy, ..CompileOptions::default() };
+        if way.profile {
+            let divergence = DivergenceStrategy::SplitJoin;
+            let splits = source.compile(&CompileOptions { divergence, ..options.clone() })?;
+            match workload.profile(&device, &splits, scale) {
+                Ok(profile) => options.profile = Some(Arc::new(profile)),
+                Err(error) => {
+                    println!(
+                        "{{\"kernel\":\"{}\",\"arch\":\"{arch}\",\"error\":\"{error}\"}}",
+                        workload.name
+                    );
+                    continue;
+                }
+            }
+        }
+        let kernel = source.compile(&options)?;
+        let build = start.elapsed();
+        let mut times = Vec::new();
+        for _ in 0..RUNS {
+            let start = Instant::now();
+            let output = workload.run(&device, &kernel, scale);
+            times.push(start.elapsed());
+            let output = match output {
+                Ok(output) => output,
+                Err(error) => {
+                    println!(
+                        "{{\"kernel\":\"{}\",\"arch\":\"{arch}\",\"error\":\"{error}\"}}",
+                        workload.name
+                    );
+                    break;
+                }
+            };
+            let sum = checksum(output);
+            if known.is_some_and(|known| workload.checksums[known] != sum) {
+                println!("{} on {arch}: checksum {sum} is wrong", workload.name);
+                code = ExitCode::FAILURE;
+            }
+            if times.len() == RUNS {
+                let best = times.iter().min().copied().unwrap_or_default();
+                println!(
+                    "{{\"kernel\":\"{}\",\"arch\":\"{arch}\",\"scale\":{scale},\"strategy\":\"{}\",\
+                     \"build_ms\":{:.3},\"first_ms\":{:.3},\"best_ms\":{:.4},\"checksum\":{sum}}}",
+                    workload.name,
+                    way.name,
+                    ms(build),
+                    ms(times[0]),
+                    ms(best)
+                );
+            }
+        }
+    }
+    Ok(code)
 }

@@ -21,6 +21,11 @@ pub use harp_bench as harpbench;
 #[doc = include_str!("../../README.md")]
 struct ReadmeExamples;
 
+/// Those of the page for beginners.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/getting-started.md")]
+struct GettingStartedExamples;
+
 /// Those of the page about divergence.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/divergence.md")]

@@ -135,7 +135,7 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             exec.next = behind;
             if mask != 0 || first.unconditional {
                 let is_full = mask == exec.full;
-                if is_full != P::FULL && (P::FULL || jumped || count >= LONG) {
+                if P::SWITCHES && is_full != P::FULL && (P::FULL || jumped || count >= LONG) {
                     break 'jump Stop::Mask;
                 }
                 exec.set_mask(mask);

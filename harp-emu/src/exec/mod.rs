@@ -152,6 +152,8 @@ pub(crate) trait Way {
     const PRECISE: bool = false;
     /// All lanes of the machine execute.
     const FULL: bool = false;
+    /// Another fast path is better for runs of instructions that fewer or more lanes execute.
+    const SWITCHES: bool = true;
     /// The instruction is the first of a pair: what it computes is held for the second.
     const FIRST: bool = false;
     /// The instruction is the second of a pair: its last source is what the first has computed.
@@ -179,6 +181,9 @@ pub(crate) struct First;
 pub(crate) struct Second;
 /// The fast path for instructions that some lanes execute.
 pub(crate) struct Masked;
+/// [`Masked`], for any lanes: the only fast path where there is none for all lanes (see `simd`).
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Any;
 
 impl Way for Precise {
     const PRECISE: bool = true;
@@ -202,6 +207,10 @@ impl Way for Second {
     const SECOND: bool = true;
 }
 impl Way for Masked {}
+#[cfg(target_arch = "x86_64")]
+impl Way for Any {
+    const SWITCHES: bool = false;
+}
 
 /// A warp that executes instructions.
 pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {

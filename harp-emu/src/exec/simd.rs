@@ -1,11 +1,14 @@
 //! The choice between the host's vector instructions, operations that need intrinsics, and the crate's only
 //! `unsafe`.
 //!
-//! [`Level::run`] compiles the interpreter's fast paths twice: for every host of the target, and for x86
-//! hosts with AVX2, FMA and the bit instructions of their generation. Fused multiply-add does not
-//! change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once either way.
+//! On x86, [`Level::run`] has the fast paths for hosts with AVX2, FMA and the bit instructions of their
+//! generation (since 2013), and for older hosts one that serves for both: each costs much time to build. Fused
+//! multiply-add does not change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once
+//! either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
+#[cfg(target_arch = "x86_64")]
+use super::Any;
 use super::Way;
 use super::code::Code;
 use super::fast::{self, Host, Stop};
@@ -43,7 +46,10 @@ impl Level {
             // The field is true only where `has_avx2` has found all of them.
             return unsafe { run_avx2::<W, C, P>(host, code, left) };
         }
-        run_baseline::<W, C, P>(host, code, left)
+        #[cfg(target_arch = "x86_64")]
+        return run_any(host, code, left);
+        #[cfg(not(target_arch = "x86_64"))]
+        fast::run_way::<W, C, P>(host, code, left)
     }
 }
 
@@ -95,10 +101,12 @@ fn run_avx2<W: Word, const C: usize, P: Way>(
     fast::run_way::<W, C, P>(host, code, left)
 }
 
-fn run_baseline<W: Word, const C: usize, P: Way>(
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn run_any<W: Word, const C: usize>(
     host: &mut Host<'_, '_, W, C>,
     code: &Code,
     left: &mut u64,
 ) -> Stop {
-    fast::run_way::<W, C, P>(host, code, left)
+    fast::run_way::<W, C, Any>(host, code, left)
 }

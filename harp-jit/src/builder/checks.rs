@@ -3,11 +3,11 @@
 use std::panic::Location;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SourceLoc, TrapCode, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SourceLoc, TrapCode, Value, types};
 use harp_isa::WordSize;
 
 use super::{Caller, KernelBuilder};
-use crate::intrinsic::{Intrinsic, Reduction};
+use crate::intrinsic::Intrinsic;
 use crate::source::SourcePlace;
 
 /// The trap of an assertion that does not hold: `user129`.
@@ -87,17 +87,16 @@ impl KernelBuilder<'_> {
     /// kernel: none has returned or takes another way. Lanes without a work-item, at the end of the grid, do
     /// not enter it.
     ///
-    /// The check counts lanes, here and at the kernel's start. With extension X that takes a few instructions;
-    /// without, a loop over the lanes, each time.
+    /// The check takes a [`ballot`](Self::ballot) here and one at the kernel's start.
     #[track_caller]
     pub fn assert_convergent(&mut self) {
         let place = Location::caller();
         self.enter(place);
         let entered = self.entered(place);
         let mut same = None;
-        for ((id, ty), entered) in self.executing().into_iter().zip(entered) {
-            let one = self.inner.ins().iconst(ty, 1);
-            let callee = self.callee(id, self.word_int());
+        for (&part, entered) in self.executing().iter().zip(entered) {
+            let one = self.inner.ins().iconst(types::I8, 1);
+            let callee = self.callee(part, self.word_int());
             let call = self.inner.ins().call(callee, &[one]);
             let executing = self.inner.inst_results(call)[0];
             let equal = self.inner.ins().icmp(IntCC::Equal, entered, executing);
@@ -136,17 +135,12 @@ impl KernelBuilder<'_> {
         condition
     }
 
-    /// The intrinsics that together identify the executing lanes if all give 1, with the operand's type.
-    pub(super) fn executing(&self) -> Vec<(Intrinsic, Type)> {
-        if !self.arch.has_extension() {
-            return vec![(Intrinsic::Reduce(Reduction::Iadd), self.word_int())];
+    /// The ballots that together identify the executing lanes if all of them vote for it.
+    pub(super) fn executing(&self) -> &'static [Intrinsic] {
+        match self.arch.word() {
+            WordSize::Four if self.arch.lanes() > 32 => &[Intrinsic::Ballot, Intrinsic::BallotHigh],
+            _ => &[Intrinsic::Ballot],
         }
-        let ballots = [(Intrinsic::Ballot, types::I8), (Intrinsic::BallotHigh, types::I8)];
-        let parts = match self.arch.word() {
-            WordSize::Four if self.arch.lanes() > 32 => 2,
-            _ => 1,
-        };
-        ballots[..parts].to_vec()
     }
 
     /// Traps with the message in lanes where the condition is 0.

@@ -45,11 +45,11 @@ impl KernelBuilder<'_> {
     /// same in all of them. Part 0 covers the lowest lanes, as many as a word has bits. Part 1 covers the
     /// lanes above, which only machines with 4-byte words can have. Another part is an error.
     ///
-    /// Needs extension X: without it the kernel does not compile.
+    /// Without extension X it is a loop over the lanes.
     ///
     /// ```
     /// # use harp_jit::prelude::*;
-    /// # let mut source = KernelSource::new("places", "4w32/16/32/16+x".parse()?);
+    /// # let mut source = KernelSource::new("places", "4w32/16/32/16".parse()?);
     /// # let mut b = KernelBuilder::new(&mut source);
     /// // Of the lanes whose value is odd, how many come before this one?
     /// let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));

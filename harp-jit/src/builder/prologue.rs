@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value};
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value, types};
 use harp_isa::WordSize;
 use harp_isa::abi::ArgumentBlock;
 use hashbrown::HashMap;
@@ -282,10 +282,10 @@ impl KernelBuilder<'_> {
     /// first use computes it.
     pub(super) fn entered(&mut self, place: Caller) -> Vec<Value> {
         if self.prologue.entered.is_empty() {
-            for (id, ty) in self.executing() {
-                let callee = self.callee(id, self.word_int());
+            for &part in self.executing() {
+                let callee = self.callee(part, self.word_int());
                 let value = self.in_prologue(place, |at| {
-                    let one = at.ins().iconst(ty, 1);
+                    let one = at.ins().iconst(types::I8, 1);
                     let call = at.ins().call(callee, &[one]);
                     at.func.dfg.first_result(call)
                 });

@@ -1,10 +1,9 @@
 //! Communication between the lanes of a warp and between the warps of a work-group.
 
-use cranelift_codegen::ir::{Block, Inst, Value};
+use cranelift_codegen::ir::Value;
 use harp_isa::{Opcode, RegClass};
 
 use super::{Lower, rules};
-use crate::error::Unsupported;
 use crate::vcode::{MInst, MOperand, Reg};
 
 impl Lower<'_> {
@@ -56,21 +55,13 @@ impl Lower<'_> {
         dst
     }
 
-    pub(super) fn ballot(
-        &mut self,
-        inst: Inst,
-        block: Block,
-        part: i64,
-    ) -> Result<Reg, Unsupported> {
-        if !self.arch.has_extension() {
-            let what = "a ballot without extension X".to_owned();
-            return Err(Unsupported { inst, block, what });
-        }
-        let src = self.value_pred(self.func.dfg.inst_args(inst)[0]);
+    /// A word of the executing lanes in which the truth value holds. Legalization has left ballots only where
+    /// there is an instruction for them.
+    pub(super) fn ballot(&mut self, src: Reg, part: i64) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
         let operands = [MOperand::Def(dst), MOperand::Use(src), MOperand::Imm(part)];
         self.emit_op(Opcode::Ballot, operands);
-        Ok(dst)
+        dst
     }
 
     pub(super) fn shuffle(&mut self, value: Value, lane: Value) -> Reg {

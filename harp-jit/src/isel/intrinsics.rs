@@ -46,8 +46,10 @@ impl Lower<'_> {
                 let operand = self.value_pred(args[0]);
                 self.all(operand)
             }
-            Intrinsic::Ballot => self.ballot(inst, block, 0)?,
-            Intrinsic::BallotHigh => self.ballot(inst, block, 1)?,
+            Intrinsic::Ballot | Intrinsic::BallotHigh => {
+                let operand = self.value_pred(args[0]);
+                self.ballot(operand, i64::from(intrinsic == Intrinsic::BallotHigh))
+            }
             Intrinsic::Shuffle => self.shuffle(args[0], args[1]),
             Intrinsic::OfSomeLane => {
                 let src = self.value_gpr(args[0]);

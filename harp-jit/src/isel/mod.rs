@@ -29,7 +29,6 @@ mod calls;
 mod communication;
 mod intrinsics;
 mod order;
-mod reasons;
 mod rules;
 mod terms;
 mod truth;
@@ -338,6 +337,8 @@ impl<'a> Lower<'a> {
                 None => Err(refuse(format!("`{opcode}`"))),
             };
         }
+        let arch = self.arch;
+        let no_rule = || refuse(format!("`{opcode}` with these operands on {arch}"));
         let result = self.func.dfg.inst_results(inst).first().copied();
         if let (Some(value), Some(address)) = (result, self.place_address(inst)) {
             self.define_gpr(value, address);
@@ -351,13 +352,13 @@ impl<'a> Lower<'a> {
                         self.define_pred(value, pred);
                         return Ok(());
                     }
-                    None if truth => return Err(refuse(self.reason(inst))),
+                    None if truth => return Err(no_rule()),
                     None => {}
                 }
             }
         }
         let Some(output) = rules::constructor_lower(self, inst) else {
-            return Err(refuse(self.reason(inst)));
+            return Err(no_rule());
         };
         if let (Some(value), rules::InstOutput(Some(reg))) = (result, output) {
             self.define_gpr(value, reg);

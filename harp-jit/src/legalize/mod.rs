@@ -67,15 +67,15 @@ pub(crate) enum LargeCode {
 /// The first operation that is not supported.
 pub(crate) fn before(
     func: &mut Function,
-    word: WordSize,
+    arch: ArchId,
     check_alignment: bool,
 ) -> Result<(), Unsupported> {
-    let opcodes = Opcodes::of(func);
+    let (opcodes, word) = (Opcodes::of(func), arch.word());
     refusals::check_registers(func, &opcodes)?;
     frames::frame_values(func, word_int(word), &opcodes)?;
     refusals::check_intrinsics(func, &opcodes)?;
     refusals::check_calls(func, &opcodes)?;
-    reductions::expand(func, word_int(word), &opcodes);
+    reductions::expand(func, arch, &opcodes);
     globals::expand_global_values(func, word_int(word), &opcodes)?;
     structures::copy_structures(func, word_int(word))?;
     if check_alignment {

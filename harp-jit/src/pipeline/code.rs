@@ -7,6 +7,7 @@ use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked};
+use crate::lock;
 use crate::regalloc::Allocated;
 use crate::stats::CompileStats;
 use crate::times::StageTimes;
@@ -27,9 +28,12 @@ pub(super) fn emit(
     let routine = |callee: &str| routines.iter().find(|routine| routine.name == callee);
     let unchecked_stack = |callee: &str| match routine(callee) {
         Some(routine) => routine.unchecked_stack(),
+        None if lock::is_of_lock(callee) => Some(0),
         None => unit.symbols.unchecked_stack(callee),
     };
-    let independent = |callee: &str| routine(callee).is_some_and(|routine| !routine.checks_stack());
+    let independent = |callee: &str| {
+        lock::is_of_lock(callee) || routine(callee).is_some_and(|routine| !routine.checks_stack())
+    };
     let stack = lane_stack(vcode, unit, &independent);
     emit::emit(vcode, allocated, arch, stack, &unchecked_stack, options.records())
         .map_err(|error| error.explain(name))

@@ -135,7 +135,7 @@ pub(crate) fn legal(
     options.check()?;
     check_input(func, unit)?;
     let mut func = func.clone();
-    legalize::before(&mut func, arch.word(), options.check_alignment)
+    legalize::before(&mut func, arch, options.check_alignment)
         .map_err(|error| error.explain(&func, unit.sources))?;
     let mut func = mid_end::optimize(func, options)?;
     let rerun = legalize::between(&mut func, arch, options.execution, unit.large_code())

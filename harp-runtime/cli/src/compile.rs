@@ -30,7 +30,8 @@ does not arise, or, with `--execution simt`, for all of them.
 With `--emit image --call '%f(3, 4)'` the result is an image that boots at address 0, calls the function
 on one lane, prints each result as a line of hex digits on the console, and halts. All digits of a word
 are printed; a result wider than a word, such as an i64 on a machine with 4-byte words, is printed word by
-word, the lowest first. Without the extension (`+x`) the image holds base instructions only, and it is
+word, the lowest first. With `--execution simt` the function may start warps and lanes, by `spawn_warp` and
+`call_par` of the runtime library. Without the extension (`+x`) the image holds base instructions only, and it is
 padded with zeros up to the end of its stack. So any HARP machine runs it, also the original, whose memory
 ends with the image. A trap in the function ends the run.",
     after_help = "Examples:
@@ -56,7 +57,7 @@ pub(super) struct Compile {
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt: Opt,
     /// How many lanes of a warp run the functions together
-    #[arg(long, value_name = "MODE", default_value = "single-lane", conflicts_with = "call")]
+    #[arg(long, value_name = "MODE", default_value = "single-lane")]
     execution: Lanes,
     #[command(flatten)]
     divergence: Divergence,
@@ -149,8 +150,8 @@ impl Compile {
             Lanes::SingleLane => Execution::SingleLane,
             Lanes::Simt => Execution::Simt,
         };
-        let stack_bytes = match self.emit {
-            Emit::Image => STACK_BYTES,
+        let stack_bytes = match (self.emit, execution) {
+            (Emit::Image, Execution::SingleLane) => STACK_BYTES,
             _ => CompileOptions::default().stack_bytes,
         };
         Ok(CompileOptions {

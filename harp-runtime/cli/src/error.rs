@@ -14,8 +14,7 @@ use thiserror::Error;
 
 use super::files::{Input, Output};
 use harp_bench::{BestError, HarpbenchError};
-use harp_runtime::ProfileTextError;
-use harp_runtime::ProgramError;
+use harp_runtime::{LaunchError, ProfileTextError, ProgramError, ReplayError};
 
 /// The exit code of wrong inputs.
 const INPUT: u8 = 1;
@@ -83,6 +82,10 @@ pub(super) enum CliError {
     Machine(#[from] MachineError),
     #[error("cannot write the trace to standard error")]
     Trace { source: io::Error },
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    #[error(transparent)]
+    Launch { source: LaunchError },
     /// The emulated program stopped before its end.
     #[error("{trap}")]
     Trap {
@@ -102,11 +105,8 @@ impl CliError {
     /// The exit code for this kind of error.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            CliError::Trap { trap, .. } => match trap.kind {
-                TrapKind::Deadlock { .. } => DEADLOCK,
-                TrapKind::OutOfFuel { .. } => OUT_OF_FUEL,
-                _ => TRAP,
-            },
+            CliError::Trap { trap, .. } => of_trap(&trap.kind),
+            CliError::Launch { source: LaunchError::Trap(trap) } => of_trap(&trap.trap.kind),
             CliError::CallWithoutImage => USAGE,
             _ => INPUT,
         }
@@ -152,6 +152,15 @@ impl CliError {
             cause = error.source();
         }
         lines
+    }
+}
+
+/// The exit code of a program that stopped before its end.
+fn of_trap(kind: &TrapKind) -> u8 {
+    match kind {
+        TrapKind::Deadlock { .. } => DEADLOCK,
+        TrapKind::OutOfFuel { .. } | TrapKind::TimeLimit { .. } => OUT_OF_FUEL,
+        _ => TRAP,
     }
 }
 

@@ -21,6 +21,7 @@ mod files;
 mod filetest;
 mod ld;
 mod numbers;
+mod replay;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -34,11 +35,11 @@ use error::CliError;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  an input is wrong, a file cannot be read or written, or a file test failed
+  1  an input is wrong, a file cannot be read or written, a file test failed, or checks found something
   2  bad usage
   3  the emulated program ended in a trap
   4  the emulated program ended in a deadlock
-  5  the emulated program ran out of fuel";
+  5  the emulated program ran out of fuel or time";
 
 #[derive(Parser)]
 #[command(
@@ -64,6 +65,7 @@ enum Command {
     #[command(name = "filetest")]
     FileTest(filetest::FileTest),
     Emu(emu::Emu),
+    Replay(replay::Replay),
     Bench(bench::Bench),
     Completions(Completions),
 }
@@ -116,6 +118,7 @@ impl Command {
             Command::Explain(explain) => explain.run(),
             Command::FileTest(filetest) => filetest.run(),
             Command::Emu(emu) => emu.run(),
+            Command::Replay(replay) => replay.run(),
             Command::Bench(bench) => bench.run(),
             Command::Completions(Completions { shell }) => {
                 let mut script = Vec::new();

@@ -1,6 +1,8 @@
 //! Numbers on the command line: decimal, `0x` hexadecimal or `0` octal as in assembly text, sizes
 //! with a unit, and definitions `NAME=VALUE`.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 /// Why an argument is not a number, size or definition.
@@ -12,6 +14,8 @@ pub(super) enum NumberError {
         "not a number of bytes of at most 64 bits, which may end in K, M or G (1024, 1024^2, 1024^3)"
     )]
     Size,
+    #[error("not a number of seconds")]
+    Seconds,
     #[error("not of the form NAME=VALUE")]
     NoEquals,
     #[error("`{0}` is not a symbol: letters, digits, `_` and `.`, and no digit at the beginning")]
@@ -38,6 +42,12 @@ pub(super) fn size(text: &str) -> Result<u64, NumberError> {
     let unit = units.into_iter().find(|&(letter, _)| text.ends_with(letter));
     let (digits, shift) = unit.map_or((text, 0), |(_, shift)| (&text[..text.len() - 1], shift));
     number(digits).ok().and_then(|n| n.checked_mul(1 << shift)).ok_or(NumberError::Size)
+}
+
+/// A time in seconds.
+pub(super) fn seconds(text: &str) -> Result<Duration, NumberError> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or(NumberError::Seconds)
 }
 
 /// A constant for the assembler, `NAME=VALUE`; the value may have a minus sign.
@@ -83,6 +93,15 @@ mod tests {
         assert_eq!(size("2G"), Ok(2 << 30));
         for text in ["", "M", "1T", "17179869184G", "ä", "1.5M"] {
             assert_eq!(size(text), Err(NumberError::Size), "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_and_parts_of_them() {
+        assert_eq!(seconds("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for text in ["", "-1", "inf", "nan", "1e30", "1s"] {
+            assert_eq!(seconds(text), Err(NumberError::Seconds), "{text}");
         }
     }
 

@@ -51,7 +51,7 @@ fn check(document: &str, expected_files: usize) {
 
 #[test]
 fn the_documentation_is_true() {
-    check("docs/harp.md", 4);
+    check("docs/harp.md", 5);
     check("docs/divergence.md", 1);
 }
 

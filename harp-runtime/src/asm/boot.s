@@ -61,14 +61,7 @@ lane_start:
         ld %ra, %r3, D_STACK_SHIFT
         shl %ra, %fp, %ra
         sub %ra, %sp, %ra               /* %ra: the lane control block of the warp's lane 0 */
-        addi %ra, %ra, L_SCRATCH
-        st %ra, %sp, L_SCRATCH_ADDRESS
-        st %fp, %sp, L_LANE
-        st %r1, %sp, L_WARP
-        st %r0, %sp, L_CORE
-        ldi %r0, #0
-        st %r0, %sp, L_Y
-        st %r0, %sp, L_Z
+LANE
         ld %r0, %r3, D_STACK_LIMIT
         add %r0, %sp, %r0
         st %r0, %sp, L_STACK_LIMIT

@@ -1,31 +1,20 @@
 //! The folder of a cache.
 
-use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use harp_jit::{Kernel, KernelSource};
-use tempfile::NamedTempFile;
-use thiserror::Error;
 
-use super::file::{self, MAX_BYTES, Rejection};
 use super::key::Key;
+use crate::sealed::{FileError, Format, Rejection};
+
+/// Files with a kernel.
+const FORMAT: Format = Format { magic: "HARPcode", version: 1, max_bytes: 1 << 28 };
 
 /// A folder with a file for each kernel.
 #[derive(Debug)]
 pub(super) struct Disk {
     folder: PathBuf,
-}
-
-/// Why there is no kernel on disk.
-#[derive(Debug, Error)]
-pub(super) enum DiskError {
-    #[error("not used: {0}")]
-    Rejected(#[from] Rejection),
-    #[error("{0}")]
-    Failed(#[from] io::Error),
-    #[error("the kernel cannot be saved: {0}")]
-    NotSaved(#[from] postcard::Error),
 }
 
 impl Disk {
@@ -46,40 +35,33 @@ impl Disk {
         &self,
         key: &Key,
         source: &KernelSource,
-    ) -> Result<Option<Kernel>, DiskError> {
-        let path = self.path(key);
-        // What is no file may have no end, or no beginning.
-        let found = match fs::metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            found => found?,
+    ) -> Result<Option<Kernel>, FileError> {
+        let kernel: Kernel = match FORMAT.read(&self.path(key), &key.0, "kernel") {
+            Err(FileError::Failed(error)) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            read => read?,
         };
-        if !found.is_file() {
-            return Err(Rejection::Kind.into());
+        let differs = [
+            ("name", kernel.name() != source.name()),
+            ("machine", kernel.arch() != source.arch()),
+            ("list of parameters", kernel.params() != source.params()),
+            ("size of a group's memory", kernel.group_bytes() != source.group_bytes()),
+        ];
+        match differs.into_iter().find(|(_, differs)| *differs) {
+            Some((what, _)) => {
+                Err(Rejection::Other(format!("a kernel with another {what}")).into())
+            }
+            None => Ok(Some(kernel)),
         }
-        if found.len() > MAX_BYTES {
-            return Err(Rejection::Size { given: found.len() }.into());
-        }
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            bytes => bytes?,
-        };
-        Ok(Some(file::read(&bytes, key, source)?))
     }
 
-    /// Writes a kernel. Other processes see the whole file or none.
+    /// Writes a kernel.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(super) fn store(&self, key: &Key, kernel: &Kernel) -> Result<(), DiskError> {
-        let bytes = file::write(key, kernel)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(io::Error::from(ErrorKind::FileTooLarge).into());
-        }
-        fs::create_dir_all(&self.folder)?;
-        let mut file = NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&bytes)?;
-        file.persist(self.path(key)).map_err(|error| error.error)?;
-        Ok(())
+    pub(super) fn store(&self, key: &Key, kernel: &Kernel) -> Result<(), FileError> {
+        FORMAT.write(&self.path(key), &key.0, kernel)
     }
 }

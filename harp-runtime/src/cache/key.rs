@@ -1,12 +1,10 @@
 //! Keys: SHA-256 over all that a kernel is compiled from.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 
 use harp_jit::{CompileOptions, KernelSource};
 use sha2::{Digest, Sha256};
-
-use super::file::VERSION;
 
 /// Identifies a kernel by its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +15,6 @@ impl Key {
 
     pub(super) fn new(source: &KernelSource, options: &CompileOptions) -> Key {
         let mut state = State(Sha256::new());
-        VERSION.hash(&mut state);
         source.hash_compilation(options, &mut state);
         Key(state.0.finalize().into())
     }

@@ -2,7 +2,7 @@
 //!
 //! What a kernel is compiled from makes its key (`key`), so nothing in a cache is ever out of date: other contents,
 //! options, machines or compilers have other keys. In memory the kernels that were used last are kept (`recent`), on disk
-//! all (`disk`), in files of which nothing is believed that was not checked (`file`).
+//! all (`disk`), in files of which nothing is believed that was not checked.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,13 +12,14 @@ use harp_isa::ArchId;
 use harp_jit::{CompileError, CompileOptions, Compiler, Kernel, KernelSource};
 
 mod disk;
-mod file;
 mod key;
 mod recent;
 
-use disk::{Disk, DiskError};
+use disk::Disk;
 use key::Key;
 use recent::Recent;
+
+use crate::sealed::FileError;
 
 /// How many kernels a cache keeps in memory, unless another number is given.
 const KERNELS: usize = 1024;
@@ -239,12 +240,12 @@ impl CodeCache {
         }
     }
 
-    fn failed(&self, disk: &Disk, key: &Key, error: &DiskError) {
+    fn failed(&self, disk: &Disk, key: &Key, error: &FileError) {
         log::warn!("code cache: {}: {error}", disk.path(key).display());
         let stats = &mut self.shared().stats;
         match error {
-            DiskError::Rejected(_) => stats.rejected += 1,
-            DiskError::Failed(_) | DiskError::NotSaved(_) => stats.disk_errors += 1,
+            FileError::Rejected(_) => stats.rejected += 1,
+            FileError::Failed(_) | FileError::NotSaved(_) => stats.disk_errors += 1,
         }
     }
 }

@@ -5,6 +5,8 @@
 //! (`monitor`), which knows what the address may point into (`regions`), which bytes were never written, and who accessed
 //! each word last (`races`).
 
+use serde::{Deserialize, Serialize};
+
 mod monitor;
 mod races;
 mod regions;
@@ -39,7 +41,7 @@ pub(crate) use regions::{Argument, GroupPlaces, Regions};
 /// assert_eq!(findings.list.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Checks {
     /// Accesses outside of the buffer that the address was computed from, of the array in a work-group's memory, or of

@@ -8,11 +8,11 @@ use harp_isa::WordSize;
 use harp_isa::abi::MonitorWord;
 use harp_jit::{Kernel, Root};
 
-use super::LaunchConfig;
 use crate::args::Arg;
 use crate::checks::{
     Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Regions,
 };
+use crate::config::LaunchConfig;
 use crate::device::Device;
 use crate::finding::Findings;
 use crate::image::KernelImage;
@@ -108,7 +108,13 @@ impl Check {
             None => args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written),
         }
         let found = !list.is_empty() || more > 0;
-        found.then(|| Findings { kernel: kernel.name.to_owned(), list, more, report: None })
+        found.then(|| Findings {
+            kernel: kernel.name.to_owned(),
+            list,
+            more,
+            report: None,
+            replay: None,
+        })
     }
 }
 

@@ -10,17 +10,19 @@ use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, Pro
 
 use crate::args::{Arg, Arguments};
 use crate::checks::Checks;
-use crate::device::{Device, Limits};
+use crate::config::LaunchConfig;
+use crate::device::{Bottom, Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
 use crate::finding::Findings;
 use crate::heap::{ALIGNMENT, Allocation};
 use crate::image::{ImageCache, KernelImage};
 use crate::kernel::{KernelParts, Origin};
-use crate::library::Walk;
+use crate::library::{LockPlace, Walk};
 use crate::memory::BufferMemory;
 use crate::observe::{LaunchObserver, Watch};
 use crate::profile::BranchCounter;
 use crate::report::{Printed, Report};
+use crate::snapshot::Snapshot;
 
 mod check;
 mod plan;
@@ -29,102 +31,6 @@ mod tests;
 
 use check::Check;
 use plan::{Places, Plan};
-
-/// The grid of a launch and its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LaunchConfig {
-    /// Work-items in each dimension. If one of them is 0 nothing runs, which is not an error.
-    pub grid: [u64; 3],
-    /// Work-items of a work-group in each dimension. The work-items of a group run at the same time on
-    /// the same core, can wait for each other and share memory. If the grid is not a multiple of the
-    /// groups, those at its end are smaller. `None`: there are no groups.
-    pub group: Option<[u64; 3]>,
-    /// The most instructions that each core may issue; `None`: the device's limit.
-    pub fuel: Option<u64>,
-    /// The longest that the kernel may run; `None`: the device's limit. Where a kernel is stopped that takes longer
-    /// depends on the host.
-    pub time_limit: Option<Duration>,
-    /// Whether the emulator counts what the kernel's branches do, for [`Report::branches`]. Such a launch
-    /// uses one host thread, and takes longer.
-    ///
-    /// Branches that were predicated or linearized are not in the code and cannot be counted. A kernel that
-    /// [counts its branches itself](harp_jit::CompileOptions::count_branches) does so in every launch.
-    pub branch_profile: bool,
-    /// What is checked; `None`: what the device says. The kernel must be compiled to
-    /// [report its accesses](harp_jit::CompileOptions::report_accesses). Such a launch uses one host thread.
-    pub checks: Option<Checks>,
-    /// Bytes of memory for what each lane [prints](harp_jit::KernelBuilder::print), if the kernel does: 4 KiB
-    /// unless another size is given. A line takes two words, and one or two for each value. All lanes that run
-    /// get as much; one lane runs many work-items if the grid is larger than the machine. What does not fit is
-    /// [counted](crate::Printed::dropped).
-    pub print_bytes: u32,
-}
-
-/// Bytes for what a lane prints, unless another size is given.
-const PRINT_BYTES: u32 = 4 << 10;
-
-impl LaunchConfig {
-    /// A line of `x` work-items.
-    pub fn grid_1d(x: usize) -> LaunchConfig {
-        LaunchConfig::grid_3d(x, 1, 1)
-    }
-
-    /// `x` times `y` work-items.
-    pub fn grid_2d(x: usize, y: usize) -> LaunchConfig {
-        LaunchConfig::grid_3d(x, y, 1)
-    }
-
-    /// `x` times `y` times `z` work-items.
-    pub fn grid_3d(x: usize, y: usize, z: usize) -> LaunchConfig {
-        let grid = [x, y, z].map(|extent| extent as u64);
-        LaunchConfig {
-            grid,
-            group: None,
-            fuel: None,
-            time_limit: None,
-            branch_profile: false,
-            checks: None,
-            print_bytes: PRINT_BYTES,
-        }
-    }
-
-    /// The same grid in work-groups of `x` work-items in the first dimension.
-    pub fn with_groups_1d(self, x: usize) -> LaunchConfig {
-        self.with_groups([x, 1, 1])
-    }
-
-    /// The same grid in work-groups of `extents` work-items: at least one in each dimension, and altogether
-    /// at most as many as all warps of a core have lanes.
-    pub fn with_groups(self, extents: [usize; 3]) -> LaunchConfig {
-        LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
-    }
-
-    /// The same grid with the kernel's branches counted.
-    pub fn with_branch_profile(self) -> LaunchConfig {
-        LaunchConfig { branch_profile: true, ..self }
-    }
-
-    /// The same grid with `bytes` of memory for what each lane prints.
-    pub fn with_print_bytes(self, bytes: u32) -> LaunchConfig {
-        LaunchConfig { print_bytes: bytes, ..self }
-    }
-
-    /// The same grid with these checks.
-    pub fn with_checks(self, checks: Checks) -> LaunchConfig {
-        LaunchConfig { checks: Some(checks), ..self }
-    }
-
-    /// The same grid with at most `fuel` instructions a core.
-    pub fn with_fuel(self, fuel: u64) -> LaunchConfig {
-        LaunchConfig { fuel: Some(fuel), ..self }
-    }
-
-    /// The same grid with at most `limit` for the kernel to run.
-    pub fn with_time_limit(self, limit: Duration) -> LaunchConfig {
-        LaunchConfig { time_limit: Some(limit), ..self }
-    }
-}
 
 impl Device {
     /// Runs `kernel` once for each work-item of the grid and waits for the end.
@@ -178,7 +84,18 @@ impl Device {
     ) -> Result<Report, LaunchError> {
         let origin_of =
             |function: Option<&str>, offset| Origin::in_kernel(kernel, function, offset);
-        self.launch_parts(KernelParts::new(kernel, &origin_of), config, args, observer)
+        let parts = KernelParts::new(kernel, &origin_of);
+        let mut bottom = self.bottom();
+        let folder = self.config().replays.as_ref();
+        let kept = folder
+            .and_then(|folder| Some((folder, Snapshot::capture(self, kernel, config, args)?)));
+        let result = self.launch_parts(&mut bottom, parts, config, args, observer);
+        result.map_err(|error| match kept {
+            Some((folder, before)) if error.is_of_kernel() => {
+                error.with_replay(before.keep(folder))
+            }
+            _ => error,
+        })
     }
 
     /// What a launch checks, if it does.
@@ -210,6 +127,7 @@ impl Device {
     /// [`launch`](Self::launch) for a kernel of any origin.
     pub(crate) fn launch_parts(
         &self,
+        bottom: &mut Bottom,
         kernel: KernelParts<'_>,
         config: LaunchConfig,
         args: &[Arg],
@@ -236,7 +154,6 @@ impl Device {
             let printed = Printed::default();
             return Ok(self.report(kernel, config, Stats::default(), times, branches, printed));
         };
-        let mut bottom = self.bottom();
         let image = self.linked(&mut bottom.images, kernel, plan.walk())?;
 
         let word = self.arch().word();
@@ -253,6 +170,7 @@ impl Device {
             group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
+        let _lock = image.lock_place().map(|place| self.lock(place, &plan)).transpose()?;
         let limits = Limits {
             fuel: config.fuel,
             time: config.time_limit,
@@ -329,6 +247,18 @@ impl Device {
             self.put(memory.address() + offset, &word_bytes(word, [value].into_iter()));
         }
         Ok(Printing { sites, area, memory })
+    }
+
+    /// Memory for the lock, whose address and size are written to `place`.
+    fn lock(&self, place: u64, plan: &Plan) -> Result<Allocation, LaunchError> {
+        let (word, cores) = (self.arch().word(), self.config().cores.into());
+        let bytes = LockPlace::lock_words(plan.warps, cores) * u64::from(word.bytes());
+        let memory = self.heap().allocate(bytes, ALIGNMENT).map_err(LaunchError::Lock)?;
+        let zeros = usize::try_from(bytes).expect("the host holds the device's memory");
+        self.put(memory.address(), &vec![0; zeros]);
+        let words = LockPlace::words(memory.address(), plan.warps, cores);
+        self.put(place, &word_bytes(word, words.into_iter()));
+        Ok(memory)
     }
 
     /// Memory for the counters of a kernel's branches.
@@ -458,5 +388,6 @@ fn located(trap: Trap, kernel: KernelParts<'_>, image: &KernelImage, stats: Stat
     };
     let Origin { place, trap_code, message } = origin;
     let (kernel, printed) = (kernel.name.to_owned(), Printed::default());
-    LaunchTrap { findings: None, trap, kernel, site, place, trap_code, message, printed, stats }
+    let (findings, replay) = (None, None);
+    LaunchTrap { findings, trap, kernel, site, place, trap_code, message, printed, stats, replay }
 }

@@ -3,8 +3,8 @@
 use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
 
-use super::LaunchConfig;
 use crate::checks::GroupPlaces;
+use crate::config::LaunchConfig;
 use crate::error::LaunchError;
 use crate::heap::ALIGNMENT;
 use crate::library::{Descriptor, Walk};

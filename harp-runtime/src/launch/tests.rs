@@ -7,7 +7,7 @@ use harp_jit::{Param, ParamType, SourcePlace};
 
 use super::*;
 use crate::buffer::Buffer;
-use crate::device::DeviceConfig;
+use crate::config::DeviceConfig;
 use crate::error::Parameter;
 use crate::heap::OutOfMemory;
 
@@ -79,7 +79,7 @@ impl TestKernel {
         config: LaunchConfig,
         args: &[Arg],
     ) -> Result<Report, LaunchError> {
-        device.launch_parts(self.parts(&|_, _| None), config, args, None)
+        device.launch_parts(&mut device.bottom(), self.parts(&|_, _| None), config, args, None)
     }
 }
 
@@ -345,7 +345,7 @@ fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
         let trap_code = (offset == 0).then(|| "user7".to_owned());
         Some(Origin { place: Some(place), trap_code, message: None })
     };
-    match device.launch_parts(kernel.parts(&origin_of), config, &[], None) {
+    match device.launch_parts(&mut device.bottom(), kernel.parts(&origin_of), config, &[], None) {
         Err(LaunchError::Trap(trap)) => *trap,
         other => panic!("{other:?}"),
     }

@@ -41,6 +41,11 @@ impl BufferMemory {
         BufferName(lock(&self.name).clone())
     }
 
+    /// The addresses that are taken for it.
+    pub(crate) fn taken(&self) -> Range<u64> {
+        self.allocation.range()
+    }
+
     /// The heap that it was allocated from.
     pub(crate) fn heap(&self) -> &Heap {
         self.allocation.heap()

@@ -63,7 +63,7 @@ impl Unwritten {
     }
 
     /// The bytes that are not written, in ranges within words of the bitmap.
-    fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let pages = self.pages.iter().enumerate();
         let words = pages.flat_map(|(number, page)| {
             let words = page.iter().flat_map(|page| page.iter().enumerate());

@@ -4,75 +4,95 @@
 use std::error::Error;
 
 use harp_isa::ArchId;
-use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource};
-use harp_runtime::Device;
+use harp_jit::{BranchProfile, BuildError, Kernel, KernelSource};
+use harp_runtime::{Arg, Device, LaunchConfig, LaunchError, Report};
 
 mod opencl;
 pub mod saxpy;
 
-pub use harp_bench::array;
-pub use harp_bench::{Generator, index_type};
+pub use harp_bench::Generator;
 
 /// FNV-1a over 32-bit words, the checksum of a workload's output.
 pub fn checksum(words: impl IntoIterator<Item = u32>) -> u32 {
     words.into_iter().fold(2_166_136_261, |sum, word| (sum ^ word).wrapping_mul(16_777_619))
 }
 
+/// Does a launch.
+pub type Launch<'a> = dyn FnMut(LaunchConfig, &[Arg]) -> Result<Report, LaunchError> + 'a;
+
 /// What launches come to: 32 bits of each element, or whatever the device reports.
 pub type Output = Result<Vec<u32>, Box<dyn Error>>;
 
-/// The kernel that `make` builds, and which returns behind that.
-fn built(
-    name: &str,
-    arch: ArchId,
-    make: impl FnOnce(&mut KernelBuilder<'_>),
-) -> Result<KernelSource, BuildError> {
-    let mut source = KernelSource::new(name, arch);
-    let mut b = KernelBuilder::new(&mut source);
-    make(&mut b);
-    b.return_();
-    b.finalize()?;
-    Ok(source)
-}
-
-/// A kernel with its data at several scales. At scale 1 and on 4-byte words it is the work of the
-/// OpenCL program of the same name; each step of the scale halves the work in each dimension. On 8-byte words
-/// an element of an array takes a word.
+/// A kernel with its data at several scales: the work of the OpenCL program of the same name. Each step of the scale
+/// halves the work in each dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// The kernel's name.
     pub name: &'static str,
     /// Builds the kernel for a machine.
     pub source: fn(ArchId) -> Result<KernelSource, BuildError>,
-    /// Runs it at a scale; the output's elements.
-    pub run: fn(&Device, &Kernel, u32) -> Output,
+    /// Does all launches of it at a scale; the output's elements.
+    pub launches: fn(&Device, &mut Launch<'_>, u32) -> Output,
     /// What comes out, computed on the host.
     pub on_host: fn(u32) -> Vec<u32>,
-    /// The [`checksum`] that an OpenCL implementation prints at scale 1.
-    pub checksum: u32,
+    /// The [`checksum`]s that the OpenCL program gives at the [`SCALES`].
+    pub checksums: [u32; SCALES.len()],
 }
 
-/// All workloads but saxpy, which has more to it.
-pub const WORKLOADS: [Workload; 3] = [
-    Workload {
-        name: "matmul",
-        source: opencl::matmul,
-        run: opencl::run_matmul,
-        on_host: opencl::host_matmul,
-        checksum: 561_552_837,
-    },
-    Workload {
-        name: "bitonic",
-        source: opencl::bitonic,
-        run: opencl::run_bitonic,
-        on_host: opencl::host_bitonic,
-        checksum: 1_490_584_741,
-    },
-    Workload {
-        name: "convolve",
-        source: opencl::convolve,
-        run: opencl::run_convolve,
-        on_host: opencl::host_convolve,
-        checksum: 2_697_177_558,
-    },
-];
+impl Workload {
+    /// Runs it at a scale; the output's elements.
+    pub fn run(&self, device: &Device, kernel: &Kernel, scale: u32) -> Output {
+        (self.launches)(device, &mut |config, args| device.launch(kernel, config, args), scale)
+    }
+
+    /// Runs it at a scale, and counts what branches do.
+    pub fn profile(
+        &self,
+        device: &Device,
+        kernel: &Kernel,
+        scale: u32,
+    ) -> Result<BranchProfile, Box<dyn Error>> {
+        let mut profile: Option<BranchProfile> = None;
+        let mut launch = |config: LaunchConfig, args: &[Arg]| {
+            let report = device.launch(kernel, config.with_branch_profile(), args)?;
+            if let (None, Some(branches)) = (&profile, &report.branches) {
+                profile = Some(branches.clone());
+            }
+            Ok(report)
+        };
+        (self.launches)(device, &mut launch, scale)?;
+        Ok(profile.expect("a launch that counts has a profile"))
+    }
+}
+
+/// The scales of which checksums are known.
+pub const SCALES: [u32; 3] = [1, 3, 4];
+
+macro_rules! workloads {
+    ($($name:ident of $module:ident, run by $run:ident, as $on_host:ident: $checksums:expr;)*) => {
+        /// All workloads.
+        pub const WORKLOADS: [Workload; [$(stringify!($name)),*].len()] = [$(
+            Workload {
+                name: stringify!($name),
+                source: opencl::$module::$name,
+                launches: opencl::$module::$run,
+                on_host: opencl::$module::$on_host,
+                checksums: $checksums,
+            },
+        )*];
+    };
+}
+
+workloads! {
+    saxpy of matrices, run by run_saxpy, as host_saxpy: [113_679_813, 1_159_404_997, 1_865_643_461];
+    matmul of matrices, run by run_matmul, as host_matmul: [561_552_837, 4_024_147_397, 418_360_773];
+    mandelbrot of pictures, run by run_mandelbrot, as host_mandelbrot:
+        [3_396_655_898, 3_104_514_068, 1_998_972_497];
+    bitonic of arrays, run by run_bitonic, as host_bitonic: [1_490_584_741, 595_718_623, 2_846_790_909];
+    reduce of arrays, run by run_reduce, as host_reduce: [2_973_482_437, 3_355_198_917, 3_869_856_197];
+    binsearch of arrays, run by run_binsearch, as host_binsearch:
+        [2_412_932_922, 780_598_525, 2_720_043_205];
+    convolve of pictures, run by run_convolve, as host_convolve:
+        [2_697_177_558, 1_876_245_666, 3_831_110_792];
+    bfs of graph, run by run_bfs, as host_bfs: [1_693_004_737, 3_121_161_338, 1_046_814_064];
+}

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::ops::{Add, Mul};
 
 use harp_isa::{ArchId, WordSize};
-use harp_jit::{BuildError, Kernel, KernelSource, ParamType};
+use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, Element, LaunchConfig, Report};
 
 use super::Generator;
@@ -15,20 +15,23 @@ pub const FACTOR: f32 = 2.5;
 
 /// The kernel: parameters `x`, `y` and the factor. No error as long as the builder takes what it is given.
 pub fn source(arch: ArchId) -> Result<KernelSource, BuildError> {
-    super::built("saxpy", arch, |b| {
-        let (x, y) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
-        let factor = b.param(match arch.word() {
-            WordSize::Four => ParamType::F32,
-            WordSize::Eight => ParamType::F64,
-        });
-        let i = b.global_id(0);
-        let float = b.word_float();
-        let xi = b.load_elem(float, x, i);
-        let yi = b.load_elem(float, y, i);
-        let product = b.ins().fmul(factor, xi);
-        let sum = b.ins().fadd(product, yi);
-        b.store_elem(sum, y, i);
-    })
+    let mut source = KernelSource::new("saxpy", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (x, y) = (b.param(ParamType::Pointer), b.param(ParamType::Pointer));
+    let factor = b.param(match arch.word() {
+        WordSize::Four => ParamType::F32,
+        WordSize::Eight => ParamType::F64,
+    });
+    let i = b.global_id(0);
+    let float = b.word_float();
+    let xi = b.load_elem(float, x, i);
+    let yi = b.load_elem(float, y, i);
+    let product = b.ins().fmul(factor, xi);
+    let sum = b.ins().fadd(product, yi);
+    b.store_elem(sum, y, i);
+    b.return_();
+    b.finalize()?;
+    Ok(source)
 }
 
 /// `x` and `y`: whole numbers below 1024, taken in turn from the generator.

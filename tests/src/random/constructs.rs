@@ -55,18 +55,10 @@ impl Needed {
     }
 }
 
-/// Whether work-items do not do it: atomic accesses take loops then, unless they are to whole registers or of a few
-/// kinds, and there are no functions to call.
+/// Whether work-items do not do it: there are no functions to call.
 fn of_functions_alone(name: &str) -> bool {
-    let part = [".i8", ".i16"].iter().any(|ty| name.contains(ty));
-    let looped =
-        name.contains(".nand") || part && !(name.ends_with(".or") || name.ends_with(".xor"));
-    match name.split('.').next() {
-        Some("atomic_rmw") => looped,
-        Some("atomic_store" | "atomic_cas") => part,
-        Some("call_indirect" | "return_call_indirect" | "return_call" | "func_addr") => true,
-        _ => false,
-    }
+    let calls = ["call_indirect", "return_call_indirect", "return_call", "func_addr"];
+    name.split('.').next().is_some_and(|opcode| calls.contains(&opcode))
 }
 
 /// Those of functions on one lane.
@@ -83,8 +75,9 @@ const FUNCTIONS: Constructs = [
 const LOWERINGS: Constructs = [
     "loop | work-item that traps",
     "switch",
-    "splits | splits in splits | uniform branches | aligned access | access in any alignment | stack slot \
-        | surplus of work-items | spill slots | spilled predicates",
+    "splits | splits in splits | uniform branches | aligned access | access in any alignment | big-endian \
+        access | big-endian atomic access | stack slot | surplus of work-items | spill slots | spilled \
+        predicates",
 ];
 
 /// What the generator makes: an operation that a long run never executed is a defect of it.

@@ -19,16 +19,28 @@ fn options(divergence: DivergenceStrategy, opt_level: OptLevel) -> CompileOption
     CompileOptions { report_accesses: true, divergence, opt_level, ..CompileOptions::default() }
 }
 
+fn is_race(finding: &Finding) -> bool {
+    matches!(finding.kind, FindingKind::Race { .. })
+}
+
 #[test]
 fn nothing_is_found_in_the_workloads() {
     for arch in MACHINES.map(|id| id.parse().unwrap()) {
         for workload in &WORKLOADS {
             let options = options(DivergenceStrategy::default(), OptLevel::default());
             let kernel = (workload.source)(arch).unwrap().compile(&options).unwrap();
-            let output = (workload.run)(&device(arch), &kernel, 4);
             let name = workload.name;
-            let output = output.unwrap_or_else(|error| panic!("{name} on {arch}: {error}"));
-            assert_eq!(output, (workload.on_host)(4), "{name} on {arch}");
+            match workload.run(&device(arch), &kernel, 4) {
+                Ok(output) => assert_eq!(output, (workload.on_host)(4), "{name} on {arch}"),
+                Err(error) => match error.downcast::<LaunchError>().map(|error| *error) {
+                    // It reads distances that others may write, and is right whichever it gets.
+                    Ok(LaunchError::Findings(found)) if name == "bfs" => {
+                        assert!(found.list.iter().all(is_race), "{found}");
+                    }
+                    Ok(LaunchError::GroupTooLarge { .. }) if name == "reduce" => {}
+                    error => panic!("{name} on {arch}: {error:?}"),
+                },
+            }
         }
     }
 }
@@ -42,14 +54,7 @@ fn nothing_is_found_in_harpbench() {
                 (DivergenceStrategy::Adaptive, OptLevel::Speed),
             ] {
                 let options = options(divergence, opt_level);
-                let kernel = match (program.source)(arch).unwrap().compile(&options) {
-                    Ok(kernel) => kernel,
-                    // Atomic operations need the extension.
-                    Err(error) => {
-                        assert!(!arch.has_extension(), "{}: {error}", program.name);
-                        continue;
-                    }
-                };
+                let kernel = (program.source)(arch).unwrap().compile(&options).unwrap();
                 for input in Input::ALL {
                     let work = (program.work)(input, Scale::Small, arch);
                     let name = program.name;
@@ -58,8 +63,6 @@ fn nothing_is_found_in_harpbench() {
                         Err(HarpbenchError::Launch(LaunchError::Findings(found)))
                             if name == "bfs" =>
                         {
-                            let is_race =
-                                |one: &Finding| matches!(one.kind, FindingKind::Race { .. });
                             assert!(found.list.iter().all(is_race), "{found}");
                         }
                         Err(error) => panic!("{name} on {arch}: {error}"),

@@ -2,12 +2,12 @@
 //! code written for the host.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
+use harp_bench::array::Array;
 use harp_emu::TrapKind;
 use harp_isa::abi::ArgumentBlock;
 use harp_jit::{ArchId, CompileOptions, KernelSource, OptLevel, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, Report};
 use harp_tests::functions::checked;
-use harp_tests::kernels::array::Array;
 
 const ARCHS: [&str; 8] = [
     "harp32",

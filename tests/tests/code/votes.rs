@@ -5,10 +5,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, Signature};
 use cranelift_codegen::isa::CallConv;
+use harp_bench::array::Array;
 use harp_jit::{ArchId, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
 use harp_tests::functions::checked;
-use harp_tests::kernels::array::Array;
 
 /// `out[i]` = whether the number of a work-item in the warp of `i` is `wanted`.
 fn kernel(arch: ArchId) -> Kernel {

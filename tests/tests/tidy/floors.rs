@@ -57,7 +57,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-jit/src",
         &[
-            &["abi", "forms", "scalar", "source", "stats", "times", "width"],
+            &["abi", "forms", "lock", "scalar", "source", "stats", "times", "width"],
             &["intrinsic"],
             &["accesses", "analysis"],
             &["print", "profile", "routine"],
@@ -78,15 +78,17 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "harp-runtime/src",
         &[
-            &["cache", "heap", "kernel", "library", "observe", "report"],
-            &["finding"],
+            &["heap", "kept", "kernel", "library", "observe", "report", "sealed"],
+            &["cache", "finding"],
             &["error", "image", "memory", "profile", "program"],
             &["checks"],
+            &["config"],
             &["device"],
             &["buffer"],
             &["args"],
+            &["snapshot"],
             &["launch"],
-            &["queue"],
+            &["queue", "replay"],
         ],
     ),
     (

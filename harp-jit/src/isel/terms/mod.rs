@@ -10,7 +10,6 @@ use super::truth::is_truth;
 use super::{Lower, fits_register};
 use crate::abi::word_int;
 use crate::forms;
-use crate::options::Execution;
 use crate::vcode::{MInst, MOperand};
 
 mod ranges;
@@ -478,10 +477,6 @@ impl Context for Lower<'_> {
         let operands = [MOperand::Use(value), MOperand::Use(address), MOperand::Imm(0)];
         self.emit_op(MachOp::St, operands);
         InstOutput(None)
-    }
-
-    fn single_lane(&mut self) -> bool {
-        self.execution == Execution::SingleLane
     }
 
     fn amo(&mut self, ty: Type, op: &AtomicRmwOp) -> Option<MachOp> {

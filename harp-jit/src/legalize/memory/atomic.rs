@@ -7,6 +7,9 @@
 //!
 //! Big-endian values are byte-swapped on the way to memory and back. An operation on the number in memory,
 //! rather than on its bits, is then a loop.
+//!
+//! Without extension X they are plain accesses under a lock, where several lanes run; those that both read and write
+//! are done in [turns](super::turns), and so are stores to a part of a word. A fence takes the lock and releases it.
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -19,7 +22,6 @@ use cranelift_codegen::ir::{
 use super::{Memory, little_endian};
 use crate::abi::word_int;
 use crate::error::Unsupported;
-use crate::options::Execution;
 
 /// An atomic access.
 #[derive(Clone, Copy)]
@@ -66,10 +68,6 @@ impl Memory<'_> {
 
     pub(super) fn replace_atomic(&mut self, inst: Inst, atomic: Atomic) -> Result<(), Unsupported> {
         let plain = !self.arch.has_extension();
-        if plain && self.execution != Execution::SingleLane {
-            let what = "an atomic access without extension X where several lanes run";
-            return Err(self.refuse(inst, what.to_owned()));
-        }
         let dfg = &self.at.func.dfg;
         let ty = match atomic {
             Atomic::Fence => return self.replace_fence(inst, plain),
@@ -88,7 +86,14 @@ impl Memory<'_> {
         let native = is_whole(ty) && order == Endianness::Little;
         let flags = little_endian(flags).with_aligned();
         let value = if plain {
-            self.plain(atomic, ty, flags, order)
+            match atomic {
+                _ if !self.takes_turns => self.plain(atomic, ty, flags, order),
+                Atomic::Load { .. } => self.locked(|x| x.plain(atomic, ty, flags, order)),
+                Atomic::Store { .. } if ty.bits() == u32::from(self.arch.word().bits()) => {
+                    self.locked(|x| x.plain(atomic, ty, flags, order))
+                }
+                _ => self.in_turns(|x| x.plain(atomic, ty, flags, order)),
+            }
         } else {
             match atomic {
                 Atomic::Update { op, .. } if op != AtomicRmwOp::Nand && native => return Ok(()),
@@ -112,6 +117,8 @@ impl Memory<'_> {
             let zero = self.at.ins().iconst(word, 0);
             let flags = MemFlagsData::trusted();
             self.at.ins().atomic_rmw(word, flags, AtomicRmwOp::Or, address, zero);
+        } else if self.takes_turns {
+            self.locked(|_| None);
         }
         self.replace(inst, None);
         Ok(())

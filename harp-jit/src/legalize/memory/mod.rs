@@ -5,13 +5,17 @@
 //!   loop around `atomic_cas`, and atomic loads and stores become `atomic_rmw`, because plain ones are not
 //!   ordered. So atomic loads write back what they read, and trap where memory is write-protected. See
 //!   [`atomic`].
-//! * Base machines have no atomic accesses. Code for a single lane uses plain ones, which is right as long as
-//!   nothing else accesses the same memory at the same time.
+//! * Base machines have no atomic accesses, and store a part of a word by reading and writing the word. What
+//!   other lanes do to the same word in between would be lost, so lanes take turns under a lock: see [`turns`].
+//!   Accesses to stack slots that no other lane knows of need no turns ([`private`]), nor does code for a single
+//!   lane, which is right as long as nothing else accesses the same memory at the same time.
 //!
 //! Assumes a verified function. Afterwards there is no big-endian access, and the only atomic ones are
-//! `atomic_rmw` without `nand`, and `atomic_cas`, on types of 4 bytes and of a word.
+//! `atomic_rmw` without `nand`, and `atomic_cas`, on types of 4 bytes and of a word, with extension X. Without
+//! it, nothing else accesses the words to which a part of a word is stored.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
@@ -24,6 +28,8 @@ use crate::error::Unsupported;
 use crate::options::Execution;
 
 mod atomic;
+mod private;
+mod turns;
 
 /// See the [module](self). Returns whether there was anything to do.
 ///
@@ -35,7 +41,10 @@ pub(super) fn expand(
     arch: ArchId,
     execution: Execution,
 ) -> Result<bool, Unsupported> {
-    let mut memory = Memory { at: FuncCursor::new(func), arch, execution, changed: false };
+    let takes_turns = !arch.has_extension() && execution != Execution::SingleLane;
+    let private = if takes_turns { private::addresses(func) } else { EntitySet::new() };
+    let mut memory =
+        Memory { at: FuncCursor::new(func), arch, takes_turns, private, changed: false };
     let blocks: Vec<Block> = memory.at.func.layout.blocks().collect();
     for block in blocks {
         let mut next = memory.at.func.layout.first_inst(block);
@@ -55,7 +64,10 @@ struct Memory<'f> {
     /// A cursor at the instruction that is replaced: new code goes before it.
     at: FuncCursor<'f>,
     arch: ArchId,
-    execution: Execution,
+    /// Whether accesses of several instructions must not meet those of other lanes.
+    takes_turns: bool,
+    /// Addresses of memory that no other lane accesses.
+    private: EntitySet<Value>,
     changed: bool,
 }
 
@@ -68,28 +80,49 @@ impl Memory<'_> {
             return self.replace_atomic(inst, atomic);
         }
         let Some(flags) = data.memflags_data(&self.at.func.dfg) else { return Ok(()) };
-        if flags.explicit_endianness() != Some(Endianness::Big) {
-            return Ok(());
-        }
+        let big = flags.explicit_endianness() == Some(Endianness::Big);
         self.at.goto_inst(inst);
         self.at.use_srcloc(inst);
-        let flags = little_endian(flags);
         match data {
-            InstructionData::Load { opcode, arg, offset, .. } => {
+            InstructionData::Load { opcode, arg, offset, .. } if big => {
                 let ty = self.at.func.dfg.value_type(self.at.func.dfg.first_result(inst));
+                let flags = little_endian(flags);
                 if let Some(loaded) = self.big_load(opcode, ty, flags, arg, offset) {
                     self.replace(inst, Some(loaded));
                 }
             }
             InstructionData::Store { opcode, args: [value, address], offset, .. } => {
-                if let Some(stored) = self.big_value(opcode, value) {
-                    self.at.ins().store(flags, stored, address, offset);
-                    self.replace(inst, None);
+                let turns = self.takes_turns
+                    && !self.private.contains(address)
+                    && self.is_part(opcode, value, flags);
+                let swapped = if big { self.big_value(opcode, value) } else { None };
+                match swapped {
+                    None if turns => self.move_to_turns(inst),
+                    None => {}
+                    Some(stored) => {
+                        let flags = little_endian(flags);
+                        let store = self.at.ins().store(flags, stored, address, offset);
+                        if turns {
+                            self.move_to_turns(store);
+                        }
+                        self.replace(inst, None);
+                    }
                 }
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a store writes a part of a word, or may.
+    fn is_part(&self, opcode: Opcode, value: Value, flags: MemFlagsData) -> bool {
+        let bits = match opcode {
+            Opcode::Istore8 => 8,
+            Opcode::Istore16 => 16,
+            Opcode::Istore32 => 32,
+            _ => self.at.func.dfg.value_type(value).bits(),
+        };
+        !flags.aligned() || bits < self.arch.word().bits().into()
     }
 
     /// The value of a big-endian load; none if its type is not supported.

@@ -4,8 +4,11 @@ mod console;
 mod report;
 mod trace;
 
+pub(super) use trace::Tracing;
+
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use clap::Args;
 use harp_emu::{
@@ -17,7 +20,7 @@ use harp_isa::{MAX_ENCODED_BYTES, decode};
 use super::Target;
 use super::error::CliError;
 use super::files::Input;
-use super::numbers::{number, size};
+use super::numbers::{number, seconds, size};
 use console::Terminal;
 
 /// Memory comes in multiples of this many bytes, as in the original emulator.
@@ -67,6 +70,9 @@ pub(super) struct Emu {
     /// Stop each core after this many instructions
     #[arg(long, value_name = "N", value_parser = number)]
     fuel: Option<u64>,
+    /// Stop after this many seconds, such as 0.5 or 60
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_limit: Option<Duration>,
     /// The number of cores, which share the memory
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -81,7 +87,7 @@ pub(super) struct Emu {
     #[arg(long, value_name = "BYTES", default_value = "64")]
     segment_bytes: NonZeroU32,
     #[command(flatten)]
-    trace: trace::Tracing,
+    trace: Tracing,
     #[command(flatten)]
     report: report::Reporting,
 }
@@ -103,13 +109,20 @@ impl Emu {
         if let Some(terminal) = &terminal {
             machine.set_console(terminal.clone());
         }
-        let outcome = self.trace.run(&mut machine)?;
+        let outcome = match self.trace.writer()? {
+            None => machine.run(),
+            Some(mut writer) => {
+                let outcome = machine.run_observed(&mut writer);
+                self.trace.finish(writer)?;
+                outcome
+            }
+        };
         let last = match terminal {
             Some(terminal) => terminal.finish().map_err(CliError::stdout)?,
             None => report::print_console(&machine.console()).map_err(CliError::stdout)?,
         };
         self.report.print(&machine, last).map_err(CliError::stdout)?;
-        outcome.map_err(|trap| {
+        outcome.map(drop).map_err(|trap| {
             let instruction = self.instruction_at(&trap, &memory);
             CliError::Trap { trap, instruction }
         })
@@ -124,6 +137,7 @@ impl Emu {
         Ok(MachineConfig {
             cores: self.cores,
             fuel: self.fuel,
+            time_limit: self.time_limit,
             divergence_depth: self.divergence_depth,
             interrupts: Interrupts::Guest,
             translation: if self.basic { Translation::Physical } else { Translation::Tlb },

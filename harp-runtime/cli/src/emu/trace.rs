@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use clap::{Args, ValueEnum};
-use harp_emu::{Machine, Trace, TraceFormat, TraceWriter, Trap};
+use harp_emu::{Trace, TraceFormat, TraceWriter};
 
 use super::super::error::CliError;
 use super::super::files::Output;
 use super::report::Format;
 
 #[derive(Args)]
-pub(super) struct Tracing {
+pub(crate) struct Tracing {
     /// What to trace
     #[arg(long, value_name = "WHAT", default_value = "none")]
     trace: What,
@@ -34,10 +34,10 @@ enum What {
 }
 
 impl Tracing {
-    /// Runs a machine and traces it. The inner result is the run's.
-    pub(super) fn run(&self, machine: &mut Machine<'_>) -> Result<Result<(), Box<Trap>>, CliError> {
+    /// The observer that writes the trace; `None` if nothing is traced.
+    pub(crate) fn writer(&self) -> Result<Option<TraceWriter<Box<dyn Write>>>, CliError> {
         let what = match self.trace {
-            What::None => return Ok(machine.run().map(drop)),
+            What::None => return Ok(None),
             What::Divergence => Trace::Divergence,
             What::Instructions => Trace::Instructions,
         };
@@ -45,21 +45,27 @@ impl Tracing {
             Format::Text => TraceFormat::Text,
             Format::Json => TraceFormat::JsonLines,
         };
-        let failed = |source| match &self.trace_file {
-            Some(file) => CliError::Write { file: file.clone(), source },
-            None => CliError::Trace { source },
-        };
         let out: Box<dyn Write> = match &self.trace_file {
             // Standard output has a buffer of its own, which keeps the order with the console's.
             Some(Output::Stdout) => Box::new(io::stdout()),
             Some(Output::File(path)) => {
-                Box::new(BufWriter::new(File::create(path).map_err(failed)?))
+                let file = File::create(path).map_err(|source| self.failed(source))?;
+                Box::new(BufWriter::new(file))
             }
             None => Box::new(BufWriter::new(io::stderr())),
         };
-        let mut writer = TraceWriter::new(what, format, out);
-        let outcome = machine.run_observed(&mut writer).map(drop);
-        writer.finish().map_err(failed)?;
-        Ok(outcome)
+        Ok(Some(TraceWriter::new(what, format, out)))
+    }
+
+    /// Writes what is left of the trace.
+    pub(crate) fn finish(&self, writer: TraceWriter<Box<dyn Write>>) -> Result<(), CliError> {
+        writer.finish().map(drop).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> CliError {
+        match &self.trace_file {
+            Some(file) => CliError::Write { file: file.clone(), source },
+            None => CliError::Trace { source },
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! traps.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AtomicRmwOp, Endianness, GlobalValueData, InstBuilder, MemFlagsData, TrapCode, Type, Value,
 };
@@ -40,6 +40,11 @@ pub(super) enum Use {
     Write,
     /// Yes, by a function for which this one makes place.
     Outlives,
+}
+
+/// A number as memory holds it: no NaN that an operation made.
+fn clean(b: &mut Builder<'_>, value: Value) -> Value {
+    if b.func.dfg.value_type(value).is_float() { number(b, value) } else { value }
 }
 
 /// The address of the word with the number `index`, modulo their count, from `base` on.
@@ -165,16 +170,11 @@ impl Body<'_, '_> {
         b.ins().symbol_value(word, global)
     }
 
-    /// Whether stores of this many bytes may only be to their alignment.
-    fn is_base_item(&self) -> bool {
-        self.own.is_some() && !self.plan.family.extension
-    }
-
     /// A place for `bytes` bytes in a block.
     fn place(&mut self, b: &mut Builder<'_>, bytes: u32, how: Use) -> Place {
         let word = self.plan.word();
         let (mut base, writable) = self.block(b, how);
-        let aligned = self.choices.below(2) == 0 || how == Use::Write && self.is_base_item();
+        let aligned = self.choices.below(2) == 0;
         let unit = if aligned { bytes } else { 1 };
         let mut room = BLOCK as u32 - bytes;
         if self.choices.once_in(3) {
@@ -212,14 +212,14 @@ impl Body<'_, '_> {
     }
 
     /// The type that an access moves: the whole number, or a narrower type with an access instruction of its own.
-    fn part(&mut self, ty: Type, whole: bool) -> Type {
+    fn part(&mut self, ty: Type) -> Type {
         let narrower = match ty {
             I16 => &[I8][..],
             I32 => &[I8, I16],
             I64 => &[I8, I16, I32],
             _ => &[],
         };
-        if narrower.is_empty() || whole || self.choices.below(2) == 0 {
+        if narrower.is_empty() || self.choices.below(2) == 0 {
             return ty;
         }
         self.choices.one(narrower)
@@ -238,7 +238,7 @@ impl Body<'_, '_> {
             let flags = self.flags();
             return b.ins().load(ty, flags, base, offset.cast_signed());
         }
-        let part = self.part(ty, false);
+        let part = self.part(ty);
         let Place { base, offset, flags } = self.place(b, part.bytes(), Use::Read);
         if part == ty {
             return b.ins().load(ty, flags, base, offset);
@@ -261,10 +261,7 @@ impl Body<'_, '_> {
         if rich {
             return self.store(b, value);
         }
-        // Only machines with the extension store parts of words.
-        let fits = self.plan.family.extension || ty.bits() >= self.plan.word().bits();
-        let value = if fits { value } else { self.word_of(b, value) };
-        if fits && ty.bits() < self.plan.word().bits() {
+        if ty.bits() < self.plan.word().bits() {
             self.mark(b, "store of a part of a word");
         }
         let (base, offset) = self.word_place(b);
@@ -274,9 +271,9 @@ impl Body<'_, '_> {
 
     /// Stores a number, whose bits are not those of a NaN that an operation made.
     pub(super) fn store(&mut self, b: &mut Builder<'_>, value: Value) {
-        let value = self.cell(b, value);
+        let value = clean(b, value);
         let ty = b.func.dfg.value_type(value);
-        let part = self.part(ty, self.is_base_item());
+        let part = self.part(ty);
         let Place { base, offset, flags } = self.place(b, part.bytes(), Use::Write);
         match part {
             _ if part == ty => b.ins().store(flags, value, base, offset),
@@ -284,19 +281,6 @@ impl Body<'_, '_> {
             I16 => b.ins().istore16(flags, value, base, offset),
             _ => b.ins().istore32(flags, value, base, offset),
         };
-    }
-
-    /// A value as memory holds it: no NaN, and at least a word where work-items store no less.
-    fn cell(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
-        let (ty, word) = (b.func.dfg.value_type(value), self.plan.word());
-        let mut value = if ty.is_float() { number(b, value) } else { value };
-        if !self.is_base_item() || ty.bits() >= word.bits() {
-            return value;
-        }
-        if ty == F32 {
-            value = b.ins().bitcast(I32, MemFlagsData::new(), value);
-        }
-        b.ins().uextend(word, value)
     }
 
     /// Stores the kernel's results.
@@ -308,20 +292,18 @@ impl Body<'_, '_> {
         for (at, variable) in (0..).zip(variables.into_iter().chain([self.trace])) {
             let value = b.use_var(variable);
             let (value, offset) = match rich {
-                true => (self.cell(b, value), RICH_RESULTS + at * 8),
+                true => (clean(b, value), RICH_RESULTS + at * 8),
                 false => (self.word_of(b, value), (RESULTS + at) * bytes),
             };
             b.ins().store(MemFlagsData::trusted(), value, own, offset.cast_signed());
         }
     }
 
-    /// An atomic access to at most a word. Work-items have them with the extension alone, and none that take a loop,
-    /// which lanes would leave at different times.
+    /// An atomic access to at most a word. With the extension, work-items have none that take a loop, which lanes would
+    /// leave at different times.
     pub(super) fn atomic(&mut self, b: &mut Builder<'_>) {
-        if self.is_base_item() {
-            return self.store_statement(b);
-        }
-        let (word, is_item) = (self.plan.word(), self.own.is_some());
+        let word = self.plan.word();
+        let in_lockstep = self.own.is_some() && self.plan.family.extension;
         let types: Vec<Type> = INTS.into_iter().filter(|ty| ty.bits() <= word.bits()).collect();
         let ty = self.choices.one(&types);
         let size = ty.bytes();
@@ -329,9 +311,9 @@ impl Body<'_, '_> {
         let offset = self.choices.below(BLOCK / size as usize) as i64 * i64::from(size);
         let address = b.ins().iadd_imm_s(base, offset);
         let flags = MemFlagsData::new().with_aligned();
-        let big = !is_item && self.choices.below(4) == 0;
+        let big = !in_lockstep && self.choices.below(4) == 0;
         let flags = if big { flags.with_endianness(Endianness::Big) } else { flags };
-        let ops: &[AtomicRmwOp] = match (is_item, ty) {
+        let ops: &[AtomicRmwOp] = match (in_lockstep, ty) {
             (true, I8 | I16) => &ATOMIC_OPS[4..6],
             (true, _) => &ATOMIC_OPS[1..],
             (false, _) => &ATOMIC_OPS,
@@ -460,7 +442,6 @@ impl Body<'_, '_> {
             self.pool.push((loaded, ty));
         } else {
             let value = self.leaf(b, ty);
-            let value = self.cell(b, value);
             b.ins().store(flags, value, address, 0);
         }
     }

@@ -118,11 +118,9 @@ impl Filling<'_, '_, '_> {
         (at * self.family.word_int().bytes()).cast_signed()
     }
 
-    /// Writes a number to the work-item's memory. Only machines with the extension write parts of words.
+    /// Writes a number to the work-item's memory.
     pub(super) fn store(&mut self, b: &mut Builder<'_>) {
-        let word = self.family.word_int();
         let ty = self.choices.one(self.family.ints());
-        let ty = if self.family.extension || ty.bits() > word.bits() { ty } else { word };
         let value = self.leaf(b, ty);
         let offset = self.data_offset();
         b.ins().store(MemFlagsData::new().with_aligned(), value, self.own, offset);

@@ -1,10 +1,10 @@
 //! Barriers, and memory that groups share.
 
+use harp_bench::array::Array;
 use harp_emu::TrapKind;
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType};
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
-use harp_tests::kernels::array::Array;
 
 use super::{MACHINES, compile, compile_all, device, run};
 

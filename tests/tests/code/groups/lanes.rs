@@ -2,10 +2,10 @@
 
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::ir::{AtomicRmwOp, Value, types};
-use harp_jit::{ArchId, CompileError, CompileOptions, KernelBuilder, ParamType};
+use harp_jit::{ArchId, KernelBuilder, ParamType};
 use harp_runtime::LaunchConfig;
 
-use super::{build, compile, compile_all, device, run};
+use super::{compile, compile_all, device, run};
 
 /// Votes and shuffles on both sides of a divergent branch, computed by hand for 8 lanes of value `i * 3`.
 #[test]
@@ -119,9 +119,16 @@ fn values_of_every_type_are_shuffled() {
 
 #[test]
 fn ballots_have_a_bit_for_each_lane() {
-    for (id, lanes) in [("4w16/8/8/2+x", 8), ("4w16/8/64/1+x", 64), ("8w32/32/64/1+x", 64)] {
+    for (id, lanes) in [
+        ("4w16/8/8/2+x", 8),
+        ("4w16/8/64/1+x", 64),
+        ("8w32/32/64/1+x", 64),
+        ("4w8/8/8/2", 8),
+        ("4w16/8/64/1", 64),
+        ("8b8/2/64/1", 64),
+    ] {
         let arch: ArchId = id.parse().unwrap();
-        let kernel = compile(arch, |b| {
+        for kernel in compile_all(arch, |b| {
             let data = b.param(ParamType::Pointer);
             let (i, word) = (b.global_id(0), b.word_int());
             let odd = b.ins().band_imm_u(i, 1);
@@ -141,85 +148,79 @@ fn ballots_have_a_bit_for_each_lane() {
                 let high = b.ballot(odd, part);
                 store(b, 1, high);
             });
-        });
-        let words = vec![7; 2 * lanes];
-        let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(lanes), &words);
-        let (low, high) = if lanes == 8 { (0xaa, 0) } else { (0xaaaa_aaaa, 0xaaaa_aaaa) };
-        assert!(out[..lanes].iter().all(|&word| word == low), "{id}: {out:x?}");
-        assert_eq!(out[lanes..lanes + 2], [7, 7]);
-        assert!(out[lanes + 2..].iter().all(|&word| word == high), "{id}: {out:x?}");
+        }) {
+            let words = vec![7; 2 * lanes];
+            let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(lanes), &words);
+            let (low, high) = if lanes == 8 { (0xaa, 0) } else { (0xaaaa_aaaa, 0xaaaa_aaaa) };
+            assert!(out[..lanes].iter().all(|&word| word == low), "{id}: {out:x?}");
+            assert_eq!(out[lanes..lanes + 2], [7, 7]);
+            assert!(out[lanes + 2..].iter().all(|&word| word == high), "{id}: {out:x?}");
+        }
     }
-    let source = build(ArchId::HARP32, |b| {
-        let i = b.global_id(0);
-        let mask = b.ballot(i, 0);
-        let data = b.param(ParamType::Pointer);
-        b.store_elem(mask, data, i);
-    });
-    let error = source.compile(&CompileOptions::default()).unwrap_err();
-    assert!(matches!(error, CompileError::Unsupported { .. }), "{error}");
-    assert!(error.to_string().contains("ballot"), "{error}");
 }
 
 /// Tickets from a counter of the group, drawn by some lanes only, lowest lane first.
 #[test]
 fn atomics_count_the_lanes_that_execute_them() {
-    let arch: ArchId = "4w16/8/8/4+x".parse().unwrap();
-    let kernels = compile_all(arch, |b| {
-        let data = b.param(ParamType::Pointer);
-        let (global, local, word) = (b.global_id(0), b.local_index(), b.word_int());
-        let counter = b.group_array(word, 1);
-        let zero = b.ins().iconst(word, 0);
-        let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
-        b.if_then(is_first, |b| b.store_elem(zero, counter, zero));
-        b.barrier();
-        let odd = b.ins().band_imm_u(global, 1);
-        b.if_then(odd, |b| {
-            let one = b.ins().iconst(word, 1);
-            let ticket = b.atomic_elem(AtomicRmwOp::Add, one, counter, zero);
-            b.store_elem(ticket, data, global);
+    for arch in ["4w16/8/8/4+x", "4w16/8/8/4", "8b8/2/8/4"].map(|id| id.parse().unwrap()) {
+        let kernels = compile_all(arch, |b| {
+            let data = b.param(ParamType::Pointer);
+            let (global, local, word) = (b.global_id(0), b.local_index(), b.word_int());
+            let counter = b.group_array(word, 1);
+            let zero = b.ins().iconst(word, 0);
+            let is_first = b.ins().icmp_imm_u(IntCC::Equal, local, 0);
+            b.if_then(is_first, |b| b.store_elem(zero, counter, zero));
+            b.barrier();
+            let odd = b.ins().band_imm_u(global, 1);
+            b.if_then(odd, |b| {
+                let one = b.ins().iconst(word, 1);
+                let ticket = b.atomic_elem(AtomicRmwOp::Add, one, counter, zero);
+                b.store_elem(ticket, data, global);
+            });
+            b.barrier();
+            let total = b.load_elem(word, counter, zero);
+            b.if_then(is_first, |b| b.store_elem(total, data, global));
         });
-        b.barrier();
-        let total = b.load_elem(word, counter, zero);
-        b.if_then(is_first, |b| b.store_elem(total, data, global));
-    });
-    let config = LaunchConfig::grid_1d(40).with_groups_1d(16);
-    let outs = kernels.iter().map(|kernel| run(&device(arch, 1), kernel, config, &[99; 40]));
-    let outs: Vec<_> = outs.collect();
-    for (group, out) in outs.iter().flat_map(|out| out.chunks(16).enumerate()) {
-        let items = out.len();
-        assert_eq!(out[0] as usize, items / 2, "group {group}");
-        // Tickets of a warp rise with the lanes; which warp comes first is not said.
-        let mut tickets: Vec<u32> = out.iter().copied().skip(1).step_by(2).collect();
-        assert!(tickets.chunks(4).all(<[u32]>::is_sorted), "{tickets:?}");
-        tickets.sort_unstable();
-        assert_eq!(tickets, (0..items as u32 / 2).collect::<Vec<_>>());
-        assert!(out.iter().skip(2).step_by(2).all(|&word| word == 99));
+        let config = LaunchConfig::grid_1d(40).with_groups_1d(16);
+        let outs = kernels.iter().map(|kernel| run(&device(arch, 1), kernel, config, &[99; 40]));
+        let outs: Vec<_> = outs.collect();
+        for (group, out) in outs.iter().flat_map(|out| out.chunks(16).enumerate()) {
+            let items = out.len();
+            assert_eq!(out[0] as usize, items / 2, "group {group}");
+            // Tickets of a warp rise with the lanes; which warp comes first is not said.
+            let mut tickets: Vec<u32> = out.iter().copied().skip(1).step_by(2).collect();
+            assert!(tickets.chunks(4).all(<[u32]>::is_sorted), "{tickets:?}");
+            tickets.sort_unstable();
+            assert_eq!(tickets, (0..items as u32 / 2).collect::<Vec<_>>());
+            assert!(out.iter().skip(2).step_by(2).all(|&word| word == 99));
+        }
     }
 }
 
 /// A lock that all lanes of all warps take, also under a condition.
 #[test]
 fn locks_are_taken_by_one_lane_after_the_other() {
-    let arch: ArchId = "4w32/16/8/4+x".parse().unwrap();
-    let kernels = compile_all(arch, |b| {
-        let data = b.param(ParamType::Pointer);
-        let (i, word) = (b.global_id(0), b.word_int());
-        let [zero, one] = [0, 1].map(|value| b.ins().iconst(word, value));
-        let third = b.ins().urem_imm_u(i, 3);
-        b.if_then(third, |b| {
-            b.for_each_active_lane(|b| {
-                b.while_loop(|b| b.compare_exchange_elem(zero, one, data, zero), |_| {});
-                // Not atomic: the lock makes it so.
-                let count = b.load_elem(word, data, one);
-                let count = b.ins().iadd_imm_s(count, 1);
-                b.store_elem(count, data, one);
-                b.atomic_elem(AtomicRmwOp::Xchg, zero, data, zero);
+    for arch in ["4w32/16/8/4+x", "4w32/16/8/4", "8w8/2/8/4"].map(|id| id.parse().unwrap()) {
+        let kernels = compile_all(arch, |b| {
+            let data = b.param(ParamType::Pointer);
+            let (i, word) = (b.global_id(0), b.word_int());
+            let [zero, one] = [0, 1].map(|value| b.ins().iconst(word, value));
+            let third = b.ins().urem_imm_u(i, 3);
+            b.if_then(third, |b| {
+                b.for_each_active_lane(|b| {
+                    b.while_loop(|b| b.compare_exchange_elem(zero, one, data, zero), |_| {});
+                    // Not atomic: the lock makes it so.
+                    let count = b.load_elem(word, data, one);
+                    let count = b.ins().iadd_imm_s(count, 1);
+                    b.store_elem(count, data, one);
+                    b.atomic_elem(AtomicRmwOp::Xchg, zero, data, zero);
+                });
             });
         });
-    });
-    for kernel in &kernels {
-        let out = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(100), &[0; 2]);
-        assert_eq!(out, [0, 66]);
+        for kernel in &kernels {
+            let out = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(100), &[0; 2]);
+            assert_eq!(out, [0, 66]);
+        }
     }
 }
 

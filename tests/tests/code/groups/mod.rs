@@ -2,18 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
+use harp_bench::array::Array;
 use harp_jit::ir::{Value, types};
 use harp_jit::{
     ArchId, BuildErrorKind, CompileOptions, DivergenceStrategy, Kernel, KernelBuilder,
     KernelSource, Linkage, Module, OptLevel, ParamType,
 };
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, Program, ProgramError};
-use harp_tests::kernels::array::Array;
 
 mod barriers;
 mod lanes;
 mod places;
 mod reductions;
+mod turns;
 
 /// Both word sizes and encodings, with and without the extension, few registers and many, one lane and
 /// many, one warp and many.

@@ -17,6 +17,7 @@ mod data;
 mod kernels;
 mod reach;
 mod stack;
+mod warps;
 
 const ARCHS: [&str; 6] =
     ["4w8/2/4/4", "harp32", "harp64", "4w64/64/4/4", "8b32/32/8/8", "4w32/16/8/8+x"];
