@@ -232,6 +232,13 @@ impl Arg {
         }
     }
 
+    /// The memory that it points to, and which bytes of it.
+    pub(crate) fn part(&self) -> Option<(&BufferMemory, Range<u64>)> {
+        let (memory, bytes) = self.memory.as_ref()?;
+        let start = self.bits - memory.range().start;
+        Some((memory, start..start + bytes))
+    }
+
     /// The memory that it points to.
     pub(crate) fn memory(&self) -> Option<&BufferMemory> {
         self.memory.as_ref().map(|(memory, _)| &**memory)

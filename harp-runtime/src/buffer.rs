@@ -66,6 +66,15 @@ pub enum BufferError {
         /// Elements of the buffer.
         len: usize,
     },
+    /// The host would read or write what a queued command may write or read meanwhile: found where
+    /// [races](crate::Checks::races) are checked.
+    #[error("{buffer} is in use: {command} may not have ended, nobody has waited for it")]
+    InUse {
+        /// The buffer.
+        buffer: BufferName,
+        /// The command, which is still queued as far as the host knows.
+        command: String,
+    },
 }
 
 /// An array of `T` in the memory of one [`Device`], or a part of one: kernels see a pointer to the first element. An
@@ -150,6 +159,11 @@ impl<T: Element> Buffer<T> {
         start..end
     }
 
+    /// The bytes of its elements in the memory that it is in.
+    pub(crate) fn byte_range(&self) -> Range<u64> {
+        self.offset..self.offset + self.bytes()
+    }
+
     /// Bytes of its elements.
     pub(crate) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
@@ -157,7 +171,7 @@ impl<T: Element> Buffer<T> {
 
     /// Notes that all elements were written.
     fn is_written(&self) {
-        self.memory.unwritten().write(self.offset..self.offset + self.bytes());
+        self.memory.unwritten().write(self.byte_range());
     }
 
     /// The memory that it is in.
@@ -185,7 +199,9 @@ impl<T> fmt::Debug for Buffer<T> {
 }
 
 /// Buffers are read and written at once, whatever launches of other threads or [queues](crate::Queue) do meanwhile.
-/// Elements that such a launch writes have unspecified values.
+/// Elements that such a launch writes have unspecified values. For commands of a queue whose
+/// [races](crate::Checks::races) are checked it is an [error](BufferError::InUse) to read or write before they are known
+/// to have ended.
 impl Device {
     /// A buffer with a copy of `data`.
     ///
@@ -224,8 +240,17 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device.
+    /// If the buffer belongs to another device or is in use.
     pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Result<Vec<T>, BufferError> {
+        check_unused(buffer, false)?;
+        self.read_queued(buffer)
+    }
+
+    /// Reads as a command of a queue, which has its turn.
+    pub(crate) fn read_queued<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+    ) -> Result<Vec<T>, BufferError> {
         self.check_own(buffer)?;
         let mut elements = vec![T::zeroed(); buffer.len];
         self.get(buffer.address(), bytemuck::cast_slice_mut(&mut elements));
@@ -236,13 +261,14 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device, or `out` has another length.
+    /// If the buffer belongs to another device or is in use, or `out` has another length.
     pub fn read_into<T: Element>(
         &self,
         buffer: &Buffer<T>,
         out: &mut [T],
     ) -> Result<(), BufferError> {
         self.check_length(buffer, out.len())?;
+        check_unused(buffer, false)?;
         self.get(buffer.address(), bytemuck::cast_slice_mut(out));
         Ok(())
     }
@@ -251,8 +277,18 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device, or `data` has another length.
+    /// If the buffer belongs to another device or is in use, or `data` has another length.
     pub fn write<T: Element>(&self, buffer: &Buffer<T>, data: &[T]) -> Result<(), BufferError> {
+        check_unused(buffer, true)?;
+        self.write_queued(buffer, data)
+    }
+
+    /// Writes as a command of a queue, which has its turn.
+    pub(crate) fn write_queued<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+        data: &[T],
+    ) -> Result<(), BufferError> {
         self.check_length(buffer, data.len())?;
         self.put_all(buffer, data);
         Ok(())
@@ -262,8 +298,18 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device.
+    /// If the buffer belongs to another device or is in use.
     pub fn fill<T: Element>(&self, buffer: &Buffer<T>, value: T) -> Result<(), BufferError> {
+        check_unused(buffer, true)?;
+        self.fill_queued(buffer, value)
+    }
+
+    /// Fills as a command of a queue, which has its turn.
+    pub(crate) fn fill_queued<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+        value: T,
+    ) -> Result<(), BufferError> {
         self.check_own(buffer)?;
         self.put_repeated(buffer, value);
         Ok(())
@@ -273,7 +319,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If a buffer belongs to another device, or they differ in length.
+    /// If a buffer belongs to another device or is in use, or they differ in length.
     pub fn copy<T: Element>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<(), BufferError> {
         let elements = self.read(from)?;
         self.write(to, &elements)
@@ -296,12 +342,13 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// If the buffer belongs to another device.
+    /// If the buffer belongs to another device or is in use.
     pub fn map<T: Element, R>(
         &self,
         buffer: &Buffer<T>,
         change: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R, BufferError> {
+        check_unused(buffer, true)?;
         let mut elements = self.read(buffer)?;
         let result = change(&mut elements);
         self.put_all(buffer, &elements);
@@ -352,5 +399,13 @@ impl Device {
             return Err(BufferError::Length { buffer, given, expected });
         }
         Ok(())
+    }
+}
+
+/// The host reads or writes a buffer, which no command of a queue must use differently meanwhile.
+fn check_unused<T: Element>(buffer: &Buffer<T>, writes: bool) -> Result<(), BufferError> {
+    match buffer.memory.uses().conflict(&buffer.byte_range(), writes) {
+        None => Ok(()),
+        Some(command) => Err(BufferError::InUse { buffer: buffer.name(), command }),
     }
 }

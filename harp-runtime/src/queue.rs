@@ -1,12 +1,13 @@
 //! Queues: launches and copies that run in order, while the host goes on.
 
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use harp_jit::Kernel;
+use harp_jit::{AccessKind, FunctionCode, Kernel, Root};
 use thiserror::Error;
 
 use crate::args::Arg;
@@ -14,7 +15,7 @@ use crate::buffer::{Buffer, BufferError, Element};
 use crate::config::LaunchConfig;
 use crate::device::Device;
 use crate::error::LaunchError;
-use crate::memory::lock;
+use crate::memory::{BufferMemory, Clock, Ticket, Use, lock};
 use crate::report::Report;
 
 /// Why a command of a queue failed.
@@ -40,6 +41,9 @@ pub enum QueueError {
 /// Each command gives an [`Event`]. What is wrong with a command is found when it runs; the commands behind it run
 /// nevertheless. A device may have several queues. Their launches run one at a time, in an unspecified order unless one
 /// queue [waits for](Self::wait_for) an event of the other.
+///
+/// The host knows that a command has ended when it has waited for it or for a later one, or has been told so by its event.
+/// Where [races](crate::Checks::races) are checked, it must not use the command's buffers differently before.
 ///
 /// Commands keep the memory of their buffers alive. Dropping a queue waits until its commands have run.
 ///
@@ -77,10 +81,42 @@ pub struct Queue {
     commands: Option<Sender<Command>>,
     worker: Option<JoinHandle<()>>,
     failure: Arc<Mutex<Option<QueueError>>>,
+    clock: Arc<Clock>,
 }
 
 /// A command, which knows its event.
 type Command = Box<dyn FnOnce() + Send>;
+
+/// A buffer that a command uses.
+struct Used<'a> {
+    memory: &'a BufferMemory,
+    bytes: Range<u64>,
+    writes: bool,
+}
+
+impl<'a> Used<'a> {
+    fn read<T: Element>(buffer: &'a Buffer<T>) -> Used<'a> {
+        Used { memory: buffer.memory(), bytes: buffer.byte_range(), writes: false }
+    }
+
+    fn written<T: Element>(buffer: &'a Buffer<T>) -> Used<'a> {
+        Used { writes: true, ..Used::read(buffer) }
+    }
+
+    /// What the argument for a parameter points to, if the kernel says that it accesses that.
+    fn by_launch(kernel: &Kernel, parameter: usize, arg: &'a Arg) -> Option<Used<'a>> {
+        let (memory, bytes) = arg.part()?;
+        let root = Root::Param(u32::try_from(parameter).ok()?);
+        let functions = kernel.functions().iter().chain([kernel.entry()]);
+        let mut accesses = functions
+            .flat_map(FunctionCode::accesses)
+            .filter(|access| access.roots.contains(&root))
+            .map(|access| access.kind)
+            .peekable();
+        accesses.peek()?;
+        Some(Used { memory, bytes, writes: accesses.any(|kind| kind != AccessKind::Load) })
+    }
+}
 
 impl Queue {
     /// An empty queue of commands for `device`.
@@ -94,7 +130,7 @@ impl Queue {
         let builder = thread::Builder::new().name("harp queue".to_owned());
         let worker = builder.spawn(run).map_err(|error| QueueError::Thread(error.kind()))?;
         let (commands, worker, failure) = (Some(commands), Some(worker), Arc::default());
-        Ok(Queue { device: device.clone(), commands, worker, failure })
+        Ok(Queue { device: device.clone(), commands, worker, failure, clock: Arc::default() })
     }
 
     /// The device.
@@ -109,38 +145,56 @@ impl Queue {
         config: LaunchConfig,
         args: &[Arg],
     ) -> Event<Report> {
+        let checks = config.checks.or(self.device.config().checks);
+        let used: Vec<_> = match checks.is_some_and(|checks| checks.races) {
+            true => {
+                let args = args.iter().enumerate();
+                args.filter_map(|(number, arg)| Used::by_launch(kernel, number, arg)).collect()
+            }
+            false => Vec::new(),
+        };
+        let ticket = self.ticket(|| format!("a launch of kernel `{}`", kernel.name()), used);
         let (kernel, args) = (Arc::clone(kernel), args.to_vec());
-        self.push(move |device| Ok(device.launch(&kernel, config, &args)?))
+        self.push(ticket, move |device| Ok(device.launch(&kernel, config, &args)?))
     }
 
     /// Copies `data` to the buffer.
     pub fn write<T: Element>(&self, buffer: &Buffer<T>, data: impl Into<Vec<T>>) -> Event<()> {
+        let ticket = self.transfer("a write", [Used::written(buffer)]);
         let (buffer, data) = (buffer.clone(), data.into());
-        self.push(move |device| Ok(device.write(&buffer, &data)?))
+        self.push(ticket, move |device| Ok(device.write_queued(&buffer, &data)?))
     }
 
     /// Copies the buffer's elements.
     pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Event<Vec<T>> {
+        let ticket = self.transfer("a read", [Used::read(buffer)]);
         let buffer = buffer.clone();
-        self.push(move |device| Ok(device.read(&buffer)?))
+        self.push(ticket, move |device| Ok(device.read_queued(&buffer)?))
     }
 
     /// Sets each element of the buffer to `value`.
     pub fn fill<T: Element>(&self, buffer: &Buffer<T>, value: T) -> Event<()> {
+        let ticket = self.transfer("a fill", [Used::written(buffer)]);
         let buffer = buffer.clone();
-        self.push(move |device| Ok(device.fill(&buffer, value)?))
+        self.push(ticket, move |device| Ok(device.fill_queued(&buffer, value)?))
     }
 
     /// Copies all elements of `from` to `to`.
     pub fn copy<T: Element>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Event<()> {
+        let ticket = self.transfer("a copy", [Used::read(from), Used::written(to)]);
         let (from, to) = (from.clone(), to.clone());
-        self.push(move |device| Ok(device.copy(&from, &to)?))
+        self.push(ticket, move |device| {
+            let elements = device.read_queued(&from)?;
+            Ok(device.write_queued(&to, &elements)?)
+        })
     }
 
     /// Lets later commands begin only when that of `event` has ended, successfully or not.
     pub fn wait_for<T: Send + 'static>(&self, event: &Event<T>) {
+        let ticket = self.clock.queue();
+        ticket.waits_for(&event.ticket);
         let other = Arc::clone(&event.state);
-        self.push(move |_| {
+        self.push(ticket, move |_| {
             drop(other.ended());
             Ok(())
         });
@@ -152,17 +206,35 @@ impl Queue {
     ///
     /// The first failure since the last call, whether or not somebody has waited for its event.
     pub fn finish(&self) -> Result<(), QueueError> {
-        let last = self.push(|_| Ok(()));
+        let last = self.push(self.clock.queue(), |_| Ok(()));
         drop(last.state.ended());
+        last.ticket.see();
         lock(&self.failure).take().map_or(Ok(()), Err)
+    }
+
+    /// The ticket of a copy to or from buffers, or between them.
+    fn transfer<'a>(&self, name: &str, used: impl IntoIterator<Item = Used<'a>>) -> Ticket {
+        let is_checked = self.device.config().checks.is_some_and(|checks| checks.races);
+        let used = used.into_iter().filter(|_| is_checked).collect();
+        self.ticket(|| format!("{name} in a queue"), used)
+    }
+
+    /// The ticket of a command that uses these buffers, which is noted there.
+    fn ticket(&self, name: impl Fn() -> String, used: Vec<Used<'_>>) -> Ticket {
+        let ticket = self.clock.queue();
+        for Used { memory, bytes, writes } in used {
+            memory.uses().add(Use { ticket: ticket.clone(), command: name(), bytes, writes });
+        }
+        ticket
     }
 
     fn push<T: Send + 'static>(
         &self,
+        ticket: Ticket,
         command: impl FnOnce(&Device) -> Result<T, QueueError> + Send + 'static,
     ) -> Event<T> {
         let state = Arc::new(State::new());
-        let event = Event { state: Arc::clone(&state) };
+        let event = Event { state: Arc::clone(&state), ticket };
         let ending = Ending { state, failure: Arc::clone(&self.failure) };
         let device = self.device.clone();
         let command = Box::new(move || {
@@ -185,6 +257,7 @@ impl Drop for Queue {
             // If it panicked, the events say so.
             drop(worker.join());
         }
+        self.clock.queue().see();
     }
 }
 
@@ -192,6 +265,7 @@ impl Drop for Queue {
 #[derive(Debug)]
 pub struct Event<T> {
     state: Arc<State<T>>,
+    ticket: Ticket,
 }
 
 impl<T> Event<T> {
@@ -202,12 +276,13 @@ impl<T> Event<T> {
     /// If the command failed.
     pub fn wait(self) -> Result<T, QueueError> {
         let mut inner = self.state.ended();
+        self.ticket.see();
         inner.result.take().unwrap_or(Err(QueueError::Abandoned))
     }
 
     /// Whether the command has ended.
     pub fn is_done(&self) -> bool {
-        lock(&self.state.inner).ended.is_some()
+        self.times().is_some()
     }
 
     /// When the command was queued, began and ended; none while it has not ended.
@@ -215,6 +290,7 @@ impl<T> Event<T> {
         let queued = self.state.queued;
         let inner = lock(&self.state.inner);
         let ended = inner.ended?;
+        self.ticket.see();
         Some(EventTimes { queued, started: inner.started.unwrap_or(ended), ended })
     }
 }

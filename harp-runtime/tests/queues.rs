@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use harp_runtime::prelude::*;
-use harp_runtime::{BufferError, Event, Queue, QueueError, TrapKind};
+use harp_runtime::{BufferError, Checks, Event, Queue, QueueError, TrapKind};
 
 const MACHINES: [&str; 4] = ["harp32", "8b32/32/8/8+x", "4w32/16/32/16+x", "4b16/16/8/4"];
 
@@ -177,4 +177,71 @@ fn anything_may_be_dropped_at_any_time() {
     }
     // No memory is lost.
     device.buffer_uninitialized::<u8>(200 << 20).unwrap();
+}
+
+/// `to[i] = from[i] + 1`, which reports its accesses.
+fn reporting_increment(arch: ArchId) -> Arc<Kernel> {
+    let mut source = KernelSource::new("increment", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (from, to, i) = (b.buffer::<i32>("from"), b.buffer::<i32>("to"), b.global_id(0));
+    let value = b.load(from, i);
+    let value = b.ins().iadd_imm_s(value, 1);
+    b.store(to, i, value);
+    b.return_();
+    b.finalize().unwrap();
+    let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
+    Arc::new(source.compile(&options).unwrap())
+}
+
+#[test]
+fn the_host_must_wait_for_commands_before_it_uses_their_buffers() {
+    let arch = "4w32/16/32/16+x".parse().unwrap();
+    let checks = Some(Checks::all());
+    let device = Device::new(DeviceConfig { checks, ..DeviceConfig::new(arch) }).unwrap();
+    let kernel = reporting_increment(arch);
+    let grid = LaunchConfig::grid_1d(64);
+    let from = device.buffer_from_slice(&[1; 64]).unwrap().named("from");
+    let to = device.buffer_zeroed::<i32>(64).unwrap().named("to");
+    let queue = Queue::new(&device).unwrap();
+    let in_use = |result: Result<(), BufferError>| match result {
+        Err(error @ BufferError::InUse { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+
+    let launch = queue.launch(&kernel, grid, &[Arg::from(&from), Arg::from(&to)]);
+    let message = in_use(device.write(&from, &[2; 64]));
+    assert!(message.starts_with("buffer `from` is in use: a launch of kernel `increment`"));
+    in_use(device.read(&to).map(drop));
+    in_use(device.read_into(&to, &mut [0; 64]));
+    in_use(device.fill(&to.view(10..11).unwrap(), 2));
+    in_use(device.map(&from, |_| ()));
+    // The launch only reads it.
+    assert_eq!(device.read(&from).unwrap(), [1; 64]);
+    launch.wait().unwrap();
+    assert_eq!(device.read(&to).unwrap(), [2; 64]);
+    device.write(&from, &[2; 64]).unwrap();
+
+    // Copies, in parts; and what is known through another queue, or through an event that has ended.
+    let low = from.view(..32).unwrap();
+    let fill = queue.fill(&low, 5);
+    in_use(device.copy(&from, &to));
+    device.fill(&from.view(32..).unwrap(), 7).unwrap();
+    let other = Queue::new(&device).unwrap();
+    other.wait_for(&fill);
+    other.read(&low).wait().unwrap();
+    assert_eq!(device.read(&low).unwrap(), [5; 32]);
+    let copy = queue.copy(&low, &to.view(..32).unwrap());
+    in_use(device.fill(&low, 1));
+    while !copy.is_done() {
+        thread::yield_now();
+    }
+    device.fill(&low, 1).unwrap();
+    queue.write(&to, [9; 64]);
+    in_use(device.read(&to).map(drop));
+    queue.finish().unwrap();
+    assert_eq!(device.read(&to).unwrap(), [9; 64]);
+    queue.read(&to);
+    in_use(device.fill(&to, 1));
+    drop(queue);
+    device.fill(&to, 1).unwrap();
 }

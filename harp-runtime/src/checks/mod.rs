@@ -51,7 +51,8 @@ pub struct Checks {
     /// memory of a work-group, of stack slots.
     pub uninitialized: bool,
     /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders; atomic accesses are
-    /// in order among themselves. Two stores of the same value are no race.
+    /// in order among themselves. Two stores of the same value are no race. Of queued commands also those of the host
+    /// before it knows that they have ended: these are [refused](crate::BufferError::InUse).
     pub races: bool,
     /// Accesses whose type is not that of the buffer's elements.
     pub types: bool,

@@ -14,6 +14,9 @@ use super::regions::{Allowed, Regions};
 use crate::finding::{Access, Finding, FindingKind};
 use crate::memory::Unwritten;
 
+/// Bytes between lanes' addresses up to which it pays to look at all at once.
+const LARGEST_HULL: u64 = 4096;
+
 /// The code of a function that reports its accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedFunction {
@@ -219,26 +222,31 @@ impl Monitor {
         let site = &self.sites[number as usize];
         let (kind, bytes) = (site.access.kind, u64::from(site.access.ty.bytes()));
         let group = self.regions.groups.map(|places| places.of_warp(store.core, store.warp).1);
+        let group = group.as_ref();
         if self.checks.types && site.allowed.wrong_type.is_some() {
-            self.found(Wrong::Type, store.lanes[0], first, number, group.as_ref());
+            self.found(Wrong::Type, store.lanes[0], first, number, group);
         }
+        // What holds for all bytes between the lanes' addresses need not be looked up for each lane.
+        let hull = hull(store.lanes, bytes);
+        let allowed = &self.sites[number as usize].allowed;
+        let all_allowed = self.is_allowed(allowed, &hull, group);
+        let all_written = !self.tracks_written
+            || (hull.end - hull.start <= LARGEST_HULL && !self.unwritten.has_any(hull));
         // Of loads from one place, two are enough to find each store that races with one of them.
         let (mut last, mut loads) = (None, 0);
         for lane in store.lanes {
-            let item = first + usize::from(lane.lane);
             loads = if last == Some(lane.value) { loads + 1 } else { 1 };
             last = Some(lane.value);
             let range = lane.value..lane.value.saturating_add(bytes);
-            let allowed = &self.sites[number as usize].allowed;
-            if !self.is_allowed(allowed, &range, group.as_ref(), self.items[item].slot) {
+            if !all_allowed && !self.is_allowed_to(first, number, *lane, &range, group) {
                 if self.checks.bounds {
-                    self.found(Wrong::Bounds, *lane, first, number, group.as_ref());
+                    self.found(Wrong::Bounds, *lane, first, number, group);
                 }
                 continue;
             }
-            if self.tracks_written {
+            if !all_written {
                 if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
-                    self.found(Wrong::Uninitialized, *lane, first, number, group.as_ref());
+                    self.found(Wrong::Uninitialized, *lane, first, number, group);
                 }
                 if kind != AccessKind::Load {
                     self.unwritten.write(range.clone());
@@ -246,27 +254,41 @@ impl Monitor {
             }
             let is_known = kind == AccessKind::Load && loads > 2;
             if self.checks.races && !is_known && !self.regions.stacks.contains(&range.start) {
-                let is_atomic = kind == AccessKind::Atomic;
-                let item = &self.items[item];
-                let now = item.stamp.at(number, is_atomic);
+                let item = &self.items[first + usize::from(lane.lane)];
+                let now = item.stamp.at(number, kind == AccessKind::Atomic);
                 let stored = match kind {
                     AccessKind::Load => None,
                     AccessKind::Store => Some(Some(item.value)),
                     _ => Some(None),
                 };
                 if let Some(other) = self.races.access(range.start, bytes, now, stored) {
-                    self.found(Wrong::Race(other), *lane, first, number, group.as_ref());
+                    self.found(Wrong::Race(other), *lane, first, number, group);
                 }
             }
         }
     }
 
+    /// Whether a lane may access `range` at a site.
+    fn is_allowed_to(
+        &self,
+        first: usize,
+        site: u32,
+        lane: LaneStore,
+        range: &Range<u64>,
+        group: Option<&Range<u64>>,
+    ) -> bool {
+        let allowed = &self.sites[site as usize].allowed;
+        let slot = self.items[first + usize::from(lane.lane)].slot;
+        let in_slot = |bytes| slot <= range.start && range.end <= slot.saturating_add(bytes);
+        allowed.slot.is_some_and(in_slot) || self.is_allowed(allowed, range, group)
+    }
+
+    /// Whether all work-items of a group may access `range`, wherever their own stack slots are.
     fn is_allowed(
         &self,
         allowed: &Allowed,
         range: &Range<u64>,
         group: Option<&Range<u64>>,
-        slot: u64,
     ) -> bool {
         let inside = |start: u64, end: u64| start <= range.start && range.end <= end;
         let in_group = |bytes: &Range<u64>| {
@@ -274,7 +296,6 @@ impl Monitor {
         };
         allowed.ranges.iter().any(|(range, _)| inside(range.start, range.end))
             || allowed.in_group.iter().any(in_group)
-            || allowed.slot.is_some_and(|bytes| inside(slot, slot.saturating_add(bytes)))
             || (allowed.anywhere && self.regions.is_anywhere(range, group))
     }
 
@@ -350,6 +371,15 @@ impl Monitor {
 /// The number of a position, along the first dimension first. A kernel may report any position.
 fn linear([x, y, z]: [u64; 3], [columns, rows, _]: [u64; 3]) -> u64 {
     z.wrapping_mul(rows).wrapping_add(y).wrapping_mul(columns).wrapping_add(x)
+}
+
+/// All bytes from the first to the last that the lanes access.
+fn hull(lanes: &[LaneStore], bytes: u64) -> Range<u64> {
+    let (mut first, mut last) = (u64::MAX, 0);
+    for lane in lanes {
+        (first, last) = (first.min(lane.value), last.max(lane.value));
+    }
+    first..last.saturating_add(bytes)
 }
 
 /// What is wrong with an access.

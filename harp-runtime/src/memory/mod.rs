@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::finding::BufferName;
 use crate::heap::{Allocation, Heap};
 
+mod pending;
 mod unwritten;
 
+pub(crate) use pending::{Clock, Ticket, Use, Uses};
 pub(crate) use unwritten::Unwritten;
 
 /// The memory of a buffer and its views.
@@ -19,12 +21,19 @@ pub(crate) struct BufferMemory {
     name: Mutex<Option<String>>,
     /// What nobody has written, as far as that is known.
     unwritten: Mutex<Unwritten>,
+    uses: Uses,
 }
 
 impl BufferMemory {
     /// Memory of `bytes` bytes, which somebody writes at once.
     pub(crate) fn new(allocation: Allocation, bytes: u64) -> BufferMemory {
-        BufferMemory { allocation, bytes, name: Mutex::default(), unwritten: Mutex::default() }
+        BufferMemory {
+            allocation,
+            bytes,
+            name: Mutex::default(),
+            unwritten: Mutex::default(),
+            uses: Uses::default(),
+        }
     }
 
     /// The addresses of its elements.
@@ -59,6 +68,11 @@ impl BufferMemory {
     /// What nobody has written, by distance from the start.
     pub(crate) fn unwritten(&self) -> MutexGuard<'_, Unwritten> {
         lock(&self.unwritten)
+    }
+
+    /// What queued commands do with it, as far as that is checked.
+    pub(crate) fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 
