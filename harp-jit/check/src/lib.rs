@@ -122,6 +122,60 @@
 //! about memory and users' promises are true. The record's hints about which conditions *steer* lanes only
 //! say where to look closely.
 //!
+//! # Use
+//!
+//! A function that traps if its argument is not zero. It is right if callers make sure that the lanes agree on it.
+//!
+//! ```
+//! use harp_check::{Bytes, Claims, CodeFault, Entry, Named, Note, Record, Role, Selected, check};
+//! use harp_isa::abi::RegisterRoles;
+//! use harp_isa::{ArchId, Gpr, Instruction, Op, Opcode, Pred, encode};
+//! use smallvec::smallvec;
+//!
+//! let arch: ArchId = "harp32".parse()?;
+//! let (argument, taken) = (Gpr::new(0), Pred::new(0));
+//! let target = RegisterRoles::new(arch).return_address();
+//! let code = [
+//!     Instruction::new(Op::Rtop { dst: taken, src: argument }),
+//!     Instruction::new(Op::Trap {}).guarded_by(taken),
+//!     Instruction::new(Op::Jmpr { target }),
+//! ];
+//! let mut bytes = Vec::new();
+//! let mut offsets = Vec::new();
+//! for instruction in &code {
+//!     offsets.push(bytes.len() as u32);
+//!     encode(instruction, arch, &mut bytes)?;
+//! }
+//!
+//! // Predicate 0 is what was selected, before it got a register.
+//! let selected = |opcode, guard, predicates| {
+//!     Role::Selected(Selected { opcode, guard, predicates, claims: Claims::default(), steers: true })
+//! };
+//! let roles = [
+//!     selected(Opcode::Rtop, None, smallvec![Named::Def(0)]),
+//!     selected(Opcode::Trap, Some(0), smallvec![]),
+//!     Role::Leave { hands: smallvec![], asks: smallvec![], depends: vec![] },
+//! ];
+//! let notes = offsets.into_iter().zip(roles).zip(0..);
+//! let note = |((offset, role), position)| {
+//!     (offset, Note { block: 0, position, undefined: smallvec![], role })
+//! };
+//! let mut record = Record {
+//!     entry: Entry { arguments: vec![argument], ..Entry::default() },
+//!     successors: vec![smallvec![]],
+//!     passes: vec![smallvec![]],
+//!     undefined: vec![smallvec![]],
+//!     notes: notes.map(note).collect(),
+//!     ..Record::default()
+//! };
+//! let bytes = Bytes { arch, bytes: &bytes, literals: &[], linked: &[] };
+//! let error = check(bytes, &record).unwrap_err();
+//! println!("{error}");
+//! record.entry.uniform.push(argument);
+//! check(bytes, &record)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Public types
 //!
 //! | type | what it is for |
