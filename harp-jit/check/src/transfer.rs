@@ -218,8 +218,13 @@ impl<'a> Transfer<'a> {
         });
         match state.value(Places::gpr(base?)).form {
             Form::Stack(start) => {
-                let bytes = i64::from(op.opcode().access_bytes(self.word())?);
-                Some(self.places.touched(start.wrapping_add(offset), bytes).collect())
+                let offset = start.wrapping_add(offset);
+                let bytes = match op {
+                    // At a misaligned address it stores the bytes up to the end of the word only.
+                    Op::St { .. } => 1,
+                    _ => i64::from(op.opcode().access_bytes(self.word())?),
+                };
+                Some(self.places.touched(offset, bytes).collect())
             }
             _ => None,
         }

@@ -35,11 +35,12 @@ fn plain() -> Instruction {
     Instruction::new(Op::Ldi { dst: r(2), imm: 1 })
 }
 
-/// What the checker says of a function with arguments in the first two registers. Each instruction, of four bytes, is
+/// What the checker says of a function with arguments in the first two registers and a private word in its frame. Each instruction, of four bytes, is
 /// a block of its own.
 fn message(code: &[Instruction], role: &Role) -> String {
     let arch: ArchId = "4w8/8/16/16+x".parse().expect("a machine");
-    let entry = Entry { arguments: vec![r(0), r(1)], ..Entry::default() };
+    let private = vec![-64..-60];
+    let entry = Entry { arguments: vec![r(0), r(1)], private, ..Entry::default() };
     let mut record = Record { entry, ..Record::default() };
     let mut bytes = Vec::new();
     for (block, instruction) in (0..).zip(code) {
@@ -68,6 +69,8 @@ fn what_is_wrong_is_said_with_lanes_and_path() {
     let read = Instruction::new(Op::Ptor { dst: r(1), src: p(0) });
     let jump = Instruction::new(Op::Jmpi { rel: 8 });
     let [both, one] = [test(0, 0), test(1, 1)];
+    // The stack pointer is the last register but one.
+    let in_frame = |offset| Instruction::new(Op::St { value: r(0), base: r(6), offset });
     for (code, text) in [
         (
             &[both, skip(0, 0), RETURN][..],
@@ -109,6 +112,12 @@ fn what_is_wrong_is_said_with_lanes_and_path() {
         (
             &[both, split(0), plain(), RETURN],
             "a split stands right before the branch on its predicate, but the next instruction is no such branch",
+        ),
+        (
+            // A misaligned store ends with its word, which lies before the private one.
+            &[in_frame(-65), in_frame(-61), RETURN],
+            "at 0x4, `st %r0 %r6 #0xffffffffffffffc3;`: it may write a word of the frame that only spills and saved registers \
+             use",
         ),
         (
             &[both, skip(0, 1), split(0), skip(0, 0), RETURN],

@@ -20,8 +20,9 @@ use super::case::{are_same, canonical, list};
 use super::{Address, Argument, Case, Effect, Elements, Ending, ItemTrap, Start, Stop};
 use crate::functions::{name, words_of};
 
-/// Instructions that a launch may take, and a call: far more than any case here needs.
-const LAUNCH_FUEL: u64 = 20_000_000;
+/// Instructions that a launch may take, and a call: far more than any case here needs, also where many warps wait for
+/// the lock.
+const LAUNCH_FUEL: u64 = 400_000_000;
 const CALL_FUEL: u64 = 200_000_000;
 
 /// Bytes of a work-item's stack, and of a call's.
