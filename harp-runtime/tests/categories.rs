@@ -208,7 +208,7 @@ fn invalid_reads_of_global_memory() {
                 ("an element as wide as two across the end", &|k| {
                     let at = k.times(k.i, 4);
                     let address = k.b.ins().iadd(k.data.base(), at);
-                    let flags = harp_runtime::jit::ir::MemFlagsData::new();
+                    let flags = MemFlagsData::new();
                     let low = k.int(ITEMS - 1);
                     let is_last = k.b.ins().icmp(IntCC::Equal, k.i, low);
                     k.b.if_then(is_last, |b| {
@@ -218,7 +218,7 @@ fn invalid_reads_of_global_memory() {
                 ("one that ends with the buffer", &|k| {
                     let at = k.times(k.i, 4);
                     let address = k.b.ins().iadd(k.data.base(), at);
-                    let flags = harp_runtime::jit::ir::MemFlagsData::new();
+                    let flags = MemFlagsData::new();
                     let low = k.int(ITEMS - 1);
                     let is_last = k.b.ins().icmp(IntCC::NotEqual, k.i, low);
                     k.b.if_then(is_last, |b| {

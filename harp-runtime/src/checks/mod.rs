@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+mod items;
 mod monitor;
 mod races;
 mod regions;

@@ -9,7 +9,8 @@ use harp_isa::abi::MonitorWord;
 use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 
 use super::Checks;
-use super::races::{Races, Stamp};
+use super::items::Items;
+use super::races::{Does, Races, Stamp};
 use super::regions::{Allowed, Regions};
 use crate::finding::{Access, Finding, FindingKind};
 use crate::memory::Unwritten;
@@ -69,8 +70,7 @@ pub(crate) struct Monitor {
     word: WordSize,
     checks: Checks,
     regions: Regions,
-    grid: [u64; 3],
-    group: Option<[u64; 3]>,
+    numbers_of_items: Items,
     functions: Vec<CheckedFunction>,
     sites: Vec<Site>,
     site_numbers: HashMap<u64, Option<u32>>,
@@ -78,8 +78,8 @@ pub(crate) struct Monitor {
     warps: usize,
     /// By core, warp and lane.
     items: Vec<WorkItem>,
-    /// The number of the group that each place runs, from 1.
-    groups: Vec<u32>,
+    /// The number of the group that each place runs, once it has begun.
+    groups: Vec<Option<u32>>,
     races: Races,
     unwritten: Unwritten,
     tracks_written: bool,
@@ -113,12 +113,12 @@ impl Monitor {
         functions: Vec<CheckedFunction>,
     ) -> Monitor {
         let Extents { word, lanes, warps, grid, group, uses_slots } = extents;
+        let items = Items::new(grid, group);
         Monitor {
             word,
             checks,
             regions,
-            grid,
-            group,
+            numbers_of_items: items,
             functions,
             sites: Vec::new(),
             site_numbers: HashMap::new(),
@@ -126,7 +126,7 @@ impl Monitor {
             warps: warps.into(),
             items: Vec::new(),
             groups: Vec::new(),
-            races: Races::default(),
+            races: Races::new(items),
             unwritten,
             tracks_written: checks.uninitialized,
             forgets_stacks: checks.uninitialized && uses_slots,
@@ -171,22 +171,14 @@ impl Monitor {
 
     /// A work-item begins, whose position is known.
     fn begin(&mut self, core: u16, warp: u8, item: usize) {
-        let position = self.items[item].position;
-        let item_number = linear(position, self.grid);
-        let number = |index: u64| u32::try_from(index).map_or(u32::MAX, |n| n.saturating_add(1));
-        let group = match self.group {
-            None => number(item_number),
-            Some(extent) => {
-                let count = std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]));
-                number(linear(self.group_of(position).unwrap_or_default(), count))
-            }
-        };
-        self.items[item].stamp = Stamp::new(number(item_number), group);
+        let number = self.numbers_of_items.number(self.items[item].position);
+        self.items[item].stamp = Stamp::new(number);
         let Some(places) = self.regions.groups else { return };
         let (place, memory) = places.of_warp(core, warp);
         if self.groups.len() <= place {
-            self.groups.resize(place + 1, 0);
+            self.groups.resize(place + 1, None);
         }
+        let group = Some(self.numbers_of_items.group(number));
         if self.groups[place] != group {
             self.groups[place] = group;
             self.races.forget(memory.start..memory.end.next_multiple_of(4));
@@ -194,10 +186,6 @@ impl Monitor {
                 self.unwritten.forget(memory);
             }
         }
-    }
-
-    fn group_of(&self, position: [u64; 3]) -> Option<[u64; 3]> {
-        self.group.map(|extent| std::array::from_fn(|dim| position[dim] / extent[dim]))
     }
 
     /// The number of the site that reports access `index` at `pc`.
@@ -256,12 +244,16 @@ impl Monitor {
             if self.checks.races && !is_known && !self.regions.stacks.contains(&range.start) {
                 let item = &self.items[first + usize::from(lane.lane)];
                 let now = item.stamp.at(number, kind == AccessKind::Atomic);
-                let stored = match kind {
-                    AccessKind::Load => None,
-                    AccessKind::Store => Some(Some(item.value)),
-                    _ => Some(None),
+                let does = match kind {
+                    AccessKind::Load => Does::Load,
+                    // What is wider than a word differs in all words where the word that is reported differs.
+                    AccessKind::Store if bytes > self.word.bytes().into() => {
+                        Does::Store(item.value << 32 | item.value)
+                    }
+                    AccessKind::Store => Does::Store(item.value),
+                    _ => Does::Atomic,
                 };
-                if let Some(other) = self.races.access(range.start, bytes, now, stored) {
+                if let Some(other) = self.races.access(range.start, bytes, now, does) {
                     self.found(Wrong::Race(other), *lane, first, number, group);
                 }
             }
@@ -339,19 +331,12 @@ impl Monitor {
                 FindingKind::ElementType { expected }
             }
             Wrong::Race(other) => {
-                let position = self.position(other.item);
+                let position = self.numbers_of_items.position(other.item);
                 FindingKind::Race { other: self.described(other.site(), lane.value, position) }
             }
         };
         self.numbers.insert(key, Some(self.findings.len()));
         self.findings.push(Finding { kind, access, target, count: 1 });
-    }
-
-    /// The position of the work-item with this number, from 1.
-    fn position(&self, item: u32) -> [u64; 3] {
-        let linear = u64::from(item) - 1;
-        let [x, y, _] = self.grid;
-        [linear % x, linear / x % y, linear / x / y]
     }
 
     fn described(&self, site: u32, address: u64, work_item: [u64; 3]) -> Access {
@@ -361,16 +346,11 @@ impl Monitor {
             ty: access.ty,
             address,
             work_item,
-            group: self.group_of(work_item),
+            group: self.numbers_of_items.group_of(work_item),
             place: None,
             function: None,
         }
     }
-}
-
-/// The number of a position, along the first dimension first. A kernel may report any position.
-fn linear([x, y, z]: [u64; 3], [columns, rows, _]: [u64; 3]) -> u64 {
-    z.wrapping_mul(rows).wrapping_add(y).wrapping_mul(columns).wrapping_add(x)
 }
 
 /// All bytes from the first to the last that the lanes access.

@@ -6,9 +6,12 @@
 //! passed. Of loads that may be forgotten, one of another group is kept first, because a barrier of its own group
 //! orders the others with a store to come.
 //!
-//! Parts are words of four bytes; pages with smaller accesses are divided into bytes.
+//! Parts are words of four bytes; pages with smaller accesses are divided into bytes. What is remembered of a page takes
+//! many times its size, so there is only as much of it as there were accesses of a kind.
 
 use std::ops::Range;
+
+use super::items::Items;
 
 /// Bytes of a page.
 const PAGE: u64 = 1024;
@@ -16,10 +19,8 @@ const PAGE: u64 = 1024;
 /// An access as it is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// The number of the work-item, from 1; 0: no access.
+    /// The [number](Items::number) of the work-item; 0: no access.
     pub(super) item: u32,
-    /// The number of its group.
-    pub(super) group: u32,
     /// Barriers that it had passed.
     pub(super) barriers: u32,
     /// Which access of the program it is, and whether that is atomic, in the lowest bit.
@@ -28,8 +29,8 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// A work-item that begins.
-    pub(super) fn new(item: u32, group: u32) -> Stamp {
-        Stamp { item, group, barriers: 0, site: 0 }
+    pub(super) fn new(item: u32) -> Stamp {
+        Stamp { item, barriers: 0, site: 0 }
     }
 
     /// The same work-item at an access of the program.
@@ -47,113 +48,143 @@ impl Stamp {
     }
 
     /// Whether nothing orders the two.
-    fn races(self, other: Stamp) -> bool {
-        let same_group = self.group == other.group;
+    fn races(self, other: Stamp, items: &Items) -> bool {
         self.item != 0
             && self.item != other.item
-            && (!same_group || self.barriers == other.barriers)
+            && (self.barriers == other.barriers || !items.are_of_one_group(self.item, other.item))
             && !(self.is_atomic() && other.is_atomic())
     }
 
     /// Whether the group's barriers order it before all that `now` and its group do from now on.
-    fn is_past(self, now: Stamp) -> bool {
-        self.item == 0 || (self.group == now.group && self.barriers < now.barriers)
+    fn is_past(self, now: Stamp, items: &Items) -> bool {
+        self.item == 0
+            || (self.barriers < now.barriers && items.are_of_one_group(self.item, now.item))
     }
 }
 
-/// What is known about a part of memory.
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    Load,
+    /// It stores these bytes, over and over; each part of memory keeps its own.
+    Store(u64),
+    Atomic,
+}
+
+/// The last store to a part of memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
-    store: Stamp,
-    /// What differs where the stored values differ.
-    value: u64,
-    loads: [Stamp; 2],
+struct Store {
+    stamp: Stamp,
+    /// What was stored to that part.
+    value: u32,
 }
 
-impl Part {
-    fn access(&mut self, now: Stamp, stored: Option<Option<u64>>) -> Option<Stamp> {
-        match stored {
-            None => self.load(now),
-            Some(value) => self.store(now, value),
-        }
-    }
+/// The loads of a part of memory that are kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loads([Stamp; 2]);
 
-    /// Notes a load; an access that races with it.
-    fn load(&mut self, now: Stamp) -> Option<Stamp> {
-        let [first, second] = &mut self.loads;
-        if first.item == now.item || first.is_past(now) {
+impl Loads {
+    fn add(&mut self, now: Stamp, items: &Items) {
+        let [first, second] = &mut self.0;
+        if first.item == now.item || first.is_past(now, items) {
             *first = now;
-        } else if second.item == now.item || second.is_past(now) || first.group == second.group {
+        } else if second.item == now.item
+            || second.is_past(now, items)
+            || items.are_of_one_group(first.item, second.item)
+        {
             *second = now;
         }
-        Some(self.store).filter(|store| store.races(now))
-    }
-
-    /// Notes a store of `value`, or an atomic access; an access that races with it.
-    fn store(&mut self, now: Stamp, value: Option<u64>) -> Option<Stamp> {
-        let is_same = value == Some(self.value) && !self.store.is_atomic();
-        let store = Some(self.store).filter(|store| !is_same && store.races(now));
-        let load = || self.loads.into_iter().find(|load| load.races(now));
-        let found = store.or_else(load);
-        (self.store, self.value) = (now, value.unwrap_or(u64::MAX));
-        found
     }
 }
 
-/// A page, in words or in bytes.
+/// A page, in words or in bytes; none of what never happened there.
 #[derive(Clone, Debug)]
-enum Page {
-    Words(Box<[Part; PAGE as usize / 4]>),
-    Bytes(Box<[Part]>),
+struct Page {
+    part_bytes: u64,
+    stores: Option<Box<[Store]>>,
+    loads: Option<Box<[Loads]>>,
 }
 
 impl Page {
-    fn part_bytes(&self) -> u64 {
-        match self {
-            Page::Words(_) => 4,
-            Page::Bytes(_) => 1,
-        }
+    fn new(part_bytes: u64) -> Page {
+        Page { part_bytes, stores: None, loads: None }
     }
 
-    fn parts(&mut self) -> &mut [Part] {
-        match self {
-            Page::Words(parts) => &mut parts[..],
-            Page::Bytes(parts) => parts,
+    /// The same page in bytes.
+    fn in_bytes(&self) -> Page {
+        fn split<T: Copy>(parts: &[T]) -> Box<[T]> {
+            parts.iter().flat_map(|&part| [part; 4]).collect()
         }
+        let (stores, loads) = (self.stores.as_deref().map(split), self.loads.as_deref().map(split));
+        Page { part_bytes: 1, stores, loads }
+    }
+
+    /// Notes an access to a part; an access that races with it.
+    fn access(&mut self, part: usize, now: Stamp, does: Does, items: &Items) -> Option<Stamp> {
+        let count = (PAGE / self.part_bytes) as usize;
+        let last = self.stores.as_ref().map(|stores| stores[part]).unwrap_or_default();
+        let races = |stamp: &Stamp| stamp.races(now, items);
+        let value = match does {
+            Does::Load => {
+                let loads = self.loads.get_or_insert_with(|| vec![Loads::default(); count].into());
+                loads[part].add(now, items);
+                return Some(last.stamp).filter(races);
+            }
+            Does::Store(value) => value as u32,
+            Does::Atomic => 0,
+        };
+        let is_same = does != Does::Atomic && value == last.value && !last.stamp.is_atomic();
+        let store = Some(last.stamp).filter(|stamp| !is_same && races(stamp));
+        let loads = self.loads.as_ref().map(|loads| loads[part]).unwrap_or_default();
+        let stores = self.stores.get_or_insert_with(|| vec![Store::default(); count].into());
+        stores[part] = Store { stamp: now, value };
+        store.or_else(|| loads.0.into_iter().find(races))
     }
 }
 
 /// The last accesses to all memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Races {
+    items: Items,
     pages: Vec<Option<Page>>,
 }
 
 impl Races {
-    /// Notes an access to `bytes` from `address` on: a store of `value`, or an atomic access, unless it is a load.
-    /// Returns an access that races with it.
+    pub(super) fn new(items: Items) -> Races {
+        Races { items, pages: Vec::new() }
+    }
+
+    /// Notes an access to `bytes` from `address` on. Returns an access that races with it.
     pub(super) fn access(
         &mut self,
         address: u64,
         bytes: u64,
         now: Stamp,
-        stored: Option<Option<u64>>,
+        does: Does,
     ) -> Option<Stamp> {
+        let items = self.items;
         let number = (address / PAGE) as usize;
         // Nearly all accesses are to one word.
         if bytes == 4
             && address.is_multiple_of(4)
-            && let Some(Some(Page::Words(parts))) = self.pages.get_mut(number)
+            && let Some(Some(page @ Page { part_bytes: 4, .. })) = self.pages.get_mut(number)
         {
-            return parts[(address % PAGE / 4) as usize].access(now, stored);
+            return page.access((address % PAGE / 4) as usize, now, does, &items);
         }
         let mut found = None;
         let mut at = address;
         let end = address.saturating_add(bytes);
         while at < end {
             let page = self.page((at / PAGE) as usize, !(address | bytes).is_multiple_of(4));
-            let part_bytes = page.part_bytes();
-            let raced = page.parts()[(at % PAGE / part_bytes) as usize].access(now, stored);
+            let part_bytes = page.part_bytes;
+            let does = match does {
+                Does::Store(value) => {
+                    let own = u64::MAX >> (64 - 8 * part_bytes);
+                    Does::Store(value >> (8 * ((at - address) % 8)) & own)
+                }
+                other => other,
+            };
+            let raced = page.access((at % PAGE / part_bytes) as usize, now, does, &items);
             found = found.or(raced);
             at += part_bytes;
         }
@@ -166,9 +197,14 @@ impl Races {
         while at < range.end {
             let end = (at / PAGE * PAGE + PAGE).min(range.end);
             if let Some(Some(page)) = self.pages.get_mut((at / PAGE) as usize) {
-                let first = (at % PAGE / page.part_bytes()) as usize;
-                let count = ((end - at) / page.part_bytes()) as usize;
-                page.parts()[first..first + count].fill(Part::default());
+                let first = (at % PAGE / page.part_bytes) as usize;
+                let count = ((end - at) / page.part_bytes) as usize;
+                if let Some(stores) = &mut page.stores {
+                    stores[first..first + count].fill(Store::default());
+                }
+                if let Some(loads) = &mut page.loads {
+                    loads[first..first + count].fill(Loads::default());
+                }
             }
             at = end;
         }
@@ -179,10 +215,9 @@ impl Races {
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
-        let new = || Page::Words(Box::new([Part::default(); _]));
-        let page = self.pages[number].get_or_insert_with(new);
-        if let (true, Page::Words(parts)) = (in_bytes, &*page) {
-            *page = Page::Bytes(parts.iter().flat_map(|&part| [part; 4]).collect());
+        let page = self.pages[number].get_or_insert_with(|| Page::new(4));
+        if in_bytes && page.part_bytes != 1 {
+            *page = page.in_bytes();
         }
         page
     }
