@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, OptLevel};
-use harp_tests::kernels::saxpy;
+use harp_tests::saxpy;
 
 fn compile(c: &mut Criterion) {
     let mut group = c.benchmark_group("compile/saxpy");

@@ -6,7 +6,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Kernel, KernelBuilder, KernelSource};
 use harp_runtime::{Arg, Checks, Device, DeviceConfig, LaunchConfig};
-use harp_tests::kernels::{WORKLOADS, saxpy};
+use harp_tests::harpbench::peers::WORKLOADS;
+use harp_tests::saxpy;
 
 const ARCHS: [&str; 3] = ["harp32", "4w32/16/16/16+x", "4w32/16/32/16+x"];
 const LARGE: &str = "4w32/16/64/64+x";

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use harp_jit::{CompileOptions, DivergenceStrategy};
 use harp_runtime::{Device, DeviceConfig};
-use harp_tests::kernels::{SCALES, WORKLOADS, checksum};
+use harp_tests::harpbench::peers::{SCALES, WORKLOADS, checksum};
 use harp_tests::random::WAYS;
 
 const RUNS: usize = 5;

@@ -4,13 +4,13 @@ pub mod base_forms;
 pub mod functions;
 pub mod fuzzing;
 pub mod generate;
-pub mod kernels;
 pub mod machines;
 pub mod mutate;
 pub mod oracle;
 pub mod progress;
 pub mod quality;
 pub mod random;
+pub mod saxpy;
 pub mod seeds;
 pub mod workloads;
 

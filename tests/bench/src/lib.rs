@@ -9,6 +9,8 @@
 //!
 //! Each program has four [inputs](Input), at two [scales](Scale). Inputs, sizes and results on the host
 //! are fixed, so that numbers of different versions can be compared.
+//!
+//! [`peers`] has the kernels on which OpenCL implementations are compared.
 #![forbid(unsafe_code)]
 
 use harp_isa::ArchId;
@@ -34,6 +36,7 @@ mod figures;
 mod hashtable;
 mod measure;
 mod parts;
+pub mod peers;
 mod prefix_sum;
 mod scan;
 mod scan_par;

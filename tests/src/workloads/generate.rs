@@ -10,7 +10,7 @@ use harp_isa::WordSize;
 
 use crate::functions::word_type;
 use crate::generate::clif::{self, import, signature};
-use crate::kernels::Generator;
+use harp_bench::Generator;
 
 /// Bytes of memory that a generated function is given.
 pub const MEMORY_BYTES: u32 = 1024;

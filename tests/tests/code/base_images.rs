@@ -8,8 +8,8 @@ use harp_runtime::{Device, DeviceConfig};
 use harp_tests::base_forms::violations;
 use harp_tests::generate::{Family, Kind};
 use harp_tests::harpbench::PROGRAMS;
-use harp_tests::kernels::saxpy;
 use harp_tests::oracle::options;
+use harp_tests::saxpy;
 use harp_tests::seeds::random_bytes;
 
 const BASE: &[&str] =

@@ -4,8 +4,8 @@
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Checks, Device, DeviceConfig, Finding, FindingKind, LaunchError};
+use harp_tests::harpbench::peers::WORKLOADS;
 use harp_tests::harpbench::{HarpbenchError, Input, PROGRAMS, Scale};
-use harp_tests::kernels::WORKLOADS;
 
 const MACHINES: [&str; 4] = ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4"];
 

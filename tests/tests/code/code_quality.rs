@@ -10,8 +10,9 @@ use std::{env, fs};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Execution, KernelSource, Linkage, Module};
 use harp_tests::functions::name;
-use harp_tests::kernels::{WORKLOADS, saxpy};
+use harp_tests::harpbench::peers::WORKLOADS;
 use harp_tests::quality::{Counts, KINDS};
+use harp_tests::saxpy;
 use harp_tests::workloads::handwritten;
 
 /// Few and many registers, both words, both encodings, with and without the extension.

@@ -5,7 +5,8 @@ use harp_isa::{ArchId, WordSize};
 use harp_jit::{CompileOptions, Kernel, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 use harp_tests::functions::checked;
-use harp_tests::kernels::{checksum, saxpy};
+use harp_tests::harpbench::peers::checksum;
+use harp_tests::saxpy;
 
 /// Eight registers without extension; the wide machine; the extension; the byte encoding in both
 /// word sizes; the fewest and the most registers and lanes.

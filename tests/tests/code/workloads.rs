@@ -9,7 +9,7 @@ use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Device, DeviceConfig};
 use harp_tests::functions::{checked, compiled, expected, observed, parse, single_lane};
-use harp_tests::kernels::{SCALES, WORKLOADS, Workload, checksum};
+use harp_tests::harpbench::peers::{SCALES, WORKLOADS, Workload, checksum};
 use harp_tests::random::{WAYS, Way};
 use harp_tests::workloads::{DRIVER, HELPER, generated, handwritten};
 

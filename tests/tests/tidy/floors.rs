@@ -94,7 +94,7 @@ const CRATES: [(&str, Floors); 6] = [
     (
         "tests/src",
         &[
-            &["base_forms", "functions", "kernels", "progress", "quality", "seeds"],
+            &["base_forms", "functions", "progress", "quality", "saxpy", "seeds"],
             &["oracle"],
             &["machines"],
             &["generate"],

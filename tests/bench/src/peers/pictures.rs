@@ -1,19 +1,20 @@
 //! Pictures: the Mandelbrot set, and a picture under a small square mask.
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{Value, types};
 use harp_isa::ArchId;
+use harp_jit::ir::condcodes::{FloatCC, IntCC};
+use harp_jit::ir::{Value, types};
 use harp_jit::{BuildError, KernelBuilder, KernelSource};
 use harp_runtime::{Arg, Device, LaunchConfig};
 
-use super::super::{Generator, Launch, Output};
-use super::{built, cell, global_id, iconst, load, store};
+use super::int::{built, cell, global_id, iconst, load, store};
+use super::{Launch, Output};
+use crate::Generator;
 
 /// Rounds after which a point counts as one of the set.
 const LIMIT: i32 = 256;
 
 /// The rounds that each point takes to leave: parameters `out`, width and height of the picture, and the most rounds.
-pub(in super::super) fn mandelbrot(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn mandelbrot(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("mandelbrot", arch, |b| {
         let (out, w, h) = (b.buffer::<i32>("out"), b.scalar::<i32>("w"), b.scalar::<i32>("h"));
         let limit = b.scalar::<i32>("limit");
@@ -55,11 +56,7 @@ fn side(scale: u32) -> usize {
 }
 
 /// The rounds of each point.
-pub(in super::super) fn run_mandelbrot(
-    device: &Device,
-    launch: &mut Launch<'_>,
-    scale: u32,
-) -> Output {
+pub(super) fn run_mandelbrot(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let n = side(scale);
     let out = device.buffer_zeroed::<i32>(n * n)?;
     let extent = Arg::from(i32::try_from(n)?);
@@ -68,7 +65,7 @@ pub(in super::super) fn run_mandelbrot(
     Ok(device.read(&out)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_mandelbrot(scale: u32) -> Vec<u32> {
+pub(super) fn host_mandelbrot(scale: u32) -> Vec<u32> {
     let n = side(scale);
     let rounds = |at: usize| {
         let coordinate = |position: usize, start: f32| start + 3.0 * position as f32 / n as f32;
@@ -88,7 +85,7 @@ const MASK: usize = 5;
 
 /// A work-item an element of the result, with a test for the border: parameters are the picture, the mask, the result,
 /// the picture's width and height and the mask's side.
-pub(in super::super) fn convolve(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn convolve(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("convolve", arch, |b| {
         let [picture, mask, out] = ["in", "mask", "out"].map(|name| b.buffer::<i32>(name));
         let [width, height, side] = ["w", "h", "m"].map(|name| b.scalar::<i32>(name));
@@ -141,11 +138,7 @@ fn picture(scale: u32) -> (usize, Vec<i32>, Vec<i32>) {
 }
 
 /// The result's elements.
-pub(in super::super) fn run_convolve(
-    device: &Device,
-    launch: &mut Launch<'_>,
-    scale: u32,
-) -> Output {
+pub(super) fn run_convolve(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let (n, picture, mask) = picture(scale);
     let (from, weights) = (device.buffer_from_slice(&picture)?, device.buffer_from_slice(&mask)?);
     let out = device.buffer_zeroed::<i32>(n * n)?;
@@ -155,7 +148,7 @@ pub(in super::super) fn run_convolve(
     Ok(device.read(&out)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_convolve(scale: u32) -> Vec<u32> {
+pub(super) fn host_convolve(scale: u32) -> Vec<u32> {
     let (n, picture, mask) = picture(scale);
     let weighted = |y: usize, x: usize, j: usize, i: usize| {
         let row = (y + j).checked_sub(MASK / 2).filter(|&row| row < n)?;

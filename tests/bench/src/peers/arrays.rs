@@ -1,16 +1,17 @@
 //! Arrays of integers: bitonic sort, sums of work-groups, binary search.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::ArchId;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelSource};
 use harp_runtime::{Arg, Device, LaunchConfig};
 
-use super::super::{Generator, Launch, Output};
-use super::{built, global_id, iconst, int, load, store};
+use super::int::{built, global_id, iconst, int, load, store};
+use super::{Launch, Output};
+use crate::Generator;
 
 /// Bitonic sort, a launch a step of comparing and exchanging: parameters `d`, the length of the runs that are merged, and
 /// the distance of the elements that are compared.
-pub(in super::super) fn bitonic(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn bitonic(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("bitonic", arch, |b| {
         let d = b.buffer::<i32>("d");
         let (k, j) = (b.scalar::<i32>("k"), b.scalar::<i32>("j"));
@@ -37,11 +38,7 @@ fn unsorted(scale: u32) -> Vec<i32> {
 }
 
 /// Runs all steps; the sorted elements.
-pub(in super::super) fn run_bitonic(
-    device: &Device,
-    launch: &mut Launch<'_>,
-    scale: u32,
-) -> Output {
+pub(super) fn run_bitonic(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let numbers = device.buffer_from_slice(&unsorted(scale))?;
     let length = i32::try_from(numbers.len())?;
     let mut run = 2;
@@ -57,7 +54,7 @@ pub(in super::super) fn run_bitonic(
     Ok(device.read(&numbers)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_bitonic(scale: u32) -> Vec<u32> {
+pub(super) fn host_bitonic(scale: u32) -> Vec<u32> {
     let mut numbers = unsorted(scale);
     numbers.sort_unstable();
     numbers.into_iter().map(i32::cast_unsigned).collect()
@@ -67,7 +64,7 @@ pub(in super::super) fn host_bitonic(scale: u32) -> Vec<u32> {
 const GROUP: usize = 128;
 
 /// The sum of each group's elements, by halves: parameters `in`, `out` and the memory of the group.
-pub(in super::super) fn reduce(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn reduce(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("reduce", arch, |b| {
         let (input, output) = (b.buffer::<i32>("in"), b.buffer::<i32>("out"));
         let sums = b.group_param::<i32>("tmp");
@@ -106,7 +103,7 @@ fn summands(scale: u32) -> Vec<i32> {
 }
 
 /// The sums.
-pub(in super::super) fn run_reduce(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
+pub(super) fn run_reduce(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let input = device.buffer_from_slice(&summands(scale))?;
     let output = device.buffer_zeroed::<i32>(input.len() / GROUP)?;
     let args = [Arg::from(&input), Arg::from(&output), Arg::group::<i32>(GROUP)];
@@ -115,13 +112,13 @@ pub(in super::super) fn run_reduce(device: &Device, launch: &mut Launch<'_>, sca
     Ok(device.read(&output)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_reduce(scale: u32) -> Vec<u32> {
+pub(super) fn host_reduce(scale: u32) -> Vec<u32> {
     let sums = summands(scale);
     sums.chunks(GROUP).map(|group| group.iter().sum::<i32>().cast_unsigned()).collect()
 }
 
 /// The position of a key in sorted numbers, or -1: parameters `hay` and its length, `key`, `pos`.
-pub(in super::super) fn binsearch(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn binsearch(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("binsearch", arch, |b| {
         let (hay, n) = (b.buffer::<i32>("hay"), b.scalar::<i32>("n"));
         let (keys, positions) = (b.buffer::<i32>("key"), b.buffer::<i32>("pos"));
@@ -152,11 +149,7 @@ fn hay(scale: u32) -> (Vec<i32>, Vec<i32>) {
 }
 
 /// The positions.
-pub(in super::super) fn run_binsearch(
-    device: &Device,
-    launch: &mut Launch<'_>,
-    scale: u32,
-) -> Output {
+pub(super) fn run_binsearch(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let (hay, keys) = hay(scale);
     let length = i32::try_from(hay.len())?;
     let (hay, keys) = (device.buffer_from_slice(&hay)?, device.buffer_from_slice(&keys)?);
@@ -166,7 +159,7 @@ pub(in super::super) fn run_binsearch(
     Ok(device.read(&positions)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_binsearch(scale: u32) -> Vec<u32> {
+pub(super) fn host_binsearch(scale: u32) -> Vec<u32> {
     let (hay, keys) = hay(scale);
     let position = |key: &i32| hay.binary_search(key).map_or(u32::MAX, |found| found as u32);
     keys.iter().map(position).collect()

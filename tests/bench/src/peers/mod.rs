@@ -1,5 +1,5 @@
-//! Benchmark kernels, with the inputs and checksums that make them comparable with other
-//! implementations of the same work.
+//! The eight kernels on which OpenCL implementations are compared, with their inputs and checksums, and the same on the
+//! host.
 
 use std::error::Error;
 
@@ -7,10 +7,11 @@ use harp_isa::ArchId;
 use harp_jit::{BranchProfile, BuildError, Kernel, KernelSource};
 use harp_runtime::{Arg, Device, LaunchConfig, LaunchError, Report};
 
-mod opencl;
-pub mod saxpy;
-
-pub use harp_bench::Generator;
+mod arrays;
+mod graph;
+mod int;
+mod matrices;
+mod pictures;
 
 /// FNV-1a over 32-bit words, the checksum of a workload's output.
 pub fn checksum(words: impl IntoIterator<Item = u32>) -> u32 {
@@ -74,9 +75,9 @@ macro_rules! workloads {
         pub const WORKLOADS: [Workload; [$(stringify!($name)),*].len()] = [$(
             Workload {
                 name: stringify!($name),
-                source: opencl::$module::$name,
-                launches: opencl::$module::$run,
-                on_host: opencl::$module::$on_host,
+                source: $module::$name,
+                launches: $module::$run,
+                on_host: $module::$on_host,
                 checksums: $checksums,
             },
         )*];

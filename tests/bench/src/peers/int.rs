@@ -1,17 +1,11 @@
-//! Kernels of an OpenCL benchmark, with their inputs, and the same on the host. As in OpenCL all numbers have 32 bits,
-//! whatever the machine's word.
+//! What kernels in the manner of OpenCL C are made of: all numbers have 32 bits, whatever the machine's word.
 
-use cranelift_codegen::ir::{Value, types};
 use harp_isa::{ArchId, WordSize};
+use harp_jit::ir::{Value, types};
 use harp_jit::{BufferParam, BuildError, ElementType, KernelBuilder, KernelSource};
 
-pub(super) mod arrays;
-pub(super) mod graph;
-pub(super) mod matrices;
-pub(super) mod pictures;
-
 /// The kernel that `make` builds, and which returns behind that.
-fn built(
+pub(super) fn built(
     name: &str,
     arch: ArchId,
     make: impl FnOnce(&mut KernelBuilder<'_>),
@@ -25,7 +19,7 @@ fn built(
 }
 
 /// A word, such as a position in the grid, as OpenCL's `int`.
-fn int(b: &mut KernelBuilder<'_>, word: Value) -> Value {
+pub(super) fn int(b: &mut KernelBuilder<'_>, word: Value) -> Value {
     match b.arch().word() {
         WordSize::Four => word,
         WordSize::Eight => b.ins().ireduce(types::I32, word),
@@ -33,7 +27,7 @@ fn int(b: &mut KernelBuilder<'_>, word: Value) -> Value {
 }
 
 /// An `int` as an index.
-fn index(b: &mut KernelBuilder<'_>, int: Value) -> Value {
+pub(super) fn index(b: &mut KernelBuilder<'_>, int: Value) -> Value {
     match b.arch().word() {
         WordSize::Four => int,
         WordSize::Eight => b.ins().sextend(types::I64, int),
@@ -41,22 +35,26 @@ fn index(b: &mut KernelBuilder<'_>, int: Value) -> Value {
 }
 
 /// The position in the grid.
-fn global_id(b: &mut KernelBuilder<'_>, dim: u8) -> Value {
+pub(super) fn global_id(b: &mut KernelBuilder<'_>, dim: u8) -> Value {
     let id = b.global_id(dim);
     int(b, id)
 }
 
-fn iconst(b: &mut KernelBuilder<'_>, value: i64) -> Value {
+pub(super) fn iconst(b: &mut KernelBuilder<'_>, value: i64) -> Value {
     b.ins().iconst(types::I32, value)
 }
 
 /// The element at an `int`.
-fn load<T: ElementType>(b: &mut KernelBuilder<'_>, array: BufferParam<T>, at: Value) -> Value {
+pub(super) fn load<T: ElementType>(
+    b: &mut KernelBuilder<'_>,
+    array: BufferParam<T>,
+    at: Value,
+) -> Value {
     let at = index(b, at);
     b.load(array, at)
 }
 
-fn store<T: ElementType>(
+pub(super) fn store<T: ElementType>(
     b: &mut KernelBuilder<'_>,
     array: BufferParam<T>,
     at: Value,
@@ -67,7 +65,7 @@ fn store<T: ElementType>(
 }
 
 /// The index of a cell in rows of this length.
-fn cell(b: &mut KernelBuilder<'_>, row: Value, length: Value, column: Value) -> Value {
+pub(super) fn cell(b: &mut KernelBuilder<'_>, row: Value, length: Value, column: Value) -> Value {
     let start = b.ins().imul(row, length);
     b.ins().iadd(start, column)
 }

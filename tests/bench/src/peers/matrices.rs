@@ -1,17 +1,18 @@
 //! Sums and products of floats: `y := a * x + y`, and the product of two square matrices.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::ArchId;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelSource};
 use harp_runtime::{Arg, Device, LaunchConfig};
 
-use super::super::{Generator, Launch, Output};
-use super::{built, cell, global_id, iconst, load, store};
+use super::int::{built, cell, global_id, iconst, load, store};
+use super::{Launch, Output};
+use crate::Generator;
 
 const FACTOR: f32 = 2.5;
 
 /// Parameters `x`, `y` and the factor.
-pub(in super::super) fn saxpy(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn saxpy(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("saxpy", arch, |b| {
         let (x, y) = (b.buffer::<f32>("x"), b.buffer::<f32>("y"));
         let (a, i) = (b.scalar::<f32>("a"), b.global_id(0));
@@ -33,7 +34,7 @@ fn vectors(scale: u32) -> (Vec<f32>, Vec<f32>) {
     floats(1 << 20 >> (scale - 1), 1023)
 }
 
-pub(in super::super) fn run_saxpy(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
+pub(super) fn run_saxpy(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let (x, y) = vectors(scale);
     let (x, y) = (device.buffer_from_slice(&x)?, device.buffer_from_slice(&y)?);
     let args = [Arg::from(&x), Arg::from(&y), Arg::from(FACTOR)];
@@ -41,13 +42,13 @@ pub(in super::super) fn run_saxpy(device: &Device, launch: &mut Launch<'_>, scal
     Ok(device.read(&y)?.into_iter().map(f32::to_bits).collect())
 }
 
-pub(in super::super) fn host_saxpy(scale: u32) -> Vec<u32> {
+pub(super) fn host_saxpy(scale: u32) -> Vec<u32> {
     let (x, y) = vectors(scale);
     x.iter().zip(y).map(|(x, y)| (FACTOR * x + y).to_bits()).collect()
 }
 
 /// A work-item an element of the product: parameters `a`, `b`, `c` and the length of a side.
-pub(in super::super) fn matmul(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn matmul(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("matmul", arch, |bld| {
         let (a, b) = (bld.buffer::<f32>("a"), bld.buffer::<f32>("b"));
         let (c, n) = (bld.buffer::<f32>("c"), bld.scalar::<i32>("n"));
@@ -74,7 +75,7 @@ fn side(scale: u32) -> usize {
 }
 
 /// The product's elements.
-pub(in super::super) fn run_matmul(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
+pub(super) fn run_matmul(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let n = side(scale);
     let (a, b) = floats(n * n, 15);
     let (a, b) = (device.buffer_from_slice(&a)?, device.buffer_from_slice(&b)?);
@@ -84,7 +85,7 @@ pub(in super::super) fn run_matmul(device: &Device, launch: &mut Launch<'_>, sca
     Ok(device.read(&product)?.into_iter().map(f32::to_bits).collect())
 }
 
-pub(in super::super) fn host_matmul(scale: u32) -> Vec<u32> {
+pub(super) fn host_matmul(scale: u32) -> Vec<u32> {
     let n = side(scale);
     let (a, b) = floats(n * n, 15);
     let element = |row: usize, column: usize| {

@@ -8,7 +8,7 @@ use harp_isa::{ArchId, WordSize};
 use harp_jit::{BuildError, Kernel, KernelBuilder, KernelSource, ParamType};
 use harp_runtime::{Arg, Device, Element, LaunchConfig, Report};
 
-use super::Generator;
+use harp_bench::Generator;
 
 /// The factor of every run.
 pub const FACTOR: f32 = 2.5;

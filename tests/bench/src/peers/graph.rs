@@ -1,18 +1,19 @@
 //! Breadth-first search over a graph in compressed sparse rows, a launch a level.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::ArchId;
+use harp_jit::ir::condcodes::IntCC;
 use harp_jit::{BuildError, KernelSource};
 use harp_runtime::{Arg, Device, LaunchConfig};
 
-use super::super::{Generator, Launch, Output};
-use super::{built, global_id, iconst, load, store};
+use super::int::{built, global_id, iconst, load, store};
+use super::{Launch, Output};
+use crate::Generator;
 
 /// Edges of each node.
 const DEGREE: usize = 8;
 
 /// One level: parameters `row`, `col`, `dist`, `changed` and the level.
-pub(in super::super) fn bfs(arch: ArchId) -> Result<KernelSource, BuildError> {
+pub(super) fn bfs(arch: ArchId) -> Result<KernelSource, BuildError> {
     built("bfs", arch, |b| {
         let [rows, columns] = ["row", "col"].map(|name| b.buffer::<i32>(name));
         let [distances, changed] = ["dist", "changed"].map(|name| b.buffer::<i32>(name));
@@ -44,7 +45,7 @@ fn edges(scale: u32) -> Vec<i32> {
 }
 
 /// Runs all levels from node 0 on; the distances.
-pub(in super::super) fn run_bfs(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
+pub(super) fn run_bfs(device: &Device, launch: &mut Launch<'_>, scale: u32) -> Output {
     let edges = edges(scale);
     let nodes = edges.len() / DEGREE;
     let rows: Vec<i32> = (0..=nodes).map(|node| (node * DEGREE) as i32).collect();
@@ -66,7 +67,7 @@ pub(in super::super) fn run_bfs(device: &Device, launch: &mut Launch<'_>, scale:
     Ok(device.read(&distances)?.into_iter().map(i32::cast_unsigned).collect())
 }
 
-pub(in super::super) fn host_bfs(scale: u32) -> Vec<u32> {
+pub(super) fn host_bfs(scale: u32) -> Vec<u32> {
     let edges = edges(scale);
     let mut distances = vec![u32::MAX; edges.len() / DEGREE];
     let (mut level, mut distance) = (vec![0], 0);
