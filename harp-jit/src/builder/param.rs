@@ -66,7 +66,7 @@ impl ParamType {
 
     /// Loads the parameter from its words at `offset` of the argument block. Of group memory that is the offset
     /// in the memory of the work-group.
-    pub(super) fn load(
+    pub fn load(
         self,
         at: &mut FuncCursor<'_>,
         block: Value,
@@ -137,8 +137,9 @@ impl Param {
         Param { name: None, ty, element: None }
     }
 
-    pub(super) fn named(name: &str, ty: ParamType, element: Option<Type>) -> Param {
-        Param { name: Some(name.into()), ty, element }
+    /// A parameter of which this is known; `element` is the type of what it points to.
+    pub fn new(name: Option<&str>, ty: ParamType, element: Option<Type>) -> Param {
+        Param { name: name.map(Arc::from), ty, element }
     }
 
     /// The name, if it was built with one.
