@@ -20,7 +20,25 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use target_lexicon::PointerWidth;
 use thiserror::Error;
 
+use code::Code;
+
+mod code;
+mod constants;
+mod error_function;
+mod exponential;
+mod format;
+mod functions;
+mod gamma;
+mod inverse;
+mod logarithm;
+mod pair;
+mod power;
+mod reduction;
+mod remainder;
+mod roots;
+mod rounding;
 mod table;
+mod trigonometric;
 
 pub use table::{Accuracy, Float, Math, Operand};
 
@@ -90,6 +108,6 @@ pub fn expand(
     if expected != given {
         return Err(ArgumentError { math, expected, given });
     }
-    let _ = fma;
-    Ok(args.to_vec())
+    let code = Code::new(builder, float, fma);
+    Ok(functions::append(&code, math, args))
 }
