@@ -1,0 +1,1 @@
+//! References with more digits than `f64`.
