@@ -533,11 +533,6 @@ impl<'c> Int<'c> {
         Int { value: self.code.with(|b| b.ins().umulhi(self.value, other.value)), ..self }
     }
 
-    /// The number of zeros above the highest bit that is set.
-    pub(crate) fn leading_zeros(self) -> Int<'c> {
-        Int { value: self.code.with(|b| b.ins().clz(self.value)), ..self }
-    }
-
     fn compare(self, cc: IntCC, other: impl IntoInt<'c>) -> Bool<'c> {
         let other = other.into_int(self);
         let value = self.code.with(|b| b.ins().icmp(cc, self.value, other.value));

@@ -31,7 +31,7 @@ pub(crate) fn scale<'c>(x: Real<'c>, n: Int<'c>) -> Real<'c> {
 /// The exponents of 2 between which all results are that are neither zero nor infinite.
 pub(crate) fn exponent_range(code: &Code<'_>) -> (f64, f64) {
     let (bias, digits) = (code.float.bias() as f64, f64::from(code.float.digits()));
-    (-(bias + digits + 2.0), bias + 2.0)
+    (-(bias + digits + 2.0), bias + 4.0)
 }
 
 /// `e^r - 1` for |r| ≤ ln(2)/2.

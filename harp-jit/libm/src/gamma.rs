@@ -4,6 +4,7 @@ use crate::code::{Int, Real};
 use crate::constants::{LANCZOS, LGAMMA, LN_SQRT_2_PI, LOG2_E, PI, RECIPROCAL_PI, STIRLING};
 use crate::exponential::scale;
 use crate::logarithm::log_positive;
+use crate::pair::Pair;
 use crate::power::{exp2_pair, log2_pair};
 use crate::trigonometric::sinpi;
 
@@ -19,8 +20,11 @@ struct Factorial<'c> {
 fn factorial(z: Real<'_>) -> Factorial<'_> {
     let code = z.code;
     let (g, numerator, denominator) = LANCZOS.parts(code.float);
-    let t = z + (g - 0.5);
+    // What t loses by rounding comes in again by the exponent's derivative.
+    let Pair { high: t, low: lost } = Pair::sum(z, code.real(g - 0.5));
     let exponent = log2_pair(t) * (z - 0.5) + -(code.pair(&LOG2_E) * t);
+    let slope = ((z - 0.5) / t - 1.0) * code.near(&LOG2_E);
+    let exponent = Pair { low: slope.mul_add(lost, exponent.low), ..exponent };
     let power = exp2_pair(exponent);
     let sum = z.horner(&numerator) / z.horner(&denominator);
     Factorial { mantissa: (power.tail + 1.0) * sum, exponent: power.exponent }
@@ -39,7 +43,9 @@ pub(crate) fn tgamma(x: Real<'_>) -> Real<'_> {
     let magnitude = x.abs();
     let bounded = magnitude.clamp(0.0, code.float.pick(48.0, 190.0));
     let factorial = factorial(bounded);
-    let positive = scale(factorial.mantissa / bounded, factorial.exponent);
+    // Neither the quotient by a small number nor z Γ(z) for a large one may overflow too early.
+    let (below_one, above_one) = (bounded.clamp(0.0, 1.0), bounded.clamp(1.0, f64::INFINITY));
+    let positive = scale(factorial.mantissa / above_one, factorial.exponent) / below_one;
     let is_negative = x.lt(0.0);
     let [result] = code.unless(is_negative, [positive.value], || {
         [reflected(magnitude, &factorial).value]
@@ -87,5 +93,6 @@ pub(crate) fn lgamma_r(x: Real<'_>) -> (Real<'_>, Int<'_>) {
         let sign = sin.lt(0.0).select(one, code.int(-1));
         [log.value, is_pole.select(code.int(0), sign).value]
     });
-    (is_finite.select(code.as_real(result), magnitude), code.as_int(sign).narrowed())
+    let sign = is_finite.select(code.as_int(sign), one);
+    (is_finite.select(code.as_real(result), magnitude), sign.narrowed())
 }

@@ -30,20 +30,25 @@ pub(crate) fn log2_pair(x: Real<'_>) -> Pair<'_> {
     Pair::sum_ordered(sum.high, sum.low + log2.low)
 }
 
-/// 2^e, e clamped to where powers of 2 are neither zero nor infinite.
+/// 2^e.
 pub(crate) fn exp2_pair(e: Pair<'_>) -> Power<'_> {
+    let (k, exponent) = nearest(e.high);
+    let rest = (e.high - k) + e.low;
+    Power { tail: expm1_reduced(rest * rest.code.near(&LN_2)), exponent }
+}
+
+/// The exponent, clamped to where powers of 2 are neither zero nor infinite.
+fn clamped(e: Pair<'_>) -> Pair<'_> {
     let code = e.high.code;
     let (least, most) = exponent_range(code);
     let high = e.high.clamp(least, most);
-    let low = high.equals(e.high).select(e.low, code.real(0.0));
-    let (k, exponent) = nearest(high);
-    Power { tail: expm1_reduced(((high - k) + low) * code.near(&LN_2)), exponent }
+    Pair { high, low: high.equals(e.high).select(e.low, code.real(0.0)) }
 }
 
 /// x^y for x ≥ 0, infinity included; y is not zero.
 fn power<'c>(x: Real<'c>, y: Pair<'c>) -> Real<'c> {
     let code = x.code;
-    let result = exp2_pair(log2_pair(x) * y).value();
+    let result = exp2_pair(clamped(log2_pair(x) * y)).value();
     let is_zero = x.equals(0.0);
     let is_special = is_zero | x.equals(f64::INFINITY);
     // 0 or infinity, the other one for negative exponents.

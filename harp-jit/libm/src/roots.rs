@@ -8,10 +8,14 @@ use crate::rounding::is_ordinary;
 /// of Newton's with an exact residue (after Sun's fdlibm, 1993, s_cbrt.c).
 pub(crate) fn cbrt(x: Real<'_>) -> Real<'_> {
     let (code, float) = (x.code, x.code.float);
-    // Small numbers are scaled by the cube of a power of 2, so that no residue underflows.
-    let (least, up) = float.pick((-50.0_f64, 33.0_f64), (-500.0, 333.0));
-    let is_small = x.abs().lt(least.exp2());
-    let cube = is_small.select(x.abs() * (3.0 * up).exp2(), x.abs());
+    // Numbers are scaled by the cube of a power of 2, so that no cube overflows and no residue underflows.
+    let (most, by) = float.pick((50.0_f64, 33.0_f64), (500.0, 333.0));
+    let (is_large, is_small) = (x.abs().gt(most.exp2()), x.abs().lt((-most).exp2()));
+    let power = |large: f64, small: f64| {
+        let (large, small) = (code.real(large.exp2()), code.real(small.exp2()));
+        is_large.select(large, is_small.select(small, code.real(1.0)))
+    };
+    let cube = x.abs() * power(-3.0 * by, 3.0 * by);
     // A third of the exponent plus what the bias and the mantissa's logarithm need on average.
     let third = (1_i128 << float.width()) / 3 + 1;
     let balance = (float.bias() as f64 * 2.0 / 3.0 - 0.033_062_356_51)
@@ -25,8 +29,7 @@ pub(crate) fn cbrt(x: Real<'_>) -> Real<'_> {
     let square = Pair::product(root, root);
     let product = Pair::product(square.high, root);
     let residue = ((cube - product.high) - product.low) - square.low * root;
-    let root = root + residue / (square.high * 3.0);
-    let root = is_small.select(root * (-up).exp2(), root);
+    let root = (root + residue / (square.high * 3.0)) * power(by, -by);
     is_ordinary(x).select(root.copysign(x), x)
 }
 

@@ -1,6 +1,5 @@
 //! Functions that need no approximation: comparisons, integral parts and pieces of the representation.
 
-use crate::Fma;
 use crate::code::{Bool, Int, Real};
 
 pub(crate) fn fdim<'c>(x: Real<'c>, y: Real<'c>) -> Real<'c> {
@@ -23,13 +22,6 @@ pub(crate) fn maxmag<'c>(x: Real<'c>, y: Real<'c>) -> Real<'c> {
 pub(crate) fn minmag<'c>(x: Real<'c>, y: Real<'c>) -> Real<'c> {
     let (a, b) = (x.abs(), y.abs());
     a.lt(b).select(x, b.lt(a).select(y, fmin(x, y)))
-}
-
-pub(crate) fn mad<'c>(x: Real<'c>, y: Real<'c>, z: Real<'c>) -> Real<'c> {
-    match x.code.fma {
-        Fma::Fast => x.fused(y, z),
-        Fma::Slow => x * y + z,
-    }
 }
 
 /// Adding the float below ½ carries into the integers just when the fraction is at least ½.

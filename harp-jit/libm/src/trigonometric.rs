@@ -90,10 +90,13 @@ pub(crate) fn cospi(x: Real<'_>) -> Real<'_> {
     half_turns(x).sin_cos().1 + 0.0
 }
 
-/// The tangent of πx. Of an even integer it is a zero with the sign of x, of an odd one with the opposite sign;
-/// between them it is infinite, positive behind an even number of half turns from zero up, and negative behind odd ones.
+/// The tangent of πx. At integers and halves it is zero or infinite; there the sign is that of πx behind an even number of
+/// half turns from zero, and the other one behind an odd number.
 pub(crate) fn tanpi(x: Real<'_>) -> Real<'_> {
-    // The tangent of the magnitude: then all signs are right.
-    let tan = half_turns(x.abs()).tan();
-    tan.flipped_by(x)
+    let code = x.code;
+    let angle = half_turns(x.abs());
+    let edge = angle.quarters.is_odd().select(code.infinity(), code.real(0.0));
+    let edge = edge.negated_if((angle.quarters & 2).differs(0));
+    let is_edge = angle.rest.high.equals(0.0);
+    is_edge.select(edge, angle.tan()).flipped_by(x)
 }

@@ -5,8 +5,10 @@ use harp_libm::{Float, Math};
 use super::Numbers;
 
 /// The results of the host's library in the function's own format; none if the function is not exact.
-pub fn exact(math: Math, float: Float, args: Numbers<3>) -> Option<Numbers<2>> {
+pub(crate) fn exact(math: Math, float: Float, args: Numbers<3>) -> Option<Numbers<2>> {
     match float {
+        // These integers do not fit.
+        Float::F32 if math == Math::Ilogb => double(math, args),
         Float::F32 => single(math, args.map(|x| x as f32)).map(|results| results.map(f64::from)),
         Float::F64 => double(math, args),
     }
@@ -44,7 +46,6 @@ macro_rules! exact {
                     [mantissa, if x.is_finite() { exponent as $ty } else { 0.0 }]
                 }
                 Math::Ilogb => match x {
-                    // As an f32 this is 2^31; the machine's result is, too.
                     x if x == 0.0 => quiet(i32::MIN as $ty),
                     x if !x.is_finite() => quiet(i32::MAX as $ty),
                     x => quiet(libm::$ilogb(x) as $ty),

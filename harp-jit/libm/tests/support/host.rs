@@ -25,7 +25,14 @@ fn sinpi(x: f64) -> f64 {
 }
 
 fn tanpi(x: f64) -> f64 {
-    sinpi(x) / sinpi(x + 0.5)
+    let (rest, quarters) = half_turns(x);
+    match quarters & 3 {
+        0 | 2 => (PI * rest).tan(),
+        // Halves are poles, whose sign is that of the integer below the magnitude.
+        _ if rest == 0.0 && x.abs() % 2.0 == 0.5 => f64::INFINITY.copysign(x),
+        _ if rest == 0.0 => -f64::INFINITY.copysign(x),
+        _ => -1.0 / (PI * rest).tan(),
+    }
 }
 
 fn cospi(x: f64) -> f64 {
@@ -39,9 +46,10 @@ fn cospi(x: f64) -> f64 {
 }
 
 /// The results in `f64`, with errors of about its ulp; none for functions whose results are exact.
-pub fn double(math: Math, [x, y, _]: Numbers<3>) -> Option<Numbers<2>> {
+pub(crate) fn double(math: Math, [x, y, _]: Numbers<3>) -> Option<Numbers<2>> {
     let result = match math {
         Math::Acos => x.acos(),
+        Math::Acosh if x < 1.0 => f64::NAN,
         Math::Acosh => libm::acosh(x),
         Math::Acospi => x.acos() / PI,
         Math::Asin => x.asin(),
@@ -110,7 +118,7 @@ fn rootn(x: f64, n: f64) -> f64 {
 }
 
 /// The results as the host's functions in `f32` have them, where there are any.
-pub fn single(math: Math, [x, y, _]: Numbers<3>) -> Option<f64> {
+pub(crate) fn single(math: Math, [x, y, _]: Numbers<3>) -> Option<f64> {
     let (x, y) = (x as f32, y as f32);
     let result = match math {
         Math::Acos => x.acos(),

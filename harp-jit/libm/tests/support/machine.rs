@@ -8,7 +8,7 @@ use harp_runtime::{Arg, Buffer, Device, DeviceConfig, LaunchConfig};
 use super::Numbers;
 
 /// A function that is compiled for a machine.
-pub struct Machine {
+pub(crate) struct Machine {
     device: Device,
     kernel: Kernel,
     math: Math,
@@ -16,7 +16,7 @@ pub struct Machine {
 }
 
 /// The machine with extension X that tests use for a format.
-pub fn usual_arch(float: Float) -> &'static str {
+pub(crate) fn usual_arch(float: Float) -> &'static str {
     match float {
         Float::F32 => "4w32/16/32/16+x",
         Float::F64 => "8w32/16/32/16+x",
@@ -25,7 +25,7 @@ pub fn usual_arch(float: Float) -> &'static str {
 
 impl Machine {
     /// Compiles a kernel that computes `math` for each work-item.
-    pub fn new(arch: &str, math: Math, float: Float, fma: Fma) -> Machine {
+    pub(crate) fn new(arch: &str, math: Math, float: Float, fma: Fma) -> Machine {
         let arch: ArchId = arch.parse().unwrap();
         let mut source = KernelSource::new(math.name(), arch);
         let mut b = KernelBuilder::new(&mut source);
@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// The results for each of the arguments, and the instructions that a warp issued on average.
-    pub fn run(&self, args: &[Numbers<3>]) -> (Vec<Numbers<2>>, f64) {
+    pub(crate) fn run(&self, args: &[Numbers<3>]) -> (Vec<Numbers<2>>, f64) {
         let operands = self.math.parameters().iter().chain(self.math.results());
         let types: Vec<Type> = operands.map(|operand| operand.ty(self.float)).collect();
         let count = self.math.parameters().len();

@@ -6,10 +6,10 @@ use harp_libm::{Float, Math, Operand};
 use super::Numbers;
 
 /// Random numbers by the generator SplitMix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +18,7 @@ impl Random {
     }
 
     /// A number between two.
-    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -42,7 +42,7 @@ impl Random {
 }
 
 /// The numbers at which formats and functions change their behaviour, of both signs.
-pub fn edges(float: Float) -> Vec<f64> {
+pub(crate) fn edges(float: Float) -> Vec<f64> {
     let (least, least_normal, most, integers): (f64, f64, f64, f64) = match float {
         Float::F32 => {
             let least = f32::from_bits(1);
@@ -76,7 +76,7 @@ fn neighbours(x: f64, float: Float) -> [f64; 2] {
 }
 
 /// The nearest number of a format.
-pub fn rounded(x: f64, float: Float) -> f64 {
+pub(crate) fn rounded(x: f64, float: Float) -> f64 {
     match float {
         Float::F32 => f64::from(x as f32),
         Float::F64 => x,
@@ -84,13 +84,27 @@ pub fn rounded(x: f64, float: Float) -> f64 {
 }
 
 /// Arguments for `math`, all edges first.
-pub fn samples(math: Math, float: Float, count: usize, seed: u64) -> Vec<Numbers<3>> {
+pub(crate) fn samples(math: Math, float: Float, count: usize, seed: u64) -> Vec<Numbers<3>> {
     let mut random = Random(seed ^ (math.name().bytes().fold(0, |hash, byte| hash * 31 + u64::from(byte))));
     let mut samples = edge_samples(math, float);
     while samples.len() < count {
         samples.push(sample(math, float, &mut random));
     }
     samples
+}
+
+/// Numbers for which functions need no rare case.
+pub(crate) fn typical(math: Math, float: Float, count: usize) -> Vec<Numbers<3>> {
+    let mut random = Random(7);
+    let (low, high) = interval(math, float == Float::F32);
+    let mut number = || rounded(random.between(low, high), float);
+    match math.parameters() {
+        [Operand::Float, Operand::Int] => (0..count).map(|_| [number().abs(), 3.0, 0.0]).collect(),
+        _ if math == Math::Pow || math == Math::Powr => {
+            (0..count).map(|_| [number().abs(), number(), 0.0]).collect()
+        }
+        _ => (0..count).map(|_| [number(), number(), number()]).collect(),
+    }
 }
 
 const INTEGERS: [i32; 18] =
@@ -151,6 +165,7 @@ fn sample(math: Math, float: Float, random: &mut Random) -> Numbers<3> {
                 }
                 _ => random.between(2.0 * least, 2.0 * most),
             };
+            let n = if n.is_nan() { 0.0 } else { n };
             [x, n.round().clamp(i32::MIN.into(), i32::MAX.into()), 0.0]
         }
         [Operand::Float, Operand::Float] if matches!(math, Math::Pow | Math::Powr) => {
