@@ -82,6 +82,7 @@ impl Reference {
             Math::Exp => x.exp(BITS, RM, cc),
             Math::Exp10 => big(10.0).pow(&x, BITS, RM, cc),
             Math::Exp2 => big(2.0).pow(&x, BITS, RM, cc),
+            Math::Expm1 if number.abs() < 1e-40 => add(&x, &mul(&mul(&x, &x), &big(0.5))),
             Math::Expm1 => x.exp(3 * BITS, RM, cc).sub(&big(1.0), 3 * BITS, RM),
             Math::Lgamma => self.log_gamma(number),
             Math::Log => x.ln(BITS, RM, cc),
