@@ -282,6 +282,7 @@ ERFC_SHIFT = "3.75"
 
 HEAD = """//! The constants, as computed by `coefficients.py`, which says how.
 #![cfg_attr(rustfmt, rustfmt_skip)]
+#![expect(clippy::approx_constant, reason = "each constant stands here for both formats, and with what it lacks")]
 
 use crate::format::{Constant, Lanczos, Polynomial, Thirds};
 """

@@ -5,7 +5,7 @@
 //! overflowed or vanished.
 
 use crate::code::{Code, Int, Real};
-use crate::constants::{EXP, LN_10, LN_2, LN_2_SHORT, LOG2_10, LOG2_E, LOG10_2_SHORT};
+use crate::constants::{EXP, LN_2, LN_2_SHORT, LN_10, LOG2_10, LOG2_E, LOG10_2_SHORT};
 use crate::format::Constant;
 
 /// The number `2^exponent (1 + tail)`.

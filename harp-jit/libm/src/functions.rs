@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A result, or two of them.
-fn results<'c>(both: (impl Into<Value>, impl Into<Value>)) -> Vec<Value> {
+fn results(both: (impl Into<Value>, impl Into<Value>)) -> Vec<Value> {
     vec![both.0.into(), both.1.into()]
 }
 

@@ -47,9 +47,8 @@ pub(crate) fn tgamma(x: Real<'_>) -> Real<'_> {
     let (below_one, above_one) = (bounded.clamp(0.0, 1.0), bounded.clamp(1.0, f64::INFINITY));
     let positive = scale(factorial.mantissa / above_one, factorial.exponent) / below_one;
     let is_negative = x.lt(0.0);
-    let [result] = code.unless(is_negative, [positive.value], || {
-        [reflected(magnitude, &factorial).value]
-    });
+    let [result] =
+        code.unless(is_negative, [positive.value], || [reflected(magnitude, &factorial).value]);
     let result = code.as_real(result);
     let result = x.equals(0.0).select(code.infinity().copysign(x), result);
     x.equals(f64::NEG_INFINITY).select(code.nan(), result)

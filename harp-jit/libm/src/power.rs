@@ -6,7 +6,7 @@
 
 use crate::code::{Int, Real};
 use crate::constants::{LN_2, LOG_TAIL, LOG2_E, TWO_THIRDS};
-use crate::exponential::{Power, exponent_range, expm1_reduced, nearest};
+use crate::exponential::{Power, expm1_reduced, exponent_range, nearest};
 use crate::logarithm::{Parts, parts};
 use crate::pair::Pair;
 use crate::table::Float;

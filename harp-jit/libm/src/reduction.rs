@@ -5,7 +5,9 @@
 //! trigonometric functions, 1983): a lane with such an argument makes its warp take a branch.
 
 use crate::code::{Code, Int, Real};
-use crate::constants::{PI_OVER_2, PI_OVER_2_THIRDS, RECIPROCAL_PI, TWO_OVER_PI_32, TWO_OVER_PI_64};
+use crate::constants::{
+    PI_OVER_2, PI_OVER_2_THIRDS, RECIPROCAL_PI, TWO_OVER_PI_32, TWO_OVER_PI_64,
+};
 use crate::exponential::nearest;
 use crate::pair::Pair;
 use crate::table::Float;
@@ -65,10 +67,8 @@ fn by_multiplication(x: Real<'_>) -> Angle<'_> {
     ];
     let rest = signed_fraction(fraction) * code.pair(&PI_OVER_2);
     let is_negative = x.lt(0.0);
-    let rest = Pair {
-        high: rest.high.negated_if(is_negative),
-        low: rest.low.negated_if(is_negative),
-    };
+    let rest =
+        Pair { high: rest.high.negated_if(is_negative), low: rest.low.negated_if(is_negative) };
     Angle { quarters: is_negative.select(-quarters, quarters), rest }
 }
 

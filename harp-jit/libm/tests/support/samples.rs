@@ -85,7 +85,8 @@ pub(crate) fn rounded(x: f64, float: Float) -> f64 {
 
 /// Arguments for `math`, all edges first.
 pub(crate) fn samples(math: Math, float: Float, count: usize, seed: u64) -> Vec<Numbers<3>> {
-    let mut random = Random(seed ^ (math.name().bytes().fold(0, |hash, byte| hash * 31 + u64::from(byte))));
+    let mut random =
+        Random(seed ^ (math.name().bytes().fold(0, |hash, byte| hash * 31 + u64::from(byte))));
     let mut samples = edge_samples(math, float);
     while samples.len() < count {
         samples.push(sample(math, float, &mut random));
@@ -112,7 +113,7 @@ const INTEGERS: [i32; 18] =
 
 fn edge_samples(math: Math, float: Float) -> Vec<Numbers<3>> {
     let edges = edges(float);
-    let few: Vec<f64> = edges.iter().copied().step_by(3).chain([1.0, -1.0, 0.0, -0.0]).collect();
+    let few: Vec<f64> = edges.iter().copied().step_by(9).chain([1.0, -1.0, 0.0, -0.0]).collect();
     match math.parameters() {
         [Operand::Float] => edges.iter().map(|&x| [x, 0.0, 0.0]).collect(),
         [Operand::Float, Operand::Int] => {
@@ -126,7 +127,7 @@ fn edge_samples(math: Math, float: Float) -> Vec<Numbers<3>> {
             few.iter().flat_map(|&x| few.iter().map(move |&y| [x, y, 0.0])).collect()
         }
         _ => {
-            let few = &few.iter().copied().step_by(4).collect::<Vec<_>>();
+            let few = &few.iter().copied().step_by(3).collect::<Vec<_>>();
             let pairs = few.iter().flat_map(|&x| few.iter().map(move |&y| (x, y)));
             pairs.flat_map(|(x, y)| few.iter().map(move |&z| [x, y, z])).collect()
         }
@@ -160,9 +161,7 @@ fn sample(math: Math, float: Float, random: &mut Random) -> Numbers<3> {
             let n = match random.below(3) {
                 0 => f64::from(random.bits() as i32),
                 1 => random.between(-40.0, 40.0).round(),
-                _ if math == Math::Pown => {
-                    random.between(least, most) / x.abs().log2()
-                }
+                _ if math == Math::Pown => random.between(least, most) / x.abs().log2(),
                 _ => random.between(2.0 * least, 2.0 * most),
             };
             let n = if n.is_nan() { 0.0 } else { n };
