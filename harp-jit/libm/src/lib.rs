@@ -3,7 +3,18 @@
 //! [`Math`] lists the functions. [`build`] makes one a function of its own, to be declared in a module and called;
 //! [`expand`] appends its code to a block, which is better for functions of a few instructions
 //! ([`Math::is_small`]). Both compute in a format, a [`Float`], without help of a wider one: `f32` functions do not
-//! use `f64`, which machines with words of 4 bytes do not have.
+//! use `f64`, which machines with words of 4 bytes do not have. (The compiler computes `f64` on integers there, so
+//! that `f64` functions work, but take some hundred times as many instructions.)
+//!
+//! Results are within the limits of OpenCL's full profile ([`Math::accuracy`]) for all arguments, subnormal numbers
+//! included, and exact where C99 and OpenCL prescribe them. The example `ulps` prints the largest errors.
+//!
+//! Functions have no branches, but for what few arguments need: the reduction of large angles, the reflection of the
+//! gamma function, and the divisions of `fmod`, `remainder` and `remquo` beyond the first one. A warp takes these only
+//! if one of its lanes does. Where results of both sides of a case distinction cost little, both are computed and one
+//! is selected.
+//!
+//! Each module names the sources of its algorithms. The constants are computed by `coefficients.py`.
 //!
 //! ```
 //! use harp_libm::{Float, Fma, Math, build};
@@ -42,12 +53,12 @@ mod trigonometric;
 
 pub use table::{Accuracy, Float, Math, Operand};
 
-/// How the machine computes a product and a sum with one rounding, CLIF's `fma`.
+/// How the machine computes a product and a sum of a format with one rounding, CLIF's `fma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fma {
-    /// With an instruction: machines with extension X.
+    /// With an instruction: machines with extension X, but for `f64` only those with words of 8 bytes.
     Fast,
-    /// In hundreds of instructions: functions do without.
+    /// In hundreds of instructions: functions do without it, as far as they can.
     Slow,
 }
 

@@ -11,7 +11,13 @@ use crate::constants::{
 use crate::exponential::nearest;
 use crate::pair::Pair;
 use crate::table::Float;
-use crate::trigonometric::Angle;
+
+/// An angle as quarter turns and a rest of at most π/4.
+pub(crate) struct Angle<'c> {
+    /// The quarter turns, of which only the two lowest bits matter.
+    pub(crate) quarters: Int<'c>,
+    pub(crate) rest: Pair<'c>,
+}
 
 /// Takes an angle apart.
 pub(crate) fn quarter_turns(x: Real<'_>) -> Angle<'_> {

@@ -7,14 +7,7 @@ use crate::code::{Int, Real};
 use crate::constants::{COS, PI, SIN};
 use crate::exponential::nearest;
 use crate::pair::Pair;
-use crate::reduction::quarter_turns;
-
-/// An angle as quarter turns and a rest of at most π/4.
-pub(crate) struct Angle<'c> {
-    /// The quarter turns, of which only the two lowest bits matter.
-    pub(crate) quarters: Int<'c>,
-    pub(crate) rest: Pair<'c>,
-}
+use crate::reduction::{Angle, quarter_turns};
 
 /// Sine and cosine of a number of at most π/4 (after Sun's fdlibm, 1993, k_sin.c and k_cos.c).
 fn kernels(r: Pair<'_>) -> (Real<'_>, Real<'_>) {

@@ -76,6 +76,14 @@ fn f32_functions_run_on_machines_with_words_of_8_bytes() {
     }
 }
 
+/// The compiler computes `f64` on integers there.
+#[test]
+fn f64_functions_run_on_machines_with_words_of_4_bytes() {
+    for math in [Math::Atan2, Math::Exp, Math::Fmod, Math::Ldexp, Math::Sin, Math::Tgamma] {
+        check(math, Float::F64, "4w32/16/16/4+x", Fma::Slow, 100);
+    }
+}
+
 #[test]
 fn mad_rounds_once_or_twice() {
     for (float, arch) in [Float::F32, Float::F64].map(|float| (float, usual_arch(float))) {
