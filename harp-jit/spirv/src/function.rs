@@ -39,6 +39,8 @@ pub(crate) struct Translator<'f, 'u, 'm> {
     pub(crate) frame: Frame,
     /// What variables of the module stand for in this function.
     pub(crate) globals: HashMap<Id, Def>,
+    /// The words of the argument block with the sizes of buffers, by their addresses.
+    pub(crate) sizes: HashMap<ir::Value, u32>,
     /// How many functions the current one was put into.
     depth: usize,
     /// The index of the instruction that is translated, for errors.
@@ -73,7 +75,8 @@ impl<'m> Translator<'_, '_, 'm> {
     ) -> Translator<'f, 'u, 'm> {
         let module = unit.module;
         let (frame, globals) = (Frame::default(), HashMap::new());
-        Translator { unit, module, b, prologue, frame, globals, depth: 0, at: 0 }
+        let sizes = HashMap::new();
+        Translator { unit, module, b, prologue, frame, globals, sizes, depth: 0, at: 0 }
     }
 
     /// Translates a function at the current place; returns go to `exit`, if there is one.
@@ -103,8 +106,9 @@ impl<'m> Translator<'_, '_, 'm> {
                 limit,
             });
         }
-        self.outline(function)?;
-        for (number, block) in function.blocks.iter().enumerate() {
+        let blocks = ordered(self.module, function);
+        self.outline(&blocks)?;
+        for (number, block) in blocks.into_iter().enumerate() {
             if number > 0 {
                 let Target { block: target, phis } = self.frame.blocks[&block.label].clone();
                 self.b.switch_to_block(target);
@@ -120,8 +124,8 @@ impl<'m> Translator<'_, '_, 'm> {
     }
 
     /// Makes the blocks of a function. Its first one goes on in the current block, as no branch leads there.
-    fn outline(&mut self, function: &Function) -> Result<()> {
-        for (number, block) in function.blocks.iter().enumerate() {
+    fn outline(&mut self, blocks: &[&module::Block]) -> Result<()> {
+        for (number, block) in blocks.iter().enumerate() {
             let target = self.b.create_block();
             let mut phis = Vec::new();
             for at in block.start..block.end {
@@ -545,7 +549,7 @@ impl<'m> Translator<'_, '_, 'm> {
     fn switch(&mut self, inst: Instruction<'_>) -> Result<()> {
         let selector = self.integer(inst.word(0)?)?;
         let ty = self.b.func.dfg.value_type(selector);
-        let words = if ty.bits() > 32 { 2 } else { 1 };
+        let words = self.module.case_words(inst);
         let selector =
             if ty.bits() < 32 { self.b.ins().uextend(types::I32, selector) } else { selector };
         let mask = u64::MAX >> (64 - ty.bits());
@@ -589,4 +593,34 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         Ok(())
     }
+}
+
+/// The blocks that are reached, each behind those that dominate it: in reverse post-order. In the module they may be in
+/// another order.
+fn ordered<'m>(module: &SpirvModule, function: &'m Function) -> Vec<&'m module::Block> {
+    let numbers: HashMap<Id, usize> =
+        function.blocks.iter().enumerate().map(|(number, block)| (block.label, number)).collect();
+    let successors = |number: usize| {
+        let labels = module.successors(&function.blocks[number]).into_iter().rev();
+        labels.filter_map(|label| numbers.get(&label).copied()).collect::<Vec<_>>()
+    };
+    let mut seen = vec![false; function.blocks.len()];
+    let mut order = Vec::new();
+    let mut stack = vec![(0, successors(0))];
+    seen[0] = true;
+    while let Some((number, rest)) = stack.last_mut() {
+        match rest.pop() {
+            Some(next) if !seen[next] => {
+                seen[next] = true;
+                stack.push((next, successors(next)));
+            }
+            Some(_) => {}
+            None => {
+                order.push(&function.blocks[*number]);
+                stack.pop();
+            }
+        }
+    }
+    order.reverse();
+    order
 }

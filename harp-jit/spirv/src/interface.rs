@@ -58,6 +58,8 @@ pub struct EntryParam {
 pub enum EntryParamKind {
     /// A buffer, with the type of all its scalars if it is one.
     Buffer(Option<Type>),
+    /// The same of a kernel that may ask how long its buffers are.
+    SizedBuffer(Option<Type>),
     /// An array that each work-group gets, which may have such elements.
     Group(Option<Type>),
     /// A number.
@@ -96,8 +98,9 @@ impl EntryPoint {
             targets.push(Target::Param(index));
         }
         let globals = if is_shader { module.interface(function) } else { Vec::new() };
+        let is_sized = !globals.is_empty() && module.asks_for_lengths(function);
         for global in globals {
-            params.push(module.resource(global)?);
+            params.push(module.resource(global, is_sized)?);
             targets.push(Target::Global(global));
         }
         make_names_unique(&mut params);
@@ -135,6 +138,7 @@ impl EntryParam {
         let own = |ty, element| Param::new(self.name.as_deref(), ty, element);
         match &self.kind {
             EntryParamKind::Buffer(element) => vec![own(ParamType::Pointer, *element)],
+            EntryParamKind::SizedBuffer(element) => vec![own(ParamType::SizedPointer, *element)],
             EntryParamKind::Group(element) => vec![own(ParamType::Group, *element)],
             EntryParamKind::Scalar(ty) => vec![own(*ty, None)],
             EntryParamKind::Fields(fields) => {
@@ -365,13 +369,24 @@ impl SpirvModule {
         found
     }
 
+    /// Whether a function or its callees ask how long the array at the end of a buffer is.
+    fn asks_for_lengths(&self, function: Id) -> bool {
+        self.reachable(function).iter().any(|function| {
+            let blocks = self.functions[function].blocks.iter();
+            let mut insts =
+                blocks.flat_map(|block| block.start..block.end).map(|at| self.code.get(at));
+            insts.any(|inst| inst.op == Op::ArrayLength)
+        })
+    }
+
     /// The parameter for a variable.
-    fn resource(&self, id: Id) -> Result<EntryParam> {
+    fn resource(&self, id: Id, is_sized: bool) -> Result<EntryParam> {
         let Global { ty, class, .. } = self.globals[&id];
         let refused =
             |what: String| Err(SpirvErrorKind::unsupported(format!("the variable %{id}, {what},")));
         let kind = match (class, self.types.kind(ty)?) {
             (StorageClass::PushConstant, _) => self.fields(ty)?,
+            (_, Kind::Struct { .. }) if is_sized => EntryParamKind::SizedBuffer(self.element(ty)),
             (_, Kind::Struct { .. }) => EntryParamKind::Buffer(self.element(ty)),
             _ => return refused(self.types.describe(ty)),
         };

@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use harp_jit::{
-    ArchId, CallConv, CompileOptions, Kernel, KernelParts, KernelSource, Linkage, Module,
-    ModuleError, Param, SourceMap, Triple, frontend_config,
+    ArchId, CallConv, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource, Linkage,
+    Module, ModuleError, Param, SourceMap, Triple, frontend_config,
 };
 use hashbrown::HashSet;
 use rspirv::spirv::StorageClass;
@@ -24,6 +24,8 @@ use crate::values::{Def, Parts, Val};
 #[derive(Debug)]
 pub struct SpirvKernel {
     source: KernelSource,
+    /// The declarations of what the kernel needs; nothing is compiled in it.
+    declarations: Module,
     definitions: Vec<Definition>,
     sources: SourceMap,
     entry: EntryPoint,
@@ -48,27 +50,24 @@ impl SpirvKernel {
     pub fn module(&self, options: &CompileOptions) -> std::result::Result<Module, ModuleError> {
         let mut module = Module::new(self.source.arch(), options.clone());
         let local = Linkage::Local;
-        let mut functions = Vec::new();
+        // In the same order, names have the same ids.
+        let declarations = self.declarations.declarations();
+        for (id, declared) in declarations.get_functions() {
+            module.declare_function(&declared.linkage_name(id), local, &declared.signature)?;
+        }
+        for (id, declared) in declarations.get_data_objects() {
+            let writes = declared.writable;
+            let access = if writes { DataAccess::ReadWrite } else { DataAccess::ReadOnly };
+            module.declare_data(&declared.linkage_name(id), local, access)?;
+        }
         for definition in &self.definitions {
             match definition {
-                Definition::Function { name, body } => {
-                    let id = module.declare_function(name, local, &body.signature)?;
-                    functions.push((id, body));
-                }
-                Definition::Data { name, access, .. } => {
-                    module.declare_data(name, local, *access)?;
+                Definition::Data { id, contents } => module.define_data(*id, contents)?,
+                Definition::Function { id, body } => {
+                    let compiled = module.compile(*id, body, &self.sources)?;
+                    module.define_compiled(*id, compiled)?;
                 }
             }
-        }
-        for definition in &self.definitions {
-            if let Definition::Data { name, access, contents } = definition {
-                let id = module.declare_data(name, local, *access)?;
-                module.define_data(id, contents)?;
-            }
-        }
-        for (id, body) in functions {
-            let compiled = module.compile(id, body, &self.sources)?;
-            module.define_compiled(id, compiled)?;
         }
         Ok(module)
     }
@@ -120,14 +119,16 @@ impl SpirvModule {
             let body = translate_function(&mut unit, &name, signature, |t, params| {
                 t.called(function, params)
             })?;
-            unit.definitions.push(Definition::Function { name, body });
+            let id = unit.function(function).map_err(|kind| self.error(kind, function.at))?;
+            unit.definitions.push(Definition::Function { id, body });
         }
-        let Unit { definitions, sources, prints, uses_groups, group_arrays, .. } = unit;
+        let Unit { declarations, definitions, sources, prints, uses_groups, group_arrays, .. } =
+            unit;
         let parts =
             KernelParts { params, sources: sources.clone(), group_arrays, uses_groups, prints };
         let source = KernelSource::from_parts(func, arch, parts)
             .map_err(|error| plain(SpirvErrorKind::Build(error)))?;
-        Ok(SpirvKernel { source, definitions, sources, entry: entry.clone() })
+        Ok(SpirvKernel { source, declarations, definitions, sources, entry: entry.clone() })
     }
 }
 
@@ -210,6 +211,10 @@ impl<'m> Translator<'_, '_, 'm> {
             let count = words(&launch, self.unit.arch.word());
             let parts = self.arguments(&launch, first);
             first += count;
+            if let EntryParamKind::SizedBuffer(_) = param.kind {
+                // The size is behind the address.
+                self.sizes.insert(parts[0], first - 1);
+            }
             match target {
                 Target::Param(index) => {
                     let (_, ty) = function.params[index];

@@ -85,6 +85,8 @@ pub struct SpirvModule {
     pub(crate) sets: HashMap<Id, InstructionSet>,
     pub(crate) globals: HashMap<Id, Global>,
     pub(crate) functions: HashMap<Id, Function>,
+    /// The types of results in functions.
+    pub(crate) result_types: HashMap<Id, Id>,
     pub(crate) entry_points: Vec<EntryPoint>,
     pub(crate) spec_constants: Vec<SpecConstant>,
 }
@@ -153,6 +155,7 @@ impl SpirvModule {
             sets: HashMap::new(),
             globals: HashMap::new(),
             functions: HashMap::new(),
+            result_types: HashMap::new(),
             entry_points: Vec::new(),
             spec_constants: Vec::new(),
         };
@@ -259,6 +262,29 @@ impl SpirvModule {
         Ok(())
     }
 
+    /// The labels that the end of a block leads to.
+    pub(crate) fn successors(&self, block: &Block) -> Vec<Id> {
+        let inst = self.code.get(block.end - 1);
+        match inst.op {
+            Op::Branch => inst.operands[..1].to_vec(),
+            Op::BranchConditional => inst.operands[1..3].to_vec(),
+            Op::Switch => {
+                let cases = inst.rest(2).chunks_exact(self.case_words(inst) + 1);
+                let labels = cases.filter_map(|case| case.last().copied());
+                inst.operands[1..2].iter().copied().chain(labels).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Words of a number in the cases of a switch.
+    pub(crate) fn case_words(&self, switch: Instruction<'_>) -> usize {
+        let selector = switch.operands[0];
+        let ty = self.result_types.get(&selector).copied().or(self.constants.ty(selector).ok());
+        let kind = ty.and_then(|ty| self.types.kind(ty).ok());
+        if matches!(kind, Some(Kind::Int { bits: 64, .. })) { 2 } else { 1 }
+    }
+
     /// Takes in the outline of a function, and returns the index of the instruction behind it.
     fn function(&mut self, start: usize) -> Result<usize> {
         let inst = self.code.get(start);
@@ -283,6 +309,9 @@ impl SpirvModule {
                 return Err(SpirvErrorKind::malformed("the function has no end"));
             }
             let inst = self.code.get(at);
+            if inst.ty != 0 {
+                self.result_types.insert(inst.id, inst.ty);
+            }
             match (inst.op, &mut open) {
                 (Op::FunctionEnd, None) => break,
                 (Op::FunctionParameter, None) if function.blocks.is_empty() => {
@@ -420,5 +449,8 @@ fn is_ignored(op: Op) -> bool {
             | Op::GroupDecorate
             | Op::GroupMemberDecorate
             | Op::TypeForwardPointer
+            | Op::AliasDomainDeclINTEL
+            | Op::AliasScopeDeclINTEL
+            | Op::AliasScopeListDeclINTEL
     )
 }

@@ -24,8 +24,8 @@ const MAX_INLINED: usize = 1 << 16;
 /// A definition of the kernel's module.
 #[derive(Clone, Debug)]
 pub(crate) enum Definition {
-    Function { name: String, body: ir::Function },
-    Data { name: String, access: DataAccess, contents: DataDescription },
+    Function { id: FuncId, body: ir::Function },
+    Data { id: DataId, contents: DataDescription },
 }
 
 /// The shared state.
@@ -135,9 +135,9 @@ impl<'m> Unit<'m> {
     /// Declares and defines a function.
     pub(crate) fn define(&mut self, name: String, body: ir::Function) -> Result<FuncId> {
         let local = Linkage::Local;
-        let function = self.declarations.declare_function(&name, local, &body.signature)?;
-        self.definitions.push(Definition::Function { name, body });
-        Ok(function)
+        let id = self.declarations.declare_function(&name, local, &body.signature)?;
+        self.definitions.push(Definition::Function { id, body });
+        Ok(id)
     }
 
     /// The data that a variable of the module is.
@@ -179,7 +179,7 @@ impl<'m> Unit<'m> {
             let target = self.declarations.declare_data_in_data(target, &mut contents);
             contents.write_data_addr(at as u32, target, offset);
         }
-        self.definitions.push(Definition::Data { name, access, contents });
+        self.definitions.push(Definition::Data { id: data, contents });
         Ok(data)
     }
 

@@ -141,7 +141,10 @@ impl KernelSource {
     pub(crate) fn shape(&self) -> KernelShape {
         let mut words = Vec::new();
         for (param, number) in self.params.iter().zip(0..) {
-            let is_address = matches!(param.ty(), ParamType::Pointer | ParamType::Group);
+            let is_address = matches!(
+                param.ty(),
+                ParamType::Pointer | ParamType::SizedPointer | ParamType::Group
+            );
             words.push(is_address.then_some(number));
             words.resize(words.len() + param.ty().words(self.arch.word()) as usize - 1, None);
         }

@@ -3,10 +3,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::Variable;
+use harp_jit::ParamType;
 use rspirv::spirv::{Decoration, MemoryAccess, Op, StorageClass};
 
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
+use crate::prologue::Item;
 use crate::reader::{Id, Instruction};
 use crate::types::{Kind, MatrixLayout};
 use crate::values::{BuiltinPlace, Def, Parts, Place, Val};
@@ -404,7 +406,36 @@ impl Translator<'_, '_, '_> {
 
     /// The number of elements of the array at the end of a buffer.
     fn array_length(&mut self, inst: Instruction<'_>) -> Result<()> {
-        Err(SpirvErrorKind::unsupported(crate::reader::op_name(inst.op)))
+        let (buffer, _, ty) = self.pointer(inst.word(0)?)?;
+        let number = inst.word(1)? as usize;
+        let member = match self.module.types.kind(ty)? {
+            Kind::Struct { members } => members.get(number),
+            _ => None,
+        };
+        let stride = member.map(|member| self.module.types.kind(member.ty)).transpose()?;
+        let (Some(member), Some(&Kind::RuntimeArray { stride, .. })) = (member, stride) else {
+            return Err(self.mismatch(
+                inst.word(0)?,
+                ty,
+                "a structure with such an array".to_owned(),
+            ));
+        };
+        let Some(&size) = self.sizes.get(&buffer.parts[0]) else {
+            return Err(SpirvErrorKind::unsupported("the length of an array of this buffer"));
+        };
+        let size = self.prologue.item(self.b.func, Item::Argument(ParamType::Word, size));
+        let (before, word) = (member.offset, self.unit.word);
+        let count = self.at_start(|at| {
+            let before = at.ins().iconst(word, before.cast_signed());
+            // A buffer that is too short for what is before the array has no elements.
+            let end = at.ins().umax(size, before);
+            let bytes = at.ins().isub(end, before);
+            let stride = at.ins().iconst(word, stride.max(1).cast_signed());
+            at.ins().udiv(bytes, stride)
+        });
+        let (_, ty) = self.vector_type(inst.ty, super::Of::Int)?;
+        let count = self.resized(count, ty, false);
+        self.set(inst, Parts::from_slice(&[count]))
     }
 }
 

@@ -1,0 +1,43 @@
+//! The kernels of an OpenCL benchmark, from modules that clang made, do what the host and the OpenCL program do.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use harp_jit::{CompileOptions, DivergenceStrategy};
+use harp_runtime::{Device, DeviceConfig};
+use harp_tests::kernels::{SCALES, WORKLOADS, checksum};
+use support::{Level, STRATEGIES, module};
+
+/// A scale at which a machine emulates a workload in little time.
+const SCALE: usize = 2;
+
+const MACHINES: [&str; 6] =
+    ["harp32", "harp64", "4w32/16/32/16+x", "8w16/16/4/32+x", "4w16/4/2/64", "8b16/2/16/8+x"];
+
+fn peers(level: Level, strategies: &[DivergenceStrategy]) {
+    for arch in MACHINES.map(|id| id.parse().unwrap()) {
+        let module = module("peers", arch, level);
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        for workload in WORKLOADS {
+            let wanted = (workload.on_host)(SCALES[SCALE]);
+            assert_eq!(checksum(wanted.iter().copied()), workload.checksums[SCALE]);
+            let kernel = module.kernel(workload.name, arch).unwrap();
+            for &divergence in strategies {
+                let options = CompileOptions { divergence, ..CompileOptions::default() };
+                let kernel = kernel.compile(&options).unwrap();
+                let given = workload.run(&device, &kernel, SCALES[SCALE]).unwrap();
+                assert!(given == wanted, "{} on {arch} with {divergence:?}", workload.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn optimized_peers_give_the_same_results_under_every_strategy() {
+    peers(Level::Optimized, &STRATEGIES);
+}
+
+#[test]
+fn unoptimized_peers_give_the_same_results() {
+    peers(Level::Unoptimized, &[DivergenceStrategy::default()]);
+}
