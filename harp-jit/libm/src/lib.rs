@@ -4,7 +4,7 @@
 //! [`expand`] appends its code to a block, which is better for functions of a few instructions
 //! ([`Math::is_small`]). Both compute in a format, a [`Float`], without help of a wider one: `f32` functions do not
 //! use `f64`, which machines with words of 4 bytes do not have. (The compiler computes `f64` on integers there, so
-//! that `f64` functions work, but take some hundred times as many instructions.)
+//! that `f64` functions work, but take a few hundred times as many instructions.)
 //!
 //! Results are within the limits of OpenCL's full profile ([`Math::accuracy`]) for all arguments, subnormal numbers
 //! included, and exact where C99 and OpenCL prescribe them. The example `ulps` prints the largest errors.
