@@ -6,8 +6,8 @@
 //! use `f64`, which machines with words of 4 bytes do not have. (The compiler computes `f64` on integers there, so
 //! that `f64` functions work, but take a few hundred times as many instructions.)
 //!
-//! Results are within the limits of OpenCL's full profile ([`Math::accuracy`]) for all arguments, subnormal numbers
-//! included, and exact where C99 and OpenCL prescribe them. The example `ulps` prints the largest errors.
+//! Results are within the limits of OpenCL's full profile ([`Math::accuracy`]), subnormal numbers included, as far as
+//! samples tell, and exact where C99 and OpenCL prescribe them. The example `ulps` prints the largest errors found.
 //!
 //! Functions have no branches, but for what few arguments need: the reduction of large angles, the reflection of the
 //! gamma function, and the divisions of `fmod`, `remainder` and `remquo` beyond the first one. A warp takes these only

@@ -76,15 +76,6 @@ impl<'c> Pair<'c> {
     }
 }
 
-impl<'c> ops::Add<Real<'c>> for Pair<'c> {
-    type Output = Pair<'c>;
-
-    fn add(self, y: Real<'c>) -> Pair<'c> {
-        let sum = Pair::sum(self.high, y);
-        Pair::sum_ordered(sum.high, sum.low + self.low)
-    }
-}
-
 impl<'c> ops::Add for Pair<'c> {
     type Output = Pair<'c>;
 
