@@ -3,9 +3,9 @@
 
 mod support;
 
-use harp_jit::{CompileOptions, DivergenceStrategy};
-use harp_runtime::{Device, DeviceConfig};
-use harp_tests::kernels::{SCALES, WORKLOADS, checksum};
+use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_tests::kernels::{SCALES, WORKLOADS, Workload, checksum};
 use support::{Level, STRATEGIES, module};
 
 /// A scale at which a machine emulates a workload in little time.
@@ -28,6 +28,34 @@ fn peers(level: Level, strategies: &[DivergenceStrategy]) {
                 let given = workload.run(&device, &kernel, SCALES[SCALE]).unwrap();
                 assert!(given == wanted, "{} on {arch} with {divergence:?}", workload.name);
             }
+        }
+    }
+}
+
+/// Warp instructions of all launches of a workload.
+fn instructions(workload: &Workload, device: &Device, kernel: &Kernel, scale: u32) -> u64 {
+    let mut sum = 0;
+    let mut launch = |config: LaunchConfig, args: &[Arg]| {
+        let report = device.launch(kernel, config, args)?;
+        sum += report.warp_instructions();
+        Ok(report)
+    };
+    (workload.launches)(device, &mut launch, scale).unwrap();
+    sum
+}
+
+#[test]
+fn peers_take_as_many_instructions_as_those_of_the_builder() {
+    for arch in MACHINES.map(|id| id.parse().unwrap()) {
+        let module = module("peers", arch, Level::Optimized);
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        for workload in WORKLOADS {
+            let options = CompileOptions::default();
+            let built = (workload.source)(arch).unwrap().compile(&options).unwrap();
+            let kernel = module.kernel(workload.name, arch).unwrap().compile(&options).unwrap();
+            let count = |kernel| instructions(&workload, &device, kernel, SCALES[SCALE]);
+            let (wanted, given) = (count(&built), count(&kernel));
+            println!("{arch} {} {given} {wanted} {:.3}", workload.name, given as f64 / wanted as f64);
         }
     }
 }

@@ -218,6 +218,9 @@ impl Translator<'_, '_, '_> {
 
     /// A division, or its remainder, that does not trap.
     pub(crate) fn divide(&mut self, opcode: Opcode, x: ir::Value, y: ir::Value) -> ir::Value {
+        if self.known(y).is_some_and(|divisor| divisor > 0) {
+            return self.binary(opcode, x, y);
+        }
         let ty = self.b.func.dfg.value_type(x);
         let mut avoid = self.b.ins().icmp_imm_u(IntCC::Equal, y, 0);
         if matches!(opcode, Opcode::Sdiv | Opcode::Srem) {

@@ -187,6 +187,25 @@ impl Translator<'_, '_, '_> {
         picked
     }
 
+    /// A choice of truth values: optimizers write conjunctions and disjunctions so.
+    fn select_truth(&mut self, condition: ir::Value, yes: ir::Value, no: ir::Value) -> ir::Value {
+        match (self.known(yes), self.known(no)) {
+            (Some(1), _) => self.b.ins().bor(condition, no),
+            (_, Some(0)) => self.b.ins().band(condition, yes),
+            (Some(0), _) => self.b.ins().band_not(no, condition),
+            _ => self.b.ins().select(condition, yes, no),
+        }
+    }
+
+    /// The value of an integer that is known.
+    pub(super) fn known(&self, value: ir::Value) -> Option<i64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            ir::InstructionData::UnaryImm { imm, .. } => Some(imm.bits()),
+            _ => None,
+        }
+    }
+
     fn select(&mut self, inst: Instruction<'_>) -> Result<()> {
         let condition = self.vector_of(inst.word(0)?, super::Of::Bool)?;
         let (yes, no) =
@@ -195,10 +214,14 @@ impl Translator<'_, '_, '_> {
         if conditions.len() != 1 && conditions.len() != yes.parts.len() {
             return Err(SpirvErrorKind::malformed("as many conditions as components are needed"));
         }
+        let is_truth = self.is_vector_of(inst.ty, super::Of::Bool)?;
         let mut parts = Parts::new();
         for (index, (&yes, &no)) in yes.parts.iter().zip(&no.parts).enumerate() {
-            let condition = conditions.get(index).unwrap_or(&conditions[0]);
-            parts.push(self.b.ins().select(*condition, yes, no));
+            let condition = *conditions.get(index).unwrap_or(&conditions[0]);
+            parts.push(match is_truth {
+                true => self.select_truth(condition, yes, no),
+                false => self.b.ins().select(condition, yes, no),
+            });
         }
         let matrix = yes.matrix.filter(|_| yes.matrix == no.matrix);
         self.define(inst.id, Def::Value(Val { matrix, ..Val::new(inst.ty, parts) }))

@@ -20,8 +20,9 @@ for source in *.cl; do
 done
 for source in *.spvasm; do
     [ -e "$source" ] || continue
-    spirv-as --preserve-numeric-ids "$source" -o "${source%.spvasm}.spv"
-    spirv-val "${source%.spvasm}.spv"
+    module=${source%.spvasm}.spv
+    spirv-as --target-env spv1.3 "$source" -o "$module"
+    spirv-val --target-env spv1.3 "$module"
 done
 for source in *.wgsl; do
     [ -e "$source" ] || continue
