@@ -63,7 +63,8 @@
 //! a [`ScalarType`], and [`BufferParam`]s, arrays of an [`ElementType`], which atomic operations need to be an
 //! [`IntegerElement`]; its [`ins`](KernelBuilder::ins) returns a [`KernelInstBuilder`]. A [`Reduction`] combines
 //! the values of several lanes; arrays that a work-group shares have at most [`MAX_GROUP_BYTES`]. What a kernel
-//! prints, the launch reads by its [`PrintSites`], as [`PrintRecord`]s from a [`PrintArea`]. Misuse is a
+//! prints, the launch reads by its [`PrintSites`], as [`PrintRecord`]s from a [`PrintArea`]. Front ends make a
+//! [`KernelSource`] of a function and [`KernelParts`], and print at a [`PrintSite`] with a [`Printer`]. Misuse is a
 //! [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the [`SourceMap`].
 //!
 //! [`ir`] re-exports Cranelift's intermediate representation in the version that this crate is built on;
@@ -144,8 +145,8 @@ mod width;
 
 // To build kernels.
 pub use builder::{
-    BufferParam, ElementType, IntegerElement, KernelBuilder, KernelInstBuilder, KernelSource,
-    MAX_GROUP_BYTES, Param, ParamType, ScalarType, frontend_config,
+    BufferParam, ElementType, IntegerElement, KernelBuilder, KernelInstBuilder, KernelParts,
+    KernelSource, MAX_GROUP_BYTES, Param, ParamType, ScalarType, frontend_config,
 };
 pub use cranelift_codegen::ir;
 pub use cranelift_codegen::isa::TargetFrontendConfig;
@@ -153,7 +154,7 @@ pub use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 pub use error::{BuildError, BuildErrorKind};
 pub use harp_isa::{TripleError, WordSize};
 pub use intrinsic::Reduction;
-pub use print::{PrintArea, PrintRecord, PrintSites};
+pub use print::{PrintArea, PrintRecord, PrintSite, PrintSites, Printer};
 pub use source::{SourceMap, SourcePlace};
 pub use target_lexicon::Triple;
 

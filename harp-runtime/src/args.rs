@@ -167,6 +167,9 @@ impl Arguments {
                 }
                 _ => {
                     arguments.words.extend(arg.words(word));
+                    if param.ty() == ParamType::SizedPointer {
+                        arguments.words.extend(arg.memory.as_ref().map(|(_, bytes)| *bytes));
+                    }
                     if is_checked {
                         arguments.regions.push(arg.region());
                     }
@@ -201,7 +204,8 @@ impl Arg {
         parameter: &dyn Fn() -> Parameter,
     ) -> Result<(), LaunchError> {
         let (expected, given) = (param.ty(), self.ty);
-        if given != expected {
+        let is_sized = expected == ParamType::SizedPointer && self.memory.is_some();
+        if given != expected && !(given == ParamType::Pointer && is_sized) {
             return Err(LaunchError::ArgumentType { parameter: parameter(), expected, given });
         }
         if let (Some(expected), Some(given)) = (param.element(), self.element)

@@ -9,7 +9,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilderContext;
 use harp_isa::ArchId;
 
-use super::{Param, ParamType};
+use super::{MAX_GROUP_BYTES, Param, ParamType};
 use crate::abi::word_int;
 use crate::accesses::KernelShape;
 use crate::error::{BuildError, BuildErrorKind};
@@ -31,6 +31,21 @@ pub struct KernelSource {
     pub(super) finalized: bool,
     arch: ArchId,
     name: String,
+}
+
+/// What a kernel's function does not show, as a front end knows it.
+#[derive(Clone, Debug, Default)]
+pub struct KernelParts {
+    /// The parameters, in the order of their words in the argument block.
+    pub params: Vec<Param>,
+    /// The places that the function's source locations stand for.
+    pub sources: SourceMap,
+    /// Where arrays that the work-items of a group share are in the memory at `%harp_group_memory`.
+    pub group_arrays: Vec<Range<u32>>,
+    /// Whether the kernel reads the extents or the number of work-groups from the argument block.
+    pub uses_groups: bool,
+    /// What it prints, by the numbers of the calls of [`Printer::append`](crate::Printer::append).
+    pub prints: Vec<PrintSite>,
 }
 
 /// A kernel's use of work-groups, as far as its code does not show it.
@@ -72,6 +87,20 @@ impl KernelSource {
         arch: ArchId,
         params: &[ParamType],
     ) -> Result<KernelSource, BuildError> {
+        let params = params.iter().copied().map(Param::unnamed).collect();
+        KernelSource::from_parts(func, arch, KernelParts { params, ..KernelParts::default() })
+    }
+
+    /// Makes a kernel of a CLIF function that a front end has built, as [`from_function`](Self::from_function) does.
+    ///
+    /// # Errors
+    ///
+    /// If the signature is not that of a kernel, two parameters have the same name, or work-groups get too much memory.
+    pub fn from_parts(
+        func: Function,
+        arch: ArchId,
+        parts: KernelParts,
+    ) -> Result<KernelSource, BuildError> {
         let fail = |kind| Err(BuildError { kind, place: None });
         let wanted = kernel_signature(arch);
         let given = &func.signature;
@@ -79,10 +108,21 @@ impl KernelSource {
         if types(&given.params) != types(&wanted.params) || !given.returns.is_empty() {
             return fail(BuildErrorKind::Signature { arch, given: given.to_string() });
         }
+        let KernelParts { params, sources, group_arrays, uses_groups, prints } = parts;
+        let mut names: Vec<&str> = params.iter().filter_map(Param::name).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows().find(|[name, next]| name == next) {
+            return fail(BuildErrorKind::DuplicateParameter { name: (*name).to_owned() });
+        }
+        let bytes = group_arrays.iter().map(|array| array.end).max().unwrap_or(0);
+        if bytes > MAX_GROUP_BYTES {
+            let (given, limit) = (bytes.into(), MAX_GROUP_BYTES);
+            return fail(BuildErrorKind::GroupMemory { name: None, given, limit });
+        }
         let name = func.name.to_string().trim_start_matches('%').to_owned();
+        let groups = GroupUse { used: uses_groups, bytes, arrays: group_arrays };
         let empty = KernelSource::new(&name, arch);
-        let params = params.iter().copied().map(Param::unnamed).collect();
-        Ok(KernelSource { func, params, finalized: true, ..empty })
+        Ok(KernelSource { func, params, prints, groups, sources, finalized: true, ..empty })
     }
 
     /// Gives each work-group of the kernel at least `bytes` bytes of memory. The builder counts its own
@@ -101,7 +141,10 @@ impl KernelSource {
     pub(crate) fn shape(&self) -> KernelShape {
         let mut words = Vec::new();
         for (param, number) in self.params.iter().zip(0..) {
-            let is_address = matches!(param.ty(), ParamType::Pointer | ParamType::Group);
+            let is_address = matches!(
+                param.ty(),
+                ParamType::Pointer | ParamType::SizedPointer | ParamType::Group
+            );
             words.push(is_address.then_some(number));
             words.resize(words.len() + param.ty().words(self.arch.word()) as usize - 1, None);
         }

@@ -39,7 +39,7 @@ mod typed;
 
 pub use insts::KernelInstBuilder;
 use kernel_source::GroupUse;
-pub use kernel_source::KernelSource;
+pub use kernel_source::{KernelParts, KernelSource};
 pub use param::{Param, ParamType};
 pub use prologue::MAX_GROUP_BYTES;
 pub use typed::{BufferParam, ElementType, IntegerElement, ScalarType};

@@ -13,8 +13,8 @@ use crate::scalar::Scalar;
 
 /// The type of a kernel parameter.
 ///
-/// Each parameter takes one word of the argument block; on machines with 4-byte words `I64` and `F64` take
-/// two, the low half first. Integers and floats smaller than the word are stored in its low bits; the bits
+/// Each parameter takes one word of the argument block, `SizedPointer` two; on machines with 4-byte words `I64` and
+/// `F64` take two, the low half first. Integers and floats smaller than the word are stored in its low bits; the bits
 /// above are not read.
 ///
 /// The types that Rust's have, with what is known of pointers' targets, come from
@@ -25,6 +25,8 @@ use crate::scalar::Scalar;
 pub enum ParamType {
     /// An address in the device's memory, one word.
     Pointer,
+    /// The address of a buffer, one word, and its size in bytes, another one. The launch's argument is the buffer.
+    SizedPointer,
     /// 8 bits.
     I8,
     /// 16 bits.
@@ -46,10 +48,13 @@ pub enum ParamType {
 }
 
 impl ParamType {
-    /// The CLIF type on a machine with this word size.
+    /// The CLIF type of its value on a machine with this word size: of a buffer, its address.
     pub fn clif_type(self, word: WordSize) -> Type {
         match self {
-            ParamType::Pointer | ParamType::Word | ParamType::Group => word_int(word),
+            ParamType::Pointer
+            | ParamType::SizedPointer
+            | ParamType::Word
+            | ParamType::Group => word_int(word),
             ParamType::I8 | ParamType::Bool => types::I8,
             ParamType::I16 => types::I16,
             ParamType::I32 => types::I32,
@@ -61,12 +66,13 @@ impl ParamType {
 
     /// How many words of the argument block a parameter of this type takes.
     pub fn words(self, word: WordSize) -> u32 {
-        self.clif_type(word).bytes().div_ceil(word.bytes().into())
+        let value = self.clif_type(word).bytes().div_ceil(word.bytes().into());
+        value + u32::from(self == ParamType::SizedPointer)
     }
 
     /// Loads the parameter from its words at `offset` of the argument block. Of group memory that is the offset
     /// in the memory of the work-group.
-    pub(super) fn load(
+    pub fn load(
         self,
         at: &mut FuncCursor<'_>,
         block: Value,
@@ -93,6 +99,7 @@ impl fmt::Display for ParamType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ParamType::Pointer => "pointer",
+            ParamType::SizedPointer => "buffer",
             ParamType::I8 => "i8",
             ParamType::I16 => "i16",
             ParamType::I32 => "i32",
@@ -137,8 +144,9 @@ impl Param {
         Param { name: None, ty, element: None }
     }
 
-    pub(super) fn named(name: &str, ty: ParamType, element: Option<Type>) -> Param {
-        Param { name: Some(name.into()), ty, element }
+    /// A parameter of which this is known; `element` is the type of what it points to.
+    pub fn new(name: Option<&str>, ty: ParamType, element: Option<Type>) -> Param {
+        Param { name: name.map(Arc::from), ty, element }
     }
 
     /// The name, if it was built with one.

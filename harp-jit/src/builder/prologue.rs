@@ -17,7 +17,7 @@ use super::param::argument_flags;
 use super::{Caller, KernelBuilder, Param, ParamType};
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
-use crate::print::AreaWord;
+use crate::print::Printer;
 use crate::source::SourcePlace;
 
 /// The largest number of parameters: all must be within reach of a load's offset.
@@ -25,17 +25,6 @@ const MAX_PARAMS: usize = 4096;
 
 /// The largest memory of a work-group in bytes, arrays sized at the launch included.
 pub const MAX_GROUP_BYTES: u32 = 1 << 28;
-
-/// Where the lane prints to.
-#[derive(Clone, Copy)]
-pub(super) struct Printer {
-    /// The address of the lane's region.
-    pub(super) region: Value,
-    /// The number of its work-item, counted along the first dimension first.
-    pub(super) work_item: Value,
-    /// The load of the print area's address, whose offset is known once all parameters are.
-    pub(super) area: Inst,
-}
 
 /// The top of the entry block as far as it is built.
 pub(super) struct Prologue {
@@ -47,8 +36,9 @@ pub(super) struct Prologue {
     extents: HashMap<u32, Value>,
     /// What identifies the lanes that entered the kernel, once that was asked for.
     pub(super) entered: Vec<Value>,
-    /// Where the lane prints to, once the kernel prints.
-    pub(super) printer: Option<Printer>,
+    /// Where the lane prints to, once the kernel prints, and the load of the print area's address, whose offset is known
+    /// once all parameters are.
+    printer: Option<(Printer, Inst)>,
 }
 
 impl Prologue {
@@ -233,44 +223,28 @@ impl KernelBuilder<'_> {
 
     /// Where the lane prints to; the first use computes it.
     pub(super) fn printer(&mut self, place: Caller) -> Printer {
-        if let Some(printer) = self.prologue.printer {
+        if let Some((printer, _)) = self.prologue.printer {
             return printer;
         }
         let ids = [Intrinsic::CORE_ID, Intrinsic::WARP_ID, Intrinsic::LANE_ID];
         let [core, warp, lane] = ids.map(|id| self.id(id, place));
         let [x, y, z] = Intrinsic::GLOBAL_ID.map(|id| self.id(id, place));
         let [columns, rows] = [0, 1].map(|dim| self.extent(ArgumentBlock::grid_extent, dim, place));
-        let work_item = self.in_prologue(place, |at| {
-            let row = at.ins().imul(rows, z);
-            let row = at.ins().iadd(row, y);
-            let first = at.ins().imul(columns, row);
-            at.ins().iadd(first, x)
-        });
-        let (ty, argument_block) = (self.word_int(), self.prologue.argument_block);
-        let load = |at: &mut FuncCursor<'_>, base, index: u32| {
-            let offset = (index * ty.bytes()).cast_signed();
-            at.ins().load(ty, argument_flags(), base, offset)
-        };
-        let area = self.in_prologue(place, |at| load(at, argument_block, 0));
-        let region = self.in_prologue(place, |at| {
-            let mut address = load(at, area, AreaWord::Regions as u32);
-            let strides = [(AreaWord::Warp, warp), (AreaWord::Core, core), (AreaWord::Lane, lane)];
-            for (stride, number) in strides {
-                let stride = load(at, area, stride as u32);
-                let distance = at.ins().imul(stride, number);
-                address = at.ins().iadd(address, distance);
-            }
-            address
-        });
+        let (arch, argument_block) = (self.arch, self.prologue.argument_block);
+        let position = [x, y, z];
+        let work_item = self.in_prologue(place, |at| Printer::work_item(at, position, [columns, rows]));
+        let ty = self.word_int();
+        let area = self.in_prologue(place, |at| at.ins().load(ty, argument_flags(), argument_block, 0));
+        let region = self.in_prologue(place, |at| Printer::region(at, arch, area, [core, warp, lane]));
         let area = self.inner.func.dfg.value_def(area).inst().expect("it is a load's result");
-        let printer = Printer { region, work_item, area };
-        self.prologue.printer = Some(printer);
+        let printer = Printer { region, work_item };
+        self.prologue.printer = Some((printer, area));
         printer
     }
 
     /// Makes the kernel load the print area's address from behind the parameters, which are complete.
     pub(super) fn place_print_area(&mut self) {
-        let Some(Printer { area, .. }) = self.prologue.printer else { return };
+        let Some((_, area)) = self.prologue.printer else { return };
         let words = param_words(self.params, self.arch);
         let address = ArgumentBlock::argument(words, self.arch.word()).cast_signed();
         if let InstructionData::Load { offset, .. } = &mut self.inner.func.dfg.insts[area] {

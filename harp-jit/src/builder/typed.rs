@@ -116,7 +116,7 @@ impl KernelBuilder<'_> {
     /// ```
     #[track_caller]
     pub fn buffer<T: ElementType>(&mut self, name: &str) -> BufferParam<T> {
-        let param = Param::named(name, ParamType::Pointer, Some(T::CLIF));
+        let param = Param::new(Some(name), ParamType::Pointer, Some(T::CLIF));
         BufferParam::at(self.add_param(param, Location::caller()))
     }
 
@@ -126,7 +126,7 @@ impl KernelBuilder<'_> {
     /// A name that another parameter has is an error.
     #[track_caller]
     pub fn scalar<T: ScalarType>(&mut self, name: &str) -> Value {
-        self.add_param(Param::named(name, T::PARAM, None), Location::caller())
+        self.add_param(Param::new(Some(name), T::PARAM, None), Location::caller())
     }
 
     /// Adds a parameter that is an array of `T` which the work-items of a group share. The launch's argument is
@@ -135,7 +135,7 @@ impl KernelBuilder<'_> {
     /// A name that another parameter has is an error.
     #[track_caller]
     pub fn group_param<T: ElementType>(&mut self, name: &str) -> BufferParam<T> {
-        let param = Param::named(name, ParamType::Group, Some(T::CLIF));
+        let param = Param::new(Some(name), ParamType::Group, Some(T::CLIF));
         BufferParam::at(self.add_param(param, Location::caller()))
     }
 

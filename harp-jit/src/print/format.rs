@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use cranelift_codegen::ir::{Type, types};
 
+use super::c_format::Conversion;
+
 /// The most values of a line: a record of them must be within reach of a store's offset.
 const MAX_VALUES: usize = 64;
 
 /// A line's format, which fits the types of its values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Format {
     /// The text before each value, and how the value is shown.
     values: Vec<(String, Shown)>,
@@ -18,17 +20,19 @@ pub(super) struct Format {
 
 /// How a value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Shown {
-    ty: Type,
-    style: Style,
+pub(super) struct Shown {
+    pub(super) ty: Type,
+    pub(super) style: Style,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Style {
+pub(super) enum Style {
     /// A signed integer, or a float.
     Plain,
     Unsigned,
     Hexadecimal,
+    /// As C's `printf` does.
+    C(Conversion),
 }
 
 impl Format {
@@ -38,32 +42,52 @@ impl Format {
     ///
     /// What is wrong with it.
     pub(super) fn parse(text: &str, types: &[Type]) -> Result<Format, String> {
-        if types.len() > MAX_VALUES {
-            return Err(format!("{} values, the limit is {MAX_VALUES}", types.len()));
-        }
-        let (mut values, mut rest) = (Vec::new(), String::new());
+        let mut format = Format::default();
         let mut chars = text.chars().peekable();
         while let Some(first) = chars.next() {
             match first {
-                '{' | '}' if chars.next_if_eq(&first).is_some() => rest.push(first),
+                '{' | '}' if chars.next_if_eq(&first).is_some() => format.rest.push(first),
                 '}' => return Err("a `}` without a `{`: write `}}` for the character".to_owned()),
                 '{' => {
                     let spec: String = chars.by_ref().take_while(|&next| next != '}').collect();
-                    let Some(&ty) = types.get(values.len()) else {
+                    let Some(&ty) = types.get(format.values.len()) else {
                         let given = types.len();
                         return Err(format!("more places than values, of which there are {given}"));
                     };
                     let style = style(&spec, ty)?;
-                    values.push((std::mem::take(&mut rest), Shown { ty, style }));
+                    format.push_value(Shown { ty, style });
                 }
-                other => rest.push(other),
+                other => format.rest.push(other),
             }
         }
-        if values.len() < types.len() {
-            let (places, given) = (values.len(), types.len());
+        let (places, given) = (format.values.len(), types.len());
+        if places < given && given <= MAX_VALUES {
             return Err(format!("{given} values for {places} places"));
         }
-        Ok(Format { values, rest })
+        format.checked_for(given)
+    }
+
+    /// Appends text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.rest.push_str(text);
+    }
+
+    /// Appends a place for a value.
+    pub(super) fn push_value(&mut self, shown: Shown) {
+        self.values.push((std::mem::take(&mut self.rest), shown));
+    }
+
+    /// The format, if it does not have too many values.
+    pub(super) fn checked(self) -> Result<Format, String> {
+        let given = self.values.len();
+        self.checked_for(given)
+    }
+
+    fn checked_for(self, given: usize) -> Result<Format, String> {
+        if given > MAX_VALUES {
+            return Err(format!("{given} values, the limit is {MAX_VALUES}"));
+        }
+        Ok(self)
     }
 
     /// The text from which, with the types of its values, it is parsed again.
@@ -71,10 +95,11 @@ impl Format {
         let mut text = String::new();
         for (before, shown) in &self.values {
             escape(before, &mut text);
-            text.push_str(match shown.style {
-                Style::Plain => "{}",
-                Style::Unsigned => "{:u}",
-                Style::Hexadecimal => "{:x}",
+            text.push_str(&match shown.style {
+                Style::Plain => "{}".to_owned(),
+                Style::Unsigned => "{:u}".to_owned(),
+                Style::Hexadecimal => "{:x}".to_owned(),
+                Style::C(conversion) => format!("{{:%{}}}", conversion.specification()),
             });
         }
         escape(&self.rest, &mut text);
@@ -115,6 +140,7 @@ fn style(spec: &str, ty: Type) -> Result<Style, String> {
         }
         ":u" => Ok(Style::Unsigned),
         ":x" => Ok(Style::Hexadecimal),
+        spec if spec.starts_with(":%") => Ok(Style::C(Conversion::restore(&spec[2..], ty)?)),
         _ => Err(format!("`{{{spec}}}` is neither `{{}}` nor `{{:u}}` nor `{{:x}}`")),
     }
 }
@@ -125,6 +151,7 @@ impl Shown {
         let value = bits << unused >> unused;
         // Writing to a string does not fail.
         let _ = match (self.style, self.ty) {
+            (Style::C(conversion), ty) => write!(line, "{}", conversion.show(value, ty)),
             (_, types::F32) => write!(line, "{:?}", f32::from_bits(value as u32)),
             (_, types::F64) => write!(line, "{:?}", f64::from_bits(value)),
             (Style::Plain, _) => write!(line, "{}", (bits << unused).cast_signed() >> unused),

@@ -20,15 +20,18 @@ use harp_isa::ArchId;
 
 use crate::source::SourcePlace;
 
+mod c_format;
 mod format;
+mod record;
 mod saved;
 
 use format::Format;
+pub use record::Printer;
 pub(crate) use saved::SavedPrint;
 
 /// The words at the start of the print area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AreaWord {
+enum AreaWord {
     /// The address of the first region.
     Regions,
     /// The distance between the regions of consecutive warps of a core.
@@ -45,7 +48,7 @@ impl AreaWord {
 
 /// The words at the start of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RegionWord {
+enum RegionWord {
     /// The address of the next record.
     Next,
     /// The address behind the place for records.
@@ -59,37 +62,49 @@ impl RegionWord {
 }
 
 /// Words of a record before its values.
-pub(crate) const RECORD_HEAD: u32 = 2;
+const RECORD_HEAD: u32 = 2;
 
-/// A call of [`KernelBuilder::print`](crate::KernelBuilder::print).
+/// A place in a kernel that prints: a call of [`KernelBuilder::print`](crate::KernelBuilder::print), or of C's `printf`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PrintSite {
+pub struct PrintSite {
     format: Format,
     place: SourcePlace,
 }
 
 impl PrintSite {
-    /// A call with this format and values of these types.
+    /// A place with a format of [`KernelBuilder::print`](crate::KernelBuilder::print) and values of these types.
     ///
     /// # Errors
     ///
     /// What is wrong with the format.
-    pub(crate) fn new(
-        format: &str,
-        types: &[Type],
-        place: SourcePlace,
-    ) -> Result<PrintSite, String> {
+    pub fn new(format: &str, types: &[Type], place: SourcePlace) -> Result<PrintSite, String> {
         Ok(PrintSite { format: Format::parse(format, types)?, place })
     }
 
+    /// A place with a format of `printf` in OpenCL C (OpenCL C specification, section 6.15.14) for values of these types.
+    /// The text of a `%s` is the next of `strings`, since it must be known. A vector's components are values of their
+    /// own. A line feed at the end is left out, as each call prints a line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the format.
+    pub fn from_printf(
+        format: &str,
+        types: &[Type],
+        strings: &[String],
+        place: SourcePlace,
+    ) -> Result<PrintSite, String> {
+        Ok(PrintSite { format: c_format::parse(format, types, strings)?, place })
+    }
+
     /// Words of a record.
-    pub(crate) fn words(&self, arch: ArchId) -> u32 {
+    fn words(&self, arch: ArchId) -> u32 {
         RECORD_HEAD + self.format.types().map(|ty| words_of(ty, arch)).sum::<u32>()
     }
 }
 
 /// Words that a value takes in a record.
-pub(crate) fn words_of(ty: Type, arch: ArchId) -> u32 {
+fn words_of(ty: Type, arch: ArchId) -> u32 {
     ty.bytes().div_ceil(arch.word().bytes().into())
 }
 

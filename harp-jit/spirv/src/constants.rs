@@ -1,0 +1,243 @@
+//! A module's constants, specialization constants included: what is known before a kernel runs.
+
+use hashbrown::HashMap;
+use rspirv::spirv::Op;
+
+use crate::error::{Result, SpirvErrorKind};
+use crate::fold;
+use crate::reader::{Id, Instruction};
+use crate::types::{Kind, Types};
+
+/// The most scalars of a constant, which becomes data if it is this large.
+const MAX_SCALARS: u64 = 1 << 22;
+
+/// A scalar that is known before a kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    /// Its bits; those above the type's are zero.
+    Bits(u64),
+    /// So many bytes behind the start of a variable of the module.
+    Address { variable: Id, offset: i64 },
+}
+
+/// What a constant is made of.
+#[derive(Clone, Debug)]
+enum Value {
+    Scalars(Box<[Scalar]>),
+    Parts(Box<[Id]>),
+    /// All bits are zero. Undefined values are, too.
+    Zero,
+}
+
+/// A constant.
+#[derive(Clone, Debug)]
+struct Constant {
+    ty: Id,
+    value: Value,
+    /// Whether there may be an address in it.
+    has_addresses: bool,
+}
+
+/// The constants of a module by their ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Constants {
+    by_id: HashMap<Id, Constant>,
+}
+
+impl Constants {
+    /// Defines the constant of an instruction. `specialized` is the value that it has been given, if it is a
+    /// specialization constant with one.
+    pub(crate) fn define(
+        &mut self,
+        inst: Instruction<'_>,
+        types: &Types,
+        specialized: Option<u64>,
+    ) -> Result<()> {
+        let bits = |bits: u64| Value::Scalars([Scalar::Bits(bits)].into());
+        let value = match inst.op {
+            Op::ConstantTrue => bits(1),
+            Op::ConstantFalse => bits(0),
+            Op::SpecConstantTrue => bits(specialized.map_or(1, |value| u64::from(value != 0))),
+            Op::SpecConstantFalse => bits(specialized.map_or(0, |value| u64::from(value != 0))),
+            Op::Constant | Op::SpecConstant => {
+                let own = literal(inst, types)?;
+                let mask = u64::MAX >> (64 - width(types, inst.ty)?);
+                bits(specialized.unwrap_or(own) & mask)
+            }
+            Op::ConstantComposite | Op::SpecConstantComposite => {
+                self.check_parts(inst, types)?;
+                Value::Parts(inst.operands.into())
+            }
+            Op::SpecConstantCompositeReplicateEXT | Op::ConstantCompositeReplicateEXT => {
+                let count = usize::try_from(types.parts(inst.ty)?).unwrap_or(usize::MAX);
+                if count > MAX_SCALARS as usize
+                    || types.part(inst.ty, 0)?.0 != self.ty(inst.word(0)?)?
+                {
+                    return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
+                }
+                Value::Parts(vec![inst.word(0)?; count].into())
+            }
+            Op::ConstantNull | Op::Undef => {
+                types.get(inst.ty)?;
+                Value::Zero
+            }
+            Op::SpecConstantOp => {
+                let scalars = fold::evaluate(inst, types, self)?;
+                if scalars.len() as u64 != types.get(inst.ty)?.leaves {
+                    return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
+                }
+                Value::Scalars(scalars.into())
+            }
+            op => {
+                return Err(SpirvErrorKind::unsupported(crate::reader::op_name(op)));
+            }
+        };
+        let has_addresses = match &value {
+            Value::Scalars(scalars) => {
+                scalars.iter().any(|scalar| matches!(scalar, Scalar::Address { .. }))
+            }
+            Value::Parts(parts) => parts.iter().any(|part| self.by_id[part].has_addresses),
+            Value::Zero => false,
+        };
+        let constant = Constant { ty: inst.ty, value, has_addresses };
+        if self.by_id.insert(inst.id, constant).is_some() {
+            return Err(SpirvErrorKind::malformed("this id is defined twice"));
+        }
+        Ok(())
+    }
+
+    /// Defines the address of a variable of the module.
+    pub(crate) fn define_variable(&mut self, variable: Id, ty: Id) {
+        let value = Value::Scalars([Scalar::Address { variable, offset: 0 }].into());
+        self.by_id.insert(variable, Constant { ty, value, has_addresses: true });
+    }
+
+    /// The variables whose addresses are in a constant; none if the id is no constant.
+    pub(crate) fn addresses(&self, id: Id, types: &Types) -> Vec<Id> {
+        if !self.by_id.get(&id).is_some_and(|constant| constant.has_addresses) {
+            return Vec::new();
+        }
+        let scalars = self.scalars(id, types).unwrap_or_default().into_iter();
+        let addresses = scalars.filter_map(|scalar| match scalar {
+            Scalar::Address { variable, .. } => Some(variable),
+            Scalar::Bits(_) => None,
+        });
+        addresses.collect()
+    }
+
+    fn check_parts(&self, inst: Instruction<'_>, types: &Types) -> Result<()> {
+        let (parts, given) = (types.parts(inst.ty)?, inst.operands.len() as u64);
+        if parts != given {
+            let what = format!("a constant of {given} parts, its type has {parts}");
+            return Err(SpirvErrorKind::malformed(what));
+        }
+        for (&part, index) in inst.operands.iter().zip(0..) {
+            let (expected, _) = types.part(inst.ty, index)?;
+            let given = self.ty(part)?;
+            if given != expected {
+                return Err(SpirvErrorKind::Mismatch {
+                    id: part,
+                    given: types.describe(given),
+                    expected: types.describe(expected),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&self, id: Id) -> Result<&Constant> {
+        let undefined = SpirvErrorKind::Undefined { id, role: "a constant" };
+        self.by_id.get(&id).ok_or(undefined)
+    }
+
+    /// Whether an id is a constant.
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// The type of a constant.
+    pub(crate) fn ty(&self, id: Id) -> Result<Id> {
+        Ok(self.get(id)?.ty)
+    }
+
+    /// All scalars of a constant.
+    pub(crate) fn scalars(&self, id: Id, types: &Types) -> Result<Vec<Scalar>> {
+        let (given, limit) = (types.get(self.ty(id)?)?.leaves, MAX_SCALARS);
+        if given > limit {
+            let what = "scalars of a constant";
+            return Err(SpirvErrorKind::TooMany { what, given, limit });
+        }
+        let mut scalars = Vec::with_capacity(given as usize);
+        self.append(id, types, &mut scalars)?;
+        Ok(scalars)
+    }
+
+    fn append(&self, id: Id, types: &Types, scalars: &mut Vec<Scalar>) -> Result<()> {
+        let Constant { ty, value, .. } = self.get(id)?;
+        match value {
+            Value::Scalars(own) => scalars.extend_from_slice(own),
+            Value::Parts(parts) => {
+                for &part in parts {
+                    self.append(part, types, scalars)?;
+                }
+            }
+            Value::Zero => {
+                let count = types.get(*ty)?.leaves as usize;
+                scalars.resize(scalars.len() + count, Scalar::Bits(0));
+            }
+        }
+        Ok(())
+    }
+
+    /// The only scalar of a constant.
+    pub(crate) fn scalar(&self, id: Id, types: &Types) -> Result<Scalar> {
+        match *self.scalars(id, types)? {
+            [scalar] => Ok(scalar),
+            _ => {
+                let (given, expected) = (types.describe(self.ty(id)?), "a scalar".to_owned());
+                Err(SpirvErrorKind::Mismatch { id, given, expected })
+            }
+        }
+    }
+
+    /// The value of an integer constant, with the sign that its type gives it.
+    pub(crate) fn integer(&self, id: Id, types: &Types) -> Result<i64> {
+        match (types.kind(self.ty(id)?)?, self.scalar(id, types)?) {
+            (&Kind::Int { bits, signed }, Scalar::Bits(value)) if signed => {
+                Ok((value << (64 - bits)).cast_signed() >> (64 - bits))
+            }
+            (Kind::Int { .. }, Scalar::Bits(value)) => Ok(value.cast_signed()),
+            _ => {
+                let given = types.describe(self.ty(id)?);
+                let expected = "an integer constant".to_owned();
+                Err(SpirvErrorKind::Mismatch { id, given, expected })
+            }
+        }
+    }
+
+    /// The value of an integer constant that is not negative, such as an array's length.
+    pub(crate) fn length(&self, id: Id, types: &Types) -> Result<u64> {
+        let value = self.integer(id, types)?;
+        u64::try_from(value)
+            .map_err(|_| SpirvErrorKind::malformed(format!("%{id} is {value}, which is negative")))
+    }
+}
+
+/// The bits of a number's type.
+fn width(types: &Types, ty: Id) -> Result<u32> {
+    match *types.kind(ty)? {
+        Kind::Int { bits, .. } | Kind::Float { bits } => Ok(bits),
+        _ => Err(SpirvErrorKind::Mismatch {
+            id: ty,
+            given: types.describe(ty),
+            expected: "an integer or a float".to_owned(),
+        }),
+    }
+}
+
+/// The value that is written in a constant, as its type's bits.
+fn literal(inst: Instruction<'_>, types: &Types) -> Result<u64> {
+    let bits = width(types, inst.ty)?;
+    let high = if bits == 64 { inst.word(1)? } else { 0 };
+    Ok(u64::from(high) << 32 | u64::from(inst.word(0)?))
+}

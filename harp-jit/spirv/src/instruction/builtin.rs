@@ -1,0 +1,189 @@
+//! Built-in values: where a work-item is in the grid, in its work-group and in its warp, which is a subgroup.
+
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder};
+use harp_isa::WordSize;
+use harp_isa::abi::ArgumentBlock;
+use rspirv::spirv::BuiltIn;
+
+use crate::error::{Result, SpirvErrorKind};
+use crate::function::Translator;
+use crate::module::Addressing;
+use crate::prologue::{GLOBAL_ID, GROUP_ID, Item, LOCAL_ID, LOCAL_SIZE};
+use crate::values::{BuiltinPlace, Parts, Val};
+
+/// Computes the offset of a word of the argument block for a dimension.
+type HeaderOffset = fn(u8, WordSize) -> u32;
+
+impl Translator<'_, '_, '_> {
+    /// Loads a built-in value or its component.
+    pub(crate) fn load_builtin(&mut self, place: BuiltinPlace) -> Result<Val> {
+        let BuiltinPlace { ty, builtin, component } = place;
+        let components = match component {
+            Some(component) => component..component + 1,
+            None => 0..self.module.types.components(ty)?.1,
+        };
+        let mut parts = Parts::new();
+        for component in components {
+            parts.push(self.builtin_component(ty, builtin, component)?);
+        }
+        Ok(Val::new(ty, parts))
+    }
+
+    /// A component of a built-in value whose type is `ty`, or whose components are.
+    pub(crate) fn builtin_component(
+        &mut self,
+        ty: u32,
+        builtin: u32,
+        component: u32,
+    ) -> Result<ir::Value> {
+        let (_, scalar) = self.vector_type(ty, super::Of::Int)?;
+        let unsupported = || SpirvErrorKind::unsupported(format!("the built-in value {builtin}"));
+        let builtin = BuiltIn::from_u32(builtin).ok_or_else(unsupported)?;
+        let dim = |names: [&'static str; 3]| names.get(component as usize).copied();
+        let is_shader = self.module.addressing == Addressing::Logical;
+        let value = match builtin {
+            BuiltIn::GlobalInvocationId => self.position(dim(GLOBAL_ID))?,
+            BuiltIn::LocalInvocationId => self.position(dim(LOCAL_ID))?,
+            BuiltIn::WorkgroupId => self.position(dim(GROUP_ID))?,
+            BuiltIn::WorkgroupSize if is_shader => {
+                self.group_header(ArgumentBlock::group_extent, component)?
+            }
+            BuiltIn::WorkgroupSize => self.position(dim(LOCAL_SIZE))?,
+            BuiltIn::EnqueuedWorkgroupSize => {
+                self.group_header(ArgumentBlock::group_extent, component)?
+            }
+            BuiltIn::NumWorkgroups => self.group_header(ArgumentBlock::group_count, component)?,
+            BuiltIn::GlobalSize => self.header(ArgumentBlock::grid_extent, component)?,
+            BuiltIn::GlobalOffset => self.b.ins().iconst(self.unit.word, 0),
+            BuiltIn::WorkDim => self.dimensions()?,
+            BuiltIn::GlobalLinearId => self.linear_id()?,
+            BuiltIn::LocalInvocationIndex => self.prologue_word("harp_local_index"),
+            BuiltIn::SubgroupLocalInvocationId => self.prologue_word("harp_lane_id"),
+            BuiltIn::SubgroupMaxSize => self.prologue_word("harp_lane_count"),
+            BuiltIn::SubgroupSize if is_shader => self.prologue_word("harp_lane_count"),
+            BuiltIn::SubgroupSize => self.subgroup_size(),
+            BuiltIn::SubgroupId => {
+                let index = self.prologue_word("harp_local_index");
+                let lanes = self.prologue_word("harp_lane_count");
+                self.at_start(|at| at.ins().udiv(index, lanes))
+            }
+            BuiltIn::NumSubgroups | BuiltIn::NumEnqueuedSubgroups => {
+                let items = self.group_items();
+                let lanes = self.prologue_word("harp_lane_count");
+                self.at_start(|at| {
+                    let last = at.ins().iadd_imm_s(items, -1);
+                    let full = at.ins().udiv(last, lanes);
+                    at.ins().iadd_imm_s(full, 1)
+                })
+            }
+            BuiltIn::SubgroupEqMask
+            | BuiltIn::SubgroupGeMask
+            | BuiltIn::SubgroupGtMask
+            | BuiltIn::SubgroupLeMask
+            | BuiltIn::SubgroupLtMask => return Ok(self.lane_mask(builtin, component)),
+            other => {
+                return Err(SpirvErrorKind::unsupported(format!("the built-in value {other:?}")));
+            }
+        };
+        Ok(self.resized(value, scalar, false))
+    }
+
+    /// Builds a value where the function begins.
+    pub(crate) fn at_start(
+        &mut self,
+        build: impl FnOnce(&mut FuncCursor<'_>) -> ir::Value,
+    ) -> ir::Value {
+        self.prologue.insert(self.b.func, build)
+    }
+
+    fn position(&mut self, name: Option<&'static str>) -> Result<ir::Value> {
+        let name =
+            name.ok_or_else(|| SpirvErrorKind::malformed("a built-in value of 4 dimensions"))?;
+        Ok(self.prologue_word(name))
+    }
+
+    fn header(&mut self, offset: HeaderOffset, dim: u32) -> Result<ir::Value> {
+        if dim >= 3 {
+            return Err(SpirvErrorKind::malformed("a built-in value of 4 dimensions"));
+        }
+        let offset = offset(dim as u8, self.unit.arch.word());
+        Ok(self.prologue.item(self.b.func, Item::Header(offset)))
+    }
+
+    fn group_header(&mut self, offset: HeaderOffset, dim: u32) -> Result<ir::Value> {
+        self.unit.uses_groups = true;
+        self.header(offset, dim)
+    }
+
+    /// The number of dimensions: that of the last extent which is not 1.
+    fn dimensions(&mut self) -> Result<ir::Value> {
+        let rows = self.header(ArgumentBlock::grid_extent, 1)?;
+        let layers = self.header(ArgumentBlock::grid_extent, 2)?;
+        let word = self.unit.word;
+        Ok(self.at_start(|at| {
+            let [one, two, three] = [1, 2, 3].map(|dim| at.ins().iconst(word, dim));
+            let flat = at.ins().icmp(IntCC::Equal, rows, one);
+            let two = at.ins().select(flat, one, two);
+            let no_layers = at.ins().icmp(IntCC::Equal, layers, one);
+            at.ins().select(no_layers, two, three)
+        }))
+    }
+
+    fn linear_id(&mut self) -> Result<ir::Value> {
+        let [x, y, z] = GLOBAL_ID.map(|name| self.prologue_word(name));
+        let columns = self.header(ArgumentBlock::grid_extent, 0)?;
+        let rows = self.header(ArgumentBlock::grid_extent, 1)?;
+        Ok(self.at_start(|at| harp_jit::Printer::work_item(at, [x, y, z], [columns, rows])))
+    }
+
+    /// The work-items of the work-group.
+    pub(crate) fn group_items(&mut self) -> ir::Value {
+        let [x, y, z] = LOCAL_SIZE.map(|name| self.prologue_word(name));
+        self.at_start(|at| {
+            let layer = at.ins().imul(x, y);
+            at.ins().imul(layer, z)
+        })
+    }
+
+    /// The work-items of the subgroup: the last one of a work-group may have fewer than a warp has lanes.
+    fn subgroup_size(&mut self) -> ir::Value {
+        let (items, index) = (self.group_items(), self.prologue_word("harp_local_index"));
+        let (lane, lanes) =
+            (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
+        self.at_start(|at| {
+            let first = at.ins().isub(index, lane);
+            let rest = at.ins().isub(items, first);
+            at.ins().umin(rest, lanes)
+        })
+    }
+
+    /// Lanes that compare to the own one in some way: a component of 32 bits of the set.
+    pub(super) fn lane_mask(&mut self, builtin: BuiltIn, component: u32) -> ir::Value {
+        let lane = self.prologue_word("harp_lane_id");
+        let lane = self.resized(lane, ir::types::I32, false);
+        let first = i64::from(component) * 32;
+        let [zero, all] = [0, -1].map(|bits| self.b.ins().iconst(ir::types::I32, bits));
+        // The bits of a component that are below lane `end`.
+        let below = |t: &mut Self, end: ir::Value| {
+            let past = t.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, end, first + 32);
+            let before = t.b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, end, first);
+            let count = t.b.ins().iadd_imm_s(end, -first);
+            let one = t.b.ins().iconst(ir::types::I32, 1);
+            let bit = t.b.ins().ishl(one, count);
+            let some = t.b.ins().iadd_imm_s(bit, -1);
+            let some = t.b.ins().select(before, zero, some);
+            t.b.ins().select(past, all, some)
+        };
+        let next = self.b.ins().iadd_imm_s(lane, 1);
+        let (less, up_to) = (below(self, lane), below(self, next));
+        match builtin {
+            BuiltIn::SubgroupLtMask => less,
+            BuiltIn::SubgroupLeMask => up_to,
+            BuiltIn::SubgroupGeMask => self.b.ins().bnot(less),
+            BuiltIn::SubgroupGtMask => self.b.ins().bnot(up_to),
+            _ => self.b.ins().bxor(less, up_to),
+        }
+    }
+}

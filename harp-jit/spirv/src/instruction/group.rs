@@ -1,0 +1,220 @@
+//! What the work-items of a work-group do together: barriers, copies, and operations on a value of each.
+
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
+use rspirv::spirv::{GroupOperation, Op, Scope, StorageClass};
+
+use super::Of;
+use super::subgroup::{Collective, Span};
+use crate::error::{Result, SpirvErrorKind};
+use crate::function::Translator;
+use crate::reader::{Id, Instruction};
+use crate::values::{Parts, Val};
+
+/// Bytes for a work-item's value in the memory through which a work-group exchanges them.
+const EXCHANGED_BYTES: i64 = 8;
+
+impl Translator<'_, '_, '_> {
+    /// Translates an instruction of this family; false if it is of another one.
+    pub(super) fn group(&mut self, inst: Instruction<'_>) -> Result<bool> {
+        if let Some(collective) = Collective::of_group(inst.op) {
+            let value = self.vector_of(inst.word(2)?, collective.of())?;
+            let unknown = || SpirvErrorKind::malformed("an unknown group operation");
+            let operation = GroupOperation::from_u32(inst.word(1)?).ok_or_else(unknown)?;
+            self.combined(inst, collective, operation, &value)?;
+            return Ok(true);
+        }
+        match inst.op {
+            Op::ControlBarrier => {
+                match self.scope(inst.word(0)?)? {
+                    Scope::Workgroup => self.barrier(),
+                    Scope::Subgroup | Scope::Invocation => {
+                        // The lanes of a warp wait for each other where control flow joins; a vote keeps the order.
+                        let one = self.b.ins().iconst(ir::types::I8, 1);
+                        self.vote("harp_any", one);
+                    }
+                    scope => {
+                        let what = format!("a barrier of the scope {scope:?}");
+                        return Err(SpirvErrorKind::unsupported(what));
+                    }
+                }
+            }
+            Op::GroupAsyncCopy => self.async_copy(inst)?,
+            Op::GroupWaitEvents => self.barrier(),
+            Op::GroupAll | Op::GroupAny => {
+                let value = self.condition(inst.word(1)?)?;
+                let result = match self.scope(inst.word(0)?)? {
+                    Scope::Subgroup => self
+                        .vote(if inst.op == Op::GroupAll { "harp_all" } else { "harp_any" }, value),
+                    _ => {
+                        let collective =
+                            if inst.op == Op::GroupAll { Collective::And } else { Collective::Or };
+                        self.group_combined(collective, GroupOperation::Reduce, value, true)?
+                    }
+                };
+                self.check_type(inst, Of::Bool, 1)?;
+                self.set(inst, Parts::from_slice(&[result]))?;
+            }
+            Op::GroupBroadcast => self.group_broadcast(inst)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The scope that a constant is.
+    pub(super) fn scope(&self, id: Id) -> Result<Scope> {
+        let scope = self.module.constants.length(id, &self.module.types)?;
+        let found = u32::try_from(scope).ok().and_then(Scope::from_u32);
+        found.ok_or_else(|| SpirvErrorKind::malformed(format!("{scope} is no scope")))
+    }
+
+    /// Waits until all work-items of the work-group are here.
+    pub(crate) fn barrier(&mut self) {
+        let word = self.unit.word;
+        let callee = self.prologue.intrinsic(self.b.func, "harp_barrier", &[], None, word);
+        self.b.ins().call(callee, &[]);
+    }
+
+    /// Copies elements: the first work-item of a group every n-th one from the first on, and so on.
+    fn async_copy(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let ((to, class, ty), (from, _, other)) =
+            (self.pointer(inst.word(1)?)?, self.pointer(inst.word(2)?)?);
+        if ty != other {
+            return Err(SpirvErrorKind::malformed("the pointers have different targets"));
+        }
+        let word = self.unit.word;
+        let (count, stride) = (self.integer(inst.word(3)?)?, self.integer(inst.word(4)?)?);
+        let [count, stride] = [count, stride].map(|value| self.resized(value, word, false));
+        let found = self.module.types.get(ty)?;
+        let size = found.size.next_multiple_of(found.align).cast_signed();
+        let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
+        self.repeat(own, count, all, &[], |t, index, _| {
+            let near = t.b.ins().imul_imm_s(index, size);
+            let far = t.b.ins().imul(near, stride);
+            // The stride is that of the elements in global memory.
+            let (to_at, from_at) =
+                if class == StorageClass::Workgroup { (near, far) } else { (far, near) };
+            let at = |t: &mut Self, base: &Val, distance| {
+                Val::scalar(base.ty, t.b.ins().iadd(base.parts[0], distance))
+            };
+            let (to, from) = (at(t, &to, to_at), at(t, &from, from_at));
+            let value = t.load(&from, ty, None)?;
+            t.store(&to, &value, None)?;
+            Ok(Vec::new())
+        })?;
+        let event = self.zero(inst.ty)?;
+        self.set(inst, event.parts)
+    }
+
+    fn group_broadcast(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let value = self.value_of(inst.word(1)?, inst.ty)?;
+        let position = self.vector_of(inst.word(2)?, Of::Int)?;
+        let word = self.unit.word;
+        let places: Parts =
+            position.parts.iter().map(|&at| self.resized(at, word, false)).collect();
+        let mut parts = Parts::new();
+        for &part in &value.parts {
+            parts.push(match self.scope(inst.word(0)?)? {
+                Scope::Subgroup => self.shuffle(part, places[0]),
+                _ => {
+                    let [columns, rows, _] =
+                        crate::prologue::LOCAL_SIZE.map(|name| self.prologue_word(name));
+                    let mut index = places[0];
+                    if let Some(&y) = places.get(1) {
+                        let z = places.get(2).copied();
+                        let row = match z {
+                            Some(z) => {
+                                let layer = self.b.ins().imul(z, rows);
+                                self.b.ins().iadd(layer, y)
+                            }
+                            None => y,
+                        };
+                        let before = self.b.ins().imul(row, columns);
+                        index = self.b.ins().iadd(index, before);
+                    }
+                    let memory = self.exchanged(part)?;
+                    let result = self.of_item(memory, index, self.b.func.dfg.value_type(part));
+                    self.barrier();
+                    result
+                }
+            });
+        }
+        self.set(inst, parts)
+    }
+
+    fn combined(
+        &mut self,
+        inst: Instruction<'_>,
+        collective: Collective,
+        operation: GroupOperation,
+        value: &Val,
+    ) -> Result<()> {
+        if value.ty != inst.ty {
+            return Err(self.mismatch(
+                inst.word(2)?,
+                value.ty,
+                self.module.types.describe(inst.ty),
+            ));
+        }
+        let scope = self.scope(inst.word(0)?)?;
+        let is_half = self.is_half(value.ty)?;
+        let mut parts = Parts::new();
+        for &part in &value.parts {
+            let part = if is_half { self.half_to_single(part) } else { part };
+            let result = match scope {
+                Scope::Subgroup => {
+                    self.lanes_combined(collective, Span::of(operation, None)?, part)?
+                }
+                _ => self.group_combined(collective, operation, part, false)?,
+            };
+            parts.push(if is_half { self.single_to_half(result) } else { result });
+        }
+        self.set(inst, parts)
+    }
+
+    /// Combines a value of each work-item of the group, in the order of their numbers.
+    fn group_combined(
+        &mut self,
+        collective: Collective,
+        operation: GroupOperation,
+        value: ir::Value,
+        is_truth: bool,
+    ) -> Result<ir::Value> {
+        let ty = self.b.func.dfg.value_type(value);
+        let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
+        let end = match operation {
+            GroupOperation::Reduce => all,
+            GroupOperation::InclusiveScan => self.b.ins().iadd_imm_s(own, 1),
+            GroupOperation::ExclusiveScan => own,
+            _ => return Err(SpirvErrorKind::unsupported(format!("{operation:?} of a work-group"))),
+        };
+        let memory = self.exchanged(value)?;
+        let identity = collective.identity(self, ty, is_truth);
+        let word = self.unit.word;
+        let [zero, one] = [0, 1].map(|number| self.b.ins().iconst(word, number));
+        let combined = self.repeat(zero, end, one, &[identity], |t, index, before| {
+            let other = t.of_item(memory, index, ty);
+            Ok(vec![collective.apply(t, before[0], other)])
+        })?;
+        self.barrier();
+        Ok(combined[0])
+    }
+
+    /// Stores the value of each work-item where the others of the group find it; returns the address.
+    fn exchanged(&mut self, value: ir::Value) -> Result<ir::Value> {
+        let offset = i64::from(self.unit.scratch()?);
+        let (memory, own) =
+            (self.prologue_word("harp_group_memory"), self.prologue_word("harp_local_index"));
+        let memory = self.b.ins().iadd_imm_s(memory, offset);
+        let place = self.b.ins().imul_imm_s(own, EXCHANGED_BYTES);
+        let place = self.b.ins().iadd(memory, place);
+        self.b.ins().store(MemFlagsData::new().with_aligned(), value, place, 0);
+        self.barrier();
+        Ok(memory)
+    }
+
+    fn of_item(&mut self, memory: ir::Value, index: ir::Value, ty: ir::Type) -> ir::Value {
+        let place = self.b.ins().imul_imm_s(index, EXCHANGED_BYTES);
+        let place = self.b.ins().iadd(memory, place);
+        self.b.ins().load(ty, MemFlagsData::new().with_aligned(), place, 0)
+    }
+}

@@ -1,0 +1,473 @@
+//! Loads, stores, copies and the addresses of parts.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
+use cranelift_frontend::Variable;
+use harp_jit::ParamType;
+use rspirv::spirv::{Decoration, MemoryAccess, Op, StorageClass};
+
+use crate::error::{Result, SpirvErrorKind};
+use crate::function::Translator;
+use crate::prologue::Item;
+use crate::reader::{Id, Instruction};
+use crate::types::{Kind, MatrixLayout};
+use crate::values::{BuiltinPlace, Def, Parts, Place, Val};
+
+/// The most accesses that a copy of known size takes; larger ones are loops.
+const MAX_UNROLLED: u64 = 64;
+
+impl Translator<'_, '_, '_> {
+    /// Translates an instruction of this family; false if it is of another one.
+    pub(super) fn memory(&mut self, inst: Instruction<'_>) -> Result<bool> {
+        match inst.op {
+            Op::Load => self.load_instruction(inst)?,
+            Op::Store => self.store_instruction(inst)?,
+            Op::AccessChain
+            | Op::InBoundsAccessChain
+            | Op::PtrAccessChain
+            | Op::InBoundsPtrAccessChain => self.access_chain(inst)?,
+            Op::CopyMemory => {
+                let (to, from) = (inst.word(0)?, inst.word(1)?);
+                let ty = self.target(from)?;
+                if self.target(to)? != ty {
+                    return Err(SpirvErrorKind::malformed("the pointers have different targets"));
+                }
+                let value = self.load_from(from, ty, alignment(inst, 2))?;
+                self.store_to(to, &value, alignment(inst, 2))?;
+            }
+            Op::CopyMemorySized => self.copy_sized(inst)?,
+            Op::PtrDiff => self.pointer_difference(inst)?,
+            Op::ArrayLength => self.array_length(inst)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The type of what a pointer points to.
+    fn target(&mut self, pointer: Id) -> Result<Id> {
+        match self.def(pointer)? {
+            Def::Value(value) => Ok(self.module.types.pointer(value.ty)?.1),
+            Def::Place(Place { ty, .. }) | Def::Builtin(BuiltinPlace { ty, .. }) => Ok(ty),
+            Def::LoadedBuiltin(place) => {
+                Err(self.mismatch(pointer, place.ty, "a pointer".to_owned()))
+            }
+            Def::Marker => Err(SpirvErrorKind::malformed("a pointer of another type")),
+        }
+    }
+
+    fn load_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let pointer = inst.word(0)?;
+        if self.target(pointer)? != inst.ty {
+            return Err(SpirvErrorKind::malformed("the pointer has another target"));
+        }
+        if let Def::Builtin(place) = self.def(pointer)? {
+            return self.define(inst.id, Def::LoadedBuiltin(place));
+        }
+        let value = self.load_from(pointer, inst.ty, alignment(inst, 1))?;
+        self.define(inst.id, Def::Value(value))
+    }
+
+    /// Loads a value of type `ty` through a pointer of any kind.
+    fn load_from(&mut self, pointer: Id, ty: Id, align: Option<u64>) -> Result<Val> {
+        match self.def(pointer)? {
+            Def::Place(place) => {
+                let variables: Vec<Variable> = self.variables(place)?;
+                Ok(Val::new(ty, variables.into_iter().map(|v| self.b.use_var(v)).collect()))
+            }
+            Def::Value(pointer) => self.load(&pointer, ty, align),
+            Def::Builtin(place) => self.load_builtin(place),
+            _ => Err(SpirvErrorKind::malformed("a load through something else than a pointer")),
+        }
+    }
+
+    fn store_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let (pointer, value) = (inst.word(0)?, inst.word(1)?);
+        let ty = self.target(pointer)?;
+        let value = self.value_of(value, ty)?;
+        self.store_to(pointer, &value, alignment(inst, 2))
+    }
+
+    /// Stores a value through a pointer of any kind to its type.
+    pub(crate) fn store_to(&mut self, pointer: Id, value: &Val, align: Option<u64>) -> Result<()> {
+        match self.def(pointer)? {
+            Def::Place(place) => self.assign(place, value),
+            Def::Value(pointer) => self.store(&pointer, value, align),
+            _ => Err(SpirvErrorKind::malformed("a store through something else than a pointer")),
+        }
+    }
+
+    /// Stores the result of an extended instruction through the pointer among its operands.
+    pub(crate) fn store_result(&mut self, pointer: Id, value: &Val) -> Result<()> {
+        let ty = self.target(pointer)?;
+        if !self.alike(ty, value.ty)? {
+            return Err(self.mismatch(pointer, ty, self.module.types.describe(value.ty)));
+        }
+        self.store_to(pointer, &Val::new(ty, value.parts.clone()), None)
+    }
+
+    fn variables(&self, place: Place) -> Result<Vec<Variable>> {
+        let count = self.module.types.get(place.ty)?.leaves as usize;
+        Ok(place.variables(count).collect())
+    }
+
+    /// Assigns a value to a variable that is no memory.
+    pub(crate) fn assign(&mut self, place: Place, value: &Val) -> Result<()> {
+        if value.ty != place.ty {
+            return Err(SpirvErrorKind::malformed(
+                "a variable is assigned a value of another type",
+            ));
+        }
+        for (variable, &part) in self.variables(place)?.into_iter().zip(&value.parts) {
+            self.b.def_var(variable, part);
+        }
+        Ok(())
+    }
+
+    /// Loads a value from memory. The address is a multiple of `align`, or of each scalar's size.
+    pub(crate) fn load(&mut self, pointer: &Val, ty: Id, align: Option<u64>) -> Result<Val> {
+        let (class, _) = self.module.types.pointer(pointer.ty)?;
+        let leaves = self.module.types.leaves(ty, pointer.matrix, self.unit.word)?;
+        let mut parts = Parts::new();
+        for (offset, leaf) in leaves {
+            let flags = flags(class, align, leaf);
+            let offset = offset_of(offset)?;
+            parts.push(self.b.ins().load(leaf, flags, pointer.parts[0], offset));
+        }
+        Ok(Val::new(ty, parts))
+    }
+
+    /// Stores a value to memory.
+    pub(crate) fn store(&mut self, pointer: &Val, value: &Val, align: Option<u64>) -> Result<()> {
+        let (class, _) = self.module.types.pointer(pointer.ty)?;
+        let leaves = self.module.types.leaves(value.ty, pointer.matrix, self.unit.word)?;
+        for ((offset, leaf), &part) in leaves.into_iter().zip(&value.parts) {
+            let flags = flags(class, align, leaf);
+            self.b.ins().store(flags, part, pointer.parts[0], offset_of(offset)?);
+        }
+        Ok(())
+    }
+
+    fn access_chain(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let by_element = matches!(inst.op, Op::PtrAccessChain | Op::InBoundsPtrAccessChain);
+        let indices = inst.rest(1 + usize::from(by_element));
+        let base = inst.word(0)?;
+        let (_, target) = self.module.types.pointer(inst.ty)?;
+        let def = match self.def(base)? {
+            Def::Place(place) => Def::Place(self.part_of_place(place, indices)?),
+            Def::Builtin(place) => self.part_of_builtin(place, indices)?,
+            Def::Value(pointer) => {
+                let element = if by_element { Some(inst.word(1)?) } else { None };
+                Def::Value(self.address_of(pointer, element, indices, inst.ty)?)
+            }
+            _ => return Err(SpirvErrorKind::malformed("an access chain without a pointer")),
+        };
+        let found = match &def {
+            Def::Place(Place { ty, .. }) | Def::Builtin(BuiltinPlace { ty, .. }) => *ty,
+            _ => target,
+        };
+        if found != target {
+            let (given, expected) =
+                (self.module.types.describe(found), self.module.types.describe(target));
+            return Err(SpirvErrorKind::Mismatch { id: inst.id, given, expected });
+        }
+        self.define(inst.id, def)
+    }
+
+    fn part_of_place(&self, mut place: Place, indices: &[Id]) -> Result<Place> {
+        for &index in indices {
+            let index = self.module.constants.length(index, &self.module.types)?;
+            let (ty, before) = self.module.types.part(place.ty, index)?;
+            place = place.part(ty, before);
+        }
+        Ok(place)
+    }
+
+    fn part_of_builtin(&mut self, place: BuiltinPlace, indices: &[Id]) -> Result<Def> {
+        let unsupported = || SpirvErrorKind::unsupported("such an index of a built-in value");
+        let (&[index], None) = (indices, place.component) else { return Err(unsupported()) };
+        let Ok(index) = self.module.constants.length(index, &self.module.types) else {
+            return Err(unsupported());
+        };
+        let (ty, _) = self.module.types.part(place.ty, index)?;
+        Ok(Def::Builtin(BuiltinPlace { ty, component: Some(index as u32), ..place }))
+    }
+
+    /// The address of a part of what a pointer points to, or of an element of the array that begins there.
+    fn address_of(
+        &mut self,
+        base: Val,
+        element: Option<Id>,
+        indices: &[Id],
+        result: Id,
+    ) -> Result<Val> {
+        let (_, mut ty) = self.module.types.pointer(base.ty)?;
+        let mut address = Address { base: base.parts[0], offset: 0 };
+        if let Some(element) = element {
+            let stride = self.element_stride(base.ty, ty)?;
+            self.step(&mut address, element, stride)?;
+        }
+        let mut matrix = base.matrix;
+        for &index in indices {
+            let types = &self.module.types;
+            match types.kind(ty)? {
+                Kind::Struct { members } => {
+                    let number = self.module.constants.length(index, types)?;
+                    let member = members.get(usize::try_from(number).unwrap_or(usize::MAX));
+                    let member = member.ok_or_else(|| {
+                        SpirvErrorKind::malformed(format!(
+                            "member {number} of a structure without it"
+                        ))
+                    })?;
+                    (ty, matrix) = (member.ty, member.matrix);
+                    address.offset = address.offset.wrapping_add(member.offset.cast_signed());
+                }
+                &Kind::Array { of, stride, .. } | &Kind::RuntimeArray { of, stride } => {
+                    ty = of;
+                    self.step(&mut address, index, stride)?;
+                }
+                &Kind::Matrix { column, .. } => {
+                    let natural = types.get(column)?.size;
+                    let layout = matrix.unwrap_or(MatrixLayout { stride: natural, by_rows: false });
+                    let (of, _) = types.components(column)?;
+                    let size = types.get(of)?.size;
+                    ty = column;
+                    self.step(
+                        &mut address,
+                        index,
+                        if layout.by_rows { size } else { layout.stride },
+                    )?;
+                    matrix = Some(layout).filter(|layout| layout.by_rows);
+                }
+                &Kind::Vector { of, .. } => {
+                    let size = types.get(of)?.size;
+                    ty = of;
+                    self.step(&mut address, index, matrix.map_or(size, |layout| layout.stride))?;
+                    matrix = None;
+                }
+                _ => {
+                    let expected = "a composite".to_owned();
+                    let given = types.describe(ty);
+                    return Err(SpirvErrorKind::Mismatch { id: index, given, expected });
+                }
+            }
+        }
+        let (_, target) = self.module.types.pointer(result)?;
+        if target != ty {
+            let (given, expected) =
+                (self.module.types.describe(ty), self.module.types.describe(target));
+            return Err(SpirvErrorKind::Mismatch { id: target, given, expected });
+        }
+        if matrix.is_some() && matches!(self.module.types.kind(ty)?, Kind::Vector { .. }) {
+            return Err(SpirvErrorKind::unsupported(
+                "a pointer to a column of a matrix stored by rows",
+            ));
+        }
+        let value = match address.offset {
+            0 => address.base,
+            offset => self.b.ins().iadd_imm_s(address.base, offset),
+        };
+        Ok(Val { matrix, ..Val::scalar(result, value) })
+    }
+
+    /// The distance of consecutive values of the type that a pointer points to.
+    fn element_stride(&self, pointer: Id, ty: Id) -> Result<u64> {
+        let found = self.module.types.get(ty)?;
+        let natural = found.size.next_multiple_of(found.align);
+        let stride = self.module.decorations.number(pointer, Decoration::ArrayStride);
+        Ok(stride.map_or(natural, u64::from))
+    }
+
+    /// Moves an address by so many strides.
+    fn step(&mut self, address: &mut Address, index: Id, stride: u64) -> Result<()> {
+        if self.module.constants.contains(index)
+            && let Ok(index) = self.module.constants.integer(index, &self.module.types)
+        {
+            let distance = index.wrapping_mul(stride.cast_signed());
+            address.offset = address.offset.wrapping_add(distance);
+            return Ok(());
+        }
+        let word = self.unit.word;
+        let index = self.integer(index)?;
+        let index = self.resized(index, word, true);
+        let distance = match stride {
+            1 => index,
+            stride if stride.is_power_of_two() => {
+                let by = self.b.ins().iconst(word, i64::from(stride.trailing_zeros()));
+                self.b.ins().ishl(index, by)
+            }
+            stride => self.b.ins().imul_imm_s(index, stride.cast_signed()),
+        };
+        address.base = self.b.ins().iadd(address.base, distance);
+        Ok(())
+    }
+
+    /// The address that a value of a pointer type is.
+    pub(crate) fn pointer(&mut self, id: Id) -> Result<(Val, StorageClass, Id)> {
+        let value = self.value(id)?;
+        let (class, to) = self.module.types.pointer(value.ty)?;
+        Ok((value, class, to))
+    }
+
+    fn copy_sized(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let (to, from) = (self.pointer(inst.word(0)?)?.0, self.pointer(inst.word(1)?)?.0);
+        let align = alignment(inst, 3).unwrap_or(1);
+        let size = inst.word(2)?;
+        let unit = align.min(u64::from(self.unit.word.bytes())).max(1);
+        let Ok(known) = self.module.constants.length(size, &self.module.types) else {
+            let size = self.integer(size)?;
+            let size = self.resized(size, self.unit.word, false);
+            return self.copy_loop(to.parts[0], from.parts[0], size, 1);
+        };
+        if known % unit != 0 || known / unit > MAX_UNROLLED {
+            let step = if known % unit == 0 { unit } else { 1 };
+            let size = self.b.ins().iconst(self.unit.word, known.cast_signed());
+            return self.copy_loop(to.parts[0], from.parts[0], size, step);
+        }
+        let ty = ir::Type::int_with_byte_size(unit as u16);
+        let ty =
+            ty.ok_or_else(|| SpirvErrorKind::malformed("an alignment that is no power of two"))?;
+        let flags = MemFlagsData::new().with_aligned();
+        // All are loaded first, as the places may be the same.
+        let count = (known / unit) as i32;
+        let offsets = (0..count).map(|index| index * unit as i32);
+        let values: Vec<_> =
+            offsets.clone().map(|at| self.b.ins().load(ty, flags, from.parts[0], at)).collect();
+        for (value, at) in values.into_iter().zip(offsets) {
+            self.b.ins().store(flags, value, to.parts[0], at);
+        }
+        Ok(())
+    }
+
+    /// Copies `size` bytes, a word, in a loop.
+    fn copy_loop(
+        &mut self,
+        to: ir::Value,
+        from: ir::Value,
+        size: ir::Value,
+        unit: u64,
+    ) -> Result<()> {
+        let ty = ir::Type::int_with_byte_size(unit as u16);
+        let ty =
+            ty.ok_or_else(|| SpirvErrorKind::malformed("an alignment that is no power of two"))?;
+        let flags = MemFlagsData::new().with_aligned();
+        let start = self.b.ins().iconst(self.unit.word, 0);
+        let step = self.b.ins().iconst(self.unit.word, unit.cast_signed());
+        self.repeat(start, size, step, &[], |t, at, _| {
+            let [from, to] = [from, to].map(|base| t.b.ins().iadd(base, at));
+            let value = t.b.ins().load(ty, flags, from, 0);
+            t.b.ins().store(flags, value, to, 0);
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Does something for each number, a word, from `start` up to `end` by `step`, with values that each round gives the
+    /// next one, at first `initial`; returns the last ones.
+    pub(crate) fn repeat(
+        &mut self,
+        start: ir::Value,
+        end: ir::Value,
+        step: ir::Value,
+        initial: &[ir::Value],
+        body: impl FnOnce(&mut Self, ir::Value, &[ir::Value]) -> Result<Vec<ir::Value>>,
+    ) -> Result<Vec<ir::Value>> {
+        let [head, inside, after] = [(); 3].map(|()| self.b.create_block());
+        let first: Vec<_> = std::iter::once(start).chain(initial.iter().copied()).collect();
+        let mut params = Vec::new();
+        for &value in &first {
+            let ty = self.b.func.dfg.value_type(value);
+            params.push(self.b.append_block_param(head, ty));
+        }
+        let args =
+            |values: &[ir::Value]| values.iter().map(|&v| BlockArg::from(v)).collect::<Vec<_>>();
+        self.b.ins().jump(head, &args(&first));
+        self.b.switch_to_block(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, params[0], end);
+        self.b.ins().brif(more, inside, &[], after, &[]);
+        self.b.switch_to_block(inside);
+        let values = body(self, params[0], &params[1..])?;
+        let next = self.b.ins().iadd(params[0], step);
+        let next: Vec<_> = std::iter::once(next).chain(values).collect();
+        self.b.ins().jump(head, &args(&next));
+        self.b.switch_to_block(after);
+        Ok(params.split_off(1))
+    }
+
+    fn pointer_difference(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let ((x, _, to), (y, _, _)) = (self.pointer(inst.word(0)?)?, self.pointer(inst.word(1)?)?);
+        let stride = self.element_stride(x.ty, to)?;
+        let distance = self.b.ins().isub(x.parts[0], y.parts[0]);
+        let stride = self.b.ins().iconst(self.unit.word, stride.max(1).cast_signed());
+        let count = self.b.ins().sdiv(distance, stride);
+        let (_, ty) = self.vector_type(inst.ty, super::Of::Int)?;
+        let count = self.resized(count, ty, true);
+        self.set(inst, Parts::from_slice(&[count]))
+    }
+
+    /// The number of elements of the array at the end of a buffer.
+    fn array_length(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let (buffer, _, ty) = self.pointer(inst.word(0)?)?;
+        let number = inst.word(1)? as usize;
+        let member = match self.module.types.kind(ty)? {
+            Kind::Struct { members } => members.get(number),
+            _ => None,
+        };
+        let stride = member.map(|member| self.module.types.kind(member.ty)).transpose()?;
+        let (Some(member), Some(&Kind::RuntimeArray { stride, .. })) = (member, stride) else {
+            return Err(self.mismatch(
+                inst.word(0)?,
+                ty,
+                "a structure with such an array".to_owned(),
+            ));
+        };
+        let Some(&size) = self.sizes.get(&buffer.parts[0]) else {
+            return Err(SpirvErrorKind::unsupported("the length of an array of this buffer"));
+        };
+        let size = self.prologue.item(self.b.func, Item::Argument(ParamType::Word, size));
+        let (before, word) = (member.offset, self.unit.word);
+        let count = self.at_start(|at| {
+            let before = at.ins().iconst(word, before.cast_signed());
+            // A buffer that is too short for what is before the array has no elements.
+            let end = at.ins().umax(size, before);
+            let bytes = at.ins().isub(end, before);
+            let stride = at.ins().iconst(word, stride.max(1).cast_signed());
+            at.ins().udiv(bytes, stride)
+        });
+        let (_, ty) = self.vector_type(inst.ty, super::Of::Int)?;
+        let count = self.resized(count, ty, false);
+        self.set(inst, Parts::from_slice(&[count]))
+    }
+}
+
+/// An address that is being computed.
+struct Address {
+    base: ir::Value,
+    offset: i64,
+}
+
+fn offset_of(offset: u64) -> Result<i32> {
+    i32::try_from(offset).map_err(|_| SpirvErrorKind::TooMany {
+        what: "the offset of a scalar in a value",
+        given: offset,
+        limit: i32::MAX as u64,
+    })
+}
+
+/// The flags of an access to a scalar. Without an alignment in the module, all is aligned as its type wants it.
+fn flags(class: StorageClass, align: Option<u64>, ty: ir::Type) -> MemFlagsData {
+    let mut flags = MemFlagsData::new();
+    if align.is_none_or(|align| align >= u64::from(ty.bytes())) {
+        flags = flags.with_aligned();
+    }
+    if class == StorageClass::Function {
+        flags = flags.with_notrap();
+    }
+    flags
+}
+
+/// The alignment among the memory operands that begin with an operand.
+pub(crate) fn alignment(inst: Instruction<'_>, operand: usize) -> Option<u64> {
+    let &access = inst.operands.get(operand)?;
+    let is_aligned = access & MemoryAccess::ALIGNED.bits() != 0;
+    inst.operands.get(operand + 1).filter(|_| is_aligned).map(|&align| align.into())
+}

@@ -1,0 +1,403 @@
+//! What a kernel takes: the arguments of a launch, and where they go.
+//!
+//! | SPIR-V | arguments of a launch |
+//! |---|---|
+//! | pointer to `CrossWorkgroup` or `UniformConstant`; variable in `StorageBuffer` or `Uniform` | a buffer |
+//! | pointer to `Workgroup` | the size of an array that each work-group gets |
+//! | integer, float | the same |
+//! | vector, structure by value, `PushConstant` block | one for each of its scalars, in their order |
+//!
+//! Names are those of the parameters or, as clang's entry points call the function that has the names, of the called
+//! function's.
+
+use harp_jit::ir::{Type, types};
+use harp_jit::{Param, ParamType, WordSize};
+use hashbrown::{HashMap, HashSet};
+use rspirv::spirv::{Decoration, FunctionParameterAttribute, Op, StorageClass};
+
+use crate::error::{Result, SpirvErrorKind};
+use crate::module::{Global, SpirvModule};
+use crate::reader::Id;
+use crate::types::Kind;
+
+/// A kernel of a module.
+#[derive(Clone, Debug)]
+pub struct EntryPoint {
+    name: String,
+    params: Vec<EntryParam>,
+    local_size: Option<[u32; 3]>,
+    pub(crate) function: Id,
+    /// What each of the parameters is for.
+    pub(crate) targets: Vec<Target>,
+}
+
+/// What takes a parameter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The parameter of the function with this index.
+    Param(usize),
+    /// A variable of the module.
+    Global(Id),
+}
+
+/// What a kernel takes as one thing; a launch may need several arguments for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryParam {
+    /// Its name, if the module has one.
+    pub name: Option<String>,
+    /// The arguments that it takes.
+    pub kind: EntryParamKind,
+    /// The descriptor set and the binding of a buffer.
+    pub binding: Option<(u32, u32)>,
+}
+
+/// The arguments that a parameter takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntryParamKind {
+    /// A buffer, with the type of all its scalars if it is one.
+    Buffer(Option<Type>),
+    /// The same of a kernel that may ask how long its buffers are.
+    SizedBuffer(Option<Type>),
+    /// An array that each work-group gets, which may have such elements.
+    Group(Option<Type>),
+    /// A number.
+    Scalar(ParamType),
+    /// A number for each scalar of a vector or structure, with the names of its members.
+    Fields(Vec<(String, ParamType)>),
+}
+
+/// A constant that can be given another value when a module is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpecConstant {
+    /// Its `SpecId`.
+    pub id: u32,
+    /// Its name, if the module has one.
+    pub name: Option<String>,
+    /// The bits of its value.
+    pub bits: u64,
+}
+
+impl EntryPoint {
+    pub(crate) fn new(
+        module: &SpirvModule,
+        function: Id,
+        name: String,
+        is_shader: bool,
+        local_size: Option<[u32; 3]>,
+    ) -> Result<EntryPoint> {
+        let (mut params, mut targets) = (Vec::new(), Vec::new());
+        let found = &module.functions[&function];
+        let names = module.param_names(function);
+        for (index, &(id, ty)) in found.params.iter().enumerate() {
+            let kind = module.param_kind(id, ty)?;
+            let name = names.get(index).cloned().flatten();
+            params.push(EntryParam { name, kind, binding: None });
+            targets.push(Target::Param(index));
+        }
+        let globals = if is_shader { module.interface(function) } else { Vec::new() };
+        let is_sized = !globals.is_empty() && module.asks_for_lengths(function);
+        for global in globals {
+            params.push(module.resource(global, is_sized)?);
+            targets.push(Target::Global(global));
+        }
+        make_names_unique(&mut params);
+        Ok(EntryPoint { name, params, local_size, function, targets })
+    }
+
+    /// The name by which a kernel is found.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it takes, in order.
+    pub fn params(&self) -> &[EntryParam] {
+        &self.params
+    }
+
+    /// The extents that its work-groups must have, if the module fixes them.
+    pub fn local_size(&self) -> Option<[u32; 3]> {
+        self.local_size
+    }
+
+    /// Finds the entry point with a name.
+    pub(crate) fn find<'a>(module: &'a SpirvModule, name: &str) -> Result<&'a EntryPoint> {
+        let found = module.entry_points.iter().find(|entry| entry.name == name);
+        found.ok_or_else(|| SpirvErrorKind::NoKernel {
+            name: name.to_owned(),
+            known: module.entry_points.iter().map(|entry| entry.name.clone()).collect(),
+        })
+    }
+}
+
+impl EntryParam {
+    /// The parameters of a launch.
+    pub(crate) fn launch_params(&self) -> Vec<Param> {
+        let own = |ty, element| Param::new(self.name.as_deref(), ty, element);
+        match &self.kind {
+            EntryParamKind::Buffer(element) => vec![own(ParamType::Pointer, *element)],
+            EntryParamKind::SizedBuffer(element) => vec![own(ParamType::SizedPointer, *element)],
+            EntryParamKind::Group(element) => vec![own(ParamType::Group, *element)],
+            EntryParamKind::Scalar(ty) => vec![own(*ty, None)],
+            EntryParamKind::Fields(fields) => {
+                let field = |(path, ty): &(String, ParamType)| {
+                    let name = self.name.as_ref().map(|name| format!("{name}{path}"));
+                    Param::new(name.as_deref(), *ty, None)
+                };
+                fields.iter().map(field).collect()
+            }
+        }
+    }
+}
+
+/// Gives parameters of the same name different ones.
+fn make_names_unique(params: &mut [EntryParam]) {
+    let mut seen = HashSet::new();
+    for param in params {
+        let Some(name) = &mut param.name else { continue };
+        let first = name.clone();
+        let mut number = 1;
+        while !seen.insert(name.clone()) {
+            number += 1;
+            *name = format!("{first}_{number}");
+        }
+    }
+}
+
+impl SpirvModule {
+    /// The names of a function's parameters, or of those of the function that they are passed on to.
+    fn param_names(&self, function: Id) -> Vec<Option<String>> {
+        let found = &self.functions[&function];
+        let own = found.params.iter().map(|&(id, _)| id);
+        let mut inner: HashMap<Id, Id> = HashMap::new();
+        if let [block] = &found.blocks[..] {
+            for at in block.start..block.end {
+                let inst = self.code.get(at);
+                let Some((&callee, args)) = inst.operands.split_first() else { continue };
+                if inst.op == Op::FunctionCall
+                    && let Some(callee) = self.functions.get(&callee)
+                {
+                    let params = callee.params.iter().map(|&(param, _)| param);
+                    inner.extend(args.iter().copied().zip(params));
+                }
+            }
+        }
+        let name = |id: Id| {
+            let inner = inner.get(&id).copied().unwrap_or(id);
+            [id, inner].into_iter().find_map(|id| self.decorations.name(id)).map(str::to_owned)
+        };
+        own.map(name).collect()
+    }
+
+    fn param_kind(&self, id: Id, ty: Id) -> Result<EntryParamKind> {
+        let refused = || {
+            let what = format!("a kernel's parameter %{id}, {},", self.types.describe(ty));
+            SpirvErrorKind::unsupported(what)
+        };
+        Ok(match self.types.kind(ty)? {
+            &Kind::Pointer { class, to } => match class {
+                StorageClass::CrossWorkgroup | StorageClass::UniformConstant => {
+                    if matches!(self.types.kind(to)?, Kind::Opaque { .. }) {
+                        return Err(refused());
+                    }
+                    EntryParamKind::Buffer(self.element(to))
+                }
+                StorageClass::Workgroup => EntryParamKind::Group(self.element(to)),
+                StorageClass::Function
+                    if self
+                        .decorations
+                        .has_attribute(id, FunctionParameterAttribute::ByVal as u32) =>
+                {
+                    self.fields(to)?
+                }
+                _ => return Err(refused()),
+            },
+            Kind::Int { .. } | Kind::Float { .. } | Kind::Bool => {
+                EntryParamKind::Scalar(self.param_type(ty)?.ok_or_else(refused)?)
+            }
+            Kind::Vector { .. } | Kind::Struct { .. } | Kind::Array { .. } => self.fields(ty)?,
+            _ => return Err(refused()),
+        })
+    }
+
+    fn param_type(&self, ty: Id) -> Result<Option<ParamType>> {
+        Ok(match self.types.kind(ty)? {
+            Kind::Bool => Some(ParamType::Bool),
+            Kind::Int { bits: 8, .. } => Some(ParamType::I8),
+            Kind::Int { bits: 16, .. } | Kind::Float { bits: 16 } => Some(ParamType::I16),
+            Kind::Int { bits: 32, .. } => Some(ParamType::I32),
+            Kind::Int { .. } => Some(ParamType::I64),
+            Kind::Float { bits: 32 } => Some(ParamType::F32),
+            Kind::Float { .. } => Some(ParamType::F64),
+            Kind::Pointer { .. } => Some(ParamType::Pointer),
+            _ => None,
+        })
+    }
+
+    /// The scalars of a value.
+    fn fields(&self, ty: Id) -> Result<EntryParamKind> {
+        self.types.check_leaves(ty)?;
+        let mut fields = Vec::new();
+        self.append_fields(ty, String::new(), &mut fields)?;
+        Ok(EntryParamKind::Fields(fields))
+    }
+
+    fn append_fields(
+        &self,
+        ty: Id,
+        path: String,
+        fields: &mut Vec<(String, ParamType)>,
+    ) -> Result<()> {
+        if let Some(param) = self.param_type(ty)? {
+            fields.push((path, param));
+            return Ok(());
+        }
+        if self.types.get(ty)?.leaves == 0 {
+            return Ok(());
+        }
+        for index in 0..self.types.parts(ty)? {
+            let (part, _) = self.types.part(ty, index)?;
+            let name = match self.types.kind(ty)? {
+                Kind::Struct { .. } => {
+                    let name = self.decorations.member_name(ty, index as u32);
+                    name.map_or_else(|| format!(".{index}"), |name| format!(".{name}"))
+                }
+                Kind::Vector { count, .. } if *count <= 4 => {
+                    format!(".{}", ["x", "y", "z", "w"][index as usize])
+                }
+                Kind::Vector { .. } => format!(".s{index:x}"),
+                _ => format!("[{index}]"),
+            };
+            self.append_fields(part, format!("{path}{name}"), fields)?;
+        }
+        Ok(())
+    }
+
+    /// The type of all scalars of a buffer's contents, if they have the same. Nothing is known of bytes, as which C
+    /// also declares memory of any contents.
+    fn element(&self, ty: Id) -> Option<Type> {
+        let inner = match self.types.kind(ty).ok()? {
+            Kind::Vector { of, .. } | Kind::Array { of, .. } | Kind::RuntimeArray { of, .. } => *of,
+            Kind::Matrix { column, .. } => *column,
+            Kind::Struct { members } => match &**members {
+                [member] => member.ty,
+                _ => return None,
+            },
+            Kind::Bool | Kind::Pointer { .. } => return None,
+            _ => {
+                let scalar = self.types.scalar(ty, types::INVALID).ok()??;
+                return (scalar != types::I8).then_some(scalar);
+            }
+        };
+        self.element(inner)
+    }
+
+    /// The variables that a launch provides among those that a function and its callees use: buffers by their bindings,
+    /// then push constants.
+    fn interface(&self, function: Id) -> Vec<Id> {
+        let mut found: Vec<Id> = self
+            .used_globals(function)
+            .into_iter()
+            .filter(|id| {
+                let Global { class, ty, .. } = self.globals[id];
+                match class {
+                    StorageClass::StorageBuffer
+                    | StorageClass::Uniform
+                    | StorageClass::PushConstant => true,
+                    // Images and samplers, which are refused by name.
+                    StorageClass::UniformConstant => {
+                        matches!(self.types.kind(ty), Ok(Kind::Opaque { .. }))
+                    }
+                    _ => false,
+                }
+            })
+            .collect();
+        let number = |id, decoration| self.decorations.number(id, decoration);
+        found.sort_by_key(|&id| {
+            let is_constant = self.globals[&id].class == StorageClass::PushConstant;
+            let set = number(id, Decoration::DescriptorSet);
+            (is_constant, set, number(id, Decoration::Binding), id)
+        });
+        found
+    }
+
+    /// The variables of the module that a function and its callees use, in the order of their ids.
+    pub(crate) fn used_globals(&self, function: Id) -> Vec<Id> {
+        let mut globals = HashSet::new();
+        for function in self.reachable(function) {
+            for block in &self.functions[&function].blocks {
+                for at in block.start..block.end {
+                    let ids = self.code.get(at).ids().map(|(_, id)| id);
+                    globals.extend(ids.flat_map(|id| self.globals_of(id)));
+                }
+            }
+        }
+        let mut globals: Vec<Id> = globals.into_iter().collect();
+        globals.sort_unstable();
+        globals
+    }
+
+    /// The variable that an id is, or those whose addresses a constant has.
+    fn globals_of(&self, id: Id) -> Vec<Id> {
+        if self.globals.contains_key(&id) {
+            return vec![id];
+        }
+        self.constants.addresses(id, &self.types)
+    }
+
+    /// The functions that a function calls.
+    pub(crate) fn callees(&self, function: Id) -> Vec<Id> {
+        let blocks = self.functions[&function].blocks.iter();
+        let insts = blocks.flat_map(|block| block.start..block.end).map(|at| self.code.get(at));
+        let calls = insts.filter(|inst| inst.op == Op::FunctionCall);
+        let callees = calls.map(|inst| inst.operands[0]);
+        callees.filter(|callee| self.functions.contains_key(callee)).collect()
+    }
+
+    /// A function and all that it calls, directly or not.
+    pub(crate) fn reachable(&self, function: Id) -> Vec<Id> {
+        let (mut found, mut seen) = (vec![function], HashSet::new());
+        seen.insert(function);
+        let mut next = 0;
+        while next < found.len() {
+            let callees = self.callees(found[next]);
+            found.extend(callees.into_iter().filter(|&callee| seen.insert(callee)));
+            next += 1;
+        }
+        found
+    }
+
+    /// Whether a function or its callees ask how long the array at the end of a buffer is.
+    fn asks_for_lengths(&self, function: Id) -> bool {
+        self.reachable(function).iter().any(|function| {
+            let blocks = self.functions[function].blocks.iter();
+            let mut insts =
+                blocks.flat_map(|block| block.start..block.end).map(|at| self.code.get(at));
+            insts.any(|inst| inst.op == Op::ArrayLength)
+        })
+    }
+
+    /// The parameter for a variable.
+    fn resource(&self, id: Id, is_sized: bool) -> Result<EntryParam> {
+        let Global { ty, class, .. } = self.globals[&id];
+        let refused =
+            |what: String| Err(SpirvErrorKind::unsupported(format!("the variable %{id}, {what},")));
+        let kind = match (class, self.types.kind(ty)?) {
+            (StorageClass::PushConstant, _) => self.fields(ty)?,
+            (_, Kind::Struct { .. }) if is_sized => EntryParamKind::SizedBuffer(self.element(ty)),
+            (_, Kind::Struct { .. }) => EntryParamKind::Buffer(self.element(ty)),
+            _ => return refused(self.types.describe(ty)),
+        };
+        let name = self.decorations.name(id).or_else(|| self.decorations.name(ty));
+        let number = |decoration| self.decorations.number(id, decoration);
+        let binding = number(Decoration::DescriptorSet).zip(number(Decoration::Binding));
+        Ok(EntryParam { name: name.map(str::to_owned), kind, binding })
+    }
+}
+
+/// How many words of the argument block launch parameters take.
+pub(crate) fn words(params: &[Param], word: WordSize) -> u32 {
+    params.iter().map(|param| param.ty().words(word)).sum()
+}

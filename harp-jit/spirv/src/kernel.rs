@@ -1,0 +1,313 @@
+//! Kernels: a module's entry points as what harp-jit compiles.
+
+use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc, UserFuncName};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use harp_jit::{
+    ArchId, CallConv, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource, Linkage,
+    Module, ModuleError, Param, SourceMap, Triple, frontend_config,
+};
+use hashbrown::HashSet;
+use rspirv::spirv::StorageClass;
+
+use crate::error::{Result, SpirvError, SpirvErrorKind};
+use crate::function::Translator;
+use crate::interface::{EntryParamKind, EntryPoint, Target, words};
+use crate::module::{Addressing, SpirvModule};
+use crate::prologue::{Item, Prologue};
+use crate::promotion;
+use crate::reader::Id;
+use crate::types::Kind;
+use crate::unit::{Definition, Unit, word_type};
+use crate::values::{Def, Parts, Val};
+
+/// A kernel of a SPIR-V module for a machine.
+#[derive(Debug)]
+pub struct SpirvKernel {
+    source: KernelSource,
+    /// The declarations of what the kernel needs; nothing is compiled in it.
+    declarations: Module,
+    definitions: Vec<Definition>,
+    sources: SourceMap,
+    entry: EntryPoint,
+}
+
+impl SpirvKernel {
+    /// The entry point that it was made of.
+    pub fn entry_point(&self) -> &EntryPoint {
+        &self.entry
+    }
+
+    /// The kernel without the functions and data that it needs; see [`module`](Self::module).
+    pub fn source(&self) -> &KernelSource {
+        &self.source
+    }
+
+    /// A module with the functions and data that the kernel needs, compiled with `options`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not compile.
+    pub fn module(&self, options: &CompileOptions) -> std::result::Result<Module, ModuleError> {
+        let mut module = Module::new(self.source.arch(), options.clone());
+        let local = Linkage::Local;
+        // In the same order, names have the same ids.
+        let declarations = self.declarations.declarations();
+        for (id, declared) in declarations.get_functions() {
+            module.declare_function(&declared.linkage_name(id), local, &declared.signature)?;
+        }
+        for (id, declared) in declarations.get_data_objects() {
+            let writes = declared.writable;
+            let access = if writes { DataAccess::ReadWrite } else { DataAccess::ReadOnly };
+            module.declare_data(&declared.linkage_name(id), local, access)?;
+        }
+        for definition in &self.definitions {
+            match definition {
+                Definition::Data { id, contents } => module.define_data(*id, contents)?,
+                Definition::Function { id, body } => {
+                    let compiled = module.compile(*id, body, &self.sources)?;
+                    module.define_compiled(*id, compiled)?;
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    /// Compiles the kernel with the functions and data that it needs.
+    ///
+    /// # Errors
+    ///
+    /// If something in it is not supported on the machine, or too large for it.
+    pub fn compile(&self, options: &CompileOptions) -> std::result::Result<Kernel, ModuleError> {
+        self.module(options)?.compile_kernel(&self.source)
+    }
+}
+
+impl SpirvModule {
+    /// Makes a kernel of an entry point.
+    ///
+    /// ```no_run
+    /// use harp_jit::CompileOptions;
+    /// use harp_spirv::SpirvModule;
+    ///
+    /// let module = SpirvModule::parse(&std::fs::read("saxpy.spv")?)?;
+    /// let kernel = module.kernel("saxpy", "4w32/16/32/16+x".parse()?)?;
+    /// let kernel = kernel.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no such entry point, the machine has words of another size than the module's addresses, or something
+    /// in the functions is malformed or not supported: then the error has the instruction.
+    pub fn kernel(&self, name: &str, arch: ArchId) -> std::result::Result<SpirvKernel, SpirvError> {
+        let plain = |kind| SpirvError { kind, at: None };
+        let entry = EntryPoint::find(self, name).map_err(plain)?;
+        if let Addressing::Physical(addresses) = self.addressing
+            && addresses != arch.word().bytes()
+        {
+            return Err(plain(SpirvErrorKind::AddressSize { addresses, arch }));
+        }
+        let params: Vec<Param> =
+            entry.params().iter().flat_map(|param| param.launch_params()).collect();
+        let mut unit = Unit::new(self, arch, words(&params, arch.word()));
+        let func = translate(&mut unit, name, |t| t.entry_point(entry))?;
+        while let Some(id) = unit.pending.pop() {
+            let function = &self.functions[&id];
+            let name = unit.function_name(id);
+            let signature =
+                unit.signature(function).map_err(|kind| self.error(kind, function.at))?;
+            let body = translate_function(&mut unit, &name, signature, |t, params| {
+                t.called(function, params)
+            })?;
+            let id = unit.function(function).map_err(|kind| self.error(kind, function.at))?;
+            unit.definitions.push(Definition::Function { id, body });
+        }
+        let Unit { declarations, definitions, sources, prints, uses_groups, group_arrays, .. } =
+            unit;
+        let parts =
+            KernelParts { params, sources: sources.clone(), group_arrays, uses_groups, prints };
+        let source = KernelSource::from_parts(func, arch, parts)
+            .map_err(|error| plain(SpirvErrorKind::Build(error)))?;
+        Ok(SpirvKernel { source, declarations, definitions, sources, entry: entry.clone() })
+    }
+}
+
+/// Builds a kernel's function.
+fn translate<'m>(
+    unit: &mut Unit<'m>,
+    name: &str,
+    build: impl FnOnce(&mut Translator<'_, '_, 'm>) -> Result<()>,
+) -> std::result::Result<ir::Function, SpirvError> {
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.push(AbiParam::new(unit.word));
+    translate_function(unit, name, signature, |t, _| build(t))
+}
+
+/// Builds a function whose first parameter is the address of the argument block; `build` gets the others.
+fn translate_function<'m>(
+    unit: &mut Unit<'m>,
+    name: &str,
+    signature: Signature,
+    build: impl FnOnce(&mut Translator<'_, '_, 'm>, &[ir::Value]) -> Result<()>,
+) -> std::result::Result<ir::Function, SpirvError> {
+    let (module, arch) = (unit.module, unit.arch);
+    let mut func = ir::Function::with_name_signature(UserFuncName::testcase(name), signature);
+    func.params.ensure_base_srcloc(SourceLoc::new(0));
+    let mut context = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut func, &mut context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.ensure_inserted_block();
+    let params = b.block_params(entry).to_vec();
+    let prologue = Prologue::new(entry, arch, word_type(arch), params[0]);
+    let mut translator = Translator::new(unit, b, prologue);
+    build(&mut translator, &params[1..]).map_err(|kind| module.error(kind, translator.at))?;
+    let mut b = translator.b;
+    b.seal_all_blocks();
+    let config = frontend_config(&Triple::from(arch)).map_err(|_| {
+        let kind = SpirvErrorKind::unsupported(format!("the machine {arch}"));
+        SpirvError { kind, at: None }
+    })?;
+    b.finalize(config);
+    Ok(func)
+}
+
+impl<'m> Translator<'_, '_, 'm> {
+    /// The body of a function that others call.
+    fn called(
+        &mut self,
+        function: &'m crate::module::Function,
+        params: &[ir::Value],
+    ) -> Result<()> {
+        let mut params = params.iter().copied();
+        let mut args = Vec::new();
+        for &(_, ty) in &function.params {
+            let count = self.module.types.get(ty)?.leaves as usize;
+            args.push(Def::Value(Val::new(ty, params.by_ref().take(count).collect())));
+        }
+        self.body(function, args, None)
+    }
+
+    /// The body of a kernel.
+    fn entry_point(&mut self, entry: &EntryPoint) -> Result<()> {
+        let module = self.module;
+        let function = &module.functions[&entry.function];
+        self.at = function.at;
+        if !matches!(module.types.kind(function.result)?, Kind::Void) {
+            return Err(SpirvErrorKind::malformed("a kernel that returns something"));
+        }
+        let used = module.used_globals(entry.function);
+        let functions = module.reachable(entry.function);
+        let own = |id: &Id| {
+            let class = module.globals[id].class;
+            matches!(class, StorageClass::Private | StorageClass::PushConstant)
+        };
+        let promoted = promotion::of_globals(module, &functions, used.iter().copied().filter(own));
+        let mut args = vec![None; function.params.len()];
+        let mut first = 0;
+        for (param, &target) in entry.params().iter().zip(&entry.targets) {
+            let launch = param.launch_params();
+            let count = words(&launch, self.unit.arch.word());
+            let parts = self.arguments(&launch, first);
+            first += count;
+            if let EntryParamKind::SizedBuffer(_) = param.kind {
+                // The size is behind the address.
+                self.sizes.insert(parts[0], first - 1);
+            }
+            match target {
+                Target::Param(index) => {
+                    let (_, ty) = function.params[index];
+                    args[index] = Some(self.argument(ty, &param.kind, parts)?);
+                }
+                Target::Global(id) => {
+                    let def = self.resource(id, &promoted, parts)?;
+                    self.globals.insert(id, def);
+                }
+            }
+        }
+        for id in
+            used.iter().copied().filter(|id| module.globals[id].class == StorageClass::Private)
+        {
+            self.private(id, &promoted)?;
+        }
+        self.body(function, args.into_iter().flatten().collect(), None)
+    }
+
+    /// The values of launch parameters whose words begin with word `first`.
+    fn arguments(&mut self, params: &[Param], first: u32) -> Parts {
+        let size = self.unit.arch.word();
+        let mut next = first;
+        let mut parts = Parts::new();
+        for param in params {
+            let value = self.prologue.item(self.b.func, Item::Argument(param.ty(), next));
+            next += param.ty().words(size);
+            parts.push(if param.ty() == harp_jit::ParamType::Group {
+                self.unit.uses_groups = true;
+                let memory = self.prologue_word("harp_group_memory");
+                self.at_start(|at| {
+                    use cranelift_codegen::ir::InstBuilder;
+                    at.ins().iadd(memory, value)
+                })
+            } else {
+                value
+            });
+        }
+        parts
+    }
+
+    /// What a parameter of type `ty` stands for: structures by value are pointers to memory of their own.
+    fn argument(&mut self, ty: Id, kind: &EntryParamKind, parts: Parts) -> Result<Def> {
+        let Kind::Pointer { to, .. } = *self.module.types.kind(ty)? else {
+            return Ok(Def::Value(Val::new(ty, parts)));
+        };
+        if !matches!(kind, EntryParamKind::Fields(_)) {
+            return Ok(Def::Value(Val::new(ty, parts)));
+        }
+        let pointer = self.slot(ty, to)?;
+        self.store(&pointer, &Val::new(to, parts), None)?;
+        Ok(Def::Value(pointer))
+    }
+
+    /// What a variable that the launch provides stands for.
+    fn resource(&mut self, id: Id, promoted: &HashSet<Id>, parts: Parts) -> Result<Def> {
+        let pointer = self.module.constants.ty(id)?;
+        let global = self.module.globals[&id];
+        if global.class != StorageClass::PushConstant {
+            return Ok(Def::Value(Val::new(pointer, parts)));
+        }
+        let value = Val::new(global.ty, parts);
+        if promoted.contains(&id) {
+            let place = self.place(global.ty)?;
+            self.assign(place, &value)?;
+            return Ok(Def::Place(place));
+        }
+        let pointer = self.slot(pointer, global.ty)?;
+        self.store(&pointer, &value, None)?;
+        Ok(Def::Value(pointer))
+    }
+
+    /// Makes a variable that each work-item has.
+    fn private(&mut self, id: Id, promoted: &HashSet<Id>) -> Result<()> {
+        let (pointer, global) = (self.module.constants.ty(id)?, self.module.globals[&id]);
+        let initial = match global.initializer {
+            Some(initializer) => Some(self.value_of(initializer, global.ty)?),
+            None => None,
+        };
+        let def = if promoted.contains(&id) {
+            let place = self.place(global.ty)?;
+            if let Some(initial) = initial {
+                self.assign(place, &initial)?;
+            }
+            Def::Place(place)
+        } else {
+            let pointer = self.slot(pointer, global.ty)?;
+            if let Some(initial) = initial {
+                self.store(&pointer, &initial, None)?;
+            }
+            Def::Value(pointer)
+        };
+        self.globals.insert(id, def);
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! SPIR-V modules as kernels of HARP's JIT.
+//!
+//! SPIR-V is what OpenCL C, WGSL, GLSL, HLSL and SYCL are compiled to. [`SpirvModule::parse`] reads a module, its
+//! [`kernel`](SpirvModule::kernel) turns an entry point into a [`SpirvKernel`] for a machine, and that compiles to a
+//! [`harp_jit::Kernel`], which launches as any other does.
+//!
+//! ```text
+//! words -> instructions          reader       offsets, source lines
+//!   -> declarations              module       decorations, types, constants, outlines of functions
+//!   -> what a kernel takes       interface    buffers, numbers, memory of work-groups
+//!   -> functions of CLIF         function     blocks, phis, calls; instruction, extended: what is in blocks
+//!   -> a kernel                  kernel       with the functions and data that it needs
+//! ```
+//!
+//! Both flavours of modules are read: kernels, with addresses of 4 or 8 bytes and any control flow, and compute shaders,
+//! with buffers by bindings; there merge instructions are ignored, since divergence is managed for any graph. A warp is a
+//! subgroup. Images, samplers, pipes and queues are not supported.
+//!
+//! A module that is not valid is an error or some kernel, but no panic. An [`SpirvError`] names the instruction by its
+//! [`InstructionPlace`] and says what is wrong by its [`SpirvErrorKind`]. [`EntryPoint`]s have [`EntryParam`]s, of an
+//! [`EntryParamKind`] each; [`SpecConstant`]s can be given values by [`SpirvModule::parse_specialized`].
+#![forbid(unsafe_code)]
+
+mod constants;
+mod decorations;
+mod error;
+mod extended;
+mod fold;
+mod function;
+mod half;
+mod instruction;
+mod interface;
+mod kernel;
+mod module;
+mod prologue;
+mod promotion;
+mod reader;
+mod types;
+mod unit;
+mod values;
+
+pub use error::{InstructionPlace, SpirvError, SpirvErrorKind};
+pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
+pub use kernel::SpirvKernel;
+pub use module::SpirvModule;

@@ -1,0 +1,456 @@
+//! A module as it is parsed: everything but the bodies of functions, which are looked at when a kernel is built.
+
+use harp_jit::SourcePlace;
+use hashbrown::HashMap;
+use rspirv::spirv::{AddressingModel, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass};
+
+use crate::constants::{Constants, Scalar};
+use crate::decorations::Decorations;
+use crate::error::{InstructionPlace, Result, SpirvError, SpirvErrorKind};
+use crate::interface::{EntryPoint, SpecConstant};
+use crate::reader::{Code, Id, Instruction, is_terminator, op_name, short_name};
+use crate::types::{Kind, Types};
+
+/// How a module addresses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressing {
+    /// Pointers have no size.
+    Logical,
+    /// Pointers are integers of so many bytes.
+    Physical(u8),
+}
+
+/// A set of extended instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InstructionSet {
+    OpenCl,
+    Glsl,
+    /// One without instructions that do anything.
+    NonSemantic,
+}
+
+/// A variable outside of functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Global {
+    /// The type of its contents.
+    pub(crate) ty: Id,
+    pub(crate) class: StorageClass,
+    pub(crate) initializer: Option<Id>,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) id: Id,
+    pub(crate) result: Id,
+    /// The parameters with their types.
+    pub(crate) params: Vec<(Id, Id)>,
+    /// The blocks in order; none if the function is imported.
+    pub(crate) blocks: Vec<Block>,
+    /// The index of its first instruction.
+    pub(crate) at: usize,
+}
+
+impl Function {
+    /// The number of instructions in its blocks.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.iter().map(|block| block.end - block.start).sum()
+    }
+}
+
+/// A block: its instructions are those with the indices from `start` to the terminator, which is the last one before
+/// `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) label: Id,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// A SPIR-V module: kernels, and the functions and data that they use.
+///
+/// ```
+/// use harp_spirv::SpirvModule;
+///
+/// let error = SpirvModule::parse(b"kernel void f(void) {}").unwrap_err();
+/// assert!(error.to_string().starts_with("this is no SPIR-V module: it does not begin with the magic number"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SpirvModule {
+    pub(crate) code: Code,
+    pub(crate) addressing: Addressing,
+    pub(crate) decorations: Decorations,
+    pub(crate) types: Types,
+    pub(crate) constants: Constants,
+    pub(crate) sets: HashMap<Id, InstructionSet>,
+    pub(crate) globals: HashMap<Id, Global>,
+    pub(crate) functions: HashMap<Id, Function>,
+    /// The types of results in functions.
+    pub(crate) result_types: HashMap<Id, Id>,
+    pub(crate) entry_points: Vec<EntryPoint>,
+    pub(crate) spec_constants: Vec<SpecConstant>,
+}
+
+impl SpirvModule {
+    /// Reads a module: its declarations, types, constants and the outlines of its functions.
+    ///
+    /// # Errors
+    ///
+    /// The first instruction that is malformed, or of a kind that is not supported anywhere in a module. What functions
+    /// do is checked when a kernel is built.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<SpirvModule, SpirvError> {
+        SpirvModule::load(bytes, &[])
+    }
+
+    /// Reads a module, and gives specialization constants values: `SpecId` and the bits of the value, of which as many
+    /// count as the constant's type has.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), and if the module has no such specialization constant.
+    pub fn parse_specialized(
+        bytes: &[u8],
+        values: &[(u32, u64)],
+    ) -> std::result::Result<SpirvModule, SpirvError> {
+        let module = SpirvModule::load(bytes, values)?;
+        for &(id, _) in values {
+            if !module.spec_constants.iter().any(|constant| constant.id == id) {
+                return Err(SpirvError { kind: SpirvErrorKind::NoSpecConstant { id }, at: None });
+            }
+        }
+        Ok(module)
+    }
+
+    /// The kernels of the module, in the order of its entry points.
+    pub fn entry_points(&self) -> &[EntryPoint] {
+        &self.entry_points
+    }
+
+    /// The constants that can be given other values when a module is read.
+    pub fn spec_constants(&self) -> &[SpecConstant] {
+        &self.spec_constants
+    }
+
+    fn load(bytes: &[u8], values: &[(u32, u64)]) -> std::result::Result<SpirvModule, SpirvError> {
+        let code = Code::read(bytes).map_err(|(kind, word)| {
+            let instruction = "an instruction".to_owned();
+            let at = word.map(|word| InstructionPlace {
+                instruction,
+                id: None,
+                name: None,
+                word,
+                source: None,
+            });
+            SpirvError { kind, at }
+        })?;
+        let mut module = SpirvModule {
+            addressing: addressing(&code),
+            decorations: Decorations::default(),
+            types: Types::new(match addressing(&code) {
+                Addressing::Logical => None,
+                Addressing::Physical(bytes) => Some(bytes),
+            }),
+            code,
+            constants: Constants::default(),
+            sets: HashMap::new(),
+            globals: HashMap::new(),
+            functions: HashMap::new(),
+            result_types: HashMap::new(),
+            entry_points: Vec::new(),
+            spec_constants: Vec::new(),
+        };
+        let mut at = 0;
+        while at < module.code.len() {
+            let next = match module.code.get(at).op {
+                Op::Function => module.function(at),
+                _ => module.declaration(at, values).map(|()| at + 1),
+            };
+            at = next.map_err(|kind| module.error(kind, at))?;
+        }
+        module.find_entry_points()?;
+        Ok(module)
+    }
+
+    /// An error at the instruction with an index.
+    pub(crate) fn error(&self, kind: SpirvErrorKind, at: usize) -> SpirvError {
+        SpirvError { kind, at: Some(self.place(at)) }
+    }
+
+    fn place(&self, at: usize) -> InstructionPlace {
+        let Instruction { op, id, .. } = self.code.get(at);
+        InstructionPlace {
+            instruction: op_name(op),
+            id: (id != 0).then_some(id),
+            name: self.decorations.name(id).map(str::to_owned),
+            word: self.code.word_of(at),
+            source: self.code.place(at),
+        }
+    }
+
+    /// Where an instruction comes from: its source place, or, without one, its offset in the module.
+    pub(crate) fn source_place(&self, at: usize) -> SourcePlace {
+        let unknown = || SourcePlace {
+            file: "SPIR-V word".into(),
+            line: self.code.word_of(at) as u32,
+            column: 1,
+        };
+        self.code.place(at).unwrap_or_else(unknown)
+    }
+
+    /// Takes in an instruction outside of functions.
+    fn declaration(&mut self, at: usize, values: &[(u32, u64)]) -> Result<()> {
+        let inst = self.code.get(at);
+        match inst.op {
+            Op::ExtInstImport => {
+                let (name, _) = inst.string(0)?;
+                let set = match name.as_str() {
+                    "OpenCL.std" => InstructionSet::OpenCl,
+                    "GLSL.std.450" => InstructionSet::Glsl,
+                    name if name.starts_with("NonSemantic.") => InstructionSet::NonSemantic,
+                    "OpenCL.DebugInfo.100" | "DebugInfo" => InstructionSet::NonSemantic,
+                    _ => {
+                        let what = format!("the instruction set `{name}`");
+                        return Err(SpirvErrorKind::unsupported(what));
+                    }
+                };
+                self.sets.insert(inst.id, set);
+                Ok(())
+            }
+            Op::Variable => self.global(at),
+            op if is_type(op) => {
+                let constants = &self.constants;
+                self.types.define(inst, &self.decorations, |types, id| constants.length(id, types))
+            }
+            op if is_constant(op) => {
+                let spec = self.decorations.number(inst.id, Decoration::SpecId);
+                let given = spec.and_then(|spec| values.iter().find(|(id, _)| *id == spec));
+                self.constants.define(inst, &self.types, given.map(|&(_, value)| value))?;
+                if let Some(id) = spec
+                    && let Scalar::Bits(bits) = self.constants.scalar(inst.id, &self.types)?
+                {
+                    let name = self.decorations.name(inst.id).map(str::to_owned);
+                    self.spec_constants.push(SpecConstant { id, name, bits });
+                }
+                Ok(())
+            }
+            Op::ExtInst => match self.sets.get(&inst.word(0)?) {
+                Some(InstructionSet::NonSemantic) => Ok(()),
+                _ => Err(SpirvErrorKind::malformed("an instruction outside of functions")),
+            },
+            op if is_ignored(op) => self.decorations.take(inst),
+            op if is_terminator(op) || inst.id != 0 => {
+                Err(SpirvErrorKind::malformed("an instruction outside of functions"))
+            }
+            op => Err(SpirvErrorKind::unsupported(op_name(op))),
+        }
+    }
+
+    fn global(&mut self, at: usize) -> Result<()> {
+        let inst = self.code.get(at);
+        let (class, ty) = self.types.pointer(inst.ty)?;
+        let initializer = inst.operands.get(1).copied();
+        if let Some(initializer) = initializer
+            && self.constants.ty(initializer)? != ty
+        {
+            return Err(SpirvErrorKind::malformed("the initializer is of another type"));
+        }
+        if self.constants.contains(inst.id) {
+            return Err(SpirvErrorKind::malformed("this id is defined twice"));
+        }
+        self.constants.define_variable(inst.id, inst.ty);
+        self.globals.insert(inst.id, Global { ty, class, initializer });
+        Ok(())
+    }
+
+    /// The labels that the end of a block leads to.
+    pub(crate) fn successors(&self, block: &Block) -> Vec<Id> {
+        let inst = self.code.get(block.end - 1);
+        match inst.op {
+            Op::Branch => inst.operands[..1].to_vec(),
+            Op::BranchConditional => inst.operands[1..3].to_vec(),
+            Op::Switch => {
+                let cases = inst.rest(2).chunks_exact(self.case_words(inst) + 1);
+                let labels = cases.filter_map(|case| case.last().copied());
+                inst.operands[1..2].iter().copied().chain(labels).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Words of a number in the cases of a switch.
+    pub(crate) fn case_words(&self, switch: Instruction<'_>) -> usize {
+        let selector = switch.operands[0];
+        let ty = self.result_types.get(&selector).copied().or(self.constants.ty(selector).ok());
+        let kind = ty.and_then(|ty| self.types.kind(ty).ok());
+        if matches!(kind, Some(Kind::Int { bits: 64, .. })) { 2 } else { 1 }
+    }
+
+    /// Takes in the outline of a function, and returns the index of the instruction behind it.
+    fn function(&mut self, start: usize) -> Result<usize> {
+        let inst = self.code.get(start);
+        let Kind::Function { result, params } = self.types.kind(inst.word(1)?)? else {
+            return Err(SpirvErrorKind::malformed("the function's type is no function type"));
+        };
+        if *result != inst.ty {
+            return Err(SpirvErrorKind::malformed("the function's type has another result"));
+        }
+        let mut function = Function {
+            id: inst.id,
+            result: *result,
+            params: Vec::new(),
+            blocks: Vec::new(),
+            at: start,
+        };
+        let expected = params.clone();
+        let mut at = start + 1;
+        let mut open: Option<Block> = None;
+        loop {
+            if at >= self.code.len() {
+                return Err(SpirvErrorKind::malformed("the function has no end"));
+            }
+            let inst = self.code.get(at);
+            if inst.ty != 0 {
+                self.result_types.insert(inst.id, inst.ty);
+            }
+            match (inst.op, &mut open) {
+                (Op::FunctionEnd, None) => break,
+                (Op::FunctionParameter, None) if function.blocks.is_empty() => {
+                    function.params.push((inst.id, inst.ty));
+                }
+                (Op::Label, None) => {
+                    open = Some(Block { label: inst.id, start: at + 1, end: at + 1 })
+                }
+                (Op::FunctionEnd | Op::Function | Op::FunctionParameter | Op::Label, _) => {
+                    return Err(SpirvErrorKind::malformed("a block or function does not end"));
+                }
+                (op, Some(block)) if is_terminator(op) => {
+                    block.end = at + 1;
+                    function.blocks.push(*block);
+                    open = None;
+                }
+                (Op::ExtInst, None) => {}
+                (_, None) => {
+                    return Err(SpirvErrorKind::malformed("an instruction outside of blocks"));
+                }
+                (_, Some(_)) => {}
+            }
+            at += 1;
+        }
+        if !function.params.iter().map(|&(_, ty)| ty).eq(expected.iter().copied()) {
+            return Err(SpirvErrorKind::malformed("the parameters are not those of the type"));
+        }
+        if self.functions.insert(function.id, function).is_some() {
+            return Err(SpirvErrorKind::malformed("this id is defined twice"));
+        }
+        Ok(at + 1)
+    }
+
+    /// Finds the entry points with their execution modes, and what their kernels take.
+    fn find_entry_points(&mut self) -> std::result::Result<(), SpirvError> {
+        let mut entry_points = Vec::new();
+        for at in 0..self.code.len() {
+            let inst = self.code.get(at);
+            if inst.op != Op::EntryPoint {
+                continue;
+            }
+            let entry = self.entry_point(inst).map_err(|kind| self.error(kind, at))?;
+            entry_points.push(entry);
+        }
+        self.entry_points = entry_points;
+        Ok(())
+    }
+
+    fn entry_point(&self, inst: Instruction<'_>) -> Result<EntryPoint> {
+        let model = inst.enumerant(0, "execution model", ExecutionModel::from_u32)?;
+        let is_shader = match model {
+            ExecutionModel::Kernel => false,
+            ExecutionModel::GLCompute => true,
+            other => {
+                let what = format!("an entry point for the execution model {other:?}");
+                return Err(SpirvErrorKind::unsupported(what));
+            }
+        };
+        let function = inst.word(1)?;
+        let (name, _) = inst.string(2)?;
+        if !self.functions.contains_key(&function) {
+            let role = "the function of an entry point";
+            return Err(SpirvErrorKind::Undefined { id: function, role });
+        }
+        let local_size = self.local_size(function)?;
+        EntryPoint::new(self, function, name, is_shader, local_size)
+    }
+
+    fn local_size(&self, function: Id) -> Result<Option<[u32; 3]>> {
+        let mut size = None;
+        for at in 0..self.code.len() {
+            let inst = self.code.get(at);
+            if !matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId)
+                || inst.word(0)? != function
+            {
+                continue;
+            }
+            let of = |index| inst.word(index);
+            if inst.word(1)? == ExecutionMode::LocalSize as u32 {
+                size = Some([of(2)?, of(3)?, of(4)?]);
+            } else if inst.word(1)? == ExecutionMode::LocalSizeId as u32 {
+                let length = |index| -> Result<u32> {
+                    let length = self.constants.length(inst.word(index)?, &self.types)?;
+                    Ok(u32::try_from(length).unwrap_or(u32::MAX))
+                };
+                size = Some([length(2)?, length(3)?, length(4)?]);
+            }
+        }
+        Ok(size)
+    }
+}
+
+/// The addressing model of a module; physical addresses of 4 bytes are as good as any if it says nothing.
+fn addressing(code: &Code) -> Addressing {
+    let models = (0..code.len()).map(|at| code.get(at)).filter(|inst| inst.op == Op::MemoryModel);
+    match models.last().and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
+        Some(AddressingModel::Physical64) => Addressing::Physical(8),
+        Some(AddressingModel::Physical32) => Addressing::Physical(4),
+        _ => Addressing::Logical,
+    }
+}
+
+fn is_type(op: Op) -> bool {
+    short_name(op).starts_with("Type") && op != Op::TypeForwardPointer
+}
+
+fn is_constant(op: Op) -> bool {
+    let name = short_name(op);
+    name.starts_with("Constant") || name.starts_with("SpecConstant") || op == Op::Undef
+}
+
+/// Whether an instruction outside of functions has no effect beyond names and decorations.
+fn is_ignored(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Nop
+            | Op::Capability
+            | Op::Extension
+            | Op::MemoryModel
+            | Op::EntryPoint
+            | Op::ExecutionMode
+            | Op::ExecutionModeId
+            | Op::Source
+            | Op::SourceContinued
+            | Op::SourceExtension
+            | Op::ModuleProcessed
+            | Op::Name
+            | Op::MemberName
+            | Op::Decorate
+            | Op::DecorateId
+            | Op::DecorateString
+            | Op::MemberDecorate
+            | Op::MemberDecorateString
+            | Op::DecorationGroup
+            | Op::GroupDecorate
+            | Op::GroupMemberDecorate
+            | Op::TypeForwardPointer
+            | Op::AliasDomainDeclINTEL
+            | Op::AliasScopeDeclINTEL
+            | Op::AliasScopeListDeclINTEL
+    )
+}

@@ -1,0 +1,146 @@
+//! Variables that need no memory: those of which only scalars are loaded and stored, by constant indices.
+//!
+//! Unoptimized code keeps everything in variables, and shaders always do. Such variables become those of
+//! cranelift-frontend, which makes values and block parameters of them.
+
+use hashbrown::{HashMap, HashSet};
+use rspirv::spirv::{MemoryAccess, Op, StorageClass};
+
+use crate::module::{Function, InstructionSet, SpirvModule};
+use crate::reader::{Id, Instruction};
+
+/// The most scalars of a variable that needs no memory.
+const MAX_SCALARS: u64 = 128;
+
+/// What a pointer into a variable is for.
+#[derive(Clone, Copy)]
+struct Pointer {
+    variable: Id,
+    /// Whether the pointer is cast, which marks a variable's life at most.
+    is_marker: bool,
+}
+
+/// The variables of a function that need no memory.
+pub(crate) fn of_function(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+    let mut candidates = HashSet::new();
+    let is_variable = |inst: &Instruction<'_>| {
+        inst.op == Op::Variable && inst.operands.first() == Some(&(StorageClass::Function as u32))
+    };
+    for inst in instructions(module, function).filter(is_variable) {
+        if is_small(module, inst.ty) {
+            candidates.insert(inst.id);
+        }
+    }
+    remaining(module, function, candidates)
+}
+
+/// Those of the module's variables in `candidates` that need no memory in any of the functions.
+pub(crate) fn of_globals(
+    module: &SpirvModule,
+    functions: &[Id],
+    candidates: impl Iterator<Item = Id>,
+) -> HashSet<Id> {
+    let mut candidates: HashSet<Id> = candidates
+        .filter(|id| module.constants.ty(*id).is_ok_and(|ty| is_small(module, ty)))
+        .collect();
+    for function in functions {
+        candidates = remaining(module, &module.functions[function], candidates);
+    }
+    candidates
+}
+
+fn is_small(module: &SpirvModule, pointer: Id) -> bool {
+    let found = module.types.pointer(pointer).and_then(|(_, ty)| module.types.get(ty));
+    found.is_ok_and(|ty| (1..=MAX_SCALARS).contains(&ty.leaves))
+}
+
+fn instructions<'m>(
+    module: &'m SpirvModule,
+    function: &'m Function,
+) -> impl Iterator<Item = Instruction<'m>> {
+    let indices = function.blocks.iter().flat_map(|block| block.start..block.end);
+    indices.map(|at| module.code.get(at))
+}
+
+/// The candidates that the function does nothing else with.
+fn remaining(
+    module: &SpirvModule,
+    function: &Function,
+    mut candidates: HashSet<Id>,
+) -> HashSet<Id> {
+    let mut pointers: HashMap<Id, Pointer> = candidates
+        .iter()
+        .map(|&variable| (variable, Pointer { variable, is_marker: false }))
+        .collect();
+    for inst in instructions(module, function) {
+        for (index, id) in inst.ids() {
+            let Some(&pointer) = pointers.get(&id) else { continue };
+            match use_of(module, inst, index, pointer) {
+                Use::Harmless => {}
+                Use::Derives(derived) => {
+                    pointers.insert(inst.id, derived);
+                }
+                Use::Escapes => {
+                    candidates.remove(&pointer.variable);
+                }
+            }
+        }
+    }
+    candidates
+}
+
+/// What an instruction does with a pointer.
+enum Use {
+    Harmless,
+    Derives(Pointer),
+    Escapes,
+}
+
+fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Pointer) -> Use {
+    let is_volatile = |operand: usize| {
+        let access = inst.operands.get(operand).copied().unwrap_or_default();
+        access & MemoryAccess::VOLATILE.bits() != 0
+    };
+    match (inst.op, index) {
+        (Op::LifetimeStart | Op::LifetimeStop, 0) => Use::Harmless,
+        _ if pointer.is_marker => Use::Escapes,
+        (Op::Load, 0) if !is_volatile(1) => Use::Harmless,
+        (Op::Store, 0) if !is_volatile(2) => Use::Harmless,
+        (Op::Bitcast, 0) => Use::Derives(Pointer { is_marker: true, ..pointer }),
+        (Op::AccessChain | Op::InBoundsAccessChain, 0) if has_place(module, inst, 1) => {
+            Use::Derives(pointer)
+        }
+        (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0)
+            if is_constant(module, inst.operands.get(1), |index| index == 0)
+                && has_place(module, inst, 2) =>
+        {
+            Use::Derives(pointer)
+        }
+        (Op::ExtInst, 2..) => {
+            let name = inst
+                .operands
+                .first()
+                .and_then(|set| module.sets.get(set))
+                .zip(inst.operands.get(1));
+            let stores =
+                name.is_some_and(|(&set, &number)| crate::extended::stores_to_pointer(set, number));
+            match name {
+                Some((InstructionSet::NonSemantic, _)) => Use::Harmless,
+                _ if stores => Use::Harmless,
+                _ => Use::Escapes,
+            }
+        }
+        _ => Use::Escapes,
+    }
+}
+
+/// Whether the indices of an access chain are constants.
+fn has_place(module: &SpirvModule, inst: Instruction<'_>, indices: usize) -> bool {
+    let mut indices = inst.rest(indices).iter();
+    indices.all(|index| is_constant(module, Some(index), |index| index >= 0))
+}
+
+fn is_constant(module: &SpirvModule, id: Option<&Id>, wanted: impl Fn(i64) -> bool) -> bool {
+    let value = id.and_then(|&id| module.constants.integer(id, &module.types).ok());
+    value.is_some_and(wanted)
+}

@@ -1,0 +1,274 @@
+//! What the functions of a kernel share while they are translated: declarations, data, memory of work-groups, places.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use cranelift_codegen::ir::{self, AbiParam, Signature};
+use harp_jit::{
+    ArchId, CompileOptions, DataAccess, DataDescription, DataId, FuncId, Linkage, Module,
+    PrintSite, SourceMap,
+};
+use harp_libm::{Float, Fma, Math};
+use hashbrown::{HashMap, HashSet};
+use rspirv::spirv::StorageClass;
+
+use crate::constants::Scalar;
+use crate::error::{Result, SpirvErrorKind};
+use crate::module::{Function, Global, SpirvModule};
+use crate::promotion;
+use crate::reader::Id;
+
+/// The most instructions of functions whose code is put into their callers: beyond, functions are called.
+const MAX_INLINED: usize = 1 << 16;
+
+/// A definition of the kernel's module.
+#[derive(Clone, Debug)]
+pub(crate) enum Definition {
+    Function { id: FuncId, body: ir::Function },
+    Data { id: DataId, contents: DataDescription },
+}
+
+/// The shared state.
+pub(crate) struct Unit<'m> {
+    pub(crate) module: &'m SpirvModule,
+    pub(crate) arch: ArchId,
+    /// The type of a word.
+    pub(crate) word: ir::Type,
+    /// The declarations; nothing is compiled in it.
+    pub(crate) declarations: Module,
+    pub(crate) definitions: Vec<Definition>,
+    pub(crate) sources: SourceMap,
+    pub(crate) prints: Vec<PrintSite>,
+    /// Whether anything about work-groups is read from the argument block.
+    pub(crate) uses_groups: bool,
+    pub(crate) group_arrays: Vec<Range<u32>>,
+    /// Words of the argument block that the kernel's arguments take.
+    pub(crate) argument_words: u32,
+    group_offsets: HashMap<Id, u32>,
+    scratch: Option<u32>,
+    data: HashMap<Id, DataId>,
+    functions: HashMap<Id, FuncId>,
+    /// Declared functions whose bodies are not translated yet.
+    pub(crate) pending: Vec<Id>,
+    math: HashMap<(Math, Float), FuncId>,
+    promoted: HashMap<Id, Rc<HashSet<Id>>>,
+    recursive: HashMap<Id, bool>,
+    inlined: usize,
+}
+
+impl<'m> Unit<'m> {
+    pub(crate) fn new(module: &'m SpirvModule, arch: ArchId, argument_words: u32) -> Unit<'m> {
+        Unit {
+            module,
+            arch,
+            word: word_type(arch),
+            declarations: Module::new(arch, CompileOptions::default()),
+            definitions: Vec::new(),
+            sources: SourceMap::new(),
+            prints: Vec::new(),
+            uses_groups: false,
+            group_arrays: Vec::new(),
+            argument_words,
+            group_offsets: HashMap::new(),
+            scratch: None,
+            data: HashMap::new(),
+            functions: HashMap::new(),
+            pending: Vec::new(),
+            math: HashMap::new(),
+            promoted: HashMap::new(),
+            recursive: HashMap::new(),
+            inlined: 0,
+        }
+    }
+
+    /// Whether the machine computes a product and a sum with one rounding.
+    pub(crate) fn fma(&self) -> Fma {
+        if self.arch.has_extension() { Fma::Fast } else { Fma::Slow }
+    }
+
+    /// The offset of a variable in the memory of the work-group.
+    pub(crate) fn group_offset(&mut self, variable: Id) -> Result<u32> {
+        if let Some(&offset) = self.group_offsets.get(&variable) {
+            return Ok(offset);
+        }
+        let ty = self.module.types.get(self.module.globals[&variable].ty)?;
+        let offset = self.group_array(ty.size, ty.align)?;
+        self.group_offsets.insert(variable, offset);
+        Ok(offset)
+    }
+
+    /// The offset of memory in which the work-items of a group exchange a value of 8 bytes each.
+    pub(crate) fn scratch(&mut self) -> Result<u32> {
+        if let Some(offset) = self.scratch {
+            return Ok(offset);
+        }
+        let items = u64::from(self.arch.lanes()) * u64::from(self.arch.warps());
+        let offset = self.group_array(items * 8, 8)?;
+        self.scratch = Some(offset);
+        Ok(offset)
+    }
+
+    fn group_array(&mut self, size: u64, align: u64) -> Result<u32> {
+        let end = self.group_arrays.last().map_or(0, |array| u64::from(array.end));
+        let start = end.next_multiple_of(align);
+        let (given, limit) = (start + size, u64::from(harp_jit::MAX_GROUP_BYTES));
+        let Some(end) = u32::try_from(given).ok().filter(|_| given <= limit) else {
+            let what = "bytes of memory of a work-group";
+            return Err(SpirvErrorKind::TooMany { what, given, limit });
+        };
+        self.group_arrays.push(start as u32..end);
+        Ok(start as u32)
+    }
+
+    /// The function that computes `math`.
+    pub(crate) fn math(&mut self, math: Math, float: Float) -> Result<FuncId> {
+        if let Some(&function) = self.math.get(&(math, float)) {
+            return Ok(function);
+        }
+        let name = format!("{}.{}", math.name(), float.ty());
+        let body = harp_libm::build(math, float, self.fma());
+        let function = self.define(name, body)?;
+        self.math.insert((math, float), function);
+        Ok(function)
+    }
+
+    /// Declares and defines a function.
+    pub(crate) fn define(&mut self, name: String, body: ir::Function) -> Result<FuncId> {
+        let local = Linkage::Local;
+        let id = self.declarations.declare_function(&name, local, &body.signature)?;
+        self.definitions.push(Definition::Function { id, body });
+        Ok(id)
+    }
+
+    /// The data that a variable of the module is.
+    pub(crate) fn data(&mut self, variable: Id) -> Result<DataId> {
+        if let Some(&data) = self.data.get(&variable) {
+            return Ok(data);
+        }
+        let module = self.module;
+        let Global { ty, class, initializer, .. } = module.globals[&variable];
+        let access = match class {
+            StorageClass::UniformConstant => DataAccess::ReadOnly,
+            _ => DataAccess::ReadWrite,
+        };
+        let name = format!("{}.{variable}", module.decorations.name(variable).unwrap_or("data"));
+        let data = self.declarations.declare_data(&name, Linkage::Local, access)?;
+        self.data.insert(variable, data);
+        let found = module.types.get(ty)?;
+        let mut bytes = vec![0; found.size as usize];
+        let mut addresses = Vec::new();
+        if let Some(initializer) = initializer {
+            let scalars = module.constants.scalars(initializer, &module.types)?;
+            let leaves = module.types.all_leaves(ty, self.word)?;
+            for (&(at, ty), scalar) in leaves.iter().zip(scalars) {
+                let at = at as usize;
+                match scalar {
+                    Scalar::Bits(bits) => {
+                        let own = &bits.to_le_bytes()[..ty.bytes() as usize];
+                        bytes[at..at + own.len()].copy_from_slice(own);
+                    }
+                    Scalar::Address { variable, offset } => addresses.push((at, variable, offset)),
+                }
+            }
+        }
+        let mut contents = DataDescription::new();
+        contents.define(bytes.into_boxed_slice());
+        contents.set_align(found.align);
+        for (at, target, offset) in addresses {
+            let target = self.addressable(target)?;
+            let target = self.declarations.declare_data_in_data(target, &mut contents);
+            contents.write_data_addr(at as u32, target, offset);
+        }
+        self.definitions.push(Definition::Data { id: data, contents });
+        Ok(data)
+    }
+
+    /// The data of a variable whose address is stored in data.
+    fn addressable(&mut self, variable: Id) -> Result<DataId> {
+        match self.module.globals[&variable].class {
+            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => self.data(variable),
+            class => {
+                let what = format!("the address of a variable in {class:?} as a constant");
+                Err(SpirvErrorKind::unsupported(what))
+            }
+        }
+    }
+
+    /// The function that a SPIR-V function becomes, if it is called.
+    pub(crate) fn function(&mut self, function: &Function) -> Result<FuncId> {
+        if let Some(&id) = self.functions.get(&function.id) {
+            return Ok(id);
+        }
+        let name = self.function_name(function.id);
+        let signature = self.signature(function)?;
+        let id = self.declarations.declare_function(&name, Linkage::Local, &signature)?;
+        self.functions.insert(function.id, id);
+        self.pending.push(function.id);
+        Ok(id)
+    }
+
+    pub(crate) fn function_name(&self, function: Id) -> String {
+        format!("{}.{function}", self.module.decorations.name(function).unwrap_or("function"))
+    }
+
+    /// The signature of a function: the address of the argument block, then the scalars of its parameters.
+    pub(crate) fn signature(&self, function: &Function) -> Result<Signature> {
+        let mut signature = self.declarations.make_signature();
+        signature.params.push(AbiParam::new(self.word));
+        let types = &self.module.types;
+        for &(_, ty) in &function.params {
+            let leaves = types.leaves(ty, None, self.word)?;
+            signature.params.extend(leaves.iter().map(|&(_, ty)| AbiParam::new(ty)));
+        }
+        if !matches!(types.kind(function.result)?, crate::types::Kind::Void) {
+            let leaves = types.leaves(function.result, None, self.word)?;
+            signature.returns.extend(leaves.iter().map(|&(_, ty)| AbiParam::new(ty)));
+        }
+        Ok(signature)
+    }
+
+    /// Whether a function's code is to be put into its caller, which it then is.
+    pub(crate) fn inline(&mut self, function: &Function) -> Result<bool> {
+        if self.is_recursive(function.id) {
+            return Ok(false);
+        }
+        let given = self.inlined + function.len();
+        if given <= MAX_INLINED {
+            self.inlined = given;
+            return Ok(true);
+        }
+        if self.module.addressing == crate::module::Addressing::Logical {
+            // Its functions use variables that belong to the work-item.
+            let (given, limit) = (given as u64, MAX_INLINED as u64);
+            let what = "instructions of all functions, where they are called";
+            return Err(SpirvErrorKind::TooMany { what, given, limit });
+        }
+        Ok(false)
+    }
+
+    fn is_recursive(&mut self, function: Id) -> bool {
+        if let Some(&known) = self.recursive.get(&function) {
+            return known;
+        }
+        let module = self.module;
+        let callees = module.callees(function);
+        let recursive = callees.iter().any(|&callee| module.reachable(callee).contains(&function));
+        self.recursive.insert(function, recursive);
+        recursive
+    }
+
+    /// The variables of a function that need no memory.
+    pub(crate) fn promoted(&mut self, function: &Function) -> Rc<HashSet<Id>> {
+        let module = self.module;
+        let entry = self.promoted.entry(function.id);
+        Rc::clone(entry.or_insert_with(|| Rc::new(promotion::of_function(module, function))))
+    }
+}
+
+/// The type of a machine's words.
+pub(crate) fn word_type(arch: ArchId) -> ir::Type {
+    match arch.word() {
+        harp_jit::WordSize::Four => ir::types::I32,
+        harp_jit::WordSize::Eight => ir::types::I64,
+    }
+}

@@ -1,0 +1,83 @@
+// Work-groups: their memory, barriers, copies, atomic operations, and all ids.
+
+kernel void tiles(global const int *in, global int *out, local int *tile) {
+    local int sums[2];
+    local struct { int count; float4 color; } shared;
+    size_t l = get_local_id(0), n = get_local_size(0);
+    tile[l] = in[get_global_id(0)];
+    if (l == 0) {
+        sums[0] = sums[1] = 0;
+        shared.count = 0;
+        shared.color = (float4)(1, 2, 3, 4);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    atomic_add(&sums[l & 1], tile[n - 1 - l]);
+    atomic_inc(&shared.count);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = tile[(l + 1) % n] + 1000 * sums[0] + 1000000 * sums[1] + shared.count
+        + (int)shared.color.w;
+}
+
+kernel void async(global const float4 *in, global float4 *out, local float4 *tile, int stride) {
+    size_t n = get_local_size(0), g = get_group_id(0);
+    event_t e = async_work_group_copy(tile, in + g * n, n, 0);
+    e = async_work_group_strided_copy(tile + n, in, n, stride, e);
+    wait_group_events(1, &e);
+    size_t l = get_local_id(0);
+    tile[l] += tile[n + (l + 1) % n];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    e = async_work_group_copy(out + g * n, tile, n, 0);
+    wait_group_events(1, &e);
+}
+
+kernel void atomics(global int *cells, global uint *unsigned_cells, global int *old, global float *swapped) {
+    int i = get_global_id(0);
+    atomic_add(&cells[0], i);
+    atomic_sub(&cells[1], i);
+    atomic_min(&cells[2], -i);
+    atomic_max(&cells[3], i);
+    atomic_and(&cells[4], ~(1 << (i & 31)));
+    atomic_or(&cells[5], 1 << (i & 31));
+    atomic_xor(&cells[6], i);
+    old[i] = atomic_inc(&cells[7]);
+    atomic_dec(&cells[8]);
+    atomic_min(&unsigned_cells[0], (uint)-i);
+    atomic_max(&unsigned_cells[1], (uint)-i);
+    atomic_cmpxchg(&cells[9], 0, i + 1);
+    atomic_xchg(&cells[10], 7);
+    atomic_xchg(swapped, 2.5f);
+}
+
+kernel void ids(global uint *out) {
+    size_t at = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
+    global uint *o = out + at * 24;
+    for (int d = 0; d < 3; d++) {
+        o[d] = get_global_id(d);
+        o[3 + d] = get_local_id(d);
+        o[6 + d] = get_group_id(d);
+        o[9 + d] = get_local_size(d);
+        o[12 + d] = get_num_groups(d);
+        o[15 + d] = get_global_size(d);
+        o[18 + d] = get_global_offset(d);
+    }
+    o[21] = get_work_dim();
+}
+
+void add_up(local int *sums, int value) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int l = get_local_id(0);
+    sums[l] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+kernel void prefix(global const int *in, global int *out, local int *sums) {
+    int l = get_local_id(0);
+    int sum = in[get_global_id(0)];
+    add_up(sums, sum);
+    for (int step = 1; step < get_local_size(0); step *= 2) {
+        int before = l >= step ? sums[l - step] : 0;
+        sum += before;
+        add_up(sums, sum);
+    }
+    out[get_global_id(0)] = sum;
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Makes the modules that the tests load from their sources in this folder. Nothing in the build runs it.
+#
+# OpenCL C takes Debian's clang-14 and llvm-spirv-14, assembly spirv-as of spirv-tools, WGSL the command of naga-cli.
+# llvm-spirv does not always write blocks behind their dominators, which spirv-val refuses. A file's first line may have other options for clang: `// options: ...`.
+set -e
+cd "$(dirname "$0")"
+for source in *.cl; do
+    name=${source%.cl}
+    options=$(sed -n '1s,^// options: ,,p' "$source")
+    for bits in 32 64; do
+        for level in 0 2; do
+            target=spir; [ $bits = 64 ] && target=spir64
+            clang-14 -c -target $target -cl-std=${STD:-CL1.2} -O$level -fno-discard-value-names \
+                -Xclang -finclude-default-header $options -emit-llvm "$source" -o module.bc
+            llvm-spirv-14 module.bc -o "$name.$bits.O$level.spv"
+            rm module.bc
+        done
+    done
+done
+for source in *.spvasm; do
+    [ -e "$source" ] || continue
+    module=${source%.spvasm}.spv
+    spirv-as --target-env spv1.3 "$source" -o "$module"
+    spirv-val --target-env spv1.3 "$module"
+done
+for source in *.wgsl; do
+    [ -e "$source" ] || continue
+    naga -g "$source" "${source%.wgsl}.spv"
+done

@@ -1,0 +1,59 @@
+// Structures and arrays: their layout, by value and by address, in all kinds of memory.
+
+typedef struct { char tag; short id; int3 place; double weight; uchar bytes[3]; } item;
+typedef struct __attribute__((packed)) { char tag; int value; short rest; } tight;
+typedef struct { float x, y; int at[2]; } point;
+typedef union { float f; uint u; uchar b[4]; } word;
+
+kernel void layout(global item *items, global const int *x) {
+    size_t i = get_global_id(0);
+    items[i].tag = x[i];
+    items[i].id = x[i] * 3;
+    items[i].place = (int3)(x[i], x[i] + 1, x[i] + 2);
+    items[i].weight = x[i] * 0.5;
+    items[i].bytes[x[i] % 3] = 77;
+}
+
+kernel void packed(global tight *items, global const int *x) {
+    size_t i = get_global_id(0);
+    items[i].tag = 1;
+    items[i].value = x[i] * 1000003;
+    items[i].rest = x[i];
+}
+
+kernel void by_value(point p, global const int *x, global float *out, float2 q) {
+    size_t i = get_global_id(0);
+    point copy = p;
+    copy.at[i & 1] += x[i];
+    out[i] = copy.x * x[i] + copy.y + copy.at[0] * 100 + copy.at[1] * 10000 + q.x - q.y;
+}
+
+kernel void copies(global const point *in, global point *out, global word *words) {
+    size_t i = get_global_id(0);
+    point own[3];
+    for (int k = 0; k < 3; k++) {
+        own[k] = in[i];
+        own[k].x += k;
+        own[k].at[1] -= k;
+    }
+    out[i] = own[i % 3];
+    word w;
+    w.f = in[i].x;
+    w.b[3] ^= 0x80;
+    words[i] = w;
+}
+
+constant int table[4][3] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}};
+constant point points[2] = {{1.5f, 2.5f, {3, 4}}, {-1.5f, -2.5f, {-3, -4}}};
+constant char *constant names[3] = {"one", "two", "three"};
+constant float3 vectors[2] = {(float3)(1, 2, 3), (float3)(4, 5, 6)};
+
+kernel void constants(global const int *x, global int *out, constant short *more) {
+    size_t i = get_global_id(0);
+    int k = x[i];
+    constant char *name = names[k % 3];
+    int length = 0;
+    while (name[length]) length++;
+    out[i] = table[k % 4][k % 3] + (int)(points[k % 2].y * 10) + points[k & 1].at[1] * 1000
+        + length * 100000 + more[k] + (int)vectors[k & 1].z * 10000000;
+}
