@@ -554,7 +554,7 @@ impl<'m> Translator<'_, '_, 'm> {
             if ty.bits() < 32 { self.b.ins().uextend(types::I32, selector) } else { selector };
         let mask = u64::MAX >> (64 - ty.bits());
         let cases = inst.rest(2);
-        if cases.len() % (words + 1) != 0 {
+        if !cases.len().is_multiple_of(words + 1) {
             return Err(SpirvErrorKind::malformed("the last case has no label"));
         }
         let mut blocks: HashMap<Id, Block> = HashMap::new();

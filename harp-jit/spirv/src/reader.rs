@@ -308,7 +308,7 @@ fn words_of(bytes: &[u8]) -> Result<Vec<u32>> {
     if words[0] != spirv::MAGIC_NUMBER {
         return not("it does not begin with the magic number 0x07230203");
     }
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return not("its size is not a multiple of 4 bytes");
     }
     let too_many = |what, given: usize, limit: usize| {

@@ -24,7 +24,7 @@ const MAX_INLINED: usize = 1 << 16;
 /// A definition of the kernel's module.
 #[derive(Clone, Debug)]
 pub(crate) enum Definition {
-    Function { id: FuncId, body: ir::Function },
+    Function { id: FuncId, body: Box<ir::Function> },
     Data { id: DataId, contents: DataDescription },
 }
 
@@ -136,7 +136,7 @@ impl<'m> Unit<'m> {
     pub(crate) fn define(&mut self, name: String, body: ir::Function) -> Result<FuncId> {
         let local = Linkage::Local;
         let id = self.declarations.declare_function(&name, local, &body.signature)?;
-        self.definitions.push(Definition::Function { id, body });
+        self.definitions.push(Definition::Function { id, body: Box::new(body) });
         Ok(id)
     }
 

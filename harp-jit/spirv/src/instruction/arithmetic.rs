@@ -132,7 +132,7 @@ impl Translator<'_, '_, '_> {
                 self.set_like(inst, &value, parts)?;
             }
             Op::BitFieldInsert | Op::BitFieldSExtract | Op::BitFieldUExtract => {
-                self.bit_field(inst)?
+                self.bit_field(inst)?;
             }
             Op::IAddCarry | Op::ISubBorrow | Op::UMulExtended | Op::SMulExtended => {
                 self.two_results(inst)?;

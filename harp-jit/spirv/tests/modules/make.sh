@@ -26,5 +26,5 @@ for source in *.spvasm; do
 done
 for source in *.wgsl; do
     [ -e "$source" ] || continue
-    naga -g "$source" "${source%.wgsl}.spv"
+    naga -g --spirv-version 1.3 "$source" "${source%.wgsl}.spv"
 done

@@ -15,8 +15,8 @@ use harp_jit::{Param, ParamType, WordSize};
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{Decoration, FunctionParameterAttribute, Op, StorageClass};
 
+use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
-use crate::module::{Global, SpirvModule};
 use crate::reader::Id;
 use crate::types::Kind;
 

@@ -7,9 +7,15 @@ use rspirv::spirv::{AddressingModel, Decoration, ExecutionMode, ExecutionModel, 
 use crate::constants::{Constants, Scalar};
 use crate::decorations::Decorations;
 use crate::error::{InstructionPlace, Result, SpirvError, SpirvErrorKind};
-use crate::interface::{EntryPoint, SpecConstant};
+use crate::fold;
 use crate::reader::{Code, Id, Instruction, is_terminator, op_name, short_name};
+use crate::sets::InstructionSet;
 use crate::types::{Kind, Types};
+
+mod interface;
+
+pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
+pub(crate) use interface::{Target, words};
 
 /// How a module addresses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +24,6 @@ pub(crate) enum Addressing {
     Logical,
     /// Pointers are integers of so many bytes.
     Physical(u8),
-}
-
-/// A set of extended instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InstructionSet {
-    OpenCl,
-    Glsl,
-    /// One without instructions that do anything.
-    NonSemantic,
 }
 
 /// A variable outside of functions.
@@ -141,7 +138,7 @@ impl SpirvModule {
                 word,
                 source: None,
             });
-            SpirvError { kind, at }
+            SpirvError { kind, at: at.map(Box::new) }
         })?;
         let mut module = SpirvModule {
             addressing: addressing(&code),
@@ -173,7 +170,7 @@ impl SpirvModule {
 
     /// An error at the instruction with an index.
     pub(crate) fn error(&self, kind: SpirvErrorKind, at: usize) -> SpirvError {
-        SpirvError { kind, at: Some(self.place(at)) }
+        SpirvError { kind, at: Some(Box::new(self.place(at))) }
     }
 
     fn place(&self, at: usize) -> InstructionPlace {
@@ -224,7 +221,14 @@ impl SpirvModule {
             op if is_constant(op) => {
                 let spec = self.decorations.number(inst.id, Decoration::SpecId);
                 let given = spec.and_then(|spec| values.iter().find(|(id, _)| *id == spec));
-                self.constants.define(inst, &self.types, given.map(|&(_, value)| value))?;
+                let given = given.map(|&(_, value)| value);
+                match inst.op {
+                    Op::SpecConstantOp => {
+                        let scalars = fold::evaluate(inst, &self.types, &self.constants)?;
+                        self.constants.define_result(inst, &self.types, scalars)?;
+                    }
+                    _ => self.constants.define(inst, &self.types, given)?,
+                }
                 if let Some(id) = spec
                     && let Scalar::Bits(bits) = self.constants.scalar(inst.id, &self.types)?
                 {
@@ -318,7 +322,7 @@ impl SpirvModule {
                     function.params.push((inst.id, inst.ty));
                 }
                 (Op::Label, None) => {
-                    open = Some(Block { label: inst.id, start: at + 1, end: at + 1 })
+                    open = Some(Block { label: inst.id, start: at + 1, end: at + 1 });
                 }
                 (Op::FunctionEnd | Op::Function | Op::FunctionParameter | Op::Label, _) => {
                     return Err(SpirvErrorKind::malformed("a block or function does not end"));
@@ -406,8 +410,9 @@ impl SpirvModule {
 
 /// The addressing model of a module; physical addresses of 4 bytes are as good as any if it says nothing.
 fn addressing(code: &Code) -> Addressing {
-    let models = (0..code.len()).map(|at| code.get(at)).filter(|inst| inst.op == Op::MemoryModel);
-    match models.last().and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
+    let models = (0..code.len()).map(|at| code.get(at));
+    let model = models.rev().find(|inst| inst.op == Op::MemoryModel);
+    match model.and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
         Some(AddressingModel::Physical64) => Addressing::Physical(8),
         Some(AddressingModel::Physical32) => Addressing::Physical(4),
         _ => Addressing::Logical,
