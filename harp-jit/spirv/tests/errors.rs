@@ -121,3 +121,19 @@ fn errors_name_the_instruction() {
     let error = why(&image);
     assert!(error.contains("OpVariable") && error.contains("at word"), "{error}");
 }
+
+#[test]
+fn traps_name_the_place_in_the_source() {
+    for level in [Level::Unoptimized, Level::Optimized] {
+        let arch = MACHINES[0].parse().unwrap();
+        let kernel = module("lines", arch, level).kernel("wild", arch).unwrap();
+        let kernel = kernel.compile(&CompileOptions::default()).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let x = device.buffer_from_slice(&[1, 2, 3, 4]).unwrap();
+        let out = device.buffer_zeroed::<i32>(4).unwrap();
+        let args = [Arg::from(&x), Arg::from(&out)];
+        let error = device.launch(&kernel, LaunchConfig::grid_1d(4), &args).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains("lines.cl:9:25"), "{level:?}: {shown}");
+    }
+}

@@ -361,6 +361,16 @@ impl SpirvModule {
             entry_points.push(entry);
         }
         self.entry_points = entry_points;
+        for at in 0..self.code.len() {
+            let inst = self.code.get(at);
+            if matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId) {
+                let size = self.local_size(inst).map_err(|kind| self.error(kind, at))?;
+                let function = inst.operands[0];
+                let entries = self.entry_points.iter_mut();
+                let entries = entries.filter(|entry| entry.function == function);
+                entries.for_each(|entry| entry.local_size = size.or(entry.local_size));
+            }
+        }
         Ok(())
     }
 
@@ -380,31 +390,23 @@ impl SpirvModule {
             let role = "the function of an entry point";
             return Err(SpirvErrorKind::Undefined { id: function, role });
         }
-        let local_size = self.local_size(function)?;
-        EntryPoint::new(self, function, name, is_shader, local_size)
+        EntryPoint::new(self, function, name, is_shader)
     }
 
-    fn local_size(&self, function: Id) -> Result<Option<[u32; 3]>> {
-        let mut size = None;
-        for at in 0..self.code.len() {
-            let inst = self.code.get(at);
-            if !matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId)
-                || inst.word(0)? != function
-            {
-                continue;
+    /// The extents of work-groups that an execution mode sets.
+    fn local_size(&self, mode: Instruction<'_>) -> Result<Option<[u32; 3]>> {
+        let of = |index| match mode.op {
+            Op::ExecutionMode => mode.word(index),
+            _ => {
+                let length = self.constants.length(mode.word(index)?, &self.types)?;
+                Ok(u32::try_from(length).unwrap_or(u32::MAX))
             }
-            let of = |index| inst.word(index);
-            if inst.word(1)? == ExecutionMode::LocalSize as u32 {
-                size = Some([of(2)?, of(3)?, of(4)?]);
-            } else if inst.word(1)? == ExecutionMode::LocalSizeId as u32 {
-                let length = |index| -> Result<u32> {
-                    let length = self.constants.length(inst.word(index)?, &self.types)?;
-                    Ok(u32::try_from(length).unwrap_or(u32::MAX))
-                };
-                size = Some([length(2)?, length(3)?, length(4)?]);
-            }
+        };
+        let sizes = [ExecutionMode::LocalSize as u32, ExecutionMode::LocalSizeId as u32];
+        if !sizes.contains(&mode.word(1)?) {
+            return Ok(None);
         }
-        Ok(size)
+        Ok(Some([of(2)?, of(3)?, of(4)?]))
     }
 }
 
