@@ -4,7 +4,6 @@ use hashbrown::HashMap;
 use rspirv::spirv::Op;
 
 use crate::error::{Result, SpirvErrorKind};
-use crate::fold;
 use crate::reader::{Id, Instruction};
 use crate::types::{Kind, Types};
 
@@ -81,17 +80,27 @@ impl Constants {
                 types.get(inst.ty)?;
                 Value::Zero
             }
-            Op::SpecConstantOp => {
-                let scalars = fold::evaluate(inst, types, self)?;
-                if scalars.len() as u64 != types.get(inst.ty)?.leaves {
-                    return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
-                }
-                Value::Scalars(scalars.into())
-            }
             op => {
                 return Err(SpirvErrorKind::unsupported(crate::reader::op_name(op)));
             }
         };
+        self.insert(inst, value)
+    }
+
+    /// Defines a constant with these scalars.
+    pub(crate) fn define_result(
+        &mut self,
+        inst: Instruction<'_>,
+        types: &Types,
+        scalars: Vec<Scalar>,
+    ) -> Result<()> {
+        if scalars.len() as u64 != types.get(inst.ty)?.leaves {
+            return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
+        }
+        self.insert(inst, Value::Scalars(scalars.into()))
+    }
+
+    fn insert(&mut self, inst: Instruction<'_>, value: Value) -> Result<()> {
         let has_addresses = match &value {
             Value::Scalars(scalars) => {
                 scalars.iter().any(|scalar| matches!(scalar, Scalar::Address { .. }))

@@ -13,7 +13,7 @@ pub struct SpirvError {
     /// What is wrong. The error's text contains it, so it is not a source of the error.
     pub kind: SpirvErrorKind,
     /// The instruction, if it is one.
-    pub at: Option<InstructionPlace>,
+    pub at: Option<Box<InstructionPlace>>,
 }
 
 /// An instruction of a module.
@@ -47,7 +47,7 @@ impl fmt::Display for InstructionPlace {
     }
 }
 
-struct Prefix<'a>(&'a Option<InstructionPlace>);
+struct Prefix<'a>(&'a Option<Box<InstructionPlace>>);
 
 impl fmt::Display for Prefix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

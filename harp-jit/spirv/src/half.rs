@@ -35,6 +35,15 @@ impl Translator<'_, '_, '_> {
         Ok(matches!(self.module.types.kind(component)?, Kind::Float { bits: 16 }))
     }
 
+    /// Whether a half is neither zero nor subnormal, infinite or no number.
+    pub(crate) fn is_normal_half(&mut self, half: ir::Value) -> ir::Value {
+        let wide = self.b.ins().uextend(types::I32, half);
+        let exponent = self.b.ins().band_imm_u(wide, INFINITY);
+        let least = INFINITY & INFINITY.wrapping_neg();
+        let above = self.b.ins().iadd_imm_s(exponent, -least);
+        self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, above, INFINITY - least)
+    }
+
     /// The float of 32 bits that is equal to a half.
     pub(crate) fn half_to_single(&mut self, half: ir::Value) -> ir::Value {
         let b = &mut self.b;

@@ -11,8 +11,9 @@ use rspirv::spirv::StorageClass;
 
 use crate::error::{Result, SpirvError, SpirvErrorKind};
 use crate::function::Translator;
-use crate::interface::{EntryParamKind, EntryPoint, Target, words};
-use crate::module::{Addressing, SpirvModule};
+use crate::module::{
+    Addressing, EntryParam, EntryParamKind, EntryPoint, SpirvModule, Target, words,
+};
 use crate::prologue::{Item, Prologue};
 use crate::promotion;
 use crate::reader::Id;
@@ -108,7 +109,7 @@ impl SpirvModule {
             return Err(plain(SpirvErrorKind::AddressSize { addresses, arch }));
         }
         let params: Vec<Param> =
-            entry.params().iter().flat_map(|param| param.launch_params()).collect();
+            entry.params().iter().flat_map(EntryParam::launch_params).collect();
         let mut unit = Unit::new(self, arch, words(&params, arch.word()));
         let func = translate(&mut unit, name, |t| t.entry_point(entry))?;
         while let Some(id) = unit.pending.pop() {
@@ -120,7 +121,7 @@ impl SpirvModule {
                 t.called(function, params)
             })?;
             let id = unit.function(function).map_err(|kind| self.error(kind, function.at))?;
-            unit.definitions.push(Definition::Function { id, body });
+            unit.definitions.push(Definition::Function { id, body: Box::new(body) });
         }
         let Unit { declarations, definitions, sources, prints, uses_groups, group_arrays, .. } =
             unit;

@@ -7,7 +7,7 @@
 //! ```text
 //! words -> instructions          reader       offsets, source lines
 //!   -> declarations              module       decorations, types, constants, outlines of functions
-//!   -> what a kernel takes       interface    buffers, numbers, memory of work-groups
+//!   -> what a kernel takes       module       buffers, numbers, memory of work-groups
 //!   -> functions of CLIF         function     blocks, phis, calls; instruction, extended: what is in blocks
 //!   -> a kernel                  kernel       with the functions and data that it needs
 //! ```
@@ -29,17 +29,16 @@ mod fold;
 mod function;
 mod half;
 mod instruction;
-mod interface;
 mod kernel;
 mod module;
 mod prologue;
 mod promotion;
 mod reader;
+mod sets;
 mod types;
 mod unit;
 mod values;
 
 pub use error::{InstructionPlace, SpirvError, SpirvErrorKind};
-pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
 pub use kernel::SpirvKernel;
-pub use module::SpirvModule;
+pub use module::{EntryParam, EntryParamKind, EntryPoint, SpecConstant, SpirvModule};

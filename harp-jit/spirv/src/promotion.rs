@@ -6,8 +6,9 @@
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{MemoryAccess, Op, StorageClass};
 
-use crate::module::{Function, InstructionSet, SpirvModule};
+use crate::module::{Function, SpirvModule};
 use crate::reader::{Id, Instruction};
+use crate::sets::{InstructionSet, stores_to_pointer};
 
 /// The most scalars of a variable that needs no memory.
 const MAX_SCALARS: u64 = 128;
@@ -122,8 +123,7 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
                 .first()
                 .and_then(|set| module.sets.get(set))
                 .zip(inst.operands.get(1));
-            let stores =
-                name.is_some_and(|(&set, &number)| crate::extended::stores_to_pointer(set, number));
+            let stores = name.is_some_and(|(&set, &number)| stores_to_pointer(set, number));
             match name {
                 Some((InstructionSet::NonSemantic, _)) => Use::Harmless,
                 _ if stores => Use::Harmless,

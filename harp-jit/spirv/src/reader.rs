@@ -197,6 +197,8 @@ impl Code {
             at = entry.end as usize;
             let operands = &code.words[entry.start as usize..entry.end as usize];
             match entry.op {
+                // Line 0 says that there is none.
+                Op::Line if operands[1] == 0 => line = 0,
                 Op::Line => {
                     let place = Line { file: operands[0], line: operands[1], column: operands[2] };
                     if code.lines.last() != Some(&place) {
@@ -285,10 +287,14 @@ impl Code {
         self.files.get(&id).map(String::as_str)
     }
 
+    /// The number of an instruction's source line; none if the module does not say it.
+    pub(crate) fn line_of(&self, index: usize) -> Option<u32> {
+        self.entries[index].line.checked_sub(1)
+    }
+
     /// The source place of an instruction.
     pub(crate) fn place(&self, index: usize) -> Option<SourcePlace> {
-        let line = self.entries[index].line.checked_sub(1)?;
-        let Line { file, line, column } = self.lines[line as usize];
+        let Line { file, line, column } = self.lines[self.line_of(index)? as usize];
         let file = self.text(file)?.to_owned().into();
         // Columns of 0 say that the column is not known.
         Some(SourcePlace { file, line, column: column.max(1) })
@@ -308,7 +314,7 @@ fn words_of(bytes: &[u8]) -> Result<Vec<u32>> {
     if words[0] != spirv::MAGIC_NUMBER {
         return not("it does not begin with the magic number 0x07230203");
     }
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return not("its size is not a multiple of 4 bytes");
     }
     let too_many = |what, given: usize, limit: usize| {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use cranelift_codegen::ir::{self, AbiParam, Signature};
+use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc};
 use harp_jit::{
     ArchId, CompileOptions, DataAccess, DataDescription, DataId, FuncId, Linkage, Module,
     PrintSite, SourceMap,
@@ -24,7 +24,7 @@ const MAX_INLINED: usize = 1 << 16;
 /// A definition of the kernel's module.
 #[derive(Clone, Debug)]
 pub(crate) enum Definition {
-    Function { id: FuncId, body: ir::Function },
+    Function { id: FuncId, body: Box<ir::Function> },
     Data { id: DataId, contents: DataDescription },
 }
 
@@ -38,6 +38,8 @@ pub(crate) struct Unit<'m> {
     pub(crate) declarations: Module,
     pub(crate) definitions: Vec<Definition>,
     pub(crate) sources: SourceMap,
+    /// The numbers of source lines among those places.
+    lines: HashMap<u32, SourceLoc>,
     pub(crate) prints: Vec<PrintSite>,
     /// Whether anything about work-groups is read from the argument block.
     pub(crate) uses_groups: bool,
@@ -65,6 +67,7 @@ impl<'m> Unit<'m> {
             declarations: Module::new(arch, CompileOptions::default()),
             definitions: Vec::new(),
             sources: SourceMap::new(),
+            lines: HashMap::new(),
             prints: Vec::new(),
             uses_groups: false,
             group_arrays: Vec::new(),
@@ -84,6 +87,16 @@ impl<'m> Unit<'m> {
     /// Whether the machine computes a product and a sum with one rounding.
     pub(crate) fn fma(&self) -> Fma {
         if self.arch.has_extension() { Fma::Fast } else { Fma::Slow }
+    }
+
+    /// The number of an instruction's place.
+    pub(crate) fn location(&mut self, at: usize) -> SourceLoc {
+        let module = self.module;
+        let Some(line) = module.code.line_of(at) else {
+            return self.sources.intern(module.source_place(at));
+        };
+        let sources = &mut self.sources;
+        *self.lines.entry(line).or_insert_with(|| sources.intern(module.source_place(at)))
     }
 
     /// The offset of a variable in the memory of the work-group.
@@ -136,7 +149,7 @@ impl<'m> Unit<'m> {
     pub(crate) fn define(&mut self, name: String, body: ir::Function) -> Result<FuncId> {
         let local = Linkage::Local;
         let id = self.declarations.declare_function(&name, local, &body.signature)?;
-        self.definitions.push(Definition::Function { id, body });
+        self.definitions.push(Definition::Function { id, body: Box::new(body) });
         Ok(id)
     }
 

@@ -18,8 +18,12 @@ fn work_groups_combine_their_values() {
         let f: Vec<f32> = x.iter().map(|&n| n as f32 / 4.0).collect();
         let (out, floats) = (case.zeros::<i32>(12 * x.len()), case.zeros::<f32>(2 * x.len()));
         let config = LaunchConfig::grid_1d(x.len()).with_groups_1d(group);
-        let args =
-            [Arg::from(&case.buffer(&x)), Arg::from(&case.buffer(&f)), Arg::from(&out), Arg::from(&floats)];
+        let args = [
+            Arg::from(&case.buffer(&x)),
+            Arg::from(&case.buffer(&f)),
+            Arg::from(&out),
+            Arg::from(&floats),
+        ];
         case.launch("whole_groups", config, &args);
         let (out, floats) = (case.read(&out), case.read(&floats));
         for i in 0..x.len() {

@@ -47,8 +47,7 @@ fn specialization_constants_are_set_when_a_module_is_read() {
     };
     assert_eq!(run(&[]), host(4, -3, true, 0.5));
     let (factor, fraction) = (20_i32, 0.25_f32);
-    let values =
-        [(7, 9), (8, factor.cast_unsigned().into()), (10, fraction.to_bits().into())];
+    let values = [(7, 9), (8, factor.cast_unsigned().into()), (10, fraction.to_bits().into())];
     assert_eq!(run(&values), host(9, factor, true, fraction));
     assert_eq!(run(&[(9, 0)]), host(4, -3, false, 0.5));
 }
@@ -82,12 +81,8 @@ fn parameters_have_names_and_types() {
     let module = module("groups", arch, Level::Optimized);
     let kernel = module.kernel("async", arch).unwrap().compile(&CompileOptions::default()).unwrap();
     let shown: Vec<String> = kernel.params().iter().map(ToString::to_string).collect();
-    let wanted = [
-        "in: pointer of f32",
-        "out: pointer of f32",
-        "tile: group memory of f32",
-        "stride: i32",
-    ];
+    let wanted =
+        ["in: pointer of f32", "out: pointer of f32", "tile: group memory of f32", "stride: i32"];
     assert_eq!(shown, wanted);
 }
 
@@ -103,7 +98,10 @@ fn changed(name: &str, change: impl Fn(&mut Vec<u32>)) -> Vec<u8> {
 #[test]
 fn errors_name_the_instruction() {
     let why = |bytes: &[u8]| SpirvModule::parse(bytes).unwrap_err().to_string();
-    assert_eq!(why(b"too short"), "this is no SPIR-V module: it is shorter than the header of 20 bytes");
+    assert_eq!(
+        why(b"too short"),
+        "this is no SPIR-V module: it is shorter than the header of 20 bytes"
+    );
     let big_endian = changed("specialized.spv", |words| words[0] = words[0].swap_bytes());
     assert_eq!(why(&big_endian), "this is no SPIR-V module: its words are big-endian");
     let endless = changed("specialized.spv", |words| words[5] |= 0xffff_0000);
@@ -122,4 +120,20 @@ fn errors_name_the_instruction() {
     });
     let error = why(&image);
     assert!(error.contains("OpVariable") && error.contains("at word"), "{error}");
+}
+
+#[test]
+fn traps_name_the_place_in_the_source() {
+    for level in [Level::Unoptimized, Level::Optimized] {
+        let arch = MACHINES[0].parse().unwrap();
+        let kernel = module("lines", arch, level).kernel("wild", arch).unwrap();
+        let kernel = kernel.compile(&CompileOptions::default()).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let x = device.buffer_from_slice(&[1, 2, 3, 4]).unwrap();
+        let out = device.buffer_zeroed::<i32>(4).unwrap();
+        let args = [Arg::from(&x), Arg::from(&out)];
+        let error = device.launch(&kernel, LaunchConfig::grid_1d(4), &args).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains("lines.cl:9:25"), "{level:?}: {shown}");
+    }
 }

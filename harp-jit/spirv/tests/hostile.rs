@@ -106,7 +106,8 @@ fn changed_modules_are_kernels_or_errors() {
         .into_iter()
         .map(|name| {
             let bytes = bytes(&format!("{name}.spv"));
-            let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+            let words =
+                bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
             (name, words.collect())
         })
         .collect();

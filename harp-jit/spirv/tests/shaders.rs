@@ -248,3 +248,180 @@ fn structured_control_flow_is_control_flow() {
         }
     });
 }
+
+#[test]
+fn lanes_of_a_warp_work_together() {
+    everywhere("warps", |case| {
+        let (len, group) = (48, 24);
+        let x: Vec<i32> = (0..len).map(|n| n * 37 % 53 - 12).collect();
+        let lanes = usize::from(case.arch.lanes());
+        let (out, ballots) = (case.zeros::<i32>(16 * x.len()), case.zeros::<u32>(4 * x.len()));
+        let args = [Arg::from(&case.buffer(&x)), Arg::from(&out), Arg::from(&ballots)];
+        case.launch("lanes", groups(x.len(), group), &args);
+        let (out, ballots) = (case.read(&out), case.read(&ballots));
+        for i in 0..x.len() {
+            let first = i / group * group;
+            let start = first + (i - first) / lanes * lanes;
+            let (end, lane) = ((start + lanes).min(first + group), i - start);
+            let (all, before) = (&x[start..end], &x[start..i]);
+            // A lane that is not there gives the own value.
+            let of =
+                |lane: Option<usize>| lane.and_then(|lane| all.get(lane)).copied().unwrap_or(x[i]);
+            let factor = |n: &i32| n % 3 + 4;
+            let product = |of: &[i32]| of.iter().map(factor).fold(1, i32::wrapping_mul);
+            let bits =
+                |combine: fn(i32, i32) -> i32, start| all.iter().copied().fold(start, combine);
+            let quad = lane & !3;
+            let wanted = [
+                (lanes * 100 + lane) as i32,
+                all.iter().sum(),
+                before.iter().sum(),
+                before.iter().sum::<i32>() + x[i],
+                product(all),
+                *all.iter().min().unwrap(),
+                *all.iter().max().unwrap(),
+                bits(|a, n| a & (n | 16), -1)
+                    + bits(|a, n| a | n, 0) * 3
+                    + bits(|a, n| a ^ n, 0) * 5,
+                all[0] * 3,
+                of(Some(lane ^ 1)),
+                of(Some(lane ^ 1)),
+                of(lane.checked_sub(1)),
+                of(Some(lane + 1)),
+                i32::from(all.iter().all(|&n| n > 0)) + 2 * i32::from(all.iter().any(|&n| n > 30)),
+                of(Some(lane ^ 1)) + of(Some(quad | 1)) * 100,
+                product(before),
+            ];
+            assert_eq!(out[16 * i..][..16], wanted, "work-item {i} on {case}");
+            let mask = all.iter().rev().fold(0_u64, |mask, n| mask << 1 | u64::from(n & 1 == 1));
+            assert_eq!(ballots[4 * i..][..4], [mask as u32, (mask >> 32) as u32, 0, 0], "{case}");
+        }
+    });
+}
+
+/// Compares floats that some rounding may have changed.
+fn close(given: &[f32], wanted: &[f64], what: &str) {
+    assert_eq!(given.len(), wanted.len());
+    for (at, (&given, &wanted)) in given.iter().zip(wanted).enumerate() {
+        let error = (f64::from(given) - wanted).abs();
+        let limit = wanted.abs() * 2e-4 + 2e-4;
+        assert!(error <= limit, "result {at}: {given}, not {wanted} {what}");
+    }
+}
+
+fn wide(v: &[f32]) -> Vec<f64> {
+    v.iter().copied().map(f64::from).collect()
+}
+
+#[test]
+fn more_functions_of_floats_are_right() {
+    everywhere("more", |case| {
+        let input = inputs();
+        let items = input.len() / 4;
+        let output = case.zeros::<f32>(36 * items);
+        case.launch(
+            "main",
+            groups(items, 4),
+            &[Arg::from(&case.buffer(&input)), Arg::from(&output)],
+        );
+        for (v, given) in input.chunks(4).zip(case.read(&output).chunks(36)) {
+            let v = wide(v);
+            let each = |compute: &dyn Fn(usize) -> f64| [0, 1, 2, 3].map(compute);
+            let (x, y) = (v[0] + 0.01, v[1] + 0.01);
+            let length = (x * x + y * y).sqrt();
+            let (x, y) = (x / length, y / length);
+            let dot = 0.6 * x + 0.8 * y;
+            let k = 1.0 - 0.75 * 0.75 * (1.0 - dot * dot);
+            let refracted =
+                |c: f64, n: f64| if k < 0.0 { 0.0 } else { 0.75 * c - (0.75 * dot + k.sqrt()) * n };
+            let side = if v[2] * v[1] + v[3] * v[2] < 0.0 { 1.0 } else { -1.0 };
+            let unorm = |x: f64, scale: f64| ((x / 8.0).clamp(0.0, 1.0) * scale).round() / scale;
+            let snorm = |x: f64| ((x / 8.0).clamp(-1.0, 1.0) * 127.0).round() / 127.0;
+            let wanted = [
+                each(&|c| v[c].sin() + v[c].cos() * 2.0),
+                [v[0].tan(), (v[1] / 128.0).asin(), (v[2] / 128.0).acos(), v[3].atan()],
+                [(v[0] / 32.0).sinh(), (v[1] / 32.0).cosh(), v[2].tanh(), v[3].asinh()],
+                [
+                    (v[0].abs() + 1.0).acosh(),
+                    (v[1] / 128.0).atanh(),
+                    v[2].atan2(v[3]),
+                    (v[0].abs() + 0.5).powf(1.25),
+                ],
+                [
+                    (v[0] / 16.0).exp(),
+                    (v[1].abs() + 0.5).ln(),
+                    (v[2] / 16.0).exp2(),
+                    (v[3].abs() + 0.5).log2(),
+                ],
+                [refracted(x, 0.6), refracted(y, 0.8), v[0].to_degrees(), v[1].to_radians()],
+                [v[0] * side, v[1] * side, v[0] * v[1] + v[2], v[3].clamp(0.0, 1.0)],
+                each(&|c| unorm(v[c], 255.0) + snorm(v[c]) * 2.0),
+                [v[0], v[1], unorm(v[2], 65535.0), unorm(v[3], 65535.0)],
+            ];
+            let what = format!("of {v:?} on {case}");
+            // Halves have 11 bits, and fractions that are halfway may be rounded either way.
+            for c in 0..2 {
+                assert!((f64::from(given[32 + c]) - v[c]).abs() <= v[c].abs() / 2048.0, "{what}");
+            }
+            close(&given[..28], &wanted.as_flattened()[..28], &what);
+            for (&given, wanted) in given[28..32].iter().zip(wanted[7]) {
+                assert!((f64::from(given) - wanted).abs() < 0.02, "{what}");
+            }
+            close(&given[34..], &wanted[8][2..], &what);
+        }
+    });
+}
+
+#[test]
+fn matrices_are_multiplied() {
+    everywhere("more", |case| {
+        let input = inputs();
+        let items = input.len() / 4;
+        let output = case.zeros::<f32>(36 * items);
+        let args = [Arg::from(&case.buffer(&input)), Arg::from(&output)];
+        case.launch("matrices", groups(items, 4), &args);
+        for (v, given) in input.chunks(4).zip(case.read(&output).chunks(36)) {
+            let v: [f64; 4] = wide(v).try_into().unwrap();
+            let [x, y, z, w] = v;
+            let a = [v, [y, z, w, x], [1.0, 2.0, 0.0, 0.5], [w, z, y, x]];
+            let b = [[z, w, x, y], [1.0; 4], v.map(|c| c * 2.0)];
+            let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+            let times = |column: &[f64; 4]| {
+                [0, 1, 2, 3].map(|row| (0..4).map(|c| a[c][row] * column[c]).sum::<f64>())
+            };
+            let product = [times(&b[0]), times(&b[1]), times(&b[2])];
+            let determinant3 = |m: [[f64; 3]; 3]| {
+                m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
+                    - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
+                    + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
+            };
+            let without = |row: usize| {
+                [1, 2, 3].map(|column: usize| {
+                    let rows: Vec<f64> =
+                        (0..4).filter(|&r| r != row).map(|r| a[column][r]).collect();
+                    [rows[0], rows[1], rows[2]]
+                })
+            };
+            let determinant: f64 = (0..4)
+                .map(|row| if row % 2 == 0 { 1.0 } else { -1.0 } * a[0][row] * determinant3(without(row)))
+                .sum();
+            let sum = [0, 1, 2, 3].map(|r| 3.0 * a[1][r] - v[r] + 3.0 * a[3][r] - v[r]);
+            let wanted = [
+                times(&v),
+                [0, 1, 2, 3].map(|c| dot(&v, &a[c])),
+                [0, 1, 2, 3].map(|r| product[0][r] + 2.0 * product[1][r] + 3.0 * product[2][r]),
+                [b[0][0], b[1][0], b[2][0], b[1][3]],
+                [determinant, determinant3([[x, y, z], [y, z, x], [1.0, 0.0, 2.0]]), 0.0, 0.0],
+                sum,
+            ];
+            let largest = v.iter().fold(1.0_f64, |most, c| most.max(c.abs())).powi(3);
+            for (at, (&given, &wanted)) in given.iter().zip(wanted.as_flattened()).enumerate() {
+                let error = (f64::from(given) - wanted).abs();
+                assert!(
+                    error <= largest * 1e-4,
+                    "result {at} of {v:?}: {given}, not {wanted} on {case}"
+                );
+            }
+        }
+    });
+}

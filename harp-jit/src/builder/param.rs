@@ -51,10 +51,9 @@ impl ParamType {
     /// The CLIF type of its value on a machine with this word size: of a buffer, its address.
     pub fn clif_type(self, word: WordSize) -> Type {
         match self {
-            ParamType::Pointer
-            | ParamType::SizedPointer
-            | ParamType::Word
-            | ParamType::Group => word_int(word),
+            ParamType::Pointer | ParamType::SizedPointer | ParamType::Word | ParamType::Group => {
+                word_int(word)
+            }
             ParamType::I8 | ParamType::Bool => types::I8,
             ParamType::I16 => types::I16,
             ParamType::I32 => types::I32,
@@ -72,13 +71,7 @@ impl ParamType {
 
     /// Loads the parameter from its words at `offset` of the argument block. Of group memory that is the offset
     /// in the memory of the work-group.
-    pub fn load(
-        self,
-        at: &mut FuncCursor<'_>,
-        block: Value,
-        offset: i32,
-        word: WordSize,
-    ) -> Value {
+    pub fn load(self, at: &mut FuncCursor<'_>, block: Value, offset: i32, word: WordSize) -> Value {
         let (word_ty, ty) = (word_int(word), self.clif_type(word));
         let flags = argument_flags();
         if ty.bytes() >= word_ty.bytes() {

@@ -232,10 +232,13 @@ impl KernelBuilder<'_> {
         let [columns, rows] = [0, 1].map(|dim| self.extent(ArgumentBlock::grid_extent, dim, place));
         let (arch, argument_block) = (self.arch, self.prologue.argument_block);
         let position = [x, y, z];
-        let work_item = self.in_prologue(place, |at| Printer::work_item(at, position, [columns, rows]));
+        let work_item =
+            self.in_prologue(place, |at| Printer::work_item(at, position, [columns, rows]));
         let ty = self.word_int();
-        let area = self.in_prologue(place, |at| at.ins().load(ty, argument_flags(), argument_block, 0));
-        let region = self.in_prologue(place, |at| Printer::region(at, arch, area, [core, warp, lane]));
+        let area =
+            self.in_prologue(place, |at| at.ins().load(ty, argument_flags(), argument_block, 0));
+        let region =
+            self.in_prologue(place, |at| Printer::region(at, arch, area, [core, warp, lane]));
         let area = self.inner.func.dfg.value_def(area).inst().expect("it is a load's result");
         let printer = Printer { region, work_item };
         self.prologue.printer = Some((printer, area));

@@ -298,7 +298,8 @@ mod tests {
 
     fn line(format: &str, values: &[(Type, u64)]) -> String {
         let types: Vec<Type> = values.iter().map(|&(ty, _)| ty).collect();
-        let parsed = parse(format, &types, &["text".to_owned()][..usize::from(format.contains("s"))]);
+        let parsed =
+            parse(format, &types, &["text".to_owned()][..usize::from(format.contains("s"))]);
         let parsed = parsed.unwrap();
         let again = Format::parse(&parsed.text(), &types).unwrap();
         assert_eq!(again, parsed);
@@ -324,11 +325,17 @@ mod tests {
         let f = |value: f64| (F64, value.to_bits());
         let single = (F32, u64::from(0.1_f32.to_bits()));
         assert_eq!(line("%f %.2f %8.3f %-8.1f|", &[f(1.5); 4]), "1.500000 1.50    1.500 1.5     |");
-        assert_eq!(line("%e %.0e %E", &[f(12345.678), f(5.0), f(0.0)]), "1.234568e+04 5e+00 0.000000E+00");
+        assert_eq!(
+            line("%e %.0e %E", &[f(12345.678), f(5.0), f(0.0)]),
+            "1.234568e+04 5e+00 0.000000E+00"
+        );
         let values = [f(100_000.0), f(1_000_000.0), f(0.0001), f(0.00001), f(2.5)];
         assert_eq!(line("%g %g %g %g %g", &values), "100000 1e+06 0.0001 1e-05 2.5");
         assert_eq!(line("%a %a %.1a", &[f(1.0), f(-0.75), f(1.97)]), "0x1p+0 -0x1.8p-1 0x2.0p+0");
-        assert_eq!(line("%f %F %010.2f", &[f(f64::INFINITY), f(f64::NAN), f(-3.25)]), "inf NAN -000003.25");
+        assert_eq!(
+            line("%f %F %010.2f", &[f(f64::INFINITY), f(f64::NAN), f(-3.25)]),
+            "inf NAN -000003.25"
+        );
         assert_eq!(line("%.9g", &[single]), "0.100000001");
     }
 

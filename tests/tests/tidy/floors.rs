@@ -10,7 +10,7 @@ use super::rust_files;
 /// The modules of a crate, floor by floor from the ground up.
 type Floors = &'static [&'static [&'static str]];
 
-const CRATES: [(&str, Floors); 6] = [
+const CRATES: [(&str, Floors); 7] = [
     (
         "harp-isa/src",
         &[
@@ -73,6 +73,25 @@ const CRATES: [(&str, Floors); 6] = [
             &["compiler"],
             &["module"],
             &["text"],
+        ],
+    ),
+    (
+        "harp-jit/spirv/src",
+        &[
+            &["error", "prologue", "sets"],
+            &["reader"],
+            &["decorations"],
+            &["types"],
+            &["constants", "values"],
+            &["fold"],
+            &["module"],
+            &["promotion"],
+            &["unit"],
+            &["function"],
+            &["half"],
+            &["instruction"],
+            &["extended"],
+            &["kernel"],
         ],
     ),
     (

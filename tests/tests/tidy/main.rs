@@ -22,6 +22,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("harp-emu", &["harp-isa"]),
         ("harp-jit/check", &["harp-isa"]),
         ("harp-jit", &["harp-isa", "harp-check", "cranelift-*", "regalloc2"]),
+        ("harp-jit/spirv", &["harp-isa", "harp-jit", "harp-libm", "cranelift-*"]),
         ("harp-runtime", &["harp-isa", "harp-emu", "harp-jit"]),
         ("tests/bench", runtime),
         ("tests/filetest", runtime),

@@ -10,42 +10,15 @@ mod vector_data;
 
 use cranelift_codegen::ir::{self, InstBuilder};
 use harp_libm::{Float, Math, Operand};
-use rspirv::grammar::{
-    BaseInstruction, ExtInstOp, GLSL_STD_450_INSTRUCTION_TABLE, OPENCL_STD_100_INSTRUCTION_TABLE,
-};
 use rspirv::spirv::{GlslStd450Op, OpenclStd100Op};
 
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::instruction::Of;
-use crate::module::InstructionSet;
 use crate::reader::{Id, Instruction};
+use crate::sets::{InstructionSet, name};
 use crate::types::Kind;
 use crate::values::{Parts, Val};
-
-/// The name of an extended instruction.
-fn name(set: InstructionSet, number: u32) -> Option<&'static str> {
-    let found: Option<&BaseInstruction<'_, ExtInstOp>> = match set {
-        InstructionSet::OpenCl => OPENCL_STD_100_INSTRUCTION_TABLE.lookup_opcode(number),
-        InstructionSet::Glsl => GLSL_STD_450_INSTRUCTION_TABLE.lookup_opcode(number),
-        InstructionSet::NonSemantic => None,
-    };
-    found.map(|row| row.opname)
-}
-
-/// Whether an extended instruction stores a result through its last operand, and does nothing else with it.
-pub(crate) fn stores_to_pointer(set: InstructionSet, number: u32) -> bool {
-    match set {
-        InstructionSet::OpenCl => {
-            let math = name(set, number).and_then(Math::from_name);
-            math.is_some_and(|math| math.results().len() > 1)
-        }
-        InstructionSet::Glsl => {
-            [GlslStd450Op::Modf as u32, GlslStd450Op::Frexp as u32].contains(&number)
-        }
-        InstructionSet::NonSemantic => false,
-    }
-}
 
 impl Translator<'_, '_, '_> {
     /// Translates an extended instruction.

@@ -106,7 +106,6 @@ static ROWS: LazyLock<HashMap<u32, (Of, Form)>> = LazyLock::new(|| {
         (Op::IsNan, Of::Float, Special(|t, x| t.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]))),
         (Op::IsInf, Of::Float, Special(|t, x| t.magnitude_is(IntCC::Equal, x[0]))),
         (Op::IsFinite, Of::Float, Special(|t, x| t.magnitude_is(IntCC::UnsignedLessThan, x[0]))),
-        (Op::IsNormal, Of::Float, Special(is_normal)),
         (Op::SignBitSet, Of::Float, Special(sign_bit)),
     ];
     rows.into_iter().map(|(op, of, form)| (op as u32, (of, form))).collect()
@@ -131,8 +130,23 @@ impl Translator<'_, '_, '_> {
                 let parts = value.parts.iter().map(|&x| count(self, x)).collect();
                 self.set_like(inst, &value, parts)?;
             }
+            Op::IsNormal => {
+                // As floats of 32 bits, all halves but zero are normal.
+                let value = self.vector_of(inst.word(0)?, Of::Float)?;
+                let is_half = self.is_half(value.ty)?;
+                let mut parts = Parts::new();
+                for &part in &value.parts {
+                    parts.push(if is_half {
+                        self.is_normal_half(part)
+                    } else {
+                        is_normal(self, part)
+                    });
+                }
+                self.check_type(inst, Of::Bool, parts.len())?;
+                self.set(inst, parts)?;
+            }
             Op::BitFieldInsert | Op::BitFieldSExtract | Op::BitFieldUExtract => {
-                self.bit_field(inst)?
+                self.bit_field(inst)?;
             }
             Op::IAddCarry | Op::ISubBorrow | Op::UMulExtended | Op::SMulExtended => {
                 self.two_results(inst)?;
@@ -492,9 +506,9 @@ fn floored_remainder(t: &mut Translator<'_, '_, '_>, args: &[ir::Value]) -> ir::
     t.b.ins().select(wrong, sum, rest)
 }
 
-fn is_normal(t: &mut Translator<'_, '_, '_>, x: &[ir::Value]) -> ir::Value {
-    let (bits, infinity) = t.magnitude(x[0]);
-    let least = match t.b.func.dfg.value_type(x[0]) {
+fn is_normal(t: &mut Translator<'_, '_, '_>, x: ir::Value) -> ir::Value {
+    let (bits, infinity) = t.magnitude(x);
+    let least = match t.b.func.dfg.value_type(x) {
         types::F32 => i64::from(f32::MIN_POSITIVE.to_bits()),
         _ => f64::MIN_POSITIVE.to_bits().cast_signed(),
     };

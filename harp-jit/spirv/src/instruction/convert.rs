@@ -26,7 +26,7 @@ impl Translator<'_, '_, '_> {
                 self.float_to_integer(inst, inst.op == Op::ConvertFToS, saturates)?;
             }
             Op::ConvertSToF | Op::ConvertUToF => {
-                self.integer_to_float(inst, inst.op == Op::ConvertSToF)?
+                self.integer_to_float(inst, inst.op == Op::ConvertSToF)?;
             }
             Op::FConvert => self.float_to_float(inst)?,
             Op::QuantizeToF16 => {

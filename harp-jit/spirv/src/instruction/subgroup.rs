@@ -171,10 +171,10 @@ impl Translator<'_, '_, '_> {
                 self.set_truth(inst, elected)?;
             }
             Op::GroupNonUniformAll | Op::SubgroupAllKHR => {
-                self.vote_instruction(inst, "harp_all")?
+                self.vote_instruction(inst, "harp_all")?;
             }
             Op::GroupNonUniformAny | Op::SubgroupAnyKHR => {
-                self.vote_instruction(inst, "harp_any")?
+                self.vote_instruction(inst, "harp_any")?;
             }
             Op::GroupNonUniformAllEqual => {
                 let value = self.value(inst.word(1)?)?;

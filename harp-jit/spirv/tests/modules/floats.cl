@@ -68,7 +68,7 @@ kernel void half_arithmetic(global const half *x, global const half *y, global h
     out[4 * i] = x[i] + y[i];
     out[4 * i + 1] = x[i] * y[i];
     out[4 * i + 2] = x[i] / y[i];
-    out[4 * i + 3] = x[i] < y[i] ? x[i] : -y[i];
+    out[4 * i + 3] = isnormal(x[i]) ? x[i] < y[i] ? x[i] : -y[i] : y[i];
 }
 
 kernel void rounded(global const int *x, global const ulong *y, global float *out, global const double *d) {

@@ -11,8 +11,8 @@ for source in *.cl; do
     for bits in 32 64; do
         for level in 0 2; do
             target=spir; [ $bits = 64 ] && target=spir64
-            clang-14 -c -target $target -cl-std=${STD:-CL1.2} -O$level -fno-discard-value-names \
-                -Xclang -finclude-default-header $options -emit-llvm "$source" -o module.bc
+            clang-14 -c -target $target -cl-std=CL1.2 -O$level -fno-discard-value-names \
+                -ffile-prefix-map="$PWD"=. -Xclang -finclude-default-header $options -emit-llvm "$source" -o module.bc
             llvm-spirv-14 module.bc -o "$name.$bits.O$level.spv"
             rm module.bc
         done
@@ -26,5 +26,5 @@ for source in *.spvasm; do
 done
 for source in *.wgsl; do
     [ -e "$source" ] || continue
-    naga -g "$source" "${source%.wgsl}.spv"
+    naga -g --spirv-version 1.3 "$source" "${source%.wgsl}.spv"
 done

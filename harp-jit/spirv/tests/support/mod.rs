@@ -11,13 +11,13 @@ use harp_spirv::SpirvModule;
 
 /// How clang compiled a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub(crate) enum Level {
     Unoptimized,
     Optimized,
 }
 
 /// All strategies that need no profile.
-pub const STRATEGIES: [DivergenceStrategy; 4] = [
+pub(crate) const STRATEGIES: [DivergenceStrategy; 4] = [
     DivergenceStrategy::SplitJoin,
     DivergenceStrategy::Predicate,
     DivergenceStrategy::Static,
@@ -25,13 +25,13 @@ pub const STRATEGIES: [DivergenceStrategy; 4] = [
 ];
 
 /// The bytes of a file in the folder of modules.
-pub fn bytes(file: &str) -> Vec<u8> {
+pub(crate) fn bytes(file: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules");
     fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 /// The name of the module that clang made for a machine's addresses.
-pub fn file(name: &str, arch: ArchId, level: Level) -> String {
+pub(crate) fn file(name: &str, arch: ArchId, level: Level) -> String {
     let bits = match arch.word() {
         WordSize::Four => 32,
         WordSize::Eight => 64,
@@ -44,16 +44,17 @@ pub fn file(name: &str, arch: ArchId, level: Level) -> String {
 }
 
 /// The module that clang made for a machine's addresses.
-pub fn module(name: &str, arch: ArchId, level: Level) -> SpirvModule {
+pub(crate) fn module(name: &str, arch: ArchId, level: Level) -> SpirvModule {
     let file = file(name, arch, level);
     SpirvModule::parse(&bytes(&file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 /// Both word sizes, with the extension and without.
-pub const MACHINES: [&str; 4] = ["4w32/16/32/16+x", "harp32", "8w32/32/16/16+x", "8w12/5/8/8"];
+pub(crate) const MACHINES: [&str; 4] =
+    ["4w32/16/32/16+x", "harp32", "8w32/32/16/16+x", "8w12/5/8/8"];
 
 /// A module on a machine, compiled with a strategy.
-pub struct Case {
+pub(crate) struct Case {
     pub arch: ArchId,
     pub level: Level,
     pub divergence: DivergenceStrategy,
@@ -63,21 +64,21 @@ pub struct Case {
 
 impl Case {
     /// A buffer with these elements.
-    pub fn buffer<T: Element>(&self, elements: &[T]) -> Buffer<T> {
+    pub(crate) fn buffer<T: Element>(&self, elements: &[T]) -> Buffer<T> {
         self.device.buffer_from_slice(elements).unwrap()
     }
 
     /// A buffer of zeros.
-    pub fn zeros<T: Element>(&self, len: usize) -> Buffer<T> {
+    pub(crate) fn zeros<T: Element>(&self, len: usize) -> Buffer<T> {
         self.device.buffer_zeroed(len).unwrap()
     }
 
     /// The elements of a buffer.
-    pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Vec<T> {
+    pub(crate) fn read<T: Element>(&self, buffer: &Buffer<T>) -> Vec<T> {
         self.device.read(buffer).unwrap()
     }
 
-    pub fn kernel(&self, name: &str) -> Kernel {
+    pub(crate) fn kernel(&self, name: &str) -> Kernel {
         let kernel = self.module.kernel(name, self.arch);
         let kernel = kernel.unwrap_or_else(|error| panic!("{name} for {self}: {error}"));
         let options = CompileOptions { divergence: self.divergence, ..CompileOptions::default() };
@@ -85,13 +86,13 @@ impl Case {
     }
 
     /// Launches a kernel.
-    pub fn launch(&self, kernel: &str, config: LaunchConfig, args: &[Arg]) -> Report {
+    pub(crate) fn launch(&self, kernel: &str, config: LaunchConfig, args: &[Arg]) -> Report {
         let launched = self.device.launch(&self.kernel(kernel), config, args);
         launched.unwrap_or_else(|error| panic!("{kernel} on {self}: {error}"))
     }
 
     /// Launches a kernel for a line of work-items.
-    pub fn line(&self, kernel: &str, len: usize, args: &[Arg]) -> Report {
+    pub(crate) fn line(&self, kernel: &str, len: usize, args: &[Arg]) -> Report {
         self.launch(kernel, LaunchConfig::grid_1d(len), args)
     }
 }
@@ -103,7 +104,7 @@ impl fmt::Display for Case {
 }
 
 /// Tests a module that clang made, on all machines; the strategies take turns.
-pub fn everywhere(name: &str, test: impl Fn(&Case)) {
+pub(crate) fn everywhere(name: &str, test: impl Fn(&Case)) {
     for (number, id) in MACHINES.into_iter().enumerate() {
         let arch: ArchId = id.parse().unwrap();
         for level in [Level::Unoptimized, Level::Optimized] {
@@ -115,7 +116,7 @@ pub fn everywhere(name: &str, test: impl Fn(&Case)) {
 }
 
 /// Numbers that seem random, the same in every run (Marsaglia, "Xorshift RNGs", 2003).
-pub fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed | 1;
     std::iter::from_fn(move || {
         state ^= state << 13;

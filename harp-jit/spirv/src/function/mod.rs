@@ -4,12 +4,10 @@
 //! its callers, since unoptimized modules have small functions that take pointers to variables; only recursive functions
 //! are called, and those that would make the kernel too large.
 
-use cranelift_codegen::ir::{
-    self, Block, BlockArg, InstBuilder, StackSlotData, StackSlotKind, TrapCode, Type, types,
-};
-use cranelift_frontend::{FunctionBuilder, Switch};
+use cranelift_codegen::ir::{self, Block, InstBuilder, Type, types};
+use cranelift_frontend::FunctionBuilder;
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::{Op, StorageClass};
+use rspirv::spirv::Op;
 
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
@@ -18,16 +16,15 @@ use crate::prologue::Prologue;
 use crate::reader::{Id, Instruction, is_terminator};
 use crate::types::Kind;
 use crate::unit::Unit;
-use crate::values::{BuiltinPlace, Def, Parts, Place, Val};
+use crate::values::{Def, Parts, Val};
 
-/// The trap of an `OpUnreachable` that is reached: `user130`.
-const UNREACHABLE: TrapCode = TrapCode::unwrap_user(130);
+mod terminators;
+mod variables;
+
+use terminators::ordered;
 
 /// The most calls inside of each other whose code is put into the callers.
 const MAX_NESTED: usize = 128;
-
-/// The most bytes of a variable in a work-item's stack.
-const MAX_SLOT_BYTES: u64 = 1 << 20;
 
 /// The translation of one function of CLIF.
 pub(crate) struct Translator<'f, 'u, 'm> {
@@ -168,9 +165,8 @@ impl<'m> Translator<'_, '_, 'm> {
         for at in block.start..block.end {
             self.at = at;
             let inst = self.module.code.get(at);
-            let place = self.module.source_place(at);
-            let number = self.unit.sources.intern(place);
-            self.b.set_srcloc(number);
+            let location = self.unit.location(at);
+            self.b.set_srcloc(location);
             match inst.op {
                 Op::Phi if self.frame.values.contains_key(&inst.id) => {}
                 Op::Phi => {
@@ -307,125 +303,6 @@ impl<'m> Translator<'_, '_, 'm> {
         Ok(Val::new(ty, parts))
     }
 
-    /// The address of a variable of the module.
-    fn global_address(&mut self, variable: Id) -> Result<ir::Value> {
-        match self.global(variable)? {
-            Def::Value(Val { parts, .. }) if parts.len() == 1 => Ok(parts[0]),
-            _ => {
-                Err(SpirvErrorKind::unsupported(format!("the address of the variable %{variable}")))
-            }
-        }
-    }
-
-    /// What a variable of the module stands for here.
-    fn global(&mut self, id: Id) -> Result<Def> {
-        if let Some(def) = self.globals.get(&id) {
-            return Ok(def.clone());
-        }
-        let module = self.module;
-        let global = module.globals[&id];
-        let pointer = module.constants.ty(id)?;
-        let address = match global.class {
-            StorageClass::Input => {
-                let Some(builtin) = module.decorations.builtin(id) else {
-                    return Err(SpirvErrorKind::unsupported(format!("the input %{id}")));
-                };
-                let place = BuiltinPlace { ty: global.ty, builtin, component: None };
-                return Ok(Def::Builtin(place));
-            }
-            StorageClass::Workgroup => {
-                let offset = self.unit.group_offset(id)?;
-                let word = self.unit.word;
-                let memory = self.prologue_word("harp_group_memory");
-                if offset == 0 {
-                    memory
-                } else {
-                    let func = &mut *self.b.func;
-                    self.prologue.insert(func, |at| {
-                        let offset = at.ins().iconst(word, i64::from(offset));
-                        at.ins().iadd(memory, offset)
-                    })
-                }
-            }
-            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => {
-                let data = self.unit.data(id)?;
-                let word = self.unit.word;
-                let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
-                let func = &mut *self.b.func;
-                self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol))
-            }
-            class => {
-                return Err(SpirvErrorKind::unsupported(format!(
-                    "the variable %{id} in {class:?}"
-                )));
-            }
-        };
-        let def = Def::Value(Val::scalar(pointer, address));
-        self.globals.insert(id, def.clone());
-        Ok(def)
-    }
-
-    /// A word that an intrinsic without arguments gives, computed at the function's start.
-    pub(crate) fn prologue_word(&mut self, name: &'static str) -> ir::Value {
-        self.prologue.item(self.b.func, crate::prologue::Item::Word(name))
-    }
-
-    /// A variable of the function.
-    fn variable(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let (class, ty) = self.module.types.pointer(inst.ty)?;
-        if class != StorageClass::Function {
-            return Err(SpirvErrorKind::malformed("a variable of a function in another class"));
-        }
-        let initial = match inst.operands.get(1) {
-            Some(&id) => Some(self.value_of(id, ty)?),
-            None => None,
-        };
-        if self.frame.promoted.contains(&inst.id) {
-            let place = self.place(ty)?;
-            if let Some(initial) = initial {
-                self.assign(place, &initial)?;
-            }
-            return self.define(inst.id, Def::Place(place));
-        }
-        let pointer = self.slot(inst.ty, ty)?;
-        if let Some(initial) = initial {
-            self.store(&pointer, &initial, None)?;
-        }
-        self.define(inst.id, Def::Value(pointer))
-    }
-
-    /// A new variable that is no memory.
-    pub(crate) fn place(&mut self, ty: Id) -> Result<Place> {
-        let leaves = self.leaf_types(ty)?;
-        let mut first = None;
-        for leaf in leaves {
-            let variable = self.b.declare_var(leaf);
-            first.get_or_insert(variable);
-        }
-        let first = first.ok_or_else(|| SpirvErrorKind::malformed("a variable of no scalars"))?;
-        Ok(Place::new(ty, first))
-    }
-
-    /// A pointer to new memory in the stack.
-    pub(crate) fn slot(&mut self, pointer: Id, ty: Id) -> Result<Val> {
-        let found = self.module.types.get(ty)?;
-        if found.size == 0 {
-            let what = format!("a variable of {}", self.module.types.describe(ty));
-            return Err(SpirvErrorKind::unsupported(what));
-        }
-        if found.size > MAX_SLOT_BYTES {
-            let (given, limit) = (found.size, MAX_SLOT_BYTES);
-            return Err(SpirvErrorKind::TooMany { what: "bytes of a variable", given, limit });
-        }
-        // Vectors are accessed by components, which are at most 8 bytes long.
-        let align = found.align.min(8).trailing_zeros() as u8;
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size as u32, align);
-        let slot = self.b.create_sized_stack_slot(data);
-        let word = self.unit.word;
-        let address = self.b.ins().stack_addr(word, slot, 0);
-        Ok(Val::scalar(pointer, address))
-    }
-
     fn call(&mut self, inst: Instruction<'_>) -> Result<()> {
         let callee = inst.word(0)?;
         let module = self.module;
@@ -465,162 +342,4 @@ impl<'m> Translator<'_, '_, 'm> {
         let results = Parts::from_slice(self.b.block_params(exit));
         self.define(inst.id, Def::Value(Val::new(inst.ty, results)))
     }
-
-    fn terminator(&mut self, inst: Instruction<'_>) -> Result<()> {
-        match inst.op {
-            Op::Branch => {
-                let (block, args) = self.edge(inst.word(0)?)?;
-                self.b.ins().jump(block, &args);
-            }
-            Op::BranchConditional => {
-                let condition = self.condition(inst.word(0)?)?;
-                let (yes, yes_args) = self.edge(inst.word(1)?)?;
-                let (no, no_args) = self.edge(inst.word(2)?)?;
-                self.b.ins().brif(condition, yes, &yes_args, no, &no_args);
-            }
-            Op::Switch => self.switch(inst)?,
-            Op::Return | Op::Kill | Op::TerminateInvocation => self.leave(&[]),
-            Op::ReturnValue => {
-                let value = self.value(inst.word(0)?)?;
-                self.check_result(&value)?;
-                self.leave(&value.parts);
-            }
-            _ => {
-                self.b.ins().trap(UNREACHABLE);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that a returned value has the scalars that the caller expects.
-    fn check_result(&self, value: &Val) -> Result<()> {
-        let given = value.parts.iter().map(|&part| self.b.func.dfg.value_type(part));
-        let fits = match self.frame.exit {
-            Some(exit) => {
-                let params = self.b.func.dfg.block_params(exit).iter();
-                given.eq(params.map(|&param| self.b.func.dfg.value_type(param)))
-            }
-            None => given.eq(self.b.func.signature.returns.iter().map(|result| result.value_type)),
-        };
-        let wrong = || SpirvErrorKind::malformed("the returned value is of another type");
-        fits.then_some(()).ok_or_else(wrong)
-    }
-
-    fn leave(&mut self, results: &[ir::Value]) {
-        match self.frame.exit {
-            None => {
-                let returns = self.b.func.signature.returns.len();
-                let results = if results.len() == returns { results } else { &[] };
-                if results.len() == returns {
-                    self.b.ins().return_(results);
-                } else {
-                    self.b.ins().trap(UNREACHABLE);
-                }
-            }
-            Some(exit) => {
-                if self.b.block_params(exit).len() == results.len() {
-                    let args: Vec<BlockArg> = results.iter().map(|&part| part.into()).collect();
-                    self.b.ins().jump(exit, &args);
-                } else {
-                    self.b.ins().trap(UNREACHABLE);
-                }
-            }
-        }
-    }
-
-    /// The block that a label stands for, and the arguments for its phis.
-    fn edge(&mut self, label: Id) -> Result<(Block, Vec<BlockArg>)> {
-        let undefined = SpirvErrorKind::Undefined { id: label, role: "the target of a branch" };
-        let target = self.frame.blocks.get(&label).cloned().ok_or(undefined)?;
-        let mut args = Vec::new();
-        for at in target.phis {
-            let phi = self.module.code.get(at);
-            let pairs = phi.operands.as_chunks::<2>().0;
-            let from = pairs.iter().find(|[_, parent]| *parent == self.frame.label);
-            let &[value, _] = from.ok_or_else(|| {
-                SpirvErrorKind::malformed(format!("%{} has no value for this branch", phi.id))
-            })?;
-            let value = self.value_of(value, phi.ty)?;
-            args.extend(value.parts.into_iter().map(BlockArg::from));
-        }
-        Ok((target.block, args))
-    }
-
-    fn switch(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let selector = self.integer(inst.word(0)?)?;
-        let ty = self.b.func.dfg.value_type(selector);
-        let words = self.module.case_words(inst);
-        let selector =
-            if ty.bits() < 32 { self.b.ins().uextend(types::I32, selector) } else { selector };
-        let mask = u64::MAX >> (64 - ty.bits());
-        let cases = inst.rest(2);
-        if cases.len() % (words + 1) != 0 {
-            return Err(SpirvErrorKind::malformed("the last case has no label"));
-        }
-        let mut blocks: HashMap<Id, Block> = HashMap::new();
-        let mut between = Vec::new();
-        let mut switch = Switch::new();
-        let mut seen = HashSet::new();
-        let mut block_of = |this: &mut Self, label: Id| -> Result<Block> {
-            if let Some(&block) = blocks.get(&label) {
-                return Ok(block);
-            }
-            let (target, args) = this.edge(label)?;
-            let block = if args.is_empty() {
-                target
-            } else {
-                let block = this.b.create_block();
-                between.push((block, target, args));
-                block
-            };
-            blocks.insert(label, block);
-            Ok(block)
-        };
-        let otherwise = block_of(self, inst.word(1)?)?;
-        for case in cases.chunks_exact(words + 1) {
-            let high = if words == 2 { u64::from(case[1]) << 32 } else { 0 };
-            let value = (high | u64::from(case[0])) & mask;
-            if !seen.insert(value) {
-                return Err(SpirvErrorKind::malformed(format!("two cases for {value}")));
-            }
-            let block = block_of(self, case[words])?;
-            switch.set_entry(value.into(), block);
-        }
-        switch.emit(&mut self.b, selector, otherwise);
-        for (block, target, args) in between {
-            self.b.switch_to_block(block);
-            self.b.ins().jump(target, &args);
-        }
-        Ok(())
-    }
-}
-
-/// The blocks that are reached, each behind those that dominate it: in reverse post-order. In the module they may be in
-/// another order.
-fn ordered<'m>(module: &SpirvModule, function: &'m Function) -> Vec<&'m module::Block> {
-    let numbers: HashMap<Id, usize> =
-        function.blocks.iter().enumerate().map(|(number, block)| (block.label, number)).collect();
-    let successors = |number: usize| {
-        let labels = module.successors(&function.blocks[number]).into_iter().rev();
-        labels.filter_map(|label| numbers.get(&label).copied()).collect::<Vec<_>>()
-    };
-    let mut seen = vec![false; function.blocks.len()];
-    let mut order = Vec::new();
-    let mut stack = vec![(0, successors(0))];
-    seen[0] = true;
-    while let Some((number, rest)) = stack.last_mut() {
-        match rest.pop() {
-            Some(next) if !seen[next] => {
-                seen[next] = true;
-                stack.push((next, successors(next)));
-            }
-            Some(_) => {}
-            None => {
-                order.push(&function.blocks[*number]);
-                stack.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
 }

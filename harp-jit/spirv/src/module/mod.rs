@@ -7,9 +7,15 @@ use rspirv::spirv::{AddressingModel, Decoration, ExecutionMode, ExecutionModel, 
 use crate::constants::{Constants, Scalar};
 use crate::decorations::Decorations;
 use crate::error::{InstructionPlace, Result, SpirvError, SpirvErrorKind};
-use crate::interface::{EntryPoint, SpecConstant};
+use crate::fold;
 use crate::reader::{Code, Id, Instruction, is_terminator, op_name, short_name};
+use crate::sets::InstructionSet;
 use crate::types::{Kind, Types};
+
+mod interface;
+
+pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
+pub(crate) use interface::{Target, words};
 
 /// How a module addresses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +24,6 @@ pub(crate) enum Addressing {
     Logical,
     /// Pointers are integers of so many bytes.
     Physical(u8),
-}
-
-/// A set of extended instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InstructionSet {
-    OpenCl,
-    Glsl,
-    /// One without instructions that do anything.
-    NonSemantic,
 }
 
 /// A variable outside of functions.
@@ -141,7 +138,7 @@ impl SpirvModule {
                 word,
                 source: None,
             });
-            SpirvError { kind, at }
+            SpirvError { kind, at: at.map(Box::new) }
         })?;
         let mut module = SpirvModule {
             addressing: addressing(&code),
@@ -173,7 +170,7 @@ impl SpirvModule {
 
     /// An error at the instruction with an index.
     pub(crate) fn error(&self, kind: SpirvErrorKind, at: usize) -> SpirvError {
-        SpirvError { kind, at: Some(self.place(at)) }
+        SpirvError { kind, at: Some(Box::new(self.place(at))) }
     }
 
     fn place(&self, at: usize) -> InstructionPlace {
@@ -224,7 +221,14 @@ impl SpirvModule {
             op if is_constant(op) => {
                 let spec = self.decorations.number(inst.id, Decoration::SpecId);
                 let given = spec.and_then(|spec| values.iter().find(|(id, _)| *id == spec));
-                self.constants.define(inst, &self.types, given.map(|&(_, value)| value))?;
+                let given = given.map(|&(_, value)| value);
+                match inst.op {
+                    Op::SpecConstantOp => {
+                        let scalars = fold::evaluate(inst, &self.types, &self.constants)?;
+                        self.constants.define_result(inst, &self.types, scalars)?;
+                    }
+                    _ => self.constants.define(inst, &self.types, given)?,
+                }
                 if let Some(id) = spec
                     && let Scalar::Bits(bits) = self.constants.scalar(inst.id, &self.types)?
                 {
@@ -318,7 +322,7 @@ impl SpirvModule {
                     function.params.push((inst.id, inst.ty));
                 }
                 (Op::Label, None) => {
-                    open = Some(Block { label: inst.id, start: at + 1, end: at + 1 })
+                    open = Some(Block { label: inst.id, start: at + 1, end: at + 1 });
                 }
                 (Op::FunctionEnd | Op::Function | Op::FunctionParameter | Op::Label, _) => {
                     return Err(SpirvErrorKind::malformed("a block or function does not end"));
@@ -357,6 +361,16 @@ impl SpirvModule {
             entry_points.push(entry);
         }
         self.entry_points = entry_points;
+        for at in 0..self.code.len() {
+            let inst = self.code.get(at);
+            if matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId) {
+                let size = self.local_size(inst).map_err(|kind| self.error(kind, at))?;
+                let function = inst.operands[0];
+                let entries = self.entry_points.iter_mut();
+                let entries = entries.filter(|entry| entry.function == function);
+                entries.for_each(|entry| entry.local_size = size.or(entry.local_size));
+            }
+        }
         Ok(())
     }
 
@@ -376,38 +390,31 @@ impl SpirvModule {
             let role = "the function of an entry point";
             return Err(SpirvErrorKind::Undefined { id: function, role });
         }
-        let local_size = self.local_size(function)?;
-        EntryPoint::new(self, function, name, is_shader, local_size)
+        EntryPoint::new(self, function, name, is_shader)
     }
 
-    fn local_size(&self, function: Id) -> Result<Option<[u32; 3]>> {
-        let mut size = None;
-        for at in 0..self.code.len() {
-            let inst = self.code.get(at);
-            if !matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId)
-                || inst.word(0)? != function
-            {
-                continue;
+    /// The extents of work-groups that an execution mode sets.
+    fn local_size(&self, mode: Instruction<'_>) -> Result<Option<[u32; 3]>> {
+        let of = |index| match mode.op {
+            Op::ExecutionMode => mode.word(index),
+            _ => {
+                let length = self.constants.length(mode.word(index)?, &self.types)?;
+                Ok(u32::try_from(length).unwrap_or(u32::MAX))
             }
-            let of = |index| inst.word(index);
-            if inst.word(1)? == ExecutionMode::LocalSize as u32 {
-                size = Some([of(2)?, of(3)?, of(4)?]);
-            } else if inst.word(1)? == ExecutionMode::LocalSizeId as u32 {
-                let length = |index| -> Result<u32> {
-                    let length = self.constants.length(inst.word(index)?, &self.types)?;
-                    Ok(u32::try_from(length).unwrap_or(u32::MAX))
-                };
-                size = Some([length(2)?, length(3)?, length(4)?]);
-            }
+        };
+        let sizes = [ExecutionMode::LocalSize as u32, ExecutionMode::LocalSizeId as u32];
+        if !sizes.contains(&mode.word(1)?) {
+            return Ok(None);
         }
-        Ok(size)
+        Ok(Some([of(2)?, of(3)?, of(4)?]))
     }
 }
 
 /// The addressing model of a module; physical addresses of 4 bytes are as good as any if it says nothing.
 fn addressing(code: &Code) -> Addressing {
-    let models = (0..code.len()).map(|at| code.get(at)).filter(|inst| inst.op == Op::MemoryModel);
-    match models.last().and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
+    let models = (0..code.len()).map(|at| code.get(at));
+    let model = models.rev().find(|inst| inst.op == Op::MemoryModel);
+    match model.and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
         Some(AddressingModel::Physical64) => Addressing::Physical(8),
         Some(AddressingModel::Physical32) => Addressing::Physical(4),
         _ => Addressing::Logical,

@@ -15,8 +15,8 @@ use harp_jit::{Param, ParamType, WordSize};
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{Decoration, FunctionParameterAttribute, Op, StorageClass};
 
+use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
-use crate::module::{Global, SpirvModule};
 use crate::reader::Id;
 use crate::types::Kind;
 
@@ -25,7 +25,7 @@ use crate::types::Kind;
 pub struct EntryPoint {
     name: String,
     params: Vec<EntryParam>,
-    local_size: Option<[u32; 3]>,
+    pub(super) local_size: Option<[u32; 3]>,
     pub(crate) function: Id,
     /// What each of the parameters is for.
     pub(crate) targets: Vec<Target>,
@@ -86,7 +86,6 @@ impl EntryPoint {
         function: Id,
         name: String,
         is_shader: bool,
-        local_size: Option<[u32; 3]>,
     ) -> Result<EntryPoint> {
         let (mut params, mut targets) = (Vec::new(), Vec::new());
         let found = &module.functions[&function];
@@ -104,7 +103,7 @@ impl EntryPoint {
             targets.push(Target::Global(global));
         }
         make_names_unique(&mut params);
-        Ok(EntryPoint { name, params, local_size, function, targets })
+        Ok(EntryPoint { name, params, local_size: None, function, targets })
     }
 
     /// The name by which a kernel is found.

@@ -1,0 +1,134 @@
+//! Variables: of the module, of the function, and the memory that some of them need.
+
+use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind};
+use rspirv::spirv::StorageClass;
+
+use super::Translator;
+use crate::error::{Result, SpirvErrorKind};
+use crate::prologue::Item;
+use crate::reader::{Id, Instruction};
+use crate::values::{BuiltinPlace, Def, Place, Val};
+
+/// The most bytes of a variable in a work-item's stack.
+const MAX_SLOT_BYTES: u64 = 1 << 20;
+
+impl Translator<'_, '_, '_> {
+    /// The address of a variable of the module.
+    pub(super) fn global_address(&mut self, variable: Id) -> Result<ir::Value> {
+        match self.global(variable)? {
+            Def::Value(Val { parts, .. }) if parts.len() == 1 => Ok(parts[0]),
+            _ => {
+                Err(SpirvErrorKind::unsupported(format!("the address of the variable %{variable}")))
+            }
+        }
+    }
+
+    /// What a variable of the module stands for here.
+    pub(super) fn global(&mut self, id: Id) -> Result<Def> {
+        if let Some(def) = self.globals.get(&id) {
+            return Ok(def.clone());
+        }
+        let module = self.module;
+        let global = module.globals[&id];
+        let pointer = module.constants.ty(id)?;
+        let address = match global.class {
+            StorageClass::Input => {
+                let Some(builtin) = module.decorations.builtin(id) else {
+                    return Err(SpirvErrorKind::unsupported(format!("the input %{id}")));
+                };
+                let place = BuiltinPlace { ty: global.ty, builtin, component: None };
+                return Ok(Def::Builtin(place));
+            }
+            StorageClass::Workgroup => {
+                let offset = self.unit.group_offset(id)?;
+                let word = self.unit.word;
+                let memory = self.prologue_word("harp_group_memory");
+                if offset == 0 {
+                    memory
+                } else {
+                    let func = &mut *self.b.func;
+                    self.prologue.insert(func, |at| {
+                        let offset = at.ins().iconst(word, i64::from(offset));
+                        at.ins().iadd(memory, offset)
+                    })
+                }
+            }
+            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => {
+                let data = self.unit.data(id)?;
+                let word = self.unit.word;
+                let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
+                let func = &mut *self.b.func;
+                self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol))
+            }
+            class => {
+                return Err(SpirvErrorKind::unsupported(format!(
+                    "the variable %{id} in {class:?}"
+                )));
+            }
+        };
+        let def = Def::Value(Val::scalar(pointer, address));
+        self.globals.insert(id, def.clone());
+        Ok(def)
+    }
+
+    /// A word that an intrinsic without arguments gives, computed at the function's start.
+    pub(crate) fn prologue_word(&mut self, name: &'static str) -> ir::Value {
+        self.prologue.item(self.b.func, Item::Word(name))
+    }
+
+    /// A variable of the function.
+    pub(super) fn variable(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let (class, ty) = self.module.types.pointer(inst.ty)?;
+        if class != StorageClass::Function {
+            return Err(SpirvErrorKind::malformed("a variable of a function in another class"));
+        }
+        let initial = match inst.operands.get(1) {
+            Some(&id) => Some(self.value_of(id, ty)?),
+            None => None,
+        };
+        if self.frame.promoted.contains(&inst.id) {
+            let place = self.place(ty)?;
+            if let Some(initial) = initial {
+                self.assign(place, &initial)?;
+            }
+            return self.define(inst.id, Def::Place(place));
+        }
+        let pointer = self.slot(inst.ty, ty)?;
+        if let Some(initial) = initial {
+            self.store(&pointer, &initial, None)?;
+        }
+        self.define(inst.id, Def::Value(pointer))
+    }
+
+    /// A new variable that is no memory.
+    pub(crate) fn place(&mut self, ty: Id) -> Result<Place> {
+        let leaves = self.leaf_types(ty)?;
+        let mut first = None;
+        for leaf in leaves {
+            let variable = self.b.declare_var(leaf);
+            first.get_or_insert(variable);
+        }
+        let first = first.ok_or_else(|| SpirvErrorKind::malformed("a variable of no scalars"))?;
+        Ok(Place::new(ty, first))
+    }
+
+    /// A pointer to new memory in the stack.
+    pub(crate) fn slot(&mut self, pointer: Id, ty: Id) -> Result<Val> {
+        let found = self.module.types.get(ty)?;
+        if found.size == 0 {
+            let what = format!("a variable of {}", self.module.types.describe(ty));
+            return Err(SpirvErrorKind::unsupported(what));
+        }
+        if found.size > MAX_SLOT_BYTES {
+            let (given, limit) = (found.size, MAX_SLOT_BYTES);
+            return Err(SpirvErrorKind::TooMany { what: "bytes of a variable", given, limit });
+        }
+        // Vectors are accessed by components, which are at most 8 bytes long.
+        let align = found.align.min(8).trailing_zeros() as u8;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size as u32, align);
+        let slot = self.b.create_sized_stack_slot(data);
+        let word = self.unit.word;
+        let address = self.b.ins().stack_addr(word, slot, 0);
+        Ok(Val::scalar(pointer, address))
+    }
+}
