@@ -39,7 +39,7 @@ fn plain() -> Instruction {
 /// a block of its own.
 fn message(code: &[Instruction], role: &Role) -> String {
     let arch: ArchId = "4w8/8/16/16+x".parse().expect("a machine");
-    let private = vec![-64..-60];
+    let private = std::iter::once(-64..-60).collect();
     let entry = Entry { arguments: vec![r(0), r(1)], private, ..Entry::default() };
     let mut record = Record { entry, ..Record::default() };
     let mut bytes = Vec::new();
