@@ -76,7 +76,8 @@ impl Constants {
                 }
                 Value::Parts(vec![inst.word(0)?; count].into())
             }
-            Op::ConstantNull | Op::Undef => {
+            // Samplers have no scalars, and no instruction here takes one.
+            Op::ConstantNull | Op::Undef | Op::ConstantSampler => {
                 types.get(inst.ty)?;
                 Value::Zero
             }

@@ -108,6 +108,9 @@ impl SpirvModule {
         {
             return Err(plain(SpirvErrorKind::AddressSize { addresses, arch }));
         }
+        if let Some(problem) = &entry.problem {
+            return Err(self.error(problem.clone(), self.functions[&entry.function].at));
+        }
         let params: Vec<Param> =
             entry.params().iter().flat_map(EntryParam::launch_params).collect();
         let mut unit = Unit::new(self, arch, words(&params, arch.word()));

@@ -112,14 +112,6 @@ fn errors_name_the_instruction() {
         words[at] = 1 << 16 | 4416;
     });
     assert!(SpirvModule::parse(&bytes).is_ok());
-    // An image.
-    let image = changed("peers.32.O2.spv", |words| {
-        let at = words.iter().position(|&word| word == 4 << 16 | 32).unwrap();
-        let pointer = words.splice(at..at + 4, []).nth(1).unwrap();
-        words.splice(at..at, [9 << 16 | 25, pointer, 2, 1, 0, 0, 0, 0, 0]);
-    });
-    let error = why(&image);
-    assert!(error.contains("OpVariable") && error.contains("at word"), "{error}");
 }
 
 #[test]
@@ -136,4 +128,15 @@ fn traps_name_the_place_in_the_source() {
         let shown = error.to_string();
         assert!(shown.contains("lines.cl:9:25"), "{level:?}: {shown}");
     }
+}
+
+#[test]
+fn kernels_with_images_are_refused_and_others_are_not() {
+    let arch = MACHINES[0].parse().unwrap();
+    let module = module("images", arch, Level::Optimized);
+    let names: Vec<_> = module.entry_points().iter().map(harp_spirv::EntryPoint::name).collect();
+    assert_eq!(names, ["with_image", "without"]);
+    let error = module.kernel("with_image", arch).unwrap_err().to_string();
+    assert!(error.starts_with("OpFunction %") && error.contains("OpTypeImage"), "{error}");
+    assert!(module.kernel("without", arch).is_ok());
 }

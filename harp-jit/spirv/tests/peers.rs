@@ -3,9 +3,9 @@
 
 mod support;
 
+use harp_bench::peers::{SCALES, WORKLOADS, Workload, checksum};
 use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
-use harp_bench::peers::{SCALES, WORKLOADS, Workload, checksum};
 use support::{Level, STRATEGIES, module};
 
 /// A scale at which a machine emulates a workload in little time.

@@ -13,7 +13,7 @@
 use harp_jit::ir::{Type, types};
 use harp_jit::{Param, ParamType, WordSize};
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::{Decoration, FunctionParameterAttribute, Op, StorageClass};
+use rspirv::spirv::{Decoration, ExecutionModel, FunctionParameterAttribute, Op, StorageClass};
 
 use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
@@ -29,6 +29,8 @@ pub struct EntryPoint {
     pub(crate) function: Id,
     /// What each of the parameters is for.
     pub(crate) targets: Vec<Target>,
+    /// Why there is no kernel, if something that it takes is not supported.
+    pub(crate) problem: Option<SpirvErrorKind>,
 }
 
 /// What takes a parameter's value.
@@ -81,29 +83,26 @@ pub struct SpecConstant {
 }
 
 impl EntryPoint {
-    pub(crate) fn new(
+    pub(super) fn new(
         module: &SpirvModule,
         function: Id,
         name: String,
-        is_shader: bool,
-    ) -> Result<EntryPoint> {
-        let (mut params, mut targets) = (Vec::new(), Vec::new());
-        let found = &module.functions[&function];
-        let names = module.param_names(function);
-        for (index, &(id, ty)) in found.params.iter().enumerate() {
-            let kind = module.param_kind(id, ty)?;
-            let name = names.get(index).cloned().flatten();
-            params.push(EntryParam { name, kind, binding: None });
-            targets.push(Target::Param(index));
-        }
-        let globals = if is_shader { module.interface(function) } else { Vec::new() };
-        let is_sized = !globals.is_empty() && module.asks_for_lengths(function);
-        for global in globals {
-            params.push(module.resource(global, is_sized)?);
-            targets.push(Target::Global(global));
-        }
+        model: ExecutionModel,
+    ) -> EntryPoint {
+        let interface = match model {
+            ExecutionModel::Kernel => module.launch_interface(function, false),
+            ExecutionModel::GLCompute => module.launch_interface(function, true),
+            other => {
+                let what = format!("an entry point for the execution model {other:?}");
+                Err(SpirvErrorKind::unsupported(what))
+            }
+        };
+        let (mut params, targets, problem) = match interface {
+            Ok((params, targets)) => (params, targets, None),
+            Err(problem) => (Vec::new(), Vec::new(), Some(problem)),
+        };
         make_names_unique(&mut params);
-        Ok(EntryPoint { name, params, local_size: None, function, targets })
+        EntryPoint { name, params, local_size: None, function, targets, problem }
     }
 
     /// The name by which a kernel is found.
@@ -166,6 +165,29 @@ fn make_names_unique(params: &mut [EntryParam]) {
 }
 
 impl SpirvModule {
+    /// What a launch of a function takes.
+    fn launch_interface(
+        &self,
+        function: Id,
+        is_shader: bool,
+    ) -> Result<(Vec<EntryParam>, Vec<Target>)> {
+        let (mut params, mut targets) = (Vec::new(), Vec::new());
+        let names = self.param_names(function);
+        let own = &self.functions[&function].params;
+        for ((index, &(id, ty)), name) in own.iter().enumerate().zip(names) {
+            let kind = self.param_kind(id, ty)?;
+            params.push(EntryParam { name, kind, binding: None });
+            targets.push(Target::Param(index));
+        }
+        let globals = if is_shader { self.interface(function) } else { Vec::new() };
+        let is_sized = !globals.is_empty() && self.asks_for_lengths(function);
+        for global in globals {
+            params.push(self.resource(global, is_sized)?);
+            targets.push(Target::Global(global));
+        }
+        Ok((params, targets))
+    }
+
     /// The names of a function's parameters, or of those of the function that they are passed on to.
     fn param_names(&self, function: Id) -> Vec<Option<String>> {
         let found = &self.functions[&function];

@@ -376,21 +376,13 @@ impl SpirvModule {
 
     fn entry_point(&self, inst: Instruction<'_>) -> Result<EntryPoint> {
         let model = inst.enumerant(0, "execution model", ExecutionModel::from_u32)?;
-        let is_shader = match model {
-            ExecutionModel::Kernel => false,
-            ExecutionModel::GLCompute => true,
-            other => {
-                let what = format!("an entry point for the execution model {other:?}");
-                return Err(SpirvErrorKind::unsupported(what));
-            }
-        };
         let function = inst.word(1)?;
         let (name, _) = inst.string(2)?;
         if !self.functions.contains_key(&function) {
             let role = "the function of an entry point";
             return Err(SpirvErrorKind::Undefined { id: function, role });
         }
-        EntryPoint::new(self, function, name, is_shader)
+        Ok(EntryPoint::new(self, function, name, model))
     }
 
     /// The extents of work-groups that an execution mode sets.
