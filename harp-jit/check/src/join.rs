@@ -148,28 +148,18 @@ impl<'p, 'a> Across<'p, 'a> {
         place: Place,
         differing: impl Fn(Origin) -> Set<'a>,
     ) -> Set<'a> {
-        let own = kept.map(|kept| kept.of(place));
-        let mut known = crossed(own, &differing);
+        let mut sources = kept.map(|kept| Sources::of(kept.of(place)));
+        let known = crossed(&sources, &differing);
         if known == Set::NONE {
             return known;
         }
-        let copied = [0, 1].map(|side| {
+        for (side, sources) in sources.iter_mut().enumerate() {
             let Way { state, .. } = self.ways[side];
-            let each = state.copies(place).into_iter().map(|(copy, lanes)| {
-                kept[side].chosen(place, (lanes & !state.value(copy).undefined, copy))
-            });
-            let each = each.filter(|copied| copied != own[side]);
-            each.collect::<SmallVec<[_; 2]>>()
-        });
-        let [passed, taken] = [0, 1].map(|side| std::iter::once(own[side]).chain(&copied[side]));
-        for (number, passed) in passed.enumerate() {
-            for taken in taken.clone().skip(usize::from(number == 0)) {
-                if known != Set::NONE {
-                    known = known & crossed([passed, taken], &differing);
-                }
+            for (copy, lanes) in state.copies(place) {
+                sources.add(kept[side].of(copy), lanes & !state.value(copy).undefined);
             }
         }
-        known
+        crossed(&sources, &differing)
     }
 
     /// Where lanes differed when they parted in what this comes from.
@@ -186,27 +176,54 @@ impl<'p, 'a> Across<'p, 'a> {
     }
 }
 
-/// By where the values come from: what comes from the same differs as `differing` says.
+/// From where a value surely comes in which lanes. It may come from several places that hold the same: all of it is true.
+struct Sources<'a>(SmallVec<[(Origin, Set<'a>); 2]>);
+
+impl<'a> Sources<'a> {
+    fn of(origins: &Origins<'a>) -> Sources<'a> {
+        let mut sources = Sources(SmallVec::new());
+        sources.add(origins, Set::ALL);
+        sources
+    }
+
+    /// In the lanes of `among`, it comes from where something does that has these origins.
+    fn add(&mut self, origins: &Origins<'a>, among: Set<'a>) {
+        origins.lists().into_iter().for_each(|list| self.add_possible(list, among));
+    }
+
+    /// It comes from one of these, from each in some of its lanes: from just one where no other is possible.
+    fn add_possible(&mut self, list: &[(Origin, Set<'a>)], among: Set<'a>) {
+        for &(origin, _) in list.iter().filter(|&&(origin, _)| origin != Origin::Unknown) {
+            let others = list.iter().filter(|&&(other, _)| other != origin);
+            let lanes = others.fold(among, |lanes, &(_, other)| lanes & !other);
+            match self.0.iter_mut().find(|(known, _)| *known == origin) {
+                Some((_, known)) => *known = *known | lanes,
+                None => self.0.push((origin, lanes)),
+            }
+        }
+    }
+
+    /// The lanes in which it comes from there.
+    fn lanes(&self, origin: Origin) -> Set<'a> {
+        let found = self.0.iter().find(|&&(known, _)| known == origin);
+        found.map_or(Set::NONE, |&(_, lanes)| lanes)
+    }
+}
+
+/// The pairs in which values from these sources may differ. What comes from the same differs as `differing` says.
 fn crossed<'a>(
-    [passed, taken]: [&Origins<'a>; 2],
+    [passed, taken]: &[Sources<'a>; 2],
     differing: impl Fn(Origin) -> Set<'a>,
 ) -> Set<'a> {
-    let lists = if passed.is_one() && taken.is_one() { 1 } else { 2 };
-    passed.lists().into_iter().zip(taken.lists()).take(lists).fold(
-        Set::ALL,
-        |known, (passed, taken)| {
-            let pairs = passed.iter().flat_map(|a| taken.iter().map(move |b| (*a, *b)));
-            let each = pairs.fold(Set::NONE, |all, ((one, passed), (other, taken))| {
-                let differing = match (one, other) {
-                    (Origin::Nothing, _) | (_, Origin::Nothing) => Set::NONE,
-                    _ if one == other => differing(one),
-                    _ => Set::ALL,
-                };
-                all | (passed & taken.other() & differing)
-            });
-            known & each
-        },
-    )
+    // Nothing that is meant differs from nothing.
+    let nothing = passed.lanes(Origin::Nothing) | taken.lanes(Origin::Nothing).other();
+    passed.0.iter().fold(!nothing, |known, &(origin, lanes)| {
+        let both = lanes & taken.lanes(origin).other();
+        match known == Set::NONE || both == Set::NONE {
+            true => known,
+            false => known & (differing(origin) | !both),
+        }
+    })
 }
 
 /// What a join keeps of the facts that were known about a pair of lanes at the split.
@@ -291,5 +308,83 @@ impl Moves {
             }
         }
         moves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::Lanes;
+    use crate::number::{Number, Precision};
+
+    /// As many kinds of lanes are told apart by two conditions.
+    const KINDS: usize = 4;
+
+    /// Where lanes are, as a bit for each kind.
+    type Kinds = u8;
+
+    /// Every way in which a value may come from two places, all lanes from one of them at least.
+    fn possible() -> impl Iterator<Item = [Kinds; 2]> {
+        let all = (1 << KINDS) - 1;
+        (0..=all)
+            .flat_map(move |a| (0..=all).map(move |b| [a, b]))
+            .filter(move |[a, b]| a | b == all)
+    }
+
+    #[test]
+    fn values_differ_unless_they_surely_come_from_the_same() {
+        let lanes = Lanes::new(Precision::Coarse);
+        let [a, b, c] = [0, 1, 2].map(Place::from_index);
+        let conditions = [a, b].map(|place| lanes.condition(Condition::Holds(place, Number::ONE)));
+        let kind = |kind: usize| {
+            let each = conditions.iter().enumerate();
+            each.fold(Set::ALL, |all, (bit, &condition)| {
+                all & if kind >> bit & 1 == 1 { condition } else { !condition }
+            })
+        };
+        let set = |kinds: Kinds| {
+            let each = (0..KINDS).filter(|at| kinds >> at & 1 == 1);
+            each.fold(Set::NONE, |all, at| all | kind(at))
+        };
+        let origins = [a, b].map(Origin::Place);
+        let list = |[one, other]: [Kinds; 2]| [(origins[0], set(one)), (origins[1], set(other))];
+        // What is in the second place was different everywhere.
+        let differing = |origin| if origin == origins[1] { Set::ALL } else { Set::NONE };
+        let is_one =
+            |kinds: [Kinds; 2], at: usize| kinds.map(|kinds| kinds >> at & 1 == 1) == [true, false];
+        for passed in possible() {
+            for taken in possible().step_by(3) {
+                // A copy of the one side's, in the lanes of two kinds, that is what the first place was.
+                for copied in [0, 0b0110] {
+                    let mut sides = [passed, taken].map(|kinds| {
+                        let mut sources = Sources(SmallVec::new());
+                        sources.add_possible(&list(kinds), Set::ALL);
+                        sources
+                    });
+                    sides[0].add_possible(&[(origins[0], Set::ALL)], set(copied));
+                    let found = crossed(&sides, differing);
+                    for (one, other) in (0..KINDS).flat_map(|one| (0..KINDS).map(move |b| (one, b)))
+                    {
+                        let same =
+                            (is_one(passed, one) || copied >> one & 1 == 1) && is_one(taken, other);
+                        let pair = kind(one) & kind(other).other();
+                        assert_eq!(
+                            found.disjoint(pair),
+                            same,
+                            "{passed:?} {taken:?} {copied} {one} {other}"
+                        );
+                    }
+                }
+            }
+        }
+        // What is not meant to be read differs from nothing, what is not known from everything.
+        for (origin, result) in [(Origin::Nothing, Set::NONE), (Origin::Unknown, Set::ALL)] {
+            let sides = [origin, Origin::Place(c)].map(|origin| {
+                let mut sources = Sources(SmallVec::new());
+                sources.add_possible(&[(origin, Set::ALL)], Set::ALL);
+                sources
+            });
+            assert_eq!(crossed(&sides, differing), result);
+        }
     }
 }

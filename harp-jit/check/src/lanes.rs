@@ -24,9 +24,9 @@ pub(crate) enum Condition {
 /// minutes.
 const LIMITS: Limits = Limits { nodes: 4_000_000, made: 150_000_000 };
 
-/// The same where more is found out: proofs that need that were seen to take a fiftieth of that, and what is no proof at all
+/// The same where more is found out: proofs that need that were seen to take up to 42 million, and what is no proof at all
 /// is not worth minutes.
-const LIMITS_AGAIN: Limits = Limits { made: 10_000_000, ..LIMITS };
+const LIMITS_AGAIN: Limits = Limits { made: 50_000_000, ..LIMITS };
 
 /// Makes and keeps all sets of a proof.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Whether both lists are the same.
-    pub(crate) fn is_one(&self) -> bool {
+    fn is_one(&self) -> bool {
         self.wholes.is_none()
     }
 
@@ -200,14 +200,9 @@ impl<'a> Provenance<'a> {
 
     /// `place` holds what `source` does in the lanes of `among`.
     pub(crate) fn choose(&mut self, place: Place, (among, source): (Set<'a>, Place)) {
-        self.set(place, self.chosen(place, (among, source)));
-    }
-
-    /// What `place` would hold if that were what `source` does in the lanes of `among`.
-    pub(crate) fn chosen(&self, place: Place, (among, source): (Set<'a>, Place)) -> Origins<'a> {
         let sides = [(source, among), (place, !among)];
         let all = sides.into_iter().map(|(place, among)| (self.of(place), among));
-        Origins::union(all, |origin| origin)
+        self.set(place, Origins::union(all, |origin| origin));
     }
 
     /// Changes some of the origins.
