@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::notation::lanes_of;
+
 /// A device that takes the words that lanes store to the addresses of
 /// [`Machine::set_device`](crate::Machine::set_device). Loads from there, atomic operations and other stores than of
 /// aligned words trap as they do without a device.
@@ -24,8 +26,24 @@ pub struct DeviceStore<'a> {
     pub warp: u8,
     /// The instruction's address.
     pub pc: u64,
-    /// What the lanes have stored, the lowest lane first.
-    pub lanes: &'a [LaneStore],
+    /// The lanes that have stored, a bit each.
+    pub executing: u64,
+    /// The addresses by lane. Those of other lanes than the executing ones mean nothing.
+    pub addresses: &'a [u64],
+    /// The words by lane, as the addresses.
+    pub values: &'a [u64],
+}
+
+impl DeviceStore<'_> {
+    /// What each lane has stored, the lowest lane first.
+    pub fn lanes(&self) -> impl Iterator<Item = LaneStore> {
+        let DeviceStore { executing, addresses, values, .. } = *self;
+        lanes_of(executing).map(move |lane| LaneStore {
+            lane,
+            address: addresses[usize::from(lane)],
+            value: values[usize::from(lane)],
+        })
+    }
 }
 
 /// A word that a lane has stored to a device.

@@ -20,8 +20,15 @@ impl fmt::Display for LaneMask {
 }
 
 /// The numbers of the lanes in a mask, lowest first.
-pub(crate) fn lanes_of(mask: u64) -> impl Iterator<Item = u8> {
-    (0..64).filter(move |lane| mask >> lane & 1 != 0)
+#[inline(always)]
+pub(crate) fn lanes_of(mut mask: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros() as u8;
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            lane
+        })
+    })
 }
 
 /// A register by its name in assembly text.

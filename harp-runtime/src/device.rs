@@ -14,6 +14,7 @@ use harp_emu::{
 use harp_isa::ArchId;
 use thiserror::Error;
 
+use crate::checks::Races;
 use crate::config::DeviceConfig;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::{ImageCache, KernelImage};
@@ -74,6 +75,8 @@ pub(crate) struct Bottom {
     pub(crate) images: ImageCache,
     /// What the last launch's machine has left, and the image that it ran.
     pub(crate) spare: Option<(Arc<KernelImage>, Spare)>,
+    /// What the last launch with checks has left.
+    pub(crate) races: Races,
 }
 
 impl Device {
@@ -86,7 +89,8 @@ impl Device {
         let memory = Memory::new(config.arch.word(), config.memory_bytes)?;
         let image_limit = MAX_IMAGE_BYTES.min(memory.size() / 4) / ALIGNMENT * ALIGNMENT;
         let heap = Heap::new(image_limit..memory.size() / ALIGNMENT * ALIGNMENT);
-        let bottom = Mutex::new(Bottom { images: ImageCache::new(config.arch), spare: None });
+        let images = ImageCache::new(config.arch);
+        let bottom = Mutex::new(Bottom { images, spare: None, races: Races::default() });
         let cancel_token = CancelToken::new();
         let buffers = Buffers::default();
         let shared = Shared { config, memory, image_limit, heap, buffers, cancel_token, bottom };

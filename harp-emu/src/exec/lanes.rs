@@ -17,6 +17,7 @@ use harp_isa::{Gpr, Pred};
 
 use super::simd::sign_bits;
 use super::{Exec, Flow, NEXT, Way};
+use crate::notation;
 use crate::warp::{FILE, GROUP, Reg};
 use crate::word::Word;
 
@@ -74,16 +75,10 @@ pub(super) fn pred_index(reg: Pred) -> usize {
     usize::from(reg.index()) % FILE
 }
 
-/// The lanes of `mask`, lowest first.
+/// The lanes of `mask`, lowest first, as indices.
 #[inline(always)]
-pub(super) fn lanes_of(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = mask.trailing_zeros() as usize;
-        (mask != 0).then(|| {
-            mask &= mask - 1;
-            lane
-        })
-    })
+pub(super) fn lanes_of(mask: u64) -> impl Iterator<Item = usize> {
+    notation::lanes_of(mask).map(usize::from)
 }
 
 /// Which lanes of group number `group` are in `mask`, as words that are all ones or zero.

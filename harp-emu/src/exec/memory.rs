@@ -8,7 +8,7 @@ use harp_isa::Gpr;
 
 use super::lanes::{index, lanes_of};
 use super::{Event, Exec, Flow, NEXT, Precise};
-use crate::device::{DeviceStore, LaneStore};
+use crate::device::DeviceStore;
 use crate::trap::TrapKind;
 use crate::warp::Reg;
 use crate::word::{Cell, Word};
@@ -123,22 +123,32 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// Stores words to the device, if all executing lanes do that.
     fn store_to_device(&mut self, value: Gpr, addresses: &Reg<W, C>, width: Width) -> bool {
         let Some(device) = &self.system.device else { return false };
-        let addresses = addresses.as_flattened();
-        let takes = |address: W| {
+        let (mask, addresses) = (self.mask, addresses.as_flattened());
+        let takes = |lane: usize| {
+            let address = addresses[lane];
             device.addresses.contains(&address.to_u64()) && width.at(address) == W::BYTES
         };
-        if self.mask == 0 || !lanes_of(self.mask).all(|lane| takes(addresses[lane])) {
+        // Mostly all lanes store to one address.
+        let first = mask.trailing_zeros() as usize;
+        let is_one = |first: W| addresses.iter().all(|&address| address == first);
+        if mask == 0 || !takes(first) || !(is_one(addresses[first]) || lanes_of(mask).all(takes)) {
             return false;
         }
-        let mut lanes = [LaneStore::default(); 64];
-        let mut count = 0;
-        for (store, lane) in lanes.iter_mut().zip(lanes_of(self.mask)) {
-            let (address, value) = (addresses[lane].to_u64(), self.lane(value, lane).to_u64());
-            *store = LaneStore { lane: lane as u8, address, value };
-            count += 1;
-        }
-        let (core, warp, pc) = (self.env.core, self.number, self.warp.pc);
-        device.store(&DeviceStore { core, warp, pc, lanes: &lanes[..count] });
+        let words = |lanes: &[W]| {
+            let mut words = [0; 64];
+            for (word, lane) in words.iter_mut().zip(lanes) {
+                *word = lane.to_u64();
+            }
+            words
+        };
+        device.store(&DeviceStore {
+            core: self.env.core,
+            warp: self.number,
+            pc: self.warp.pc,
+            executing: mask,
+            addresses: &words(addresses),
+            values: &words(self.reg(value).as_flattened()),
+        });
         true
     }
 

@@ -89,9 +89,13 @@ pub(crate) fn report(
     let roots = Roots::of(func, word, kernel);
     let insts: Vec<Inst> =
         func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
+    let is_foreign = |&inst: &Inst| {
+        func.dfg.insts[inst].opcode().is_call() && Intrinsic::of_call(func, inst).is_none()
+    };
+    let uses_stack = !func.sized_stack_slots.is_empty() || insts.iter().any(is_foreign);
     let mut reporter = Reporter { at: FuncCursor::new(func), word };
     if kernel.is_some() {
-        reporter.begin();
+        reporter.begin(uses_stack);
     }
     let mut table = Vec::new();
     for inst in insts {
@@ -155,8 +159,8 @@ struct Reporter<'f> {
 }
 
 impl Reporter<'_> {
-    /// Reports the work-item at the entry.
-    fn begin(&mut self) {
+    /// Reports the work-item at the entry, with its stack if there may be slots in it.
+    fn begin(&mut self, uses_stack: bool) {
         let entry = self.at.func.layout.entry_block().expect("a verified function has an entry");
         self.at.goto_first_insertion_point(entry);
         self.at.set_srcloc(cranelift_codegen::ir::SourceLoc::default());
@@ -168,6 +172,9 @@ impl Reporter<'_> {
             (z, MonitorWord::Z),
         ];
         for (id, word) in words {
+            if word == MonitorWord::Stack && !uses_stack {
+                continue;
+            }
             let callee = id.declare(self.at.func, word_int(self.word));
             let call = self.at.ins().call(callee, &[]);
             let position = self.at.func.dfg.first_result(call);

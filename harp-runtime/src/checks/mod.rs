@@ -13,6 +13,7 @@ mod races;
 mod regions;
 
 pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor};
+pub(crate) use races::Races;
 pub(crate) use regions::{Argument, GroupPlaces, Regions};
 
 /// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch

@@ -9,8 +9,8 @@ use harp_isa::abi::MonitorWord;
 use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 
 use super::Checks;
-use super::items::Items;
-use super::races::{Does, Races, Stamp};
+use super::items::{Items, Numbering};
+use super::races::{Do, Races, Stamp};
 use super::regions::{Allowed, Regions};
 use crate::finding::{Access, Finding, FindingKind};
 use crate::memory::Unwritten;
@@ -34,6 +34,8 @@ pub(crate) struct Found {
     pub(crate) more: u64,
     /// What was not written when the launch ended, if that was followed.
     pub(crate) unwritten: Option<Unwritten>,
+    /// For the next launch.
+    pub(crate) races: Races,
 }
 
 /// Where the code at an address comes from, and the function that it is in, if that is not the kernel itself.
@@ -50,9 +52,6 @@ impl Device for Ignored {
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkItem {
     position: [u64; 3],
-    stamp: Stamp,
-    /// What it stores next.
-    value: u64,
     /// The address of the stack slot that it accesses next.
     slot: u64,
 }
@@ -70,14 +69,18 @@ pub(crate) struct Monitor {
     word: WordSize,
     checks: Checks,
     regions: Regions,
+    grid: [u64; 3],
     numbers_of_items: Items,
     functions: Vec<CheckedFunction>,
     sites: Vec<Site>,
     site_numbers: HashMap<u64, Option<u32>>,
     lanes: usize,
     warps: usize,
-    /// By core, warp and lane.
+    /// By core, warp and lane, as the two that follow.
     items: Vec<WorkItem>,
+    stamps: Vec<Stamp>,
+    /// What they store next.
+    values: Vec<u64>,
     /// The number of the group that each place runs, once it has begun.
     groups: Vec<Option<u32>>,
     races: Races,
@@ -104,13 +107,15 @@ pub(crate) struct Extents {
 }
 
 impl Monitor {
-    /// A monitor of a launch with these extents, of which `unwritten` was not written before.
+    /// A monitor of a launch with these extents, of which `unwritten` was not written before. `last_races` are those of
+    /// the launch before.
     pub(crate) fn new(
         checks: Checks,
         extents: Extents,
         regions: Regions,
         unwritten: Unwritten,
         functions: Vec<CheckedFunction>,
+        last_races: Races,
     ) -> Monitor {
         let Extents { word, lanes, warps, grid, group, uses_slots } = extents;
         let items = Items::new(grid, group);
@@ -118,6 +123,7 @@ impl Monitor {
             word,
             checks,
             regions,
+            grid,
             numbers_of_items: items,
             functions,
             sites: Vec::new(),
@@ -125,8 +131,10 @@ impl Monitor {
             lanes: lanes.into(),
             warps: warps.into(),
             items: Vec::new(),
+            stamps: Vec::new(),
+            values: Vec::new(),
             groups: Vec::new(),
-            races: Races::new(items),
+            races: last_races.restart(items),
             unwritten,
             tracks_written: checks.uninitialized,
             forgets_stacks: checks.uninitialized && uses_slots,
@@ -150,7 +158,7 @@ impl Monitor {
             }
         }
         let unwritten = self.tracks_written.then(|| std::mem::take(&mut self.unwritten));
-        Found { list, more: self.more, unwritten }
+        Found { list, more: self.more, unwritten, races: std::mem::take(&mut self.races) }
     }
 
     /// The number of the first of a warp's work-items.
@@ -158,23 +166,40 @@ impl Monitor {
         let first = (usize::from(core) * self.warps + usize::from(warp)) * self.lanes;
         if self.items.len() < first + self.lanes {
             self.items.resize(first + self.lanes, WorkItem::default());
+            self.stamps.resize(first + self.lanes, Stamp::default());
+            self.values.resize(first + self.lanes, 0);
         }
         first
     }
 
     /// Tells each work-item of a warp what its lane has stored.
     fn set(&mut self, store: &DeviceStore<'_>, first: usize, set: impl Fn(&mut WorkItem, u64)) {
-        for lane in store.lanes {
+        if self.is_whole(store) {
+            let items = self.items[first..first + self.lanes].iter_mut();
+            items.zip(store.values).for_each(|(item, &value)| set(item, value));
+            return;
+        }
+        for lane in store.lanes() {
             set(&mut self.items[first + usize::from(lane.lane)], lane.value);
         }
     }
 
-    /// A work-item begins, whose position is known.
-    fn begin(&mut self, core: u16, warp: u8, item: usize) {
-        let number = self.numbers_of_items.number(self.items[item].position);
-        self.items[item].stamp = Stamp::new(number);
+    /// Whether all lanes of a warp execute.
+    fn is_whole(&self, store: &DeviceStore<'_>) -> bool {
+        store.executing == u64::MAX >> (64 - self.lanes)
+    }
+
+    /// Work-items begin, whose positions are known.
+    fn begin(&mut self, store: &DeviceStore<'_>, first: usize) {
+        let mut numbering = Numbering::new(self.numbers_of_items);
+        let mut number = 0;
+        for lane in store.lanes() {
+            let item = first + usize::from(lane.lane);
+            number = numbering.number(self.items[item].position);
+            self.stamps[item] = Stamp::new(number);
+        }
         let Some(places) = self.regions.groups else { return };
-        let (place, memory) = places.of_warp(core, warp);
+        let (place, memory) = places.of_warp(store.core, store.warp);
         if self.groups.len() <= place {
             self.groups.resize(place + 1, None);
         }
@@ -211,53 +236,107 @@ impl Monitor {
         let (kind, bytes) = (site.access.kind, u64::from(site.access.ty.bytes()));
         let group = self.regions.groups.map(|places| places.of_warp(store.core, store.warp).1);
         let group = group.as_ref();
-        if self.checks.types && site.allowed.wrong_type.is_some() {
-            self.found(Wrong::Type, store.lanes[0], first, number, group);
+        if self.checks.types
+            && site.allowed.wrong_type.is_some()
+            && let Some(lane) = store.lanes().next()
+        {
+            self.found(Wrong::Type, lane, first, number, group);
         }
         // What holds for all bytes between the lanes' addresses need not be looked up for each lane.
-        let hull = hull(store.lanes, bytes);
+        let hull = hull(store, bytes);
         let allowed = &self.sites[number as usize].allowed;
         let all_allowed = self.is_allowed(allowed, &hull, group);
         let all_written = !self.tracks_written
-            || (hull.end - hull.start <= LARGEST_HULL && !self.unwritten.has_any(hull));
-        // Of loads from one place, two are enough to find each store that races with one of them.
-        let (mut last, mut loads) = (None, 0);
-        for lane in store.lanes {
-            loads = if last == Some(lane.value) { loads + 1 } else { 1 };
-            last = Some(lane.value);
-            let range = lane.value..lane.value.saturating_add(bytes);
-            if !all_allowed && !self.is_allowed_to(first, number, *lane, &range, group) {
-                if self.checks.bounds {
-                    self.found(Wrong::Bounds, *lane, first, number, group);
-                }
-                continue;
-            }
-            if !all_written {
-                if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
-                    self.found(Wrong::Uninitialized, *lane, first, number, group);
-                }
-                if kind != AccessKind::Load {
-                    self.unwritten.write(range.clone());
-                }
-            }
-            let is_known = kind == AccessKind::Load && loads > 2;
-            if self.checks.races && !is_known && !self.regions.stacks.contains(&range.start) {
-                let item = &self.items[first + usize::from(lane.lane)];
-                let now = item.stamp.at(number, kind == AccessKind::Atomic);
-                let does = match kind {
-                    AccessKind::Load => Does::Load,
-                    // What is wider than a word differs in all words where the word that is reported differs.
-                    AccessKind::Store if bytes > self.word.bytes().into() => {
-                        Does::Store(item.value << 32 | item.value)
+            || (hull.end - hull.start <= LARGEST_HULL && !self.unwritten.has_any(hull.clone()));
+        let mut followed = store.executing;
+        if !all_allowed || !all_written {
+            for lane in store.lanes() {
+                let range = lane.value..lane.value.saturating_add(bytes);
+                if !all_allowed && !self.is_allowed_to(first, number, lane, &range, group) {
+                    if self.checks.bounds {
+                        self.found(Wrong::Bounds, lane, first, number, group);
                     }
-                    AccessKind::Store => Does::Store(item.value),
-                    _ => Does::Atomic,
-                };
-                if let Some(other) = self.races.access(range.start, bytes, now, does) {
-                    self.found(Wrong::Race(other), *lane, first, number, group);
+                    followed &= !(1 << lane.lane);
+                } else if !all_written {
+                    if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
+                        self.found(Wrong::Uninitialized, lane, first, number, group);
+                    }
+                    if kind != AccessKind::Load {
+                        self.unwritten.write(range);
+                    }
                 }
             }
         }
+        let stacks = &self.regions.stacks;
+        let is_in_stack = stacks.start <= hull.start && hull.end <= stacks.end;
+        if self.checks.races && !is_in_stack {
+            for (lane, other) in self.races_of(store, followed, &hull, first, number) {
+                self.found(Wrong::Race(other), lane, first, number, group);
+            }
+        }
+    }
+
+    /// The accesses of the lanes in `followed` that race with others, and one of those each.
+    fn races_of(
+        &mut self,
+        store: &DeviceStore<'_>,
+        followed: u64,
+        hull: &Range<u64>,
+        first: usize,
+        number: u32,
+    ) -> Vec<(LaneStore, Stamp)> {
+        let access = &self.sites[number as usize].access;
+        let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
+        let (stamps, values) = (&self.stamps[first..], &self.values[first..]);
+        let now = |lane: usize| stamps[lane].at(number, kind == AccessKind::Atomic);
+        let mut found = Vec::new();
+        if bytes == 4 && followed == store.executing && self.is_row(store, hull) {
+            let count = followed.count_ones() as usize;
+            let mut nows = [Stamp::default(); 64];
+            nows.iter_mut().take(count).enumerate().for_each(|(lane, stamp)| *stamp = now(lane));
+            let does = match kind {
+                AccessKind::Load => Do::Load,
+                _ => Do::Store(&values[..count]),
+            };
+            let mut raced = |lane, other| found.extend(store.lanes().nth(lane).zip(Some(other)));
+            self.races.access_row(hull.start, &nows[..count], does, &mut raced);
+            return found;
+        }
+        // Of loads from one place, two are enough to find each store that races with one of them.
+        let (mut last, mut loads) = (None, 0);
+        for lane in store.lanes().filter(|lane| followed >> lane.lane & 1 != 0) {
+            loads = if last == Some(lane.value) { loads + 1 } else { 1 };
+            last = Some(lane.value);
+            let is_known = kind == AccessKind::Load && loads > 2;
+            if is_known || self.regions.stacks.contains(&lane.value) {
+                continue;
+            }
+            let index = usize::from(lane.lane);
+            // What is wider than a word differs in all words where the word that is reported differs.
+            let value = match values[index] {
+                value if bytes > self.word.bytes().into() => value << 32 | value,
+                value => value,
+            };
+            let does = match kind {
+                AccessKind::Load => Do::Load,
+                _ => Do::Store(&[value]),
+            };
+            let other = self.races.access(lane.value, bytes, now(index), does);
+            found.extend(other.map(|other| (lane, other)));
+        }
+        found
+    }
+
+    /// Whether the lowest lanes execute and access words that follow each other, none on a stack.
+    fn is_row(&self, store: &DeviceStore<'_>, hull: &Range<u64>) -> bool {
+        let (executing, start) = (store.executing, store.values[0]);
+        let count = u64::from(executing.count_ones());
+        let follows = |(lane, &address): (usize, &u64)| address == start + 4 * lane as u64;
+        executing & executing.wrapping_add(1) == 0
+            && start.is_multiple_of(4)
+            && hull.end - hull.start == 4 * count
+            && store.values[..count as usize].iter().enumerate().all(follows)
+            && (hull.end <= self.regions.stacks.start || self.regions.stacks.end <= hull.start)
     }
 
     /// Whether a lane may access `range` at a site.
@@ -354,9 +433,9 @@ impl Monitor {
 }
 
 /// All bytes from the first to the last that the lanes access.
-fn hull(lanes: &[LaneStore], bytes: u64) -> Range<u64> {
+fn hull(store: &DeviceStore<'_>, bytes: u64) -> Range<u64> {
     let (mut first, mut last) = (u64::MAX, 0);
-    for lane in lanes {
+    for lane in store.lanes() {
         (first, last) = (first.min(lane.value), last.max(lane.value));
     }
     first..last.saturating_add(bytes)
@@ -373,7 +452,7 @@ enum Wrong {
 
 impl Device for Monitor {
     fn store(&mut self, store: &DeviceStore<'_>) {
-        let Some(lane) = store.lanes.first() else { return };
+        let Some(lane) = store.lanes().next() else { return };
         let DeviceStore { core, warp, pc, .. } = *store;
         let first = self.first_item(core, warp);
         // Code that reports stores to one address in all lanes.
@@ -381,24 +460,35 @@ impl Device for Monitor {
         let index = (lane.address - MonitorWord::first_address(self.word)) / word;
         match MonitorWord::ALL.get(index as usize) {
             Some(MonitorWord::X) => self.set(store, first, |item, x| item.position[0] = x),
+            // No work-item has another position than 0 there.
+            Some(MonitorWord::Y) if self.grid[1] == 1 => {}
             Some(MonitorWord::Y) => self.set(store, first, |item, y| item.position[1] = y),
             Some(MonitorWord::Stack) if self.forgets_stacks => {
-                for lane in store.lanes {
+                for lane in store.lanes() {
                     let base = lane.value & !(self.regions.stack_bytes - 1);
                     self.unwritten.forget(base..lane.value);
                 }
             }
             Some(MonitorWord::Stack) => {}
             Some(MonitorWord::Z) => {
-                self.set(store, first, |item, z| item.position[2] = z);
-                for lane in store.lanes {
-                    self.begin(core, warp, first + usize::from(lane.lane));
+                if self.grid[2] != 1 {
+                    self.set(store, first, |item, z| item.position[2] = z);
                 }
+                self.begin(store, first);
             }
             Some(MonitorWord::Barrier) => {
-                self.set(store, first, |item, _| item.stamp.barriers += 1);
+                for lane in store.lanes() {
+                    self.stamps[first + usize::from(lane.lane)].barriers += 1;
+                }
             }
-            Some(MonitorWord::Value) => self.set(store, first, |item, value| item.value = value),
+            Some(MonitorWord::Value) if self.is_whole(store) => {
+                self.values[first..first + self.lanes].copy_from_slice(&store.values[..self.lanes]);
+            }
+            Some(MonitorWord::Value) => {
+                for lane in store.lanes() {
+                    self.values[first + usize::from(lane.lane)] = lane.value;
+                }
+            }
             Some(MonitorWord::Slot) => self.set(store, first, |item, slot| item.slot = slot),
             _ => {
                 let number = index as usize - MonitorWord::ALL.len();

@@ -55,21 +55,35 @@ impl Stamp {
             && !(self.is_atomic() && other.is_atomic())
     }
 
-    /// Whether the group's barriers order it before all that `now` and its group do from now on.
-    fn is_past(self, now: Stamp, items: &Items) -> bool {
+    /// Whether it need not be kept beside `now`: it is of the same work-item, or the group's barriers order it before
+    /// all that `now` and its group do from now on.
+    fn is_replaced_by(self, now: Stamp, items: &Items) -> bool {
         self.item == 0
+            || self.item == now.item
             || (self.barriers < now.barriers && items.are_of_one_group(self.item, now.item))
     }
 }
 
-/// What an access does.
+/// What accesses one after the other do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum Do<'a> {
     Load,
-    /// It stores these bytes, over and over; each part of memory keeps its own.
-    Store(u64),
-    Atomic,
+    /// They store these bytes, over and over; each part of memory keeps its own. Of atomic ones they mean nothing.
+    Store(&'a [u64]),
 }
+
+impl<'a> Do<'a> {
+    /// What one of them does.
+    fn of(self, index: usize) -> Do<'a> {
+        match self {
+            Do::Load => Do::Load,
+            Do::Store(values) => Do::Store(&values[index..=index]),
+        }
+    }
+}
+
+/// Is told which access races, by its place in the row, and with what.
+pub(super) type Raced<'a> = dyn FnMut(usize, Stamp) + 'a;
 
 /// The last store to a part of memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,79 +93,128 @@ struct Store {
     value: u32,
 }
 
-/// The loads of a part of memory that are kept.
-#[derive(Clone, Copy, Debug, Default)]
-struct Loads([Stamp; 2]);
-
-impl Loads {
-    fn add(&mut self, now: Stamp, items: &Items) {
-        let [first, second] = &mut self.0;
-        if first.item == now.item || first.is_past(now, items) {
-            *first = now;
-        } else if second.item == now.item
-            || second.is_past(now, items)
-            || items.are_of_one_group(first.item, second.item)
-        {
-            *second = now;
-        }
-    }
-}
-
 /// A page, in words or in bytes; none of what never happened there.
 #[derive(Clone, Debug)]
 struct Page {
+    /// The launch whose accesses these are.
+    launch: u64,
     part_bytes: u64,
     stores: Option<Box<[Store]>>,
-    loads: Option<Box<[Loads]>>,
+    /// The first load of each part that is kept.
+    loads: Option<Box<[Stamp]>>,
+    /// The second one.
+    more_loads: Option<Box<[Stamp]>>,
 }
 
 impl Page {
-    fn new(part_bytes: u64) -> Page {
-        Page { part_bytes, stores: None, loads: None }
+    fn new(launch: u64) -> Page {
+        Page { launch, part_bytes: 4, stores: None, loads: None, more_loads: None }
+    }
+
+    /// Forgets all accesses, and keeps the memory.
+    fn restart(&mut self, launch: u64) {
+        if self.part_bytes == 4 {
+            self.launch = launch;
+            self.forget(0..(PAGE / 4) as usize);
+        } else {
+            *self = Page::new(launch);
+        }
+    }
+
+    /// Forgets the accesses to these parts.
+    fn forget(&mut self, parts: Range<usize>) {
+        if let Some(stores) = &mut self.stores {
+            stores[parts.clone()].fill(Store::default());
+        }
+        for loads in [&mut self.loads, &mut self.more_loads].into_iter().flatten() {
+            loads[parts.clone()].fill(Stamp::default());
+        }
     }
 
     /// The same page in bytes.
     fn in_bytes(&self) -> Page {
-        fn split<T: Copy>(parts: &[T]) -> Box<[T]> {
-            parts.iter().flat_map(|&part| [part; 4]).collect()
+        fn split<T: Copy>(parts: &Option<Box<[T]>>) -> Option<Box<[T]>> {
+            Some(parts.as_ref()?.iter().flat_map(|&part| [part; 4]).collect())
         }
-        let (stores, loads) = (self.stores.as_deref().map(split), self.loads.as_deref().map(split));
-        Page { part_bytes: 1, stores, loads }
+        Page {
+            launch: self.launch,
+            part_bytes: 1,
+            stores: split(&self.stores),
+            loads: split(&self.loads),
+            more_loads: split(&self.more_loads),
+        }
     }
 
-    /// Notes an access to a part; an access that races with it.
-    fn access(&mut self, part: usize, now: Stamp, does: Does, items: &Items) -> Option<Stamp> {
-        let count = (PAGE / self.part_bytes) as usize;
-        let last = self.stores.as_ref().map(|stores| stores[part]).unwrap_or_default();
-        let races = |stamp: &Stamp| stamp.races(now, items);
-        let value = match does {
-            Does::Load => {
-                let loads = self.loads.get_or_insert_with(|| vec![Loads::default(); count].into());
-                loads[part].add(now, items);
-                return Some(last.stamp).filter(races);
+    /// Notes loads of parts that follow each other; tells `raced` which stores race with which of them.
+    #[inline]
+    fn load(&mut self, first: usize, nows: &[Stamp], items: &Items, raced: &mut Raced<'_>) {
+        let (count, parts) = ((PAGE / self.part_bytes) as usize, first..first + nows.len());
+        if let Some(stores) = &self.stores {
+            for (at, (last, now)) in stores[parts.clone()].iter().zip(nows).enumerate() {
+                if last.stamp.races(*now, items) {
+                    raced(at, last.stamp);
+                }
             }
-            Does::Store(value) => value as u32,
-            Does::Atomic => 0,
-        };
-        let is_same = does != Does::Atomic && value == last.value && !last.stamp.is_atomic();
-        let store = Some(last.stamp).filter(|stamp| !is_same && races(stamp));
-        let loads = self.loads.as_ref().map(|loads| loads[part]).unwrap_or_default();
-        let stores = self.stores.get_or_insert_with(|| vec![Store::default(); count].into());
-        stores[part] = Store { stamp: now, value };
-        store.or_else(|| loads.0.into_iter().find(races))
+        }
+        let loads = &mut of_all(&mut self.loads, count)[parts.clone()];
+        for (part, (load, &now)) in parts.zip(loads.iter_mut().zip(nows)) {
+            if load.is_replaced_by(now, items) {
+                *load = now;
+                continue;
+            }
+            let second = &mut of_all(&mut self.more_loads, count)[part];
+            if second.is_replaced_by(now, items) || items.are_of_one_group(load.item, second.item) {
+                *second = now;
+            }
+        }
+    }
+
+    /// Notes stores to parts that follow each other, as [`Page::load`] does.
+    #[inline]
+    fn store(
+        &mut self,
+        first: usize,
+        nows: &[Stamp],
+        values: impl Iterator<Item = u32>,
+        items: &Items,
+        raced: &mut Raced<'_>,
+    ) {
+        let (count, parts) = ((PAGE / self.part_bytes) as usize, first..first + nows.len());
+        let stores = &mut of_all(&mut self.stores, count)[parts.clone()];
+        for (at, ((last, &now), value)) in stores.iter_mut().zip(nows).zip(values).enumerate() {
+            let is_same = value == last.value && !now.is_atomic() && !last.stamp.is_atomic();
+            let races = |stamp: &Stamp| stamp.races(now, items);
+            let store = Some(last.stamp).filter(|stamp| !is_same && races(stamp));
+            let loads = [&self.loads, &self.more_loads].into_iter().flatten();
+            if let Some(other) = store.or_else(|| loads.map(|all| all[first + at]).find(races)) {
+                raced(at, other);
+            }
+            *last = Store { stamp: now, value };
+        }
     }
 }
 
+/// What is known of all parts of a page: nothing yet, if it is the first time.
+fn of_all<T: Copy + Default>(parts: &mut Option<Box<[T]>>, count: usize) -> &mut [T] {
+    parts.get_or_insert_with(|| vec![T::default(); count].into())
+}
+
 /// The last accesses to all memory.
-#[derive(Debug)]
-pub(super) struct Races {
+///
+/// The memory that this takes is taken over by the next launch: to get it from the system anew takes longer than to
+/// check the accesses.
+#[derive(Debug, Default)]
+pub(crate) struct Races {
     items: Items,
+    /// Counts launches.
+    launch: u64,
     pages: Vec<Option<Page>>,
 }
 
 impl Races {
-    pub(super) fn new(items: Items) -> Races {
-        Races { items, pages: Vec::new() }
+    /// Forgets all accesses: a launch of these work-items begins.
+    pub(super) fn restart(self, items: Items) -> Races {
+        Races { items, launch: self.launch + 1, pages: self.pages }
     }
 
     /// Notes an access to `bytes` from `address` on. Returns an access that races with it.
@@ -160,35 +223,66 @@ impl Races {
         address: u64,
         bytes: u64,
         now: Stamp,
-        does: Does,
+        does: Do<'_>,
     ) -> Option<Stamp> {
         let items = self.items;
-        let number = (address / PAGE) as usize;
-        // Nearly all accesses are to one word.
-        if bytes == 4
-            && address.is_multiple_of(4)
-            && let Some(Some(page @ Page { part_bytes: 4, .. })) = self.pages.get_mut(number)
-        {
-            return page.access((address % PAGE / 4) as usize, now, does, &items);
-        }
         let mut found = None;
+        let mut raced = |_, other| found = found.or(Some(other));
         let mut at = address;
         let end = address.saturating_add(bytes);
         while at < end {
             let page = self.page((at / PAGE) as usize, !(address | bytes).is_multiple_of(4));
             let part_bytes = page.part_bytes;
-            let does = match does {
-                Does::Store(value) => {
+            let part = (at % PAGE / part_bytes) as usize;
+            match does {
+                Do::Load => page.load(part, &[now], &items, &mut raced),
+                Do::Store(values) => {
                     let own = u64::MAX >> (64 - 8 * part_bytes);
-                    Does::Store(value >> (8 * ((at - address) % 8)) & own)
+                    let value = |value: &u64| (value >> (8 * ((at - address) % 8)) & own) as u32;
+                    page.store(part, &[now], values.iter().map(value), &items, &mut raced);
                 }
-                other => other,
-            };
-            let raced = page.access((at % PAGE / part_bytes) as usize, now, does, &items);
-            found = found.or(raced);
+            }
             at += part_bytes;
         }
         found
+    }
+
+    /// Notes accesses to words that follow each other from `address` on, as [`Races::access`] does one by one. Tells
+    /// `raced` which of them race with what.
+    pub(super) fn access_row(
+        &mut self,
+        address: u64,
+        nows: &[Stamp],
+        does: Do<'_>,
+        raced: &mut Raced<'_>,
+    ) {
+        let items = self.items;
+        let mut done = 0;
+        while done < nows.len() {
+            let at = address + 4 * done as u64;
+            let first = (at % PAGE / 4) as usize;
+            let row = done..nows.len().min(done + (PAGE / 4) as usize - first);
+            let page = self.page((at / PAGE) as usize, false);
+            if page.part_bytes != 4 {
+                for lane in row.clone() {
+                    let address = address + 4 * lane as u64;
+                    if let Some(other) = self.access(address, 4, nows[lane], does.of(lane)) {
+                        raced(lane, other);
+                    }
+                }
+            } else {
+                let raced = &mut |lane, other| raced(done + lane, other);
+                let nows = &nows[row.clone()];
+                match does {
+                    Do::Load => page.load(first, nows, &items, raced),
+                    Do::Store(values) => {
+                        let values = values[row.clone()].iter().map(|&value| value as u32);
+                        page.store(first, nows, values, &items, raced);
+                    }
+                }
+            }
+            done = row.end;
+        }
     }
 
     /// Forgets all accesses to a range, whole words.
@@ -198,13 +292,7 @@ impl Races {
             let end = (at / PAGE * PAGE + PAGE).min(range.end);
             if let Some(Some(page)) = self.pages.get_mut((at / PAGE) as usize) {
                 let first = (at % PAGE / page.part_bytes) as usize;
-                let count = ((end - at) / page.part_bytes) as usize;
-                if let Some(stores) = &mut page.stores {
-                    stores[first..first + count].fill(Store::default());
-                }
-                if let Some(loads) = &mut page.loads {
-                    loads[first..first + count].fill(Loads::default());
-                }
+                page.forget(first..first + ((end - at) / page.part_bytes) as usize);
             }
             at = end;
         }
@@ -215,7 +303,11 @@ impl Races {
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
-        let page = self.pages[number].get_or_insert_with(|| Page::new(4));
+        let launch = self.launch;
+        let page = self.pages[number].get_or_insert_with(|| Page::new(launch));
+        if page.launch != launch {
+            page.restart(launch);
+        }
         if in_bytes && page.part_bytes != 1 {
             *page = page.in_bytes();
         }

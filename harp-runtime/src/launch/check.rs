@@ -10,7 +10,8 @@ use harp_jit::{Kernel, Root};
 
 use crate::args::Arg;
 use crate::checks::{
-    Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Regions,
+    Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Races,
+    Regions,
 };
 use crate::config::LaunchConfig;
 use crate::device::Device;
@@ -42,6 +43,7 @@ impl Check {
         image: &Arc<KernelImage>,
         checks: Checks,
         given: Given,
+        last_races: Races,
     ) -> Check {
         let Given { config, arguments, stacks, stack_bytes, groups } = given;
         let (arch, buffers) = (device.arch(), device.buffers().live());
@@ -69,7 +71,7 @@ impl Check {
             group: config.group,
             uses_slots,
         };
-        let monitor = Monitor::new(checks, extents, regions, unwritten, functions);
+        let monitor = Monitor::new(checks, extents, regions, unwritten, functions, last_races);
         let monitor = Arc::new(Mutex::new(monitor));
         Check { word: arch.word(), buffers, monitor }
     }
@@ -84,13 +86,13 @@ impl Check {
         machine.set_device(addresses(word), Arc::new(Mutex::new(Ignored)));
     }
 
-    /// What was found, if anything was.
+    /// What was found, if anything was, and what is left for the next launch.
     pub(super) fn end(
         self,
         kernel: KernelParts<'_>,
         image: &KernelImage,
         args: &[Arg],
-    ) -> Option<Findings> {
+    ) -> (Option<Findings>, Races) {
         let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
         let place = |function: Option<&str>, offset| (kernel.origin_of)(function, offset)?.place;
         let place_of = |pc: u64| match image.kernel_symbol(pc) {
@@ -98,7 +100,7 @@ impl Check {
             Some((name, offset)) => (place(Some(name), offset), Some(name.to_owned())),
             None => (None, None),
         };
-        let Found { list, more, unwritten } = monitor.finish(&place_of);
+        let Found { list, more, unwritten, races } = monitor.finish(&place_of);
         match unwritten {
             Some(unwritten) => {
                 for buffer in self.buffers {
@@ -108,13 +110,14 @@ impl Check {
             None => args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written),
         }
         let found = !list.is_empty() || more > 0;
-        found.then(|| Findings {
+        let findings = found.then(|| Findings {
             kernel: kernel.name.to_owned(),
             list,
             more,
             report: None,
             replay: None,
-        })
+        });
+        (findings, races)
     }
 }
 

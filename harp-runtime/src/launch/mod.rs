@@ -185,7 +185,8 @@ impl Device {
             let stacks = stacks.address()..stacks.address() + bytes;
             let groups = space.map(|space| plan.group_places(places, space, group_bytes));
             let given = check::Given { config, arguments: regions, stacks, stack_bytes, groups };
-            Check::begin(self, kernel, &image, checks, given)
+            let races = std::mem::take(&mut bottom.races);
+            Check::begin(self, kernel, &image, checks, given, races)
         });
         match &check {
             Some(check) => check.watch(&mut machine),
@@ -201,7 +202,11 @@ impl Device {
         let times = [prepared, start.elapsed() - prepared];
         let printed = printing.map(|printing| printing.read(self, config)).unwrap_or_default();
         let findings = match check {
-            Some(check) => check.end(kernel, &image, args),
+            Some(check) => {
+                let (findings, races) = check.end(kernel, &image, args);
+                bottom.races = races;
+                findings
+            }
             None => {
                 args.iter().filter_map(Arg::memory).for_each(BufferMemory::may_be_written);
                 None

@@ -28,8 +28,8 @@ const CRATES: [(&str, Floors); 7] = [
     (
         "harp-emu/src",
         &[
-            &["config", "console", "device", "interrupt", "notation", "random", "stats", "word"],
-            &["memory", "reference_float", "trap", "warp"],
+            &["config", "console", "interrupt", "notation", "random", "stats", "word"],
+            &["device", "memory", "reference_float", "trap", "warp"],
             &["inspect", "json", "stop", "tlb"],
             &["observe"],
             &["exec", "profile"],
