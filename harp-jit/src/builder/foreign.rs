@@ -24,8 +24,9 @@ impl KernelSource {
     ///     fn0 = %harp_global_id_x() -> i32
     /// block0(v0: i32):
     ///     v1 = call fn0()
-    ///     v2 = ishl_imm v1, 2
-    ///     v3 = iadd v0, v2
+    ///     v2 = iadd v1, v1
+    ///     v6 = iadd v2, v2
+    ///     v3 = iadd v0, v6
     ///     v4 = load.i32 aligned v3
     ///     v5 = iadd v4, v4
     ///     store aligned v5, v3

@@ -103,6 +103,12 @@ pub(super) enum CliError {
     Buffer { source: BufferError },
     #[error("buffer `{buffer}` has {given} bytes, {file} has {expected}")]
     ComparedLength { buffer: String, given: usize, file: Input, expected: usize },
+    #[error("kernel `{kernel}` uses work-groups: give their size with `--group`")]
+    NoGroups { kernel: String },
+    #[error("cannot run the kernel `{kernel}`")]
+    Peer { kernel: &'static str, source: Box<dyn Error> },
+    #[error("the result of `{kernel}`, of checksum {checksum}, is not the host's")]
+    WrongPeer { kernel: &'static str, checksum: u32 },
     /// Buffers are not as expected; the differences have been printed already.
     #[error("results differ from what was expected")]
     Differences,

@@ -17,7 +17,7 @@ use super::spec::{Argument, Spec};
 /// Why the arguments do not fit a kernel.
 #[derive(Debug, Error)]
 pub(in super::super) enum ArgumentError {
-    #[error("argument {number}, `{text}`, for parameter {parameter}")]
+    #[error("argument {number}, `{text}`, does not fit parameter {parameter}")]
     Problem { number: usize, text: String, parameter: String, source: Problem },
     #[error("argument {number}, `{text}`: the kernel has no parameter `{name}`, it takes {known}")]
     NoParameter { number: usize, text: String, name: String, known: String },
@@ -73,7 +73,7 @@ pub(super) enum Bound {
 }
 
 /// A parameter as messages name it.
-pub(super) struct Label<'a>(pub(super) usize, pub(super) &'a Parameter);
+struct Label<'a>(usize, &'a Parameter);
 
 impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

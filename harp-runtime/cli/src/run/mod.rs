@@ -21,7 +21,7 @@ use super::numbers::{number, seconds, size};
 use super::options::CodeOptions;
 use super::source::{KernelOf, Parameter, ProgramFile};
 pub(super) use arguments::ArgumentError;
-use arguments::{Array, Label, bind};
+use arguments::{Array, bind};
 use results::{Buffers, Results, findings};
 use spec::{ARGUMENTS, Argument, argument};
 
@@ -127,10 +127,10 @@ impl Run {
         let buffers = Buffers { device, parameters: &parameters, arrays };
         self.results.check(&buffers)?;
         let result = device.launch(kernel, config, args);
-        if let Err(error) = &result
-            && !matches!(error, LaunchError::Findings(_) | LaunchError::Trap(_))
-        {
-            return result.map(drop).map_err(|source| CliError::Launch { source });
+        match result {
+            Ok(_) | Err(LaunchError::Findings(_) | LaunchError::Trap(_)) => {}
+            Err(LaunchError::NoGroups { kernel }) => return Err(CliError::NoGroups { kernel }),
+            Err(source) => return Err(CliError::Launch { source }),
         }
         self.show(&result, &buffers, config)?;
         result.map(drop).map_err(|source| CliError::Launch { source })
@@ -278,7 +278,8 @@ fn listing(kernels: &[KernelOf<'_>]) -> Result<String, CliError> {
         }
         text += "\n";
         for (index, parameter) in kernel.parameters()?.iter().enumerate() {
-            text += &format!("  {}\n", Label(index, parameter));
+            let name = parameter.name.clone().unwrap_or_else(|| index.to_string());
+            text += &format!("  {name}: {}\n", parameter.takes);
         }
     }
     Ok(text)

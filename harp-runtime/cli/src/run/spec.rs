@@ -30,7 +30,7 @@ pub(in super::super) struct Argument {
     /// The parameter's name or number, if it was said.
     pub(super) name: Option<String>,
     pub(super) spec: Spec,
-    /// The text without the name.
+    /// The text, name included.
     pub(super) text: String,
 }
 
@@ -97,13 +97,13 @@ pub(in super::super) enum SpecError {
 
 /// The parser for clap.
 pub(in super::super) fn argument(text: &str) -> Result<Argument, SpecError> {
-    let (name, text) = match text.split_once('=') {
+    let (name, own) = match text.split_once('=') {
         Some((name, spec)) if !name.is_empty() && !name.contains([':', '@']) => {
             (Some(name.to_owned()), spec)
         }
         _ => (None, text),
     };
-    Ok(Argument { name, spec: spec(text)?, text: text.to_owned() })
+    Ok(Argument { name, spec: spec(own)?, text: text.to_owned() })
 }
 
 fn spec(text: &str) -> Result<Spec, SpecError> {
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn arguments_may_name_their_parameter() {
         let parsed = argument("x=f32x8:0.5").unwrap();
-        assert_eq!((parsed.name.as_deref(), parsed.text.as_str()), (Some("x"), "f32x8:0.5"));
+        assert_eq!((parsed.name.as_deref(), parsed.text.as_str()), (Some("x"), "x=f32x8:0.5"));
         let parsed = argument("f32@a=b.bin").unwrap();
         assert_eq!((parsed.name, parsed.text.as_str()), (None, "f32@a=b.bin"));
     }

@@ -5,7 +5,9 @@ use std::fmt;
 use harp_isa::{ArchId, WordSize};
 use harp_jit::ir::{Type, types};
 use harp_jit::text::{TextFile, TextFunction};
-use harp_jit::{CompileOptions, Kernel, KernelSource, Module, Param, ParamType};
+use harp_jit::{
+    CompileOptions, Kernel, KernelSource, Linkage, Module, ModuleError, Param, ParamType,
+};
 use harp_spirv::{EntryParam, EntryParamKind, SpirvKernel, SpirvModule};
 
 use super::super::files::Input;
@@ -198,10 +200,44 @@ impl KernelOf<'_> {
             params.collect(),
             file.sources().clone(),
         )?;
-        let mut module = Module::new(arch, options.clone());
-        file.define(&mut module)?;
-        Ok(module.compile_kernel(&source)?)
+        Ok(callees(file, function, Module::new(arch, options.clone()))?.compile_kernel(&source)?)
     }
+}
+
+/// The module with the data of a text, and with the functions that a kernel calls, directly or not.
+fn callees(
+    file: &TextFile,
+    kernel: &TextFunction,
+    mut module: Module,
+) -> Result<Module, ModuleError> {
+    file.define_data(&mut module)?;
+    let mut needed = vec![kernel];
+    let mut next = 0;
+    while next < needed.len() {
+        let named = needed[next]
+            .func
+            .dfg
+            .ext_funcs
+            .values()
+            .map(|callee| callee.name.display(None).to_string());
+        for name in named.collect::<Vec<_>>() {
+            let called = file.function(name.trim_start_matches('%'));
+            let is_new =
+                |called: &&TextFunction| needed.iter().all(|known| known.name != called.name);
+            needed.extend(called.filter(is_new));
+        }
+        next += 1;
+    }
+    let mut ids = Vec::new();
+    for function in &needed[1..] {
+        let signature = &function.func.signature;
+        ids.push(module.declare_function(&function.name, Linkage::Local, signature)?);
+    }
+    for (&id, function) in ids.iter().zip(&needed[1..]) {
+        let compiled = module.compile(id, &function.func, file.sources())?;
+        module.define_compiled(id, compiled)?;
+    }
+    Ok(module)
 }
 
 fn clif_parameter(ty: Type, arch: ArchId) -> Option<Takes> {

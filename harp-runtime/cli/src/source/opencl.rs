@@ -47,9 +47,11 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     };
     let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
     let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
-    let fixed = ["-c", "-target", target, "-cl-std=CL1.2", "-O2", "-gline-tables-only"];
+    let fixed = ["-c", "-target", target, "-cl-std=CL1.2", "-O2"];
+    // For the names of parameters, and for places in messages.
+    let names = ["-fno-discard-value-names", "-gline-tables-only"];
     let header = ["-Xclang", "-finclude-default-header", "-emit-llvm"];
-    let mut args: Vec<&OsStr> = fixed.iter().chain(&header).map(OsStr::new).collect();
+    let mut args: Vec<&OsStr> = fixed.iter().chain(&names).chain(&header).map(OsStr::new).collect();
     args.extend(options.iter().map(OsStr::new));
     args.extend([source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()]);
     CLANG.run(file, &args)?;
