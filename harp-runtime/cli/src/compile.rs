@@ -126,8 +126,7 @@ impl Compile {
         let stages = |stage: fn(CompileStages) -> String| {
             let compiler = Compiler::new(arch, options.clone());
             let texts = self.program.spirv_kernels(module, arch)?.into_iter().map(|kernel| {
-                let kernel = kernel.source();
-                let stages = compiler.stages(kernel.function(), kernel.sources());
+                let stages = compiler.kernel_stages(kernel.source());
                 stages.map(|stages| ending_in_newline(&stage(stages))).map_err(not_compiled)
             });
             Ok::<_, CliError>(texts.collect::<Result<Vec<_>, _>>()?.join("\n").into_bytes())

@@ -163,17 +163,17 @@ fn what_is_wrong_is_named() {
         (
             1,
             "saxpy --arg x=f32x8 --arg x=f32x9",
-            "`x=f32x9`: parameter `x`, a buffer of f32, has an argument already",
+            "`x=f32x9`: parameter `x` (a buffer of f32) has an argument already",
         ),
         (
             1,
             "saxpy --arg 1",
-            "argument 1, `1`, does not fit parameter `x`, a buffer of f32\n  caused by: it is a number",
+            "argument 1, `1`, does not fit parameter `x` (a buffer of f32)\n  caused by: it is a number",
         ),
         (
             1,
             "saxpy --arg f32x8 --arg f32x8 --arg f32x8",
-            "does not fit parameter `a`, one f32\n  caused by: it is a buffer",
+            "does not fit parameter `a` (one f32)\n  caused by: it is a buffer",
         ),
         (
             1,
@@ -206,7 +206,7 @@ fn what_is_wrong_is_named() {
         (
             1,
             "reduce --arg i32x8 --arg i32x8 --arg i32x8",
-            "does not fit parameter `tmp`, local memory for elements of i32",
+            "does not fit parameter `tmp` (local memory for elements of i32)",
         ),
         (2, "saxpy --arg f33x8", "invalid value 'f33x8:1' for"),
         (2, "saxpy --arg f32x8:random:x", "`x` is not a seed"),

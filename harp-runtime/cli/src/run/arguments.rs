@@ -78,8 +78,8 @@ struct Label<'a>(usize, &'a Parameter);
 impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.1.name {
-            Some(name) => write!(f, "`{name}`, {}", self.1.takes),
-            None => write!(f, "{}, {}", self.0, self.1.takes),
+            Some(name) => write!(f, "`{name}` ({})", self.1.takes),
+            None => write!(f, "{} ({})", self.0, self.1.takes),
         }
     }
 }
