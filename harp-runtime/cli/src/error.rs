@@ -103,6 +103,8 @@ pub(super) enum CliError {
     Buffer { source: BufferError },
     #[error("buffer `{buffer}` has {given} bytes, {file} has {expected}")]
     ComparedLength { buffer: String, given: usize, file: Input, expected: usize },
+    #[error("how many work-items are to run? Say it with `--grid`, such as 1024 or 64,64")]
+    NoGrid,
     #[error("kernel `{kernel}` uses work-groups: give their size with `--group`")]
     NoGroups { kernel: String },
     #[error("cannot run the kernel `{kernel}`")]
@@ -133,7 +135,7 @@ impl CliError {
         match self {
             CliError::Trap { trap, .. } => of_trap(&trap.kind),
             CliError::Launch { source: LaunchError::Trap(trap) } => of_trap(&trap.trap.kind),
-            CliError::CallWithoutImage => USAGE,
+            CliError::CallWithoutImage | CliError::NoGrid => USAGE,
             _ => INPUT,
         }
     }

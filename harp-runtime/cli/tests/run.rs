@@ -230,6 +230,24 @@ fn what_is_wrong_is_named() {
     );
 }
 
+#[test]
+fn kernels_are_measured_under_every_strategy() {
+    let folder = TempDir::new().unwrap();
+    let line = format!(
+        "bench kernel {} -a harp32 --kernel mandelbrot --arg i32x256 --arg 16 --arg 16 --arg 50",
+        peers("kernels.32.O2.spv").display()
+    );
+    let rows = succeeds(folder.path(), &format!("{line} --grid 16,16 --json"));
+    let names: Vec<Value> = rows.lines().map(|row| json(row)["strategy"].clone()).collect();
+    assert_eq!(names, ["split-join", "predicate", "static", "adaptive"]);
+    assert!(json(&rows[..rows.find('\n').unwrap()])["warp_instructions"].as_u64() > Some(0));
+    let table = succeeds(folder.path(), &format!("{line} --grid 16,16"));
+    assert!(table.starts_with("kernel      strategy    code bytes"), "{table}");
+    let (code, _, message) = fails(folder.path(), &line);
+    assert_eq!(code, 2);
+    assert!(message.contains("Say it with `--grid`"), "{message}");
+}
+
 /// Programs of the host are looked for in `PATH`.
 #[test]
 fn without_clang_the_message_says_what_to_install() {

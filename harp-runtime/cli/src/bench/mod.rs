@@ -18,6 +18,7 @@ use harp_bench::{
     Scale, Strategy, Summary, branch_figure, convergence_figure, run_figures, structure_figure,
 };
 
+mod kernel;
 mod peers;
 mod plot;
 mod table;
@@ -34,6 +35,7 @@ enum What {
     Harpbench(Harpbench),
     Best(Search),
     Peers(peers::Peers),
+    Kernel(Box<kernel::Kernel>),
 }
 
 /// Run harpbench's programs under every strategy and count instructions
@@ -148,6 +150,7 @@ impl Bench {
             What::Harpbench(harpbench) => harpbench.run(),
             What::Best(search) => search.run(),
             What::Peers(peers) => peers.run(),
+            What::Kernel(kernel) => kernel.run(),
         }
     }
 }

@@ -161,7 +161,7 @@ fn fit(takes: &Takes, spec: &Spec, memory: u64) -> Result<Bound, Problem> {
             let element = element_of(takes, *element)?;
             let bits: Result<Vec<u64>, _> =
                 numbers.iter().map(|text| element.parse(text)).collect();
-            Ok(Bound::Buffer(Elements::of(element, &bits?)))
+            Ok(Bound::Buffer(Elements::of(element, bits?.into_iter())))
         }
         (Takes::Buffer(_) | Takes::Word(_), Spec::Buffer { element, contents }) => {
             let element = element_of(takes, *element)?;
@@ -226,7 +226,7 @@ fn local(wanted: Option<Type>, given: Option<Element>, len: usize) -> Result<Bou
         (None, None) => Ok(Bound::Local { element: types::I8, len }),
         (Some(element), None) => {
             let size = element.bytes();
-            if len % size as usize != 0 {
+            if !len.is_multiple_of(size as usize) {
                 return Err(Problem::LocalSize { bytes: len, size });
             }
             Ok(Bound::Local { element, len: len / size as usize })

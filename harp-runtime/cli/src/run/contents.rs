@@ -5,7 +5,7 @@ use std::fs;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::super::values::Element;
+use super::super::values::{Element, ValueError, integer};
 use super::arguments::Problem;
 use super::spec::Contents;
 
@@ -20,10 +20,10 @@ pub(super) struct Elements {
 
 impl Elements {
     /// The elements with these bits.
-    pub(super) fn of(element: Element, bits: &[u64]) -> Elements {
-        let bytes =
-            bits.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(element.bytes()));
-        Elements { element, len: bits.len(), bytes: Some(bytes.collect()) }
+    pub(super) fn of(element: Element, bits: impl Iterator<Item = u64>) -> Elements {
+        let mut bytes = Vec::with_capacity(bits.size_hint().0 * element.bytes());
+        bits.for_each(|bits| bytes.extend_from_slice(&bits.to_le_bytes()[..element.bytes()]));
+        Elements { element, len: bytes.len() / element.bytes(), bytes: Some(bytes) }
     }
 
     /// What is described; at most `limit` bytes.
@@ -41,16 +41,15 @@ impl Elements {
                 Ok(Elements { element, len: fits(*len)?, bytes: None })
             }
             Contents::Fill { len, value } => {
-                Ok(Elements::of(element, &vec![element.parse(value)?; fits(*len)?]))
+                let value = element.parse(value)?;
+                Ok(Elements::of(element, std::iter::repeat_n(value, fits(*len)?)))
             }
             Contents::Random { len, seed, bounds } => {
                 let mut next = generator(element, *seed, bounds.as_ref())?;
-                Ok(Elements::of(element, &(0..fits(*len)?).map(|_| next()).collect::<Vec<_>>()))
+                Ok(Elements::of(element, (0..fits(*len)?).map(|_| next())))
             }
             Contents::Range { start, end, step } => {
-                let step = step.as_deref().unwrap_or("1");
-                let bits = range(element, [start, end, step], &fits)?;
-                Ok(Elements::of(element, &bits))
+                range(element, [start, end, step.as_deref().unwrap_or("1")], &fits)
             }
             Contents::File(path) => {
                 let bytes = fs::read(path);
@@ -70,31 +69,43 @@ fn range(
     element: Element,
     texts: [&str; 3],
     fits: &dyn Fn(usize) -> Result<usize, Problem>,
-) -> Result<Vec<u64>, Problem> {
-    let mut bits = [0; 3];
-    for (bits, text) in bits.iter_mut().zip(texts) {
-        *bits = element.parse(text)?;
-    }
+) -> Result<Elements, Problem> {
     let empty = || Problem::EmptyRange { text: texts.join("..") };
     if element.is_float() {
-        let [start, end, step] = bits.map(|bits| element.as_float(bits));
+        let mut numbers = [0.0; 3];
+        for (number, text) in numbers.iter_mut().zip(texts) {
+            *number = element.as_float(element.parse(text)?);
+        }
+        let [start, end, step] = numbers;
         let count = ((end - start) / step).ceil();
         if !count.is_finite() || count < 0.0 {
             return Err(empty());
         }
         let count = fits(count as usize)?;
-        return Ok((0..count).map(|index| element.of_float(start + index as f64 * step)).collect());
+        let number = move |index| element.of_float(start + index as f64 * step);
+        return Ok(Elements::of(element, (0..count).map(number)));
     }
     let [start, end, step] =
-        texts.map(|text| super::super::values::integer(text).unwrap_or_default());
-    // Rounded away from zero: the last step may reach beyond the end.
+        [whole(element, texts[0])?, whole(element, texts[1])?, whole(element, texts[2])?];
     let distance = end - start;
-    if step == 0 || (distance < 0) != (step < 0) && distance != 0 {
+    if step == 0 || distance != 0 && (distance < 0) != (step < 0) {
         return Err(empty());
     }
+    // Rounded up: the last step may reach beyond the end.
     let count = (distance.abs() + step.abs() - 1) / step.abs();
     let count = fits(usize::try_from(count).unwrap_or(usize::MAX))?;
-    Ok((0..count).map(|index| element.of_integer(start + index as i128 * step)).collect())
+    if count > 0 {
+        element.parse(&start.to_string())?;
+        element.parse(&(start + (count as i128 - 1) * step).to_string())?;
+    }
+    let number = move |index| element.of_integer(start + index as i128 * step);
+    Ok(Elements::of(element, (0..count).map(number)))
+}
+
+/// A whole number. It need not be of the type: a range ends before its end.
+fn whole(element: Element, text: &str) -> Result<i128, Problem> {
+    let wrong = || ValueError { text: text.to_owned(), ty: element };
+    Ok(integer(text).ok_or_else(wrong)?)
 }
 
 /// What gives pseudo-random numbers one after the other, the same in every run (Blackman and Vigna's xoshiro256++).
@@ -104,16 +115,14 @@ fn generator(
     bounds: Option<&(String, String)>,
 ) -> Result<Box<dyn FnMut() -> u64>, Problem> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let parsed = |bound: &str| element.parse(bound).map(|_| bound.to_owned());
-    let bounds =
-        bounds.map(|(low, high)| Ok::<_, Problem>([parsed(low)?, parsed(high)?])).transpose()?;
-    let empty = |[low, high]: &[String; 2]| Problem::EmptyRange { text: format!("{low}..{high}") };
+    let empty =
+        |(low, high): &(String, String)| Problem::EmptyRange { text: format!("{low}..{high}") };
     if element.is_float() {
-        let (low, high) = match &bounds {
+        let (low, high) = match bounds {
             None => (0.0, 1.0),
             Some(bounds) => {
-                let [low, high] =
-                    bounds.clone().map(|bound| bound.parse::<f64>().unwrap_or_default());
+                let number = |text| Ok::<_, Problem>(element.as_float(element.parse(text)?));
+                let (low, high) = (number(&bounds.0)?, number(&bounds.1)?);
                 if !(low < high && (high - low).is_finite()) {
                     return Err(empty(bounds));
                 }
@@ -129,14 +138,16 @@ fn generator(
     let Some(bounds) = bounds else {
         return Ok(Box::new(move || element.of_integer(random.next_u64().into())));
     };
-    let [low, high] =
-        bounds.clone().map(|bound| super::super::values::integer(&bound).unwrap_or_default());
+    let (low, high) = (whole(element, &bounds.0)?, whole(element, &bounds.1)?);
     if low >= high {
-        return Err(empty(&bounds));
+        return Err(empty(bounds));
     }
+    element.parse(&low.to_string())?;
+    element.parse(&(high - 1).to_string())?;
     let width = (high - low).cast_unsigned();
     Ok(Box::new(move || {
-        let part = u128::from(random.next_u64()) * width >> 64;
+        // A type has less than 2^65 numbers, those of both signs counted.
+        let part = (u128::from(random.next_u64() >> 1) * width) >> 63;
         element.of_integer(low + part.cast_signed())
     }))
 }
@@ -164,6 +175,7 @@ mod tests {
         assert_eq!(texts("i16:3..0..-1").unwrap(), ["3", "2", "1"]);
         assert_eq!(texts("f32:0..1..0.25").unwrap(), ["0", "0.25", "0.5", "0.75"]);
         assert_eq!(texts("i32:5..5").unwrap(), [""; 0]);
+        assert_eq!(texts("u8:254..256").unwrap(), ["254", "255"]);
         for text in [
             "i32:3..0",
             "i32:0..3..0",

@@ -21,7 +21,7 @@ use super::numbers::{number, seconds, size};
 use super::options::CodeOptions;
 use super::source::{KernelOf, Parameter, ProgramFile};
 pub(super) use arguments::ArgumentError;
-use arguments::{Array, bind};
+use arguments::{Array, Bound, bind};
 use results::{Buffers, Results, findings};
 use spec::{ARGUMENTS, Argument, argument};
 
@@ -68,9 +68,9 @@ pub(super) struct Run {
 
 /// What a launch takes.
 #[derive(Args)]
-struct Launch {
+pub(super) struct Launch {
     /// The work-items in each dimension. Where the program fixes the size of work-groups, as shaders do, whole groups run
-    #[arg(long, value_name = "X[,Y[,Z]]", required_unless_present = "list", value_parser = extents)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     grid: Option<[u64; 3]>,
     /// The work-items of a work-group in each dimension [default: what the program says, else no groups]
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
@@ -122,23 +122,26 @@ impl Run {
         let kernel = self.program.one_kernel(&source, arch)?;
         let parameters = kernel.parameters()?;
         let config = self.launch.config(&kernel)?;
-        let prepared = self.launch.prepare(&kernel, &parameters, self.options()?, arch)?;
-        let Prepared { device, kernel, args, arrays } = &prepared;
+        let prepared = self.launch.prepare(
+            &kernel,
+            &parameters,
+            self.code.compile_options(Execution::Simt)?,
+            arch,
+        )?;
+        let Prepared { device, arrays, .. } = &prepared;
         let buffers = Buffers { device, parameters: &parameters, arrays };
         self.results.check(&buffers)?;
-        let result = device.launch(kernel, config, args);
-        match result {
-            Ok(_) | Err(LaunchError::Findings(_) | LaunchError::Trap(_)) => {}
-            Err(LaunchError::NoGroups { kernel }) => return Err(CliError::NoGroups { kernel }),
-            Err(source) => return Err(CliError::Launch { source }),
-        }
+        let result = match prepared.launch(config) {
+            Ok(report) => Ok(report),
+            Err(CliError::Launch { source })
+                if matches!(source, LaunchError::Findings(_) | LaunchError::Trap(_)) =>
+            {
+                Err(source)
+            }
+            Err(error) => return Err(error),
+        };
         self.show(&result, &buffers, config)?;
         result.map(drop).map_err(|source| CliError::Launch { source })
-    }
-
-    fn options(&self) -> Result<CompileOptions, CliError> {
-        let options = self.code.compile_options(Execution::Simt)?;
-        Ok(CompileOptions { report_accesses: self.launch.check, ..options })
     }
 
     /// Prints what the kernel has printed, the buffers, and what the launch cost.
@@ -203,17 +206,28 @@ fn outcome(result: &Result<Report, LaunchError>) -> (Option<&Report>, Option<&Pr
 }
 
 /// A kernel with its arguments.
-struct Prepared {
+pub(super) struct Prepared {
     device: Device,
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     args: Vec<Arg>,
     /// The buffers among the arguments, by parameter.
     arrays: Vec<Option<Array>>,
 }
 
+impl Prepared {
+    /// Launches the kernel.
+    pub(super) fn launch(&self, config: LaunchConfig) -> Result<Report, CliError> {
+        let result = self.device.launch(&self.kernel, config, &self.args);
+        result.map_err(|source| match source {
+            LaunchError::NoGroups { kernel } => CliError::NoGroups { kernel },
+            source => CliError::Launch { source },
+        })
+    }
+}
+
 impl Launch {
     /// The grid and its groups.
-    fn config(&self, kernel: &KernelOf<'_>) -> Result<LaunchConfig, CliError> {
+    pub(super) fn config(&self, kernel: &KernelOf<'_>) -> Result<LaunchConfig, CliError> {
         let fixed = kernel.local_size();
         let group = match (self.group, fixed) {
             (Some(given), Some(fixed)) if given != fixed => {
@@ -221,7 +235,7 @@ impl Launch {
             }
             (given, fixed) => given.or(fixed),
         };
-        let mut grid = self.grid.expect("clap asks for it");
+        let mut grid = self.grid.ok_or(CliError::NoGrid)?;
         for (extent, size) in grid.iter_mut().zip(fixed.unwrap_or([1; 3])) {
             *extent = extent.checked_next_multiple_of(size).unwrap_or(*extent);
         }
@@ -233,7 +247,7 @@ impl Launch {
     }
 
     /// Makes everything ready but the launch itself.
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         kernel: &KernelOf<'_>,
         parameters: &[Parameter],
@@ -242,7 +256,8 @@ impl Launch {
     ) -> Result<Prepared, CliError> {
         let config = self.device(arch);
         let bound = bind(parameters, &self.arg, config.memory_bytes)?;
-        let types: Vec<_> = bound.iter().flat_map(|bound| bound.types()).collect();
+        let types: Vec<_> = bound.iter().flat_map(Bound::types).collect();
+        let options = CompileOptions { report_accesses: self.check, ..options };
         let kernel = kernel.compile(&types, &options)?;
         let device = Device::new(config).map_err(|source| CliError::Device { source })?;
         let (mut args, mut arrays) = (Vec::new(), Vec::new());
