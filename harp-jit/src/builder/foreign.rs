@@ -17,6 +17,7 @@ impl KernelSource {
     /// memory as an address, all else by value. `sources` are the places that its source locations stand for.
     ///
     /// ```
+    /// # #[cfg(feature = "text")] {
     /// use harp_jit::text::TextFile;
     /// use harp_jit::{CompileOptions, KernelSource, Param, ParamType};
     ///
@@ -39,6 +40,7 @@ impl KernelSource {
     /// let source = KernelSource::from_called(function, "harp32".parse()?, params, sources)?;
     /// let kernel = source.compile(&CompileOptions::default())?;
     /// assert_eq!(kernel.params()[0].name(), Some("data"));
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
