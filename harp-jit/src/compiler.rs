@@ -133,9 +133,16 @@ impl Compiler {
         sources: &SourceMap,
     ) -> Result<CompileStages, CompileError> {
         let name = func.name.to_string();
-        let unit = self.function_unit(&name, sources);
-        let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
-        Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
+        stages(func, self.function_unit(&name, sources))
+    }
+
+    /// Does the same with a kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile_kernel`](Self::compile_kernel).
+    pub fn kernel_stages(&self, source: &KernelSource) -> Result<CompileStages, CompileError> {
+        stages(source.finished()?, self.kernel_unit(source)?)
     }
 
     /// The library routines among the functions with these names.
@@ -183,4 +190,10 @@ impl KernelSource {
     pub fn explain(&self, options: &CompileOptions) -> Result<DivergenceReport, CompileError> {
         Compiler::new(self.arch(), options.clone()).explain_kernel(self)
     }
+}
+
+/// The forms of a function on its way to machine code.
+fn stages(func: &Function, unit: Unit<'_>) -> Result<CompileStages, CompileError> {
+    let Selected { func, vcode, .. } = select(func, unit, &Clock::new())?;
+    Ok(CompileStages { clif: func.display().to_string(), vcode: vcode.to_string() })
 }

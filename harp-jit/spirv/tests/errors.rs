@@ -56,9 +56,9 @@ fn specialization_constants_are_set_when_a_module_is_read() {
 fn a_module_is_for_machines_with_words_of_its_addresses() {
     let [narrow, wide] = [MACHINES[0], MACHINES[2]].map(|id| id.parse().unwrap());
     for (own, other) in [(narrow, wide), (wide, narrow)] {
-        let module = module("peers", own, Level::Optimized);
-        assert!(module.kernel("saxpy", own).is_ok());
-        let error = module.kernel("saxpy", other).unwrap_err();
+        let module = module("groups", own, Level::Optimized);
+        assert!(module.kernel("async", own).is_ok());
+        let error = module.kernel("async", other).unwrap_err();
         assert!(matches!(error.kind, SpirvErrorKind::AddressSize { .. }), "{error}");
     }
     // Shaders are for both.

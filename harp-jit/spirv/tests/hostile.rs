@@ -12,7 +12,7 @@ use support::{bytes, numbers};
 
 /// Modules of both flavours and address sizes.
 const MODULES: [&str; 9] = [
-    "peers.32.O2",
+    "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
     "groups.32.O0",

@@ -3,10 +3,12 @@
 
 mod support;
 
-use harp_bench::peers::{SCALES, WORKLOADS, Workload, checksum};
+use harp_bench::peers::{self, SCALES, WORKLOADS, Workload, checksum};
+use harp_isa::ArchId;
 use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
-use support::{Level, STRATEGIES, module};
+use harp_spirv::SpirvModule;
+use support::{Level, STRATEGIES};
 
 /// A scale at which a machine emulates a workload in little time.
 const SCALE: usize = 2;
@@ -14,9 +16,14 @@ const SCALE: usize = 2;
 const MACHINES: [&str; 6] =
     ["harp32", "harp64", "4w32/16/32/16+x", "8w16/16/4/32+x", "4w16/4/2/64", "8b16/2/16/8+x"];
 
-fn peers(level: Level, strategies: &[DivergenceStrategy]) {
+fn module(arch: ArchId, level: Level) -> SpirvModule {
+    let bytes = peers::module(arch.word(), level == Level::Optimized);
+    SpirvModule::parse(bytes).unwrap()
+}
+
+fn everywhere(level: Level, strategies: &[DivergenceStrategy]) {
     for arch in MACHINES.map(|id| id.parse().unwrap()) {
-        let module = module("peers", arch, level);
+        let module = module(arch, level);
         let device = Device::new(DeviceConfig::new(arch)).unwrap();
         for workload in WORKLOADS {
             let wanted = (workload.on_host)(SCALES[SCALE]);
@@ -47,7 +54,7 @@ fn instructions(workload: &Workload, device: &Device, kernel: &Kernel, scale: u3
 #[test]
 fn peers_take_hardly_more_instructions_than_those_of_the_builder() {
     for arch in MACHINES.map(|id| id.parse().unwrap()) {
-        let module = module("peers", arch, Level::Optimized);
+        let module = module(arch, Level::Optimized);
         let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let mut product = 1.0;
         for workload in WORKLOADS {
@@ -64,10 +71,10 @@ fn peers_take_hardly_more_instructions_than_those_of_the_builder() {
 
 #[test]
 fn optimized_peers_give_the_same_results_under_every_strategy() {
-    peers(Level::Optimized, &STRATEGIES);
+    everywhere(Level::Optimized, &STRATEGIES);
 }
 
 #[test]
 fn unoptimized_peers_give_the_same_results() {
-    peers(Level::Unoptimized, &[DivergenceStrategy::default()]);
+    everywhere(Level::Unoptimized, &[DivergenceStrategy::default()]);
 }

@@ -250,7 +250,7 @@ pub(super) fn param_words(params: &[Param], arch: ArchId) -> u32 {
     params.iter().map(|param| param.ty().words(arch.word())).sum()
 }
 
-fn kernel_signature(arch: ArchId) -> Signature {
+pub(super) fn kernel_signature(arch: ArchId) -> Signature {
     let mut signature = Signature::new(CallConv::Fast);
     signature.params.push(AbiParam::new(word_int(arch.word())));
     signature

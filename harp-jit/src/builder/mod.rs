@@ -25,6 +25,7 @@ mod blocks;
 mod calls;
 mod checks;
 mod control;
+mod foreign;
 mod insts;
 mod kernel_source;
 mod lanes;

@@ -230,6 +230,14 @@ pub enum BuildErrorKind {
         /// The signature.
         given: String,
     },
+    /// The function does not take what the kernel is to take.
+    #[error("a kernel of ({}) must be a function that takes these and returns nothing, not `{given}`", params.join(", "))]
+    Called {
+        /// The types of the kernel's parameters.
+        params: Vec<String>,
+        /// The function's signature.
+        given: String,
+    },
     /// The kernel was compiled before its builder was finalized.
     #[error("kernel `{name}` is not finalized")]
     NotFinalized {

@@ -1,29 +1,34 @@
-//! `harp compile`: CLIF text to any stage on the way to a bootable image.
+//! `harp compile`: programs to any stage on the way to a bootable image.
 
 use clap::{Args, ValueEnum};
-use harp_isa::asm::Colors;
 use harp_isa::object::hof;
 use harp_isa::{Object, link_named};
 use harp_jit::ir::Signature;
-use harp_jit::text::{Call, TextError, TextFile};
+use harp_jit::text::{Call, TextFile};
 use harp_jit::{
-    CompileOptions, CompiledModule, Compiler, Execution, Module, ModuleError, OptLevel,
+    CompileError, CompileOptions, CompileStages, CompiledModule, Compiler, Execution, Module,
+    ModuleError,
 };
+use harp_spirv::SpirvModule;
 
 use super::Target;
-use super::divergence::Divergence;
 use super::error::CliError;
-use super::files::{Input, Output};
+use super::files::Output;
+use super::options::CodeOptions;
+use super::source::{ProgramFile, Source, SourceError};
 use harp_filetest::STACK_BYTES;
 use harp_jit::text::argument_words;
 use harp_runtime::Program;
 
-/// Compile functions from CLIF text
+/// Compile functions from CLIF text, or kernels from SPIR-V
 #[derive(Args)]
 #[command(
-    long_about = "Compile functions from CLIF text
+    long_about = "Compile functions from CLIF text, or kernels from SPIR-V and what is compiled to it
 
-A file may hold several functions, which can call each other by name, and data that they refer to, in
+Of a SPIR-V module the texts show all kernels or the one that `--kernel` names; object files and flat images are of one. They
+are compiled for all lanes of a warp, and `harp run` runs them.
+
+A file of CLIF text may hold several functions, which can call each other by name, and data that they refer to, in
 comments `; data: %name type value...`. Functions are compiled for one lane of a warp, where divergence
 does not arise, or, with `--execution simt`, for all of them.
 
@@ -38,12 +43,12 @@ ends with the image. A trap in the function ends the run.",
   harp compile -a harp32 --emit asm gcd.clif
   harp compile -a harp64+x gcd.clif -o gcd.hof
   harp compile -a harp32 --emit image --call '%gcd(12, 18)' gcd.clif -o gcd.bin
-  harp compile -a harp32 --emit image --call '%half(-0x1.8p1)' -o - half.clif | harp emu -a harp32 -"
+  harp compile -a harp32 --emit image --call '%half(-0x1.8p1)' -o - half.clif | harp emu -a harp32 -
+  harp compile -a harp32 --emit asm --kernel saxpy saxpy.cl"
 )]
 pub(super) struct Compile {
-    /// The CLIF text; `-` is standard input
-    #[arg(value_name = "FILE.clif")]
-    source: Input,
+    #[command(flatten)]
+    program: ProgramFile,
     #[command(flatten)]
     target: Target,
     /// What to write
@@ -53,14 +58,11 @@ pub(super) struct Compile {
     /// FILE.hof, an image to FILE.bin]
     #[arg(short, long, value_name = "FILE")]
     output: Option<Output>,
-    /// How much to optimize
-    #[arg(long, value_name = "LEVEL", default_value = "speed")]
-    opt: Opt,
-    /// How many lanes of a warp run the functions together
-    #[arg(long, value_name = "MODE", default_value = "single-lane")]
-    execution: Lanes,
     #[command(flatten)]
-    divergence: Divergence,
+    code: CodeOptions,
+    /// How many lanes of a warp run the code together [default: single-lane for CLIF text, simt for kernels]
+    #[arg(long, value_name = "MODE")]
+    execution: Option<Lanes>,
     /// The call that the image makes, such as '%f(3, -0x10, 0x1.8p0)'
     #[arg(long, value_name = "CALL", allow_hyphen_values = true, required_if_eq("emit", "image"))]
     call: Option<String>,
@@ -82,24 +84,6 @@ enum Emit {
     Image,
 }
 
-/// How much functions are optimized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Opt {
-    /// Only what code generation needs
-    None,
-    /// Cranelift's mid-end
-    Speed,
-}
-
-impl From<Opt> for OptLevel {
-    fn from(opt: Opt) -> OptLevel {
-        match opt {
-            Opt::None => OptLevel::None,
-            Opt::Speed => OptLevel::Speed,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lanes {
     /// One, with any control flow
@@ -114,79 +98,101 @@ impl Compile {
             return Err(CliError::CallWithoutImage);
         }
         let output = self.output();
-        output.spares([&self.source])?;
-        let text = self.source.read_text()?;
-        let rendered =
-            |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
-        let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
-        for function in file.functions() {
-            file.verify(function).map_err(rendered)?;
-        }
-        let bytes = match self.emit {
-            Emit::Clif => self.stages(&file, |stages| stages.clif)?.into_bytes(),
-            Emit::Vcode => self.stages(&file, |stages| stages.vcode)?.into_bytes(),
-            Emit::Asm => self.module(&file)?.object().display_exact().to_string().into_bytes(),
-            Emit::Hof => {
-                let object = self.module(&file)?;
-                hof::write(object.object()).map_err(|source| CliError::WriteObject { source })?
-            }
-            Emit::Bin => self.flat(self.module(&file)?.object())?,
-            Emit::Image => self.image(&file)?,
+        output.spares([self.program.input()])?;
+        let bytes = match self.program.load(self.target.arch)? {
+            Source::Clif(file) => self.functions(&file)?,
+            Source::Spirv(module) => self.kernels(&module)?,
         };
         output.write(&bytes)
+    }
+
+    /// The functions of CLIF text.
+    fn functions(&self, file: &TextFile) -> Result<Vec<u8>, CliError> {
+        self.program.takes_all_functions()?;
+        Ok(match self.emit {
+            Emit::Clif => self.stages(file, |stages| stages.clif)?.into_bytes(),
+            Emit::Vcode => self.stages(file, |stages| stages.vcode)?.into_bytes(),
+            Emit::Asm => self.module(file)?.object().display_exact().to_string().into_bytes(),
+            Emit::Hof => object_file(self.module(file)?.object())?,
+            Emit::Bin => self.flat(self.module(file)?.object())?,
+            Emit::Image => self.image(file)?,
+        })
+    }
+
+    /// The kernels of a SPIR-V module: text of all of them, or code of one.
+    fn kernels(&self, module: &SpirvModule) -> Result<Vec<u8>, CliError> {
+        let arch = self.target.arch;
+        let options = self.options(Lanes::Simt)?;
+        let stages = |stage: fn(CompileStages) -> String| {
+            let compiler = Compiler::new(arch, options.clone());
+            let texts = self.program.spirv_kernels(module, arch)?.into_iter().map(|kernel| {
+                let stages = compiler.kernel_stages(kernel.source());
+                stages.map(|stages| ending_in_newline(&stage(stages))).map_err(not_compiled)
+            });
+            Ok::<_, CliError>(texts.collect::<Result<Vec<_>, _>>()?.join("\n").into_bytes())
+        };
+        let kernel = || {
+            let kernel = self.program.one_spirv_kernel(module, arch)?;
+            kernel.compile(&options).map_err(|source| CliError::Compile { source })
+        };
+        Ok(match self.emit {
+            Emit::Clif => stages(|stages| stages.clif)?,
+            Emit::Vcode => stages(|stages| stages.vcode)?,
+            Emit::Asm => kernel()?.object().display_exact().to_string().into_bytes(),
+            Emit::Hof => object_file(kernel()?.object())?,
+            Emit::Bin => self.flat(kernel()?.object())?,
+            Emit::Image => {
+                let file = self.program.input().clone();
+                return Err(SourceError::CallOfKernel { file }.into());
+            }
+        })
     }
 
     fn output(&self) -> Output {
         match (&self.output, self.emit) {
             (Some(output), _) => output.clone(),
             (None, Emit::Clif | Emit::Vcode | Emit::Asm) => Output::Stdout,
-            (None, Emit::Hof) => Output::beside(&self.source, "hof"),
-            (None, Emit::Bin | Emit::Image) => Output::beside(&self.source, "bin"),
+            (None, Emit::Hof) => Output::beside(self.program.input(), "hof"),
+            (None, Emit::Bin | Emit::Image) => Output::beside(self.program.input(), "bin"),
         }
     }
 
-    fn options(&self) -> Result<CompileOptions, CliError> {
-        let execution = match self.execution {
+    fn options(&self, default: Lanes) -> Result<CompileOptions, CliError> {
+        let execution = match self.execution.unwrap_or(default) {
             Lanes::SingleLane => Execution::SingleLane,
             Lanes::Simt => Execution::Simt,
         };
+        let options = self.code.compile_options(execution)?;
         let stack_bytes = match (self.emit, execution) {
             (Emit::Image, Execution::SingleLane) => STACK_BYTES,
-            _ => CompileOptions::default().stack_bytes,
+            _ => options.stack_bytes,
         };
-        Ok(CompileOptions {
-            opt_level: self.opt.into(),
-            execution,
-            divergence: self.divergence.strategy(),
-            profile: self.divergence.profile()?,
-            stack_bytes,
-            ..CompileOptions::default()
-        })
+        Ok(CompileOptions { stack_bytes, ..options })
     }
 
     fn stages(
         &self,
         file: &TextFile,
-        stage: impl Fn(harp_jit::CompileStages) -> String,
+        stage: impl Fn(CompileStages) -> String,
     ) -> Result<String, CliError> {
-        let compiler = Compiler::new(self.target.arch, self.options()?);
+        let compiler = Compiler::new(self.target.arch, self.options(Lanes::SingleLane)?);
         let texts = file.functions().iter().map(|function| {
             compiler
                 .stages(&function.func, file.sources())
-                .map(|stages| format!("{}\n", stage(stages).trim_end()))
-                .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })
+                .map(|stages| ending_in_newline(&stage(stages)))
+                .map_err(not_compiled)
         });
         Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
     }
 
     fn module(&self, file: &TextFile) -> Result<CompiledModule, CliError> {
-        let mut module = Module::new(self.target.arch, self.options()?);
+        let mut module = Module::new(self.target.arch, self.options(Lanes::SingleLane)?);
         let defined = file.define(&mut module);
         defined.and_then(|()| module.finish()).map_err(|source| CliError::Compile { source })
     }
 
     fn flat(&self, object: &Object) -> Result<Vec<u8>, CliError> {
-        Ok(link_named(&[(self.source.name().as_str(), object)], 0)?.bytes)
+        Ok(link_named(&[(self.program.input().name().as_str(), object)], 0)?.bytes)
     }
 
     fn image(&self, file: &TextFile) -> Result<Vec<u8>, CliError> {
@@ -205,4 +211,16 @@ impl Compile {
         bytes.resize(program.memory_bytes() as usize, 0);
         Ok(bytes)
     }
+}
+
+fn object_file(object: &Object) -> Result<Vec<u8>, CliError> {
+    hof::write(object).map_err(|source| CliError::WriteObject { source })
+}
+
+fn not_compiled(source: CompileError) -> CliError {
+    CliError::Compile { source: ModuleError::Compile(source) }
+}
+
+fn ending_in_newline(text: &str) -> String {
+    format!("{}\n", text.trim_end())
 }

@@ -20,8 +20,9 @@ pub(super) struct Divergence {
     profile: Option<Input>,
 }
 
+/// The strategies by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Strategy {
+pub(super) enum Strategy {
     /// Split and join everywhere
     SplitJoin,
     /// Predication wherever it is possible

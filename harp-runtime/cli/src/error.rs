@@ -13,8 +13,12 @@ use harp_jit::text::CallError;
 use thiserror::Error;
 
 use super::files::{Input, Output};
+use super::run::ArgumentError;
+use super::source::SourceError;
 use harp_bench::{BestError, HarpbenchError};
-use harp_runtime::{LaunchError, ProfileTextError, ProgramError, ReplayError};
+use harp_runtime::{
+    BufferError, DeviceError, LaunchError, ProfileTextError, ProgramError, ReplayError,
+};
 
 /// The exit code of wrong inputs.
 const INPUT: u8 = 1;
@@ -86,6 +90,30 @@ pub(super) enum CliError {
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Launch { source: LaunchError },
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    #[error("work-groups of {} x {} x {} work-items, but `{kernel}` is for {} x {} x {}",
+        given[0], given[1], given[2], fixed[0], fixed[1], fixed[2])]
+    GroupSize { kernel: String, given: [u64; 3], fixed: [u64; 3] },
+    #[error(transparent)]
+    Device { source: DeviceError },
+    #[error(transparent)]
+    Buffer { source: BufferError },
+    #[error("buffer `{buffer}` has {given} bytes, {file} has {expected}")]
+    ComparedLength { buffer: String, given: usize, file: Input, expected: usize },
+    #[error("how many work-items are to run? Say it with `--grid`, such as 1024 or 64,64")]
+    NoGrid,
+    #[error("kernel `{kernel}` uses work-groups: give their size with `--group`")]
+    NoGroups { kernel: String },
+    #[error("cannot run the kernel `{kernel}`")]
+    Peer { kernel: &'static str, source: Box<dyn Error> },
+    #[error("the result of `{kernel}`, of checksum {checksum}, is not the host's")]
+    WrongPeer { kernel: &'static str, checksum: u32 },
+    /// Buffers are not as expected; the differences have been printed already.
+    #[error("results differ from what was expected")]
+    Differences,
     /// The emulated program stopped before its end.
     #[error("{trap}")]
     Trap {
@@ -107,7 +135,7 @@ impl CliError {
         match self {
             CliError::Trap { trap, .. } => of_trap(&trap.kind),
             CliError::Launch { source: LaunchError::Trap(trap) } => of_trap(&trap.trap.kind),
-            CliError::CallWithoutImage => USAGE,
+            CliError::CallWithoutImage | CliError::NoGrid => USAGE,
             _ => INPUT,
         }
     }

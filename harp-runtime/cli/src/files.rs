@@ -78,7 +78,12 @@ impl Input {
 
     /// Everything in it, as text.
     pub(super) fn read_text(&self) -> Result<String, CliError> {
-        String::from_utf8(self.read()?)
+        self.text(self.read()?)
+    }
+
+    /// The text in `bytes`, which were read from it.
+    pub(super) fn text(&self, bytes: Vec<u8>) -> Result<String, CliError> {
+        String::from_utf8(bytes)
             .map_err(|error| CliError::NotText { file: self.clone(), source: error.utf8_error() })
     }
 

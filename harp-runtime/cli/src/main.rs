@@ -1,5 +1,5 @@
-//! The command `harp`: assembler, linker, disassembler, compiler, file tests, benchmarks and emulator for the
-//! shell.
+//! The command `harp`: assembler, linker, disassembler, compiler, kernel launches, file tests, benchmarks and emulator
+//! for the shell.
 //!
 //! Each subcommand has a file: its options for clap, and a `run` that does the work through the library
 //! crates. None of them looks at the process's arguments.
@@ -21,7 +21,11 @@ mod files;
 mod filetest;
 mod ld;
 mod numbers;
+mod options;
 mod replay;
+mod run;
+mod source;
+mod values;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,7 +39,8 @@ use error::CliError;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  an input is wrong, a file cannot be read or written, a file test failed, or checks found something
+  1  an input is wrong, a file cannot be read or written, a file test failed, results differ, or checks found
+     something
   2  bad usage
   3  the emulated program ended in a trap
   4  the emulated program ended in a deadlock
@@ -62,6 +67,7 @@ enum Command {
     Disasm(disasm::Disasm),
     Compile(compile::Compile),
     Explain(explain::Explain),
+    Run(run::Run),
     #[command(name = "filetest")]
     FileTest(filetest::FileTest),
     Emu(emu::Emu),
@@ -116,6 +122,7 @@ impl Command {
             Command::Disasm(disasm) => disasm.run(),
             Command::Compile(compile) => compile.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Run(run) => run.run(),
             Command::FileTest(filetest) => filetest.run(),
             Command::Emu(emu) => emu.run(),
             Command::Replay(replay) => replay.run(),

@@ -33,18 +33,27 @@ fn files(document: &str) -> Vec<(&str, String)> {
 
 /// Runs the commands of a document, which is named from the workspace's root.
 fn check(document: &str, expected_files: usize) {
+    check_with(document, expected_files, |_, text| text);
+}
+
+/// Does the same with a change of the text; `prepare` may also put files into the folder.
+fn check_with(
+    document: &str,
+    expected_files: usize,
+    prepare: impl FnOnce(&Path, String) -> String,
+) {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let text = fs::read_to_string(&document).unwrap();
     let files = files(&text);
     assert_eq!(files.len(), expected_files, "files in {}", document.display());
     let folder = TempDir::new().unwrap();
     let case = folder.path().join(document.file_name().unwrap());
-    fs::write(&case, &text).unwrap();
     let inputs = case.with_extension("in");
     fs::create_dir(&inputs).unwrap();
     for (name, contents) in files {
         fs::write(inputs.join(name), contents).unwrap();
     }
+    fs::write(&case, prepare(&inputs, text.clone())).unwrap();
     let harp = Path::new(env!("CARGO_BIN_EXE_harp"));
     TestCases::new().register_bin("harp", harp).case(&case).run();
 }
@@ -53,6 +62,19 @@ fn check(document: &str, expected_files: usize) {
 fn the_documentation_is_true() {
     check("docs/harp.md", 5);
     check("docs/divergence.md", 1);
+}
+
+/// Clang may be missing here, so a module that it made of the same text takes the place of `kernel.cl`.
+#[test]
+#[cfg(feature = "naga")]
+fn a_session_goes_from_opencl_c_to_checked_results() {
+    let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session");
+    check_with("docs/running.md", 3, |folder, text| {
+        let source = fs::read_to_string(session.join("kernel.cl")).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("kernel.cl")).unwrap(), source);
+        fs::copy(session.join("kernel.spv"), folder.join("kernel.spv")).unwrap();
+        text.replace("$ harp run kernel.cl", "$ harp run kernel.spv")
+    });
 }
 
 #[test]

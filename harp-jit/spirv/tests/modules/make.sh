@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes the modules that the tests load from their sources in this folder. Nothing in the build runs it.
+# Makes modules from their sources in a folder: this one, or the one that is named. Nothing in the build runs it.
 #
 # OpenCL C takes Debian's clang-14 and llvm-spirv-14, assembly spirv-as of spirv-tools, WGSL the command of naga-cli.
 # llvm-spirv does not always write blocks behind their dominators, which spirv-val refuses. A file's first line may have other options for clang: `// options: ...`.
 set -e
-cd "$(dirname "$0")"
+cd "${1:-$(dirname "$0")}"
 for source in *.cl; do
+    [ -e "$source" ] || continue
     name=${source%.cl}
     options=$(sed -n '1s,^// options: ,,p' "$source")
     for bits in 32 64; do

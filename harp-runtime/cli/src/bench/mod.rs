@@ -1,4 +1,5 @@
-//! `harp bench`: runs the programs of harpbench under every strategy of divergence management.
+//! `harp bench`: runs the programs of harpbench under every strategy of divergence management, and the kernels on which
+//! OpenCL implementations are compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,12 @@ use harp_bench::{
     Scale, Strategy, Summary, branch_figure, convergence_figure, run_figures, structure_figure,
 };
 
+mod kernel;
+mod peers;
 mod plot;
 mod table;
 
-/// Benchmark the strategies of divergence management
+/// Benchmark the strategies of divergence management, and kernels that OpenCL has, too
 #[derive(Args)]
 pub(super) struct Bench {
     #[command(subcommand)]
@@ -31,6 +34,8 @@ pub(super) struct Bench {
 enum What {
     Harpbench(Harpbench),
     Best(Search),
+    Peers(peers::Peers),
+    Kernel(Box<kernel::Kernel>),
 }
 
 /// Run harpbench's programs under every strategy and count instructions
@@ -144,6 +149,8 @@ impl Bench {
         match self.what {
             What::Harpbench(harpbench) => harpbench.run(),
             What::Best(search) => search.run(),
+            What::Peers(peers) => peers.run(),
+            What::Kernel(kernel) => kernel.run(),
         }
     }
 }

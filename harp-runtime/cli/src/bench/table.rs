@@ -7,7 +7,7 @@ use super::super::error::CliError;
 use harp_bench::{Figure, Row};
 
 /// Columns as wide as their widest cell; the first `left` of them are aligned to the left.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
+pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -57,7 +57,8 @@ pub(super) fn json(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn line(object: &impl Serialize) -> String {
+/// An object as a line of JSON.
+pub(super) fn line(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("numbers and names are JSON") + "\n"
 }
 

@@ -1,18 +1,16 @@
 //! `harp explain`: how the divergence of branches is managed, why, and what the alternatives cost.
 
 use clap::{Args, ValueEnum};
-use harp_isa::asm::Colors;
-use harp_jit::text::{TextError, TextFile};
-use harp_jit::{
-    BranchReport, CompileOptions, Compiler, DivergenceReport, Execution, ModuleError, RegionReport,
-};
+use harp_jit::text::TextFunction;
+use harp_jit::{BranchReport, Compiler, DivergenceReport, Execution, ModuleError, RegionReport};
+use harp_spirv::SpirvKernel;
 use serde_json::{Value, json};
 
 use super::Target;
-use super::compile::Opt;
-use super::divergence::Divergence;
 use super::error::CliError;
-use super::files::{Input, Output};
+use super::files::Output;
+use super::options::CodeOptions;
+use super::source::{ProgramFile, Source};
 
 mod dot;
 
@@ -26,18 +24,15 @@ mod dot;
 #[command(after_help = "Examples:
   harp explain -a harp32 gcd.clif
   harp explain -a harp32 --strategy split-join --format json gcd.clif
-  harp explain -a harp32 --dot gcd.dot gcd.clif && dot -Tsvg gcd.dot -o gcd.svg")]
+  harp explain -a harp32 --dot gcd.dot gcd.clif && dot -Tsvg gcd.dot -o gcd.svg
+  harp explain -a harp32 --kernel bfs bfs.spv")]
 pub(super) struct Explain {
-    /// The CLIF text; `-` is standard input
-    #[arg(value_name = "FILE.clif")]
-    source: Input,
+    #[command(flatten)]
+    program: ProgramFile,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
-    divergence: Divergence,
-    /// How much to optimize
-    #[arg(long, value_name = "LEVEL", default_value = "speed")]
-    opt: Opt,
+    code: CodeOptions,
     /// The format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -57,19 +52,10 @@ enum Format {
 impl Explain {
     pub(super) fn run(self) -> Result<(), CliError> {
         if let Some(dot) = &self.dot {
-            dot.spares([&self.source])?;
+            dot.spares([self.program.input()])?;
         }
-        let text = self.source.read_text()?;
-        let rendered =
-            |error: TextError| CliError::Rendered { text: error.render(&text, Colors::Ansi) };
-        let file = TextFile::parse(&text, &self.source.name()).map_err(rendered)?;
-        let compiler = Compiler::new(self.target.arch, self.options()?);
         let (mut answer, mut graphs) = (String::new(), String::new());
-        for function in file.functions() {
-            file.verify(function).map_err(rendered)?;
-            let report = compiler
-                .explain_function(&function.func, file.sources())
-                .map_err(|source| CliError::Compile { source: ModuleError::Compile(source) })?;
+        for report in self.reports()? {
             answer += &match self.format {
                 Format::Text => report.to_string(),
                 Format::Json => json_lines(&report),
@@ -82,14 +68,28 @@ impl Explain {
         Output::Stdout.write(answer.as_bytes())
     }
 
-    fn options(&self) -> Result<CompileOptions, CliError> {
-        Ok(CompileOptions {
-            opt_level: self.opt.into(),
-            divergence: self.divergence.strategy(),
-            execution: Execution::Simt,
-            profile: self.divergence.profile()?,
-            ..CompileOptions::default()
-        })
+    /// What is to be said of each function or kernel.
+    fn reports(&self) -> Result<Vec<DivergenceReport>, CliError> {
+        let arch = self.target.arch;
+        let source = self.program.load(arch)?;
+        let compiler = Compiler::new(arch, self.code.compile_options(Execution::Simt)?);
+        let failed = |source| CliError::Compile { source: ModuleError::Compile(source) };
+        match source {
+            Source::Clif(file) => {
+                self.program.takes_all_functions()?;
+                let functions = file.functions().iter();
+                let report = |function: &TextFunction| {
+                    compiler.explain_function(&function.func, file.sources()).map_err(failed)
+                };
+                functions.map(report).collect()
+            }
+            Source::Spirv(module) => {
+                let kernels = self.program.spirv_kernels(&module, arch)?;
+                let report =
+                    |kernel: &SpirvKernel| compiler.explain_kernel(kernel.source()).map_err(failed);
+                kernels.iter().map(report).collect()
+            }
+        }
     }
 }
 

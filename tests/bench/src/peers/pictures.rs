@@ -66,13 +66,22 @@ pub(super) fn run_mandelbrot(device: &Device, launch: &mut Launch<'_>, scale: u3
 }
 
 pub(super) fn host_mandelbrot(scale: u32) -> Vec<u32> {
+    mandelbrot_by(scale, |a, b, c| a * b + c)
+}
+
+/// With products and sums rounded once, where clang lets it be.
+pub(super) fn contracted_mandelbrot(scale: u32) -> Vec<u32> {
+    mandelbrot_by(scale, f32::mul_add)
+}
+
+fn mandelbrot_by(scale: u32, product_and_sum: fn(f32, f32, f32) -> f32) -> Vec<u32> {
     let n = side(scale);
     let rounds = |at: usize| {
         let coordinate = |position: usize, start: f32| start + 3.0 * position as f32 / n as f32;
         let (cx, cy) = (coordinate(at % n, -2.0), coordinate(at / n, -1.5));
         let (mut x, mut y, mut rounds) = (0.0_f32, 0.0_f32, 0);
-        while rounds < LIMIT && x * x + y * y < 4.0 {
-            (x, y) = (x * x - y * y + cx, 2.0 * x * y + cy);
+        while rounds < LIMIT && product_and_sum(x, x, y * y) < 4.0 {
+            (x, y) = (product_and_sum(x, x, -(y * y)) + cx, product_and_sum(2.0 * x, y, cy));
             rounds += 1;
         }
         rounds.cast_unsigned()

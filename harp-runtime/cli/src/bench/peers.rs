@@ -1,0 +1,169 @@
+//! `harp bench peers`: the kernels on which OpenCL implementations are compared.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use harp_bench::peers::{self, WORKLOADS, Workload, checksum};
+use harp_isa::ArchId;
+use harp_jit::{Execution, Kernel};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_spirv::SpirvModule;
+use serde::Serialize;
+
+use super::super::error::CliError;
+use super::super::files::Output;
+use super::super::options::CodeOptions;
+use super::table;
+
+/// The machine for which the emulator is fastest.
+const MACHINE: &str = "4w32/16/32/16+x";
+
+/// How often a kernel that is launched once runs, and one that is launched several times.
+const RUNS: [usize; 2] = [5, 3];
+
+/// Run the kernels on which OpenCL implementations are compared
+///
+/// The program is `kernels.cl` of `tests/bench/peers`, as SPIR-V. Inputs, fields and checksums are those of the OpenCL program
+/// `bench.c` beside it, so that both can be run in turns. The results are compared with the host's; if one is wrong, the exit
+/// code is 1.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  harp bench peers
+  harp bench peers --scale 4 --kernel matmul --kernel bfs --arch harp32 --json")]
+pub(super) struct Peers {
+    /// The machine [default: 4w32/16/32/16+x]
+    #[arg(short, long, value_name = "ARCH", env = "HARP_ARCH")]
+    arch: Option<ArchId>,
+    /// Each step from 1 on halves the work in each dimension
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    scale: u32,
+    /// Only this kernel; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = workload)]
+    kernel: Vec<Workload>,
+    /// The same kernels as the builder makes them, instead of the SPIR-V
+    #[arg(long)]
+    builder: bool,
+    /// The number of cores, which share the memory
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    cores: u16,
+    /// Print one JSON object per line, as the OpenCL program does
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    code: CodeOptions,
+}
+
+/// What a kernel took.
+#[derive(Debug, Serialize)]
+struct Row {
+    kernel: &'static str,
+    items: u64,
+    build_ms: f64,
+    first_ms: f64,
+    best_ms: f64,
+    checksum: u32,
+    #[serde(skip)]
+    is_right: bool,
+}
+
+fn workload(name: &str) -> Result<Workload, String> {
+    let found = WORKLOADS.into_iter().find(|workload| workload.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<_> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        format!("the kernels are {}", names.join(", "))
+    })
+}
+
+impl Peers {
+    pub(super) fn run(&self) -> Result<(), CliError> {
+        let arch = self.arch.unwrap_or_else(|| MACHINE.parse().expect("it is a machine"));
+        let config = DeviceConfig { cores: self.cores, ..DeviceConfig::new(arch) };
+        let device = Device::new(config).map_err(|source| CliError::Device { source })?;
+        let workloads = if self.kernel.is_empty() { &WORKLOADS[..] } else { &self.kernel };
+        let row = |workload: &Workload| {
+            let row = self.row(&device, workload);
+            row.map_err(|source| CliError::Peer { kernel: workload.name, source })
+        };
+        let mut rows = Vec::new();
+        for workload in workloads {
+            rows.push(row(workload)?);
+            if let (true, Some(row)) = (self.json, rows.last()) {
+                Output::Stdout.write(table::line(row).as_bytes())?;
+            }
+        }
+        if !self.json {
+            Output::Stdout.write(text(&rows).as_bytes())?;
+        }
+        match rows.iter().find(|row| !row.is_right) {
+            None => Ok(()),
+            Some(row) => Err(CliError::WrongPeer { kernel: row.kernel, checksum: row.checksum }),
+        }
+    }
+
+    fn row(&self, device: &Device, workload: &Workload) -> Result<Row, Box<dyn std::error::Error>> {
+        let start = Instant::now();
+        let kernel = self.kernel(workload, device.arch())?;
+        let build = start.elapsed();
+        let (mut items, mut launches, mut first, mut best) = (0, 0, None, Duration::MAX);
+        let mut output = Vec::new();
+        let mut runs = RUNS[0];
+        while runs > 0 {
+            let mut sum = Duration::ZERO;
+            let mut launch = |config: LaunchConfig, args: &[Arg]| {
+                let start = Instant::now();
+                let report = device.launch(&kernel, config, args)?;
+                sum += start.elapsed();
+                launches += 1;
+                items = report.work_items();
+                Ok(report)
+            };
+            output = (workload.launches)(device, &mut launch, self.scale)?;
+            if first.is_none() && launches > 1 {
+                runs = RUNS[1];
+            }
+            first = first.or(Some(sum));
+            best = best.min(sum);
+            runs -= 1;
+        }
+        let ms = |time: Duration| (time.as_secs_f64() * 1e7).round() / 1e4;
+        Ok(Row {
+            kernel: workload.name,
+            items,
+            build_ms: ms(build),
+            first_ms: ms(first.unwrap_or_default()),
+            best_ms: ms(best),
+            checksum: checksum(output.iter().copied()),
+            is_right: workload.is_right(&output, self.scale),
+        })
+    }
+
+    fn kernel(
+        &self,
+        workload: &Workload,
+        arch: ArchId,
+    ) -> Result<Kernel, Box<dyn std::error::Error>> {
+        let options = self.code.compile_options(Execution::Simt)?;
+        if self.builder {
+            return Ok((workload.source)(arch)?.compile(&options)?);
+        }
+        let module = SpirvModule::parse(peers::module(arch.word(), true))?;
+        Ok(module.kernel(workload.name, arch)?.compile(&options)?)
+    }
+}
+
+fn text(rows: &[Row]) -> String {
+    let head = ["kernel", "items", "build ms", "first ms", "best ms", "checksum", "result"];
+    let mut cells = vec![head.map(str::to_owned).to_vec()];
+    cells.extend(rows.iter().map(|row| {
+        vec![
+            row.kernel.to_owned(),
+            row.items.to_string(),
+            format!("{:.3}", row.build_ms),
+            format!("{:.3}", row.first_ms),
+            format!("{:.4}", row.best_ms),
+            row.checksum.to_string(),
+            if row.is_right { "correct" } else { "WRONG" }.to_owned(),
+        ]
+    }));
+    table::aligned(&cells, 1)
+}

@@ -1,0 +1,89 @@
+//! OpenCL C, which clang and llvm-spirv turn into SPIR-V, if they are installed.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use harp_isa::{ArchId, WordSize};
+use tempfile::TempDir;
+
+use super::super::error::CliError;
+use super::super::files::Input;
+use super::SourceError;
+
+/// A program of the host, with the names it may have.
+struct Tool {
+    what: &'static str,
+    names: &'static [&'static str],
+    /// What to install.
+    package: &'static str,
+}
+
+const CLANG: Tool = Tool {
+    what: "compiler of OpenCL C",
+    names: &["clang-14", "clang"],
+    package: "clang-14 llvm-spirv-14",
+};
+
+const LLVM_SPIRV: Tool = Tool {
+    what: "translator from LLVM to SPIR-V",
+    names: &["llvm-spirv-14", "llvm-spirv"],
+    package: "llvm-spirv-14",
+};
+
+/// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
+/// language. What the compiler warns about goes to standard error.
+pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<Vec<u8>, CliError> {
+    let Input::File(source) = file else {
+        let (file, tool) = (file.clone(), CLANG.names[1]);
+        return Err(SourceError::StandardInput { file, tool }.into());
+    };
+    // A missing file is reported as for all others.
+    file.read()?;
+    let target = match arch.word() {
+        WordSize::Four => "spir",
+        WordSize::Eight => "spir64",
+    };
+    let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
+    let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
+    let fixed = ["-c", "-target", target, "-cl-std=CL1.2", "-O2"];
+    // For the names of parameters, and for places in messages.
+    let names = ["-fno-discard-value-names", "-gline-tables-only"];
+    let header = ["-Xclang", "-finclude-default-header", "-emit-llvm"];
+    let mut args: Vec<&OsStr> = fixed.iter().chain(&names).chain(&header).map(OsStr::new).collect();
+    args.extend(options.iter().map(OsStr::new));
+    args.extend([source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()]);
+    CLANG.run(file, &args)?;
+    LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])?;
+    Ok(read(&module)?)
+}
+
+fn read(module: &Path) -> Result<Vec<u8>, SourceError> {
+    std::fs::read(module).map_err(|source| SourceError::Folder { source })
+}
+
+impl Tool {
+    /// Runs the first of the names that is installed.
+    fn run(&self, file: &Input, args: &[&OsStr]) -> Result<(), SourceError> {
+        for &name in self.names {
+            match Command::new(name).args(args).output() {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(source) => return Err(SourceError::Tool { tool: name, source }),
+                Ok(output) => return finished(file, name, output),
+            }
+        }
+        let Tool { what, names: tools, package } = *self;
+        Err(SourceError::NoTool { file: file.clone(), what, tools, package })
+    }
+}
+
+fn finished(file: &Input, tool: &'static str, output: Output) -> Result<(), SourceError> {
+    if output.status.success() {
+        // Warnings; if standard error is closed, nobody reads them.
+        let _ = io::stderr().write_all(&output.stderr);
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(SourceError::Refused { file: file.clone(), tool, message })
+}

@@ -1,0 +1,466 @@
+//! `harp run` and `harp bench peers` as processes: files of every kind, arguments, results, and what is wrong with them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MACHINE: &str = "4w32/16/32/16+x";
+
+/// Runs a command with words separated by blanks in a folder.
+fn harp(folder: &Path, words: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_harp"));
+    command.env_remove("HARP_ARCH").stdin(Stdio::null()).current_dir(folder);
+    command.args(words.split(' ')).output().unwrap()
+}
+
+/// What a command that succeeds prints.
+fn succeeds(folder: &Path, words: &str) -> String {
+    let Output { status, stdout, stderr } = harp(folder, words);
+    let errors = String::from_utf8(stderr).unwrap();
+    assert!(status.success() && errors.is_empty(), "harp {words}: {errors}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// The exit code, standard output and standard error of a command that fails.
+fn fails(folder: &Path, words: &str) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = harp(folder, words);
+    assert!(!status.success(), "harp {words}");
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// A module of the front end's tests.
+fn module(name: &str) -> PathBuf {
+    let folder = "../../harp-jit/spirv/tests/modules";
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name)).unwrap()
+}
+
+/// A file of the OpenCL program that is run in turns with this.
+fn peers(name: &str) -> PathBuf {
+    let folder = "../../tests/bench/peers";
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name)).unwrap()
+}
+
+#[test]
+fn buffers_go_through_files() {
+    let folder = TempDir::new().unwrap();
+    let (folder, file) = (folder.path(), peers("kernels.32.O2.spv"));
+    let file = file.to_str().unwrap();
+    let x: Vec<u8> = (0..100).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    fs::write(folder.join("x.bin"), &x).unwrap();
+    let printed = succeeds(
+        folder,
+        &format!(
+            "run {file} -a {MACHINE} --kernel saxpy --grid 100 --arg @x.bin --arg y=f32x100:1 --arg 2 --print 1:3 --save y=y.bin"
+        ),
+    );
+    assert_eq!(printed, "y: 1 3 5 ... (100 elements)\n");
+    let wanted: Vec<u8> = (0..100).flat_map(|i| (2.0 * i as f32 + 1.0).to_le_bytes()).collect();
+    assert_eq!(fs::read(folder.join("y.bin")).unwrap(), wanted);
+
+    // An input is not overwritten.
+    let args = "--grid 100 --arg @x.bin --arg f32x100 --arg 2";
+    let (code, _, message) =
+        fails(folder, &format!("run {file} -a {MACHINE} --kernel saxpy {args} --save x={file}"));
+    assert_eq!(code, 1);
+    assert!(message.contains("is an input and would be overwritten"), "{message}");
+
+    // A file of another length is no difference of elements.
+    fs::write(folder.join("short.bin"), [0; 12]).unwrap();
+    let (code, _, message) = fails(
+        folder,
+        &format!("run {file} -a {MACHINE} --kernel saxpy {args} --compare y=short.bin"),
+    );
+    assert_eq!(code, 1);
+    assert!(message.contains("buffer `y` has 400 bytes, `short.bin` has 12"), "{message}");
+}
+
+#[test]
+fn work_groups_have_local_memory() {
+    let folder = TempDir::new().unwrap();
+    for (file, arch) in [("kernels.32.O2.spv", "harp32"), ("kernels.64.O2.spv", "8w32/32/16/16+x")]
+    {
+        let file = peers(file);
+        let line = format!("run {} -a {arch} --kernel reduce --grid 512", file.display());
+        for local in ["local:512", "local:i32x128", "tmp=local:512"] {
+            let args = format!("--arg {local} --arg in=i32:0..512 --arg out=i32x4 --print out");
+            let args = args.replace("--arg local", "--arg tmp=local");
+            let printed = succeeds(folder.path(), &format!("{line} --group 128 {args}"));
+            assert_eq!(printed, "out: 8128 24512 40896 57280\n", "{arch}");
+        }
+        let (code, _, message) =
+            fails(folder.path(), &format!("{line} --arg i32:0..512 --arg i32x4 --arg local:512"));
+        assert_eq!(code, 1);
+        assert!(message.contains("give their size with `--group`"), "{message}");
+    }
+}
+
+#[test]
+fn kernels_print_and_constants_are_specialized() {
+    let folder = TempDir::new().unwrap();
+    let line = format!("run {} -a {MACHINE} --grid 2", module("printing.32.O2.spv").display());
+    let printed = succeeds(folder.path(), &format!("{line} --arg i32x2:7 --arg f32:1,2"));
+    assert!(printed.starts_with("[0] 0:  1.00|7"), "{printed}");
+    let object =
+        json(&succeeds(folder.path(), &format!("{line} --arg i32x2:7 --arg f32:1,2 --json")));
+    assert_eq!(object["printed"][0]["work_item"], serde_json::json!([0, 0, 0]));
+
+    let line = format!("run {} -a harp64 --grid 4", module("specialized.spv").display());
+    let of = |options: &str| {
+        succeeds(folder.path(), &format!("{line} --arg i32x4 --print numbers:1{options}"))
+    };
+    assert_ne!(of(""), of(" --spec 7=9"));
+    assert_ne!(of(""), of(" --spec 9=false"));
+    assert_eq!(of(""), of(" --spec 10=f32:0.5"));
+    let (code, _, message) = fails(folder.path(), &format!("{line} --arg i32x4 --spec 1=5"));
+    assert_eq!(code, 1);
+    assert!(message.contains("there is no specialization constant 1"), "{message}");
+}
+
+#[test]
+fn programs_see_everything_as_json() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("zeros.bin"), [0; 40]).unwrap();
+    let line = format!(
+        "run {} -a {MACHINE} --kernel saxpy --grid 11 --arg f32x10:1 --arg f32x10:nan --arg 2",
+        peers("kernels.32.O2.spv").display()
+    );
+    let (code, out, message) =
+        fails(folder, &format!("{line} --check --json --print y:1 --compare y=zeros.bin"));
+    assert_eq!(code, 1);
+    assert!(message.contains("kernel `saxpy`: 3 findings"), "{message}");
+    let object = json(&out);
+    assert_eq!(object["grid"], serde_json::json!([11, 1, 1]));
+    assert_eq!(object["buffers"][0]["values"], serde_json::json!(["NaN"]));
+    assert_eq!(object["compared"][0]["differing"], 10);
+    assert_eq!(object["findings"].as_array().unwrap().len(), 3);
+    assert_eq!(object["findings"][0]["kind"], "out of bounds");
+    assert_eq!(object["findings"][0]["work_item"], serde_json::json!([10, 0, 0]));
+    assert!(object["stats"]["issued"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let folder = TempDir::new().unwrap();
+    let file = peers("kernels.32.O2.spv");
+    let line = format!("run {} -a harp32 --grid 8 --kernel", file.display());
+    for (code, args, wanted) in [
+        (1, "nothing", "has no kernel `nothing`, but `saxpy`, `matmul`"),
+        (
+            1,
+            "saxpy --arg f32x8 --arg b=5",
+            "argument 2, `b=5`: the kernel has no parameter `b`, it takes `x`, `y`, `a`",
+        ),
+        (
+            1,
+            "saxpy --arg x=f32x8 --arg x=f32x9",
+            "`x=f32x9`: parameter `x` (a buffer of f32) has an argument already",
+        ),
+        (
+            1,
+            "saxpy --arg 1",
+            "argument 1, `1`, does not fit parameter `x` (a buffer of f32)\n  caused by: it is a number",
+        ),
+        (
+            1,
+            "saxpy --arg f32x8 --arg f32x8 --arg f32x8",
+            "does not fit parameter `a` (one f32)\n  caused by: it is a buffer",
+        ),
+        (
+            1,
+            "saxpy --arg f32x8 --arg f32x8 --arg x",
+            "caused by: `x` is not a number of type f32: expected such as 0.5",
+        ),
+        (1, "saxpy --arg f32x8 --arg f32x8 --arg i32:5", "caused by: it is of type i32"),
+        (1, "saxpy --arg f32x8 --arg f32x8 --arg 1 --arg 2", "argument 4, `2`, is one too many"),
+        (1, "saxpy --arg f32@none.bin --arg f32x8 --arg 1", "caused by: cannot read `none.bin`"),
+        (
+            1,
+            "saxpy --arg f32x99999999999 --arg f32x8 --arg 1",
+            "caused by: it takes 399999999996 bytes, the memory has 268435456",
+        ),
+        (
+            1,
+            "saxpy --arg f32x8 --arg f32x8 --arg 1 --print a",
+            "the kernel has no buffer `a`; its buffers are `x`, `y`",
+        ),
+        (
+            1,
+            "bitonic --arg i32x8 --arg 300 --arg 3000000000000",
+            "`3000000000000` is not a number of type i32",
+        ),
+        (
+            1,
+            "reduce --arg i32x8 --arg i32x8 --arg local:7",
+            "caused by: 7 bytes of local memory are no multiple of the 4",
+        ),
+        (
+            1,
+            "reduce --arg i32x8 --arg i32x8 --arg i32x8",
+            "does not fit parameter `tmp` (local memory for elements of i32)",
+        ),
+        (2, "saxpy --arg f33x8", "invalid value 'f33x8:1' for"),
+        (2, "saxpy --arg f32x8:random:x", "`x` is not a seed"),
+        (2, "saxpy --print :3", "expected the name of a parameter"),
+        (2, "saxpy --compare y", "expected the name of a parameter and a file"),
+        (2, "saxpy --group 0", "expected one to three positive numbers"),
+        (2, "saxpy --spec x=1", "expected the number of a constant"),
+    ] {
+        let args = args.replace("f33x8", "f33x8:1");
+        let (given, _, message) = fails(folder.path(), &format!("{line} {args}"));
+        assert_eq!(given, code, "{args}: {message}");
+        assert!(message.contains(wanted), "{args}: {message}");
+    }
+    let (_, _, message) = fails(folder.path(), &format!("run {} -a harp64 --list", file.display()));
+    assert!(message.contains("the module has 4-byte addresses"), "{message}");
+    let (_, _, message) =
+        fails(folder.path(), &format!("run {} -a harp32 --grid 1", file.display()));
+    assert!(
+        message.contains("has several kernels: choose one with `--kernel`: `saxpy`"),
+        "{message}"
+    );
+}
+
+#[test]
+fn kernels_are_measured_under_every_strategy() {
+    let folder = TempDir::new().unwrap();
+    let line = format!(
+        "bench kernel {} -a harp32 --kernel mandelbrot --arg i32x256 --arg 16 --arg 16 --arg 50",
+        peers("kernels.32.O2.spv").display()
+    );
+    let rows = succeeds(folder.path(), &format!("{line} --grid 16,16 --json"));
+    let names: Vec<Value> = rows.lines().map(|row| json(row)["strategy"].clone()).collect();
+    assert_eq!(names, ["split-join", "predicate", "static", "adaptive"]);
+    assert!(json(&rows[..rows.find('\n').unwrap()])["warp_instructions"].as_u64() > Some(0));
+    let table = succeeds(folder.path(), &format!("{line} --grid 16,16"));
+    assert!(table.starts_with("kernel      strategy    code bytes"), "{table}");
+    let (code, _, message) = fails(folder.path(), &line);
+    assert_eq!(code, 2);
+    assert!(message.contains("Say it with `--grid`"), "{message}");
+}
+
+/// Programs of the host are looked for in `PATH`.
+#[test]
+fn without_clang_the_message_says_what_to_install() {
+    let folder = TempDir::new().unwrap();
+    fs::copy(peers("kernels.cl"), folder.path().join("kernels.cl")).unwrap();
+    for command in ["run --list", "compile", "explain"] {
+        let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
+        harp.env("PATH", "").current_dir(folder.path()).args(command.split(' '));
+        let output = harp.args(["-a", "harp32", "kernels.cl"]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(
+            message,
+            "error: `kernels.cl`: no compiler of OpenCL C was found (clang-14 or clang). Install it, for example with \
+             `apt-get install clang-14 llvm-spirv-14`, or compile the program to SPIR-V elsewhere\n"
+        );
+    }
+}
+
+/// A compiler that is not clang shows how clang is called, and what becomes of its answers.
+#[test]
+#[cfg(unix)]
+fn opencl_c_goes_through_clang_and_llvm_spirv() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let tool = |name: &str, script: &str| {
+        fs::write(path.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    fs::write(path.join("k.cl"), "kernel").unwrap();
+    let run = || {
+        let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
+        let paths = format!("{}:/usr/bin:/bin", path.display());
+        harp.env("PATH", paths).env("HERE", path).current_dir(path);
+        harp.args(["run", "k.cl", "-a", "harp64", "--list", "--cl-option", "-DN=3"])
+            .output()
+            .unwrap()
+    };
+    tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
+    tool("llvm-spirv-14", &format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display()));
+    let output = run();
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("saxpy\n  x: a buffer of f32\n"));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "careful\n");
+    let args = fs::read_to_string(path.join("clang.args")).unwrap();
+    assert!(args.starts_with("-c -target spir64 -cl-std=CL1.2 -O2 "), "{args}");
+    assert!(args.contains(" -DN=3 k.cl -o "), "{args}");
+
+    tool("clang-14", "echo 'k.cl:1:1: error: no' >&2; exit 1");
+    let output = run();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message, "error: `k.cl`: `clang-14` refused it\nk.cl:1:1: error: no\n");
+}
+
+#[test]
+#[cfg(feature = "naga")]
+fn shaders_are_read() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let shader = "#version 450
+        layout(local_size_x = 4) in;
+        layout(set = 0, binding = 0) buffer Data { float numbers[]; } data;
+        void main() { data.numbers[gl_GlobalInvocationID.x] *= 2.0; }";
+    fs::write(path.join("double.comp"), shader).unwrap();
+    let listed = succeeds(path, &format!("run double.comp -a {MACHINE} --list"));
+    assert!(listed.starts_with("main, in groups of 4 x 1 x 1\n  "), "{listed}");
+    let line = format!("run double.comp -a {MACHINE} --grid 3 --arg f32:1,2,3,4 --print 0");
+    assert!(succeeds(path, &line).ends_with(": 2 4 6 8\n"));
+    let (code, _, message) = fails(path, &format!("{line} --group 8"));
+    assert_eq!(code, 1);
+    assert!(
+        message.contains("work-groups of 8 x 1 x 1 work-items, but `main` is for 4 x 1 x 1"),
+        "{message}"
+    );
+
+    fs::write(path.join("wrong.wgsl"), "fn f() -> u32 { return 1.5; }").unwrap();
+    let (code, _, message) = fails(path, "run wrong.wgsl -a harp32 --list");
+    assert_eq!(code, 1);
+    assert!(message.starts_with("error: `wrong.wgsl`: `naga` refused it\n"), "{message}");
+    fs::write(path.join("wrong.glsl"), "void main() { x = 1; }").unwrap();
+    let (code, _, message) = fails(path, "run wrong.glsl -a harp32 --list");
+    assert_eq!(code, 1);
+    assert!(message.contains("`naga` refused it"), "{message}");
+}
+
+#[test]
+fn modules_are_compiled_and_explained() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let file = peers("kernels.32.O2.spv");
+    let file = file.to_str().unwrap();
+    let text = succeeds(path, &format!("compile {file} -a harp32 --emit clif"));
+    assert_eq!(text.matches("function ").count(), 8, "{text}");
+    let text = succeeds(path, &format!("compile {file} -a harp32 --emit asm --kernel bfs"));
+    assert!(text.contains(".chunk \"bfs\""), "{text}");
+    succeeds(path, &format!("compile {file} -a harp32 --kernel bfs -o bfs.hof"));
+    assert!(succeeds(path, "disasm bfs.hof").contains("bfs:"));
+    let (_, _, message) = fails(path, &format!("compile {file} -a harp32 -o all.hof"));
+    assert!(message.contains("has several kernels"), "{message}");
+    let (_, _, message) =
+        fails(path, &format!("compile {file} -a harp32 --emit image --call %bfs() -o bfs.bin"));
+    assert!(message.contains("`--call` calls a function of CLIF text"), "{message}");
+    let text = succeeds(path, &format!("explain {file} -a harp32 --kernel bitonic"));
+    assert!(text.starts_with("`bitonic`: 2 branches"), "{text}");
+    fs::write(path.join("f.clif"), "function %f() {\nblock0:\n    return\n}\n").unwrap();
+    for options in ["--kernel f", "--spec 0=1", "--cl-option -DX"] {
+        let (code, _, message) = fails(path, &format!("explain f.clif -a harp32 {options}"));
+        assert_eq!(code, 1);
+        assert!(message.contains(options.split(' ').next().unwrap()), "{message}");
+    }
+}
+
+#[test]
+fn clif_kernels_may_call_functions_and_use_data() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let text = "; data: %table i32 10 20 30 40
+function %lookup(i32) -> i32 {
+    gv0 = symbol %table
+block0(v0: i32):
+    v1 = symbol_value.i32 gv0
+    v2 = iadd v0, v0
+    v3 = iadd v2, v2
+    v4 = iadd v1, v3
+    v5 = load.i32 aligned v4
+    return v5
+}
+function %shared(i32, i32, f32) {
+    fn0 = %harp_global_id_x() -> i32
+    fn1 = %lookup(i32) -> i32
+    fn2 = %harp_local_id_x() -> i32
+block0(v0: i32, v1: i32, v2: f32):
+    v3 = call fn0()
+    v4 = call fn2()
+    v5 = iadd v4, v4
+    v6 = iadd v5, v5
+    v7 = iadd v1, v6
+    v8 = call fn1(v3)
+    store aligned v8, v7
+    v9 = load.i32 aligned v7
+    v10 = iadd v3, v3
+    v11 = iadd v10, v10
+    v12 = iadd v0, v11
+    v13 = fcvt_to_sint_sat.i32 v2
+    v14 = iadd v9, v13
+    store aligned v14, v12
+    return
+}
+function %bytes(i128) {
+block0(v0: i128):
+    return
+}
+";
+    fs::write(path.join("k.clif"), text).unwrap();
+    let line = "run k.clif -a harp32 --kernel shared --grid 4 --group 2";
+    let printed =
+        succeeds(path, &format!("{line} --arg i32x4 --arg local:8 --arg 2.5 --print v0 --check"));
+    assert_eq!(printed, "v0: 12 22 32 42\n");
+    let (code, _, message) = fails(path, &format!("{line} --arg local:8 --arg 5 --arg true"));
+    assert_eq!(code, 1);
+    assert!(message.contains("`true` is not a number of type f32"), "{message}");
+    let (_, _, message) = fails(path, "run k.clif -a harp32 --kernel bytes --grid 1");
+    assert!(message.contains("kernel `bytes`: parameter 0 is of type i128"), "{message}");
+    let (_, _, message) = fails(path, "run k.clif -a harp32 --kernel lookup --grid 1");
+    assert!(message.contains("has no kernel `lookup`, but `shared`, `bytes`"), "{message}");
+}
+
+#[test]
+fn traps_and_endless_kernels_have_their_exit_codes() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let text = "function %end() {
+block0:
+    trap user7
+}
+function %loop() {
+block0:
+    jump block1
+block1:
+    jump block1
+}
+";
+    fs::write(path.join("k.clif"), text).unwrap();
+    let (code, _, message) = fails(path, "run k.clif -a harp32 --kernel end --grid 1");
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("k.clif:3:5"), "{message}");
+    let (code, _, message) =
+        fails(path, "run k.clif -a harp32 --kernel loop --grid 1 --fuel 10000");
+    assert_eq!(code, 5, "{message}");
+}
+
+#[test]
+fn peers_print_the_fields_of_the_opencl_program() {
+    let folder = TempDir::new().unwrap();
+    let rows = succeeds(folder.path(), &format!("bench peers --scale 4 --json -a {MACHINE}"));
+    let names =
+        ["saxpy", "matmul", "mandelbrot", "bitonic", "reduce", "binsearch", "convolve", "bfs"];
+    assert_eq!(rows.lines().count(), names.len());
+    let start = "{\"kernel\":\"saxpy\",\"items\":131072,\"build_ms\":";
+    assert!(rows.starts_with(start), "{rows}");
+    for (row, name) in rows.lines().zip(names) {
+        let row = json(row);
+        assert_eq!(row["kernel"], name);
+        let fields: Vec<&String> = row.as_object().unwrap().keys().collect();
+        assert_eq!(fields.len(), 6, "{row}");
+        assert!(row["checksum"].is_u64() && row["first_ms"].is_f64() && row["best_ms"].is_f64());
+    }
+    let table =
+        succeeds(folder.path(), "bench peers --scale 4 --kernel matmul --builder -a harp64");
+    assert!(table.contains("418360773  correct"), "{table}");
+    let (code, _, _) = fails(folder.path(), "bench peers --scale 0");
+    assert_eq!(code, 2);
+}
