@@ -122,7 +122,11 @@ fn prefixes_add_up() {
     let data: Vec<u32> = numbers(135).map(|n| (n >> 30) as u32).take(77).collect();
     let sums = |data: &[u32]| -> Vec<u32> {
         let mut sum = 0_u32;
-        let next = |n: &u32| std::mem::replace(&mut sum, sum.wrapping_add(*n));
+        let next = |n: &u32| {
+            let before = sum;
+            sum = sum.wrapping_add(*n);
+            before
+        };
         data.iter().map(next).collect()
     };
     webgpu("prefix_sum", |case| {

@@ -3,7 +3,7 @@
 use harp_runtime::{Arg, LaunchConfig};
 
 use crate::support::numbers;
-use crate::{close, floats, groups, integers, opencl, tiles, wide};
+use crate::{close, floats, groups, opencl, tiles, wide};
 
 fn uniform(state: &mut u32) -> f64 {
     *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

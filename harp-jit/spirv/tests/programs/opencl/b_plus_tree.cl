@@ -21,7 +21,9 @@ int descend(global const Node *nodes, int height, int key, local int *offset) {
             *offset = node->children[l];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    return *offset;
+    int found = *offset;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return found;
 }
 
 kernel void find(global const Node *nodes, global const int *records, global const int *queries, global int *answers, int height) {

@@ -2,6 +2,7 @@
 
 kernel void line(global float *a, int steps, local float *now, local float *next) {
     int i = get_local_id(0), size = get_local_size(0);
+    a += get_group_id(0) * size;
     now[i] = next[i] = a[i];
     for (int step = 0; step < steps; ++step) {
         barrier(CLK_LOCAL_MEM_FENCE);
