@@ -10,7 +10,7 @@ use harp_isa::ArchId;
 use harp_jit::CompileOptions;
 use harp_spirv::{SpirvError, SpirvErrorKind, SpirvKernel, SpirvModule};
 
-use crate::report::{FileReport, Problem, Times, median};
+use crate::report::{FileReport, Problem, Times, least};
 use crate::sources::Made;
 
 /// Makes all kernels of a module for a machine, and takes times if there are rounds.
@@ -95,14 +95,7 @@ fn times(made: &Made, arch: ArchId, rounds: usize, kernels: &[(&str, SpirvKernel
             }
         }));
     }
-    let ratio = median(whole.iter().zip(&direct).map(|(whole, direct)| whole / direct).collect());
-    Times {
-        arch: arch.to_string(),
-        whole: median(whole),
-        direct: median(direct),
-        ratio,
-        tools: made.tools,
-    }
+    Times { arch: arch.to_string(), whole: least(whole), direct: least(direct), tools: made.tools }
 }
 
 fn microseconds(act: impl FnOnce()) -> f64 {

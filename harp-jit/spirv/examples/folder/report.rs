@@ -1,5 +1,6 @@
 //! What came of the files.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -35,8 +36,6 @@ pub(crate) struct Times {
     pub(crate) whole: f64,
     /// From CLIF to finished kernels.
     pub(crate) direct: f64,
-    /// The median of the rounds' ratios of the two.
-    pub(crate) ratio: f64,
     /// From the source to the module.
     pub(crate) tools: Option<f64>,
 }
@@ -55,10 +54,9 @@ impl FileReport {
     }
 }
 
-/// The value in the middle; of none, no number.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// The least of the numbers; of none, no number.
+pub(crate) fn least(values: Vec<f64>) -> f64 {
+    values.into_iter().fold(f64::NAN, f64::min)
 }
 
 fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -85,8 +83,8 @@ pub(crate) fn table(reports: &[FileReport]) -> String {
         if report.times.is_empty() {
             line(&mut text, format_args!("| {counts} | | | | | | |"));
         }
-        for Times { arch, whole, direct, ratio, tools } in &report.times {
-            let times = format!("{arch} | {whole:.0} | {direct:.0} | {ratio:.2}");
+        for Times { arch, whole, direct, tools } in &report.times {
+            let times = format!("{arch} | {whole:.0} | {direct:.0} | {:.2}", whole / direct);
             let tools = tools.map_or_else(
                 || " | ".to_owned(),
                 |tools| format!("{tools:.0} | {:.0}", tools / whole),
@@ -123,16 +121,30 @@ fn totals(text: &mut String, reports: &[FileReport]) {
             "on all machines: {compiled} compiled, {refused} refused, {panicked} panicked"
         ),
     );
-    let times = || reports.iter().flat_map(|report| &report.times);
-    if let Some(mean) = geometric_mean(times().map(|times| times.ratio)) {
-        line(text, format_args!("geometric mean of whole / from CLIF: {mean:.3}"));
+    let archs: BTreeSet<&str> =
+        reports.iter().flat_map(|report| &report.times).map(|times| times.arch.as_str()).collect();
+    for arch in archs {
+        means(text, reports, arch);
     }
-    let faster = times().filter_map(|times| Some(times.tools? / times.whole));
-    if let Some(mean) = geometric_mean(faster.clone()) {
-        let least = faster.fold(f64::INFINITY, f64::min);
+}
+
+/// The means of a machine's times. What tools take is that of OpenCL C's, which begin with clang.
+fn means(text: &mut String, reports: &[FileReport], arch: &str) {
+    let times = |extension: &'static str| {
+        let files = reports.iter().filter(move |report| report.file.ends_with(extension));
+        files.flat_map(|report| &report.times).filter(|times| times.arch == arch)
+    };
+    if let Some(mean) = geometric_mean(times("").map(|times| times.whole / times.direct)) {
+        line(text, format_args!("{arch}: {mean:.3} times as long as from CLIF (geometric mean)"));
+    }
+    let faster = || times(".cl").filter_map(|times| Some(times.tools? / times.whole));
+    if let Some(mean) = geometric_mean(faster()) {
+        let least = least(faster().collect());
         line(
             text,
-            format_args!("geometric mean of tools / whole: {mean:.0}, the least: {least:.0}"),
+            format_args!(
+                "{arch}: clang takes {mean:.0} times as long (geometric mean), at least {least:.0} times"
+            ),
         );
     }
 }

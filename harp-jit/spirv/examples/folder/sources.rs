@@ -10,7 +10,7 @@ use std::{fs, iter};
 use harp_isa::WordSize;
 use tempfile::TempDir;
 
-use crate::report::median;
+use crate::report::least;
 
 /// A module, and how long tools took to make it of a source, in microseconds.
 pub(crate) struct Made {
@@ -43,7 +43,7 @@ impl Tools {
         Ok(Tools { folder: TempDir::new()?, clang, rounds })
     }
 
-    /// The module of a file, for machines with these words.
+    /// Makes the module of a file, for machines with these words.
     pub(crate) fn module(&self, file: &Path, word: WordSize) -> Result<Made, String> {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let result = self.folder.path().join("module.spv");
@@ -65,7 +65,7 @@ impl Tools {
             times.push(start.elapsed().as_secs_f64() * 1e6);
         }
         let bytes = fs::read(&result).map_err(|error| error.to_string())?;
-        Ok(Made { bytes, name, tools: Some(median(times)) })
+        Ok(Made { bytes, name, tools: Some(least(times)) })
     }
 
     fn opencl(&self, file: &Path, word: WordSize, result: &Path) -> Result<(), String> {

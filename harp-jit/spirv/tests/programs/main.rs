@@ -33,19 +33,18 @@ use support::{Case, Level, STRATEGIES, numbers};
 const MACHINES: [&str; 6] =
     ["4w32/16/32/16+x", "8w12/5/8/8", "harp32", "8w32/32/16/16+x", "4w16/4/2/64", "8b16/2/16/8+x"];
 
-/// Runs a program on all machines. The names' lengths turn the strategies and levels, so that programs differ in them.
+/// Runs a program on all machines, from optimized code and not. The strategies take turns, which the names' lengths begin.
 fn everywhere(name: &str, file: impl Fn(WordSize, Level) -> String, test: impl Fn(&Case)) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    for (number, id) in MACHINES.into_iter().enumerate() {
-        let turn = number + name.len();
-        let level =
-            if (turn / 2).is_multiple_of(2) { Level::Optimized } else { Level::Unoptimized };
+    let levels = [Level::Optimized, Level::Unoptimized];
+    let cases = MACHINES.iter().flat_map(|id| levels.map(|level| (id, level)));
+    let strategies = STRATEGIES.into_iter().cycle().skip(name.len());
+    for ((id, level), divergence) in cases.zip(strategies) {
         let arch: ArchId = id.parse().unwrap();
         let file = folder.join(file(arch.word(), level));
         let module = SpirvModule::parse(&fs::read(&file).unwrap());
         let module = module.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let device = Device::new(DeviceConfig::new(arch)).unwrap();
-        let divergence = STRATEGIES[turn % STRATEGIES.len()];
         test(&Case { arch, level, divergence, module, device });
     }
 }
