@@ -8,7 +8,7 @@ use std::time::Instant;
 use harp_bench::peers::WORKLOADS;
 use harp_isa::ArchId;
 use harp_jit::CompileOptions;
-use harp_spirv::{SpirvError, SpirvErrorKind, SpirvKernel, SpirvModule};
+use harp_spirv::{EntryPoint, SpirvError, SpirvErrorKind, SpirvKernel, SpirvModule};
 
 use crate::report::{FileReport, Problem, Times, least};
 use crate::sources::Made;
@@ -27,7 +27,7 @@ pub(crate) fn kernels(made: &Made, arch: ArchId, rounds: usize, report: &mut Fil
     };
     let options = CompileOptions::default();
     let mut compiled = Vec::new();
-    for name in module.entry_points().iter().map(|entry| entry.name()) {
+    for name in module.entry_points().iter().map(EntryPoint::name) {
         let kernel = guarded(|| {
             let kernel = module.kernel(name, arch).map_err(Refusal::from)?;
             kernel.compile(&options).map_err(|error| Refusal::Refused(error.to_string()))?;

@@ -32,12 +32,8 @@ struct Options {
     /// Only files that end so.
     #[arg(long, value_delimiter = ',', default_value = "cl,wgsl,spv")]
     only: Vec<String>,
-    /// The machines. Times are those of the first whose words have the size of a module's addresses.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "harp64,harp32,8w32/32/16/16+x,4w16/4/2/64"
-    )]
+    /// The machines.
+    #[arg(long, value_delimiter = ',', default_value = "harp32,harp32+x,harp64,harp64+x")]
     arch: Vec<ArchId>,
     /// How often each time is taken; the shortest counts. With 0 nothing is timed.
     #[arg(long, default_value_t = 5)]

@@ -54,8 +54,8 @@ impl Tools {
             match extension {
                 Some("cl") => self.opencl(file, word, &result)?,
                 Some("wgsl") => {
-                    run(Command::new("naga").args(["--spirv-version", "1.3"]).args([file, &result]))
-                        .map(drop)?
+                    let version = ["--spirv-version", "1.3"];
+                    run(Command::new("naga").args(version).args([file, &result]))?;
                 }
                 _ => {
                     let bytes = fs::read(file).map_err(|error| error.to_string())?;
@@ -93,6 +93,8 @@ impl Tools {
         };
         let mut command = Command::new("clang-14");
         command.args(["-w", "-target", target, "-cl-std=CL1.2", "-O2", "-fno-slp-vectorize"]);
+        // C99 has `inline` functions without code of their own; programs expect that of the drivers, where they have it.
+        command.arg("-fgnu89-inline");
         command.args(["-Xclang", "-finclude-default-header", "-emit-llvm"]);
         command.args(&self.clang).arg(file);
         command

@@ -111,7 +111,7 @@ fn lines_and_planes_relax() {
     opencl("jacobi", |case| {
         let a = case.buffer(&line);
         let part = Arg::group::<f32>(len);
-        let args = [(&a).into(), (steps as i32).into(), part.clone(), part];
+        let args = [(&a).into(), steps.into(), part.clone(), part];
         case.launch("line", groups(2 * len, len), &args);
         close(&case.read(&a), &wanted_line, 1e-6, case);
         let (a, b, kernel) = (case.buffer(&plane), case.buffer(&plane), case.kernel("plane"));

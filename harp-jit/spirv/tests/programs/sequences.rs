@@ -28,7 +28,7 @@ fn paths_are_cheap() {
             let grid = columns.div_ceil(group - 2 * count) * group;
             let buffers = [&wall_buffer, &before, &after].map(Arg::from);
             let numbers = [columns, row, count].map(|n| Arg::from(n as i32));
-            let parts = [const { () }; 2].map(|()| Arg::group::<i32>(group));
+            let parts = [Arg::group::<i32>(group), Arg::group::<i32>(group)];
             case.run(&kernel, groups(grid, group), &[&buffers[..], &numbers, &parts].concat());
             swap(&mut before, &mut after);
             row += count;

@@ -197,7 +197,7 @@ fn brightness_is_counted() {
     let mut wanted = [0_u32; 16];
     for colour in &colours {
         let [r, g, b, _] = colour.to_le_bytes().map(u32::from);
-        wanted[(54 * r + 183 * g + 19 * b >> 8) as usize / 16] += 1;
+        wanted[((54 * r + 183 * g + 19 * b) >> 8) as usize / 16] += 1;
     }
     webgpu("histogram", |case| {
         let counts = case.zeros::<u32>(16);
