@@ -31,8 +31,8 @@ pub(crate) fn bytes(file: &str) -> Vec<u8> {
 }
 
 /// The name of the module that clang made for a machine's addresses.
-pub(crate) fn file(name: &str, arch: ArchId, level: Level) -> String {
-    let bits = match arch.word() {
+pub(crate) fn file(name: &str, word: WordSize, level: Level) -> String {
+    let bits = match word {
         WordSize::Four => 32,
         WordSize::Eight => 64,
     };
@@ -45,7 +45,7 @@ pub(crate) fn file(name: &str, arch: ArchId, level: Level) -> String {
 
 /// The module that clang made for a machine's addresses.
 pub(crate) fn module(name: &str, arch: ArchId, level: Level) -> SpirvModule {
-    let file = file(name, arch, level);
+    let file = file(name, arch.word(), level);
     SpirvModule::parse(&bytes(&file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
@@ -87,8 +87,13 @@ impl Case {
 
     /// Launches a kernel.
     pub(crate) fn launch(&self, kernel: &str, config: LaunchConfig, args: &[Arg]) -> Report {
-        let launched = self.device.launch(&self.kernel(kernel), config, args);
-        launched.unwrap_or_else(|error| panic!("{kernel} on {self}: {error}"))
+        self.run(&self.kernel(kernel), config, args)
+    }
+
+    /// Launches a kernel that is compiled.
+    pub(crate) fn run(&self, kernel: &Kernel, config: LaunchConfig, args: &[Arg]) -> Report {
+        let launched = self.device.launch(kernel, config, args);
+        launched.unwrap_or_else(|error| panic!("{} on {self}: {error}", kernel.name()))
     }
 
     /// Launches a kernel for a line of work-items.

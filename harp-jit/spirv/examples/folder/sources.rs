@@ -1,0 +1,123 @@
+//! Files and the tools that make modules of them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+use std::{fs, iter};
+
+use harp_isa::WordSize;
+use tempfile::TempDir;
+
+use crate::report::least;
+
+/// A module, and how long tools took to make it of a source, in microseconds.
+pub(crate) struct Made {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) name: String,
+    pub(crate) tools: Option<f64>,
+}
+
+/// Adds the files under a path that have one of the extensions.
+pub(crate) fn collect(path: &Path, only: &[String], files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            collect(&entry?.path(), only, files)?;
+        }
+    } else if only.iter().any(|wanted| path.extension() == Some(OsStr::new(wanted))) {
+        files.push(path.to_owned());
+    }
+    Ok(())
+}
+
+/// The commands, and a folder for what they write.
+pub(crate) struct Tools {
+    folder: TempDir,
+    clang: Vec<String>,
+    rounds: usize,
+}
+
+impl Tools {
+    pub(crate) fn new(clang: Vec<String>, rounds: usize) -> io::Result<Tools> {
+        Ok(Tools { folder: TempDir::new()?, clang, rounds })
+    }
+
+    /// Makes the module of a file, for machines with these words.
+    pub(crate) fn module(&self, file: &Path, word: WordSize) -> Result<Made, String> {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let result = self.folder.path().join("module.spv");
+        let mut times = Vec::new();
+        let extension = file.extension().and_then(OsStr::to_str);
+        for _ in 0..self.rounds.max(1) {
+            let start = Instant::now();
+            match extension {
+                Some("cl") => self.opencl(file, word, &result)?,
+                Some("wgsl") => {
+                    let version = ["--spirv-version", "1.3"];
+                    run(Command::new("naga").args(version).args([file, &result]))?;
+                }
+                _ => {
+                    let bytes = fs::read(file).map_err(|error| error.to_string())?;
+                    return Ok(Made { bytes, name, tools: None });
+                }
+            }
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        let bytes = fs::read(&result).map_err(|error| error.to_string())?;
+        Ok(Made { bytes, name, tools: Some(least(times)) })
+    }
+
+    fn opencl(&self, file: &Path, word: WordSize, result: &Path) -> Result<(), String> {
+        let code = self.folder.path().join("module.bc");
+        run(self.clang(file, word).args(["-c", "-o"]).arg(&code))?;
+        let to_spirv = || run(Command::new("llvm-spirv-14").arg(&code).arg("-o").arg(result));
+        let Err(error) = to_spirv() else { return Ok(()) };
+        if !error.contains("freeze") {
+            return Err(error);
+        }
+        // SPIR-V has no values that would need `freeze`, but llvm-spirv does not know it.
+        let text = run(self.clang(file, word).args(["-S", "-o", "-"]))?.stdout;
+        let thawed: String = String::from_utf8_lossy(&text).lines().flat_map(thaw).collect();
+        let path = self.folder.path().join("module.ll");
+        fs::write(&path, thawed).map_err(|error| error.to_string())?;
+        let opt = ["-enable-new-pm=0", "-instsimplify", "-o"];
+        run(Command::new("opt-14").args(opt).args([&code, &path]))?;
+        to_spirv().map(drop)
+    }
+
+    fn clang(&self, file: &Path, word: WordSize) -> Command {
+        let target = match word {
+            WordSize::Four => "spir",
+            WordSize::Eight => "spir64",
+        };
+        let mut command = Command::new("clang-14");
+        command.args(["-w", "-target", target, "-cl-std=CL1.2", "-O2", "-fno-slp-vectorize"]);
+        // C99 has `inline` functions without code of their own; programs expect that of the drivers, where they have it.
+        command.arg("-fgnu89-inline");
+        command.args(["-Xclang", "-finclude-default-header", "-emit-llvm"]);
+        command.args(&self.clang).arg(file);
+        command
+    }
+}
+
+/// A line of LLVM's text with a conversion to the same type instead of `freeze`.
+fn thaw(line: &str) -> impl Iterator<Item = String> {
+    let thawed = line.split_once(" = freeze ").and_then(|(name, operand)| {
+        let (ty, value) = operand.rsplit_once(' ')?;
+        Some(format!("{name} = bitcast {ty} {value} to {ty}"))
+    });
+    iter::once(thawed.unwrap_or_else(|| line.to_owned())).chain(iter::once("\n".to_owned()))
+}
+
+/// Runs a command; the first line of what it complains about, if it fails.
+fn run(command: &mut Command) -> Result<Output, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = said.lines().map(str::trim).take(2).collect();
+    Err(format!("{name}: {}", lines.join(" ")))
+}
