@@ -52,6 +52,8 @@ pub struct Kernel {
     pub(crate) object: Arc<Object>,
     pub(crate) entry: FunctionCode,
     pub(crate) functions: Vec<FunctionCode>,
+    /// How many of the object's last chunks each datum has.
+    pub(crate) data_chunks: Vec<u32>,
     pub(crate) lane_stack_bytes: u32,
     pub(crate) uses_groups: bool,
     pub(crate) group_bytes: u32,
@@ -67,7 +69,7 @@ impl Kernel {
         source: &KernelSource,
         entry: &CompiledFunction,
         functions: &[(&CompiledFunction, Linked)],
-        data: Vec<Chunk>,
+        data: Vec<Vec<Chunk>>,
     ) -> Result<Kernel, CompileError> {
         let all = std::iter::once((entry, Linked::Global)).chain(functions.iter().copied());
         let all: Vec<_> = all.collect();
@@ -90,14 +92,16 @@ impl Kernel {
     }
 
     /// A kernel of this code with data behind it, of which nothing else is known.
-    fn linked(entry: FunctionCode, functions: Vec<FunctionCode>, data: Vec<Chunk>) -> Kernel {
+    fn linked(entry: FunctionCode, functions: Vec<FunctionCode>, data: Vec<Vec<Chunk>>) -> Kernel {
+        let data_chunks = data.iter().map(|chunks| chunks.len() as u32).collect();
         let code = std::iter::once(&entry).chain(&functions);
-        let chunks = code.flat_map(FunctionCode::chunks).chain(data).collect();
+        let chunks = code.flat_map(FunctionCode::chunks).chain(data.into_iter().flatten());
         Kernel {
-            object: Arc::new(function::object(entry.arch(), chunks)),
+            object: Arc::new(function::object(entry.arch(), chunks.collect())),
             params: Vec::new(),
             entry,
             functions,
+            data_chunks,
             lane_stack_bytes: 0,
             uses_groups: false,
             group_bytes: 0,
@@ -184,6 +188,18 @@ impl Kernel {
     /// need.
     pub fn functions(&self) -> &[FunctionCode] {
         &self.functions
+    }
+
+    /// The data of its module that it includes: the linker's name and the size in bytes of each.
+    pub fn data(&self) -> impl Iterator<Item = (&str, u64)> {
+        let count = self.data_chunks.iter().sum::<u32>() as usize;
+        let mut chunks = self.object.chunks[self.object.chunks.len() - count..].iter();
+        self.data_chunks.iter().filter_map(move |&count| {
+            let first = chunks.next()?;
+            let rest = chunks.by_ref().take(count as usize - 1);
+            let bytes = rest.map(|chunk| chunk.data.len()).sum::<usize>() + first.data.len();
+            Some((first.name.as_str(), bytes as u64))
+        })
     }
 
     /// The source place where the instruction at a byte offset was built. None if it has no place, such as

@@ -131,6 +131,7 @@ fn assert_same(a: &Kernel, b: &Kernel) {
     assert_eq!(a.lane_stack_bytes(), b.lane_stack_bytes());
     assert_eq!((a.uses_groups(), a.group_bytes()), (b.uses_groups(), b.group_bytes()));
     assert_eq!(a.reports_accesses(), b.reports_accesses());
+    assert!(a.data().eq(b.data()));
     assert_eq!(seen(a.entry()), seen(b.entry()));
     let all = |kernel: &Kernel| kernel.functions().iter().map(seen).collect::<Vec<_>>();
     assert_eq!(all(a), all(b));
@@ -158,6 +159,9 @@ fn a_loaded_kernel_is_the_same() {
         kinds.extend(names.iter().any(|name| name.starts_with("runtime.")).then_some("routine"));
         let chunks = &kernel.object().chunks;
         kinds.extend(chunks.iter().any(|chunk| chunk.name == "table").then_some("data"));
+        // One of them is in two chunks.
+        let word = u64::from(kernel.arch().word().bytes());
+        kinds.extend(kernel.data().eq([("table", word), ("numbers", 4 * word)]).then_some("sizes"));
         let literals = chunks.iter().filter(|chunk| chunk.name == "k" && chunk.address.is_none());
         kinds.extend((literals.count() > 1).then_some("literals"));
         let has_message = |at| kernel.trap_message_at(at) == Some("below {n}");
@@ -176,6 +180,7 @@ fn a_loaded_kernel_is_the_same() {
         "prints",
         "reports",
         "routine",
+        "sizes",
     ];
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), all);
 }
@@ -312,9 +317,10 @@ fn what_contradicts_itself_is_no_kernel() {
     refused(&rich, "/prints/0/types/0", "i128".into(), "i128");
     refused(&rich, "/params/0/element", "b1".into(), "b1");
     refused(&module, "/functions/0/name", "k".into(), "same name");
-    refused(&module, "/data/0/name", "k".into(), "name of a function");
-    refused(&module, "/data/0/address", 4.into(), "bound");
-    refused(&module, "/data/0/permissions", 8.into(), "permissions");
+    refused(&module, "/data/0", Vec::<u8>::new().into(), "no chunk");
+    refused(&module, "/data/0/0/name", "k".into(), "name of a function");
+    refused(&module, "/data/0/0/address", 4.into(), "bound");
+    refused(&module, "/data/0/0/permissions", 8.into(), "permissions");
     refused(&module, "/entry/references/0/byte_offset", 0xffff.into(), "references");
     refused(&module, "/entry/references/0/base_offset", 0xffff.into(), "references");
     refused(&module, "/entry/references/0/byte_offset", u64::MAX.into(), "references");

@@ -113,6 +113,15 @@ pub enum Target {
         /// Its size in bytes.
         bytes: u64,
     },
+    /// A datum of the kernel's module.
+    Datum {
+        /// Its name.
+        name: String,
+        /// Its address.
+        address: u64,
+        /// Its size in bytes.
+        bytes: u64,
+    },
     /// A slot on the work-item's stack.
     Stack {
         /// Its address.
@@ -127,6 +136,7 @@ impl Target {
         match *self {
             Target::Buffer { address, bytes, .. }
             | Target::Group { address, bytes }
+            | Target::Datum { address, bytes, .. }
             | Target::Stack { address, bytes } => (address, bytes),
         }
     }
@@ -140,6 +150,7 @@ impl fmt::Display for Target {
             }
             Target::Buffer { parameter: None, buffer, .. } => buffer.fmt(f),
             Target::Group { .. } => f.write_str("the memory of its work-group"),
+            Target::Datum { name, .. } => write!(f, "datum `{name}`"),
             Target::Stack { .. } => f.write_str("its stack slot"),
         }
     }

@@ -1,11 +1,12 @@
 //! For each category of findings: kernels in which it is found, and beside each its near miss, in which nothing is.
 //!
-//! The categories are Oclgrind's (Price and McIntosh-Smith 2015): invalid reads and writes of each address space,
+//! The categories are Oclgrind's (Price and McIntosh-Smith 2015): invalid reads and writes of each address space (of
+//! constant memory reads; what writes there, traps),
 //! uninitialized memory, races within and between work-groups, barriers that not all work-items reach.
 #![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 use harp_runtime::jit::ir::{AtomicRmwOp, StackSlotData, StackSlotKind};
-use harp_runtime::jit::{AccessKind, BufferParam};
+use harp_runtime::jit::{AccessKind, BufferParam, DataAccess, DataDescription, Linkage, Module};
 use harp_runtime::prelude::*;
 use harp_runtime::{Checks, Finding, FindingKind, Target, TrapKind};
 
@@ -14,6 +15,8 @@ const MACHINES: [&str; 3] = ["harp32", "4w32/16/32/16+x", "4b16/16/8/8"];
 const ITEMS: i64 = 64;
 /// Work-items of a work-group.
 const GROUP: i64 = 16;
+/// Elements of each datum.
+const DATUM: i64 = 8;
 
 /// A kernel under construction: work-items in groups over three buffers of [`ITEMS`] integers.
 struct Body<'b, 'k> {
@@ -23,6 +26,9 @@ struct Body<'b, 'k> {
     /// Written by nobody.
     raw: BufferParam<i32>,
     to: BufferParam<i32>,
+    /// Data of the module: constants, and variables beside them.
+    constants: BufferParam<i32>,
+    variables: BufferParam<i32>,
     /// The work-item's number, that in its group, its group's.
     i: Value,
     own: Value,
@@ -85,15 +91,37 @@ enum Outcome {
 
 fn outcome(arch: &str, build: &dyn Fn(&mut Body<'_, '_>)) -> Outcome {
     let arch: ArchId = arch.parse().unwrap();
+    let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
+    let mut module = Module::new(arch, options);
+    // Others lie around them, so that what is outside of one is no trap. They are in the kernel because it has their
+    // addresses.
+    let mut data_of = |names: [&str; 3], access| {
+        let ids = names.map(|name| module.declare_data(name, Linkage::Local, access).unwrap());
+        for id in ids {
+            let mut contents = DataDescription::new();
+            contents.define(vec![1; 4 * DATUM as usize].into());
+            contents.set_align(4);
+            if id == ids[1] {
+                for (at, other) in [(0, ids[0]), (8, ids[2])] {
+                    let other = module.declare_data_in_data(other, &mut contents);
+                    contents.write_data_addr(at, other, 0);
+                }
+            }
+            module.define_data(id, &contents).unwrap();
+        }
+        ids[1]
+    };
+    let constants = data_of(["before", "constants", "behind"], DataAccess::ReadOnly);
+    let variables = data_of(["below", "variables", "above"], DataAccess::ReadWrite);
     let mut source = KernelSource::new("case", arch);
     let mut b = KernelBuilder::new(&mut source);
     let [data, raw, to] = ["data", "raw", "to"].map(|name| b.buffer::<i32>(name));
     let (i, own, group) = (b.global_id(0), b.local_id(0), b.group_id(0));
-    build(&mut Body { b: &mut b, data, raw, to, i, own, group });
+    let [constants, variables] = [constants, variables].map(|id| b.data::<i32>(&module, id));
+    build(&mut Body { b: &mut b, data, raw, to, constants, variables, i, own, group });
     b.return_();
     b.finalize().unwrap();
-    let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
-    let kernel = source.compile(&options).unwrap();
+    let kernel = module.compile_kernel(&source).unwrap();
 
     let checks = Some(Checks::all());
     let device = Device::new(DeviceConfig { checks, ..DeviceConfig::new(arch) }).unwrap();
@@ -151,6 +179,10 @@ fn is_group(target: &Target) -> bool {
 
 fn is_stack(target: &Target) -> bool {
     matches!(target, Target::Stack { .. })
+}
+
+fn is_datum(target: &Target) -> bool {
+    matches!(target, Target::Datum { .. })
 }
 
 fn is_race(finding: &Finding, in_one_group: bool) -> bool {
@@ -454,6 +486,83 @@ fn invalid_writes_of_private_memory() {
                     let slot = k.slot(2);
                     let at = k.b.load(k.data, k.i);
                     k.write(slot, at, k.i);
+                }),
+            ],
+        ],
+    );
+}
+
+#[test]
+fn invalid_reads_of_constant_memory() {
+    check(
+        |finding| is_outside(finding, AccessKind::Load, is_datum),
+        &[
+            [
+                ("the element behind the last", &|k| {
+                    let end = k.int(DATUM);
+                    k.read(k.constants, end);
+                }),
+                ("the last element", &|k| {
+                    let last = k.int(DATUM - 1);
+                    k.read(k.constants, last);
+                }),
+            ],
+            [
+                ("by the number in the group", &|k| k.read(k.constants, k.own)),
+                ("by the number in the group, in a circle", &|k| {
+                    let at = k.b.ins().band_imm_s(k.own, DATUM - 1);
+                    k.read(k.constants, at);
+                }),
+            ],
+            [
+                ("the element before the first, of one of two", &|k| {
+                    let (is_low, before) = (k.is_below(k.i, ITEMS / 2), k.int(-1));
+                    let [a, b] = [k.constants, k.variables].map(BufferParam::base);
+                    let which = k.b.ins().select(is_low, a, b);
+                    k.read(BufferParam::at(which), before);
+                }),
+                ("the first element of one of two", &|k| {
+                    let (is_low, first) = (k.is_below(k.i, ITEMS / 2), k.int(0));
+                    let [a, b] = [k.constants, k.variables].map(BufferParam::base);
+                    let which = k.b.ins().select(is_low, a, b);
+                    k.read(BufferParam::at(which), first);
+                }),
+            ],
+        ],
+    );
+}
+
+#[test]
+fn invalid_writes_of_variables_of_the_module() {
+    let is_first = |k: &mut Body<'_, '_>| k.is_below(k.i, 1);
+    check(
+        |finding| is_outside(finding, AccessKind::Store, is_datum),
+        &[
+            [
+                ("the element behind the last", &|k| {
+                    let (variables, is_first, end) = (k.variables, is_first(k), k.int(DATUM));
+                    k.b.if_then(is_first, |b| b.store(variables, end, end));
+                }),
+                ("the last element", &|k| {
+                    let (variables, is_first, last) = (k.variables, is_first(k), k.int(DATUM - 1));
+                    k.b.if_then(is_first, |b| b.store(variables, last, last));
+                }),
+            ],
+            [
+                ("by the work-item's number", &|k| k.write(k.variables, k.i, k.i)),
+                ("by the work-item's number, where there is room", &|k| {
+                    let (variables, i, is_low) = (k.variables, k.i, k.is_below(k.i, DATUM));
+                    k.b.if_then(is_low, |b| b.store(variables, i, i));
+                }),
+            ],
+            [
+                ("the element before the first", &|k| {
+                    let (variables, is_first, before) = (k.variables, is_first(k), k.int(-1));
+                    k.b.if_then(is_first, |b| b.store(variables, before, before));
+                }),
+                ("the first element", &|k| {
+                    let (variables, is_first, zero) = (k.variables, is_first(k), k.int(0));
+                    k.b.if_then(is_first, |b| b.store(variables, zero, zero));
                 }),
             ],
         ],

@@ -27,6 +27,7 @@ use harp_tests::random::{
     Proof, Reached, Selection, WAYS, Way, bytes_of, case_of, check_catalogue, needed, run, shrink,
     together,
 };
+use harp_tests::spirv::write;
 
 /// How many smaller cases are tried when one fails.
 const ATTEMPTS: usize = 4000;
@@ -86,6 +87,12 @@ struct Options {
     /// Checks what launches do with memory: nothing may be found.
     #[arg(long, conflicts_with_all = ["check", "proved"])]
     watched: bool,
+    /// Writes kernels as SPIR-V, and compiles what is read back.
+    #[arg(long)]
+    spirv: bool,
+    /// Saves the modules of SPIR-V in a folder instead, for spirv-val, say.
+    #[arg(long, value_name = "FOLDER")]
+    modules: Option<PathBuf>,
     /// Threads; all that the host offers, if not given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -137,11 +144,18 @@ fn main() -> Done {
         _ => Proof::No,
     };
     let Options { arch, strategy: way, every_strategy: every_way, unverified, .. } = options;
-    let watched = options.watched;
-    let selection = Selection { kind, arch, way, every_way, unverified, prove, watched };
+    let Options { watched, spirv, .. } = options;
+    let selection = Selection { kind, arch, way, every_way, unverified, prove, watched, spirv };
     let seeds = options.seed..options.seed.saturating_add(options.count);
     if options.print {
         seeds.for_each(|seed| print_case(seed, selection));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(folder) = &options.modules {
+        for seed in seeds {
+            let module = write(&case_of(seed, selection).0.case)?;
+            fs::write(folder.join(format!("{}-{seed}.spv", kind.name())), module)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if options.every_failure {

@@ -12,6 +12,7 @@ pub mod quality;
 pub mod random;
 pub mod saxpy;
 pub mod seeds;
+pub mod spirv;
 pub mod workloads;
 
 pub use harp_bench as harpbench;

@@ -212,11 +212,20 @@ impl Constants {
 
     /// The value of an integer constant, with the sign that its type gives it.
     pub(crate) fn integer(&self, id: Id, types: &Types) -> Result<i64> {
+        let (bits, signed, value) = self.sized(id, types)?;
+        Ok(if signed { with_sign(value, bits) } else { value.cast_signed() })
+    }
+
+    /// The value of an index of an access chain, which has a sign whatever its type says.
+    pub(crate) fn index(&self, id: Id, types: &Types) -> Result<i64> {
+        let (bits, _, value) = self.sized(id, types)?;
+        Ok(with_sign(value, bits))
+    }
+
+    /// The bits of an integer constant, behind their number and whether the type has a sign.
+    fn sized(&self, id: Id, types: &Types) -> Result<(u32, bool, u64)> {
         match (types.kind(self.ty(id)?)?, self.scalar(id, types)?) {
-            (&Kind::Int { bits, signed }, Scalar::Bits(value)) if signed => {
-                Ok((value << (64 - bits)).cast_signed() >> (64 - bits))
-            }
-            (Kind::Int { .. }, Scalar::Bits(value)) => Ok(value.cast_signed()),
+            (&Kind::Int { bits, signed }, Scalar::Bits(value)) => Ok((bits, signed, value)),
             _ => {
                 let given = types.describe(self.ty(id)?);
                 let expected = "an integer constant".to_owned();
@@ -231,6 +240,11 @@ impl Constants {
         u64::try_from(value)
             .map_err(|_| SpirvErrorKind::malformed(format!("%{id} is {value}, which is negative")))
     }
+}
+
+/// An integer of so many bits as one with a sign.
+fn with_sign(value: u64, bits: u32) -> i64 {
+    (value << (64 - bits)).cast_signed() >> (64 - bits)
 }
 
 /// The bits of a number's type.

@@ -98,13 +98,13 @@ impl Fold<'_> {
         let mut indices = self.inst.rest(1).iter();
         if matches!(self.inst.op, Op::PtrAccessChain | Op::InBoundsPtrAccessChain) {
             let element = indices.next().ok_or_else(misfit)?;
-            let element = self.constants.integer(*element, self.types)?;
+            let element = self.constants.index(*element, self.types)?;
             let found = self.types.get(ty)?;
             let stride = found.size.next_multiple_of(found.align).cast_signed();
             bytes = bytes.wrapping_add(element.wrapping_mul(stride));
         }
         for &index in indices {
-            let index = self.constants.integer(index, self.types)?;
+            let index = self.constants.index(index, self.types)?;
             let (of, offset) = match self.types.kind(ty)? {
                 Kind::Array { of, stride, .. } | Kind::RuntimeArray { of, stride } => {
                     (*of, index.wrapping_mul(stride.cast_signed()))

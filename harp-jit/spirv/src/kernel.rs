@@ -43,13 +43,32 @@ impl SpirvKernel {
         &self.source
     }
 
-    /// A module with the functions and data that the kernel needs, compiled with `options`.
+    /// A module with the functions and data that the kernel needs, compiled with `options`. A profile is the kernel's
+    /// alone: with one, they are compiled without.
     ///
     /// # Errors
     ///
     /// If one of them does not compile.
     pub fn module(&self, options: &CompileOptions) -> std::result::Result<Module, ModuleError> {
-        let mut module = Module::new(self.source.arch(), options.clone());
+        let mut module = self.declared(options.clone())?;
+        let unprofiled = options.profile.as_ref().map(|_| options.without_profile());
+        let compiler = unprofiled.map(|options| self.declared(options)).transpose()?;
+        for definition in &self.definitions {
+            match definition {
+                Definition::Data { id, contents } => module.define_data(*id, contents)?,
+                Definition::Function { id, body } => {
+                    let compiler = compiler.as_ref().unwrap_or(&module);
+                    let compiled = compiler.compile(*id, body, &self.sources)?;
+                    module.define_compiled(*id, compiled)?;
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    /// A module in which nothing is defined yet.
+    fn declared(&self, options: CompileOptions) -> std::result::Result<Module, ModuleError> {
+        let mut module = Module::new(self.source.arch(), options);
         let local = Linkage::Local;
         // In the same order, names have the same ids.
         let declarations = self.declarations.declarations();
@@ -60,15 +79,6 @@ impl SpirvKernel {
             let writes = declared.writable;
             let access = if writes { DataAccess::ReadWrite } else { DataAccess::ReadOnly };
             module.declare_data(&declared.linkage_name(id), local, access)?;
-        }
-        for definition in &self.definitions {
-            match definition {
-                Definition::Data { id, contents } => module.define_data(*id, contents)?,
-                Definition::Function { id, body } => {
-                    let compiled = module.compile(*id, body, &self.sources)?;
-                    module.define_compiled(*id, compiled)?;
-                }
-            }
         }
         Ok(module)
     }
@@ -268,7 +278,7 @@ impl<'m> Translator<'_, '_, 'm> {
         if !matches!(kind, EntryParamKind::Fields(_)) {
             return Ok(Def::Value(Val::new(ty, parts)));
         }
-        let pointer = self.slot(ty, to)?;
+        let pointer = self.slot(ty, to, self.module.types.get(to)?.align)?;
         self.store(&pointer, &Val::new(to, parts), None)?;
         Ok(Def::Value(pointer))
     }
@@ -286,7 +296,8 @@ impl<'m> Translator<'_, '_, 'm> {
             self.assign(place, &value)?;
             return Ok(Def::Place(place));
         }
-        let pointer = self.slot(pointer, global.ty)?;
+        let align = self.unit.alignment(id, global.ty)?;
+        let pointer = self.slot(pointer, global.ty, align)?;
         self.store(&pointer, &value, None)?;
         Ok(Def::Value(pointer))
     }
@@ -305,7 +316,8 @@ impl<'m> Translator<'_, '_, 'm> {
             }
             Def::Place(place)
         } else {
-            let pointer = self.slot(pointer, global.ty)?;
+            let align = self.unit.alignment(id, global.ty)?;
+            let pointer = self.slot(pointer, global.ty, align)?;
             if let Some(initial) = initial {
                 self.store(&pointer, &initial, None)?;
             }

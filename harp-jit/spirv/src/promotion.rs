@@ -4,11 +4,12 @@
 //! cranelift-frontend, which makes values and block parameters of them.
 
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::{MemoryAccess, Op, StorageClass};
+use rspirv::spirv::{Op, StorageClass};
 
+use crate::instruction::is_volatile;
 use crate::module::{Function, SpirvModule};
 use crate::reader::{Id, Instruction};
-use crate::sets::{InstructionSet, stores_to_pointer};
+use crate::sets::stores_to_pointer;
 
 /// The most scalars of a variable that needs no memory.
 const MAX_SCALARS: u64 = 128;
@@ -98,15 +99,11 @@ enum Use {
 }
 
 fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Pointer) -> Use {
-    let is_volatile = |operand: usize| {
-        let access = inst.operands.get(operand).copied().unwrap_or_default();
-        access & MemoryAccess::VOLATILE.bits() != 0
-    };
     match (inst.op, index) {
         (Op::LifetimeStart | Op::LifetimeStop, 0) => Use::Harmless,
         _ if pointer.is_marker => Use::Escapes,
-        (Op::Load, 0) if !is_volatile(1) => Use::Harmless,
-        (Op::Store, 0) if !is_volatile(2) => Use::Harmless,
+        (Op::Load, 0) if !is_volatile(inst, 1) => Use::Harmless,
+        (Op::Store, 0) if !is_volatile(inst, 2) => Use::Harmless,
         (Op::Bitcast, 0) => Use::Derives(Pointer { is_marker: true, ..pointer }),
         (Op::AccessChain | Op::InBoundsAccessChain, 0) if has_place(module, inst, 1) => {
             Use::Derives(pointer)
@@ -124,11 +121,7 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
                 .and_then(|set| module.sets.get(set))
                 .zip(inst.operands.get(1));
             let stores = name.is_some_and(|(&set, &number)| stores_to_pointer(set, number));
-            match name {
-                Some((InstructionSet::NonSemantic, _)) => Use::Harmless,
-                _ if stores => Use::Harmless,
-                _ => Use::Escapes,
-            }
+            if stores { Use::Harmless } else { Use::Escapes }
         }
         _ => Use::Escapes,
     }

@@ -8,11 +8,12 @@
 use std::sync::LazyLock;
 
 use harp_jit::SourcePlace;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind, OperandQuantifier};
 use rspirv::spirv::{self, Op};
 
 use crate::error::{Result, SpirvErrorKind};
+use crate::sets::is_silent;
 
 /// The number by which instructions refer to results.
 pub(crate) type Id = u32;
@@ -185,13 +186,14 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Divides a module into instructions. What goes wrong comes with the offset of the word.
+    /// Divides a module into instructions, without those that only a debugger looks at. What goes wrong comes with the offset of the word.
     pub(crate) fn read(bytes: &[u8]) -> std::result::Result<Code, (SpirvErrorKind, Option<usize>)> {
         let words = words_of(bytes).map_err(|kind| (kind, None))?;
         let mut code =
             Code { words, entries: Vec::new(), lines: Vec::new(), files: HashMap::new() };
         let mut at = HEADER_WORDS;
         let mut line = 0;
+        let mut silent = HashSet::new();
         while at < code.words.len() {
             let entry = code.entry_at(at, line).map_err(|kind| (kind, Some(at)))?;
             at = entry.end as usize;
@@ -212,6 +214,17 @@ impl Code {
                     let (text, _) = text.map_err(|kind| (kind, Some(entry.word as usize)))?;
                     code.files.insert(entry.id, text);
                 }
+                Op::ExtInstImport => {
+                    let name = code.view(entry).string(0);
+                    let (name, _) = name.map_err(|kind| (kind, Some(entry.word as usize)))?;
+                    if is_silent(&name) {
+                        silent.insert(entry.id);
+                    } else {
+                        code.entries.push(entry);
+                    }
+                }
+                // They may stand where no others may, such as before phis.
+                Op::ExtInst if silent.contains(&operands[0]) => {}
                 _ => code.entries.push(entry),
             }
             if is_terminator(entry.op) {

@@ -11,8 +11,11 @@ use rspirv::spirv::GlslStd450Op;
 pub(crate) enum InstructionSet {
     OpenCl,
     Glsl,
-    /// One without instructions that do anything.
-    NonSemantic,
+}
+
+/// Whether the instructions of the set with this name do nothing.
+pub(crate) fn is_silent(set: &str) -> bool {
+    set.starts_with("NonSemantic.") || ["OpenCL.DebugInfo.100", "DebugInfo"].contains(&set)
 }
 
 /// The name of an extended instruction.
@@ -20,7 +23,6 @@ pub(crate) fn name(set: InstructionSet, number: u32) -> Option<&'static str> {
     let found: Option<&BaseInstruction<'_, ExtInstOp>> = match set {
         InstructionSet::OpenCl => OPENCL_STD_100_INSTRUCTION_TABLE.lookup_opcode(number),
         InstructionSet::Glsl => GLSL_STD_450_INSTRUCTION_TABLE.lookup_opcode(number),
-        InstructionSet::NonSemantic => None,
     };
     found.map(|row| row.opname)
 }
@@ -35,6 +37,5 @@ pub(crate) fn stores_to_pointer(set: InstructionSet, number: u32) -> bool {
         InstructionSet::Glsl => {
             [GlslStd450Op::Modf as u32, GlslStd450Op::Frexp as u32].contains(&number)
         }
-        InstructionSet::NonSemantic => false,
     }
 }

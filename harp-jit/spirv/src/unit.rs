@@ -10,7 +10,7 @@ use harp_jit::{
 };
 use harp_libm::{Float, Fma, Math};
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::StorageClass;
+use rspirv::spirv::{Decoration, StorageClass};
 
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
@@ -20,6 +20,9 @@ use crate::reader::Id;
 
 /// The most instructions of functions whose code is put into their callers: beyond, functions are called.
 const MAX_INLINED: usize = 1 << 16;
+
+/// The largest alignment of a variable, in bytes.
+const MAX_ALIGN: u64 = 1 << 12;
 
 /// A definition of the kernel's module.
 #[derive(Clone, Debug)]
@@ -99,13 +102,29 @@ impl<'m> Unit<'m> {
         *self.lines.entry(line).or_insert_with(|| sources.intern(module.source_place(at)))
     }
 
+    /// The alignment of a variable of type `ty`: that of the type, or a larger one that the variable is decorated with.
+    pub(crate) fn alignment(&self, variable: Id, ty: Id) -> Result<u64> {
+        let natural = self.module.types.get(ty)?.align;
+        let own = self.module.decorations.number(variable, Decoration::Alignment).unwrap_or(1);
+        if !own.is_power_of_two() {
+            return Err(SpirvErrorKind::malformed(format!("an alignment to {own} bytes")));
+        }
+        let (given, limit) = (u64::from(own), MAX_ALIGN);
+        if given > limit {
+            let what = "bytes that a variable is aligned to";
+            return Err(SpirvErrorKind::TooMany { what, given, limit });
+        }
+        Ok(natural.max(given))
+    }
+
     /// The offset of a variable in the memory of the work-group.
     pub(crate) fn group_offset(&mut self, variable: Id) -> Result<u32> {
         if let Some(&offset) = self.group_offsets.get(&variable) {
             return Ok(offset);
         }
-        let ty = self.module.types.get(self.module.globals[&variable].ty)?;
-        let offset = self.group_array(ty.size, ty.align)?;
+        let ty = self.module.globals[&variable].ty;
+        let (size, align) = (self.module.types.get(ty)?.size, self.alignment(variable, ty)?);
+        let offset = self.group_array(size, align)?;
         self.group_offsets.insert(variable, offset);
         Ok(offset)
     }
@@ -186,7 +205,7 @@ impl<'m> Unit<'m> {
         }
         let mut contents = DataDescription::new();
         contents.define(bytes.into_boxed_slice());
-        contents.set_align(found.align);
+        contents.set_align(self.alignment(variable, ty)?);
         for (at, target, offset) in addresses {
             let target = self.addressable(target)?;
             let target = self.declarations.declare_data_in_data(target, &mut contents);

@@ -3,7 +3,10 @@
 
 mod support;
 
-use harp_runtime::Arg;
+use std::sync::Arc;
+
+use harp_jit::{CompileOptions, DivergenceStrategy};
+use harp_runtime::{Arg, LaunchConfig};
 use support::everywhere;
 
 /// Runs a kernel that takes and gives an integer for each work-item.
@@ -24,6 +27,15 @@ fn collatz(mut n: i32) -> i32 {
         steps += 1;
     }
     steps
+}
+
+#[test]
+fn instructions_for_debuggers_may_stand_before_phis() {
+    everywhere("lines", |case| {
+        let (x, out) = (case.buffer(&[3, 1, 4, 1, 5]), case.zeros::<i32>(40));
+        case.line("sums", 40, &[Arg::from(&x), Arg::from(&out), Arg::from(5)]);
+        assert_eq!(case.read(&out), [46; 40], "{case}");
+    });
 }
 
 #[test]
@@ -135,6 +147,25 @@ fn functions_call_themselves() {
         if n < 2 { n } else { fibonacci(n - 1) + fibonacci(n - 2) }
     }
     each("recursion", &[0, 1, 2, 5, 8, 3, 7, 6, 4, 9, 10, 1, 0, 2, 6, 5, 11], fibonacci);
+}
+
+#[test]
+fn a_profile_is_of_the_kernel_and_not_of_its_functions() {
+    everywhere("control", |case| {
+        let (x, out) = (case.buffer(&[7, 1, 6, 0]), case.zeros::<i32>(4));
+        let args = [Arg::from(&x), Arg::from(&out)];
+        let kernel = case.module.kernel("recursion", case.arch).unwrap();
+        let compiled = |divergence, profile| {
+            let options = CompileOptions { divergence, profile, ..CompileOptions::default() };
+            kernel.compile(&options).unwrap_or_else(|error| panic!("{case}: {error}"))
+        };
+        let observed = compiled(DivergenceStrategy::SplitJoin, None);
+        let report = case.run(&observed, LaunchConfig::grid_1d(4).with_branch_profile(), &args);
+        let profile = Arc::new(report.branches.unwrap());
+        let again = compiled(DivergenceStrategy::Adaptive, Some(profile));
+        case.run(&again, LaunchConfig::grid_1d(4), &args);
+        assert_eq!(case.read(&out), [13, 1, 8, 0], "{case}");
+    });
 }
 
 #[test]

@@ -29,6 +29,20 @@ fn groups_share_arrays_of_all_kinds() {
 }
 
 #[test]
+fn volatile_memory_is_read_again_after_others_have_written() {
+    everywhere("groups", |case| {
+        let group = case.arch.lanes() as usize;
+        let out = case.zeros::<i32>(3 * group);
+        let config = LaunchConfig::grid_1d(3 * group).with_groups_1d(group);
+        case.launch("elect", config, &[Arg::from(&out), Arg::group::<i32>(1)]);
+        // The lanes of a warp store before any of them loads.
+        for seen in case.read(&out).chunks(group) {
+            assert!(seen.iter().all(|winner| *winner == seen[0]), "{seen:?} on {case}");
+        }
+    });
+}
+
+#[test]
 fn groups_copy_together() {
     everywhere("groups", |case| {
         let (len, group, stride) = (32, 8, 3);

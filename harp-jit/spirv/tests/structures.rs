@@ -3,8 +3,10 @@
 
 mod support;
 
-use harp_runtime::Arg;
-use support::everywhere;
+use harp_jit::DivergenceStrategy;
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_spirv::SpirvModule;
+use support::{Case, Level, MACHINES, bytes, everywhere};
 
 const INPUTS: [i32; 9] = [0, 1, 2, 3, 17, 100, 6, 5, 4];
 
@@ -110,5 +112,34 @@ fn constants_are_data() {
             let wanted = table + y + at * 1000 + length * 100_000 + k * 5 + z * 10_000_000;
             assert_eq!(given, wanted, "{k} on {case}");
         }
+    });
+}
+
+/// Tests the module of assembly about addresses on machines with words of 8 bytes.
+fn with_addresses(test: impl Fn(&Case)) {
+    for id in &MACHINES[2..] {
+        let (arch, level) = (id.parse().unwrap(), Level::Optimized);
+        let module = SpirvModule::parse(&bytes("addresses.spv")).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        test(&Case { arch, level, divergence: DivergenceStrategy::SplitJoin, module, device });
+    }
+}
+
+#[test]
+fn variables_are_aligned_as_they_are_decorated() {
+    with_addresses(|case| {
+        let out = case.zeros::<u64>(4);
+        case.launch("aligned", LaunchConfig::grid_1d(1).with_groups_1d(1), &[Arg::from(&out)]);
+        let (one, other) = (0x0807_0605_0403_0201, 0x0102_0304_0506_0708);
+        assert_eq!(case.read(&out), [one, other, one, other], "{case}");
+    });
+}
+
+#[test]
+fn indices_have_signs() {
+    with_addresses(|case| {
+        let ints = case.buffer(&[5_u32, 6, 7, 8, 9]);
+        case.line("backwards", 5, &[Arg::from(&ints)]);
+        assert_eq!(case.read(&ints), [6, 7, 8, 9, 10], "{case}");
     });
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::abi::word_int;
 use crate::intrinsic::Intrinsic;
+use crate::symbols::Symbols;
 
 mod roots;
 
@@ -49,7 +50,7 @@ pub enum AccessKind {
 }
 
 /// An object in memory that an address points into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Root {
     /// What the argument for the kernel's parameter with this number points to.
@@ -68,6 +69,8 @@ pub enum Root {
         /// Bytes of the slot.
         bytes: u32,
     },
+    /// The datum of the module with this linker's name: one of [`Kernel::data`](crate::Kernel::data).
+    Datum(String),
 }
 
 /// What addresses a kernel gets.
@@ -80,13 +83,14 @@ pub(crate) struct KernelShape {
 }
 
 /// Makes the function report its accesses; the table of them, by the number with which they are reported. `kernel` is
-/// given for the function of a kernel, which also reports its work-item.
+/// given for the function of a kernel, which also reports its work-item; `symbols` has the names of data.
 pub(crate) fn report(
     func: &mut Function,
     word: WordSize,
     kernel: Option<&KernelShape>,
+    symbols: &dyn Symbols,
 ) -> Vec<MemoryAccess> {
-    let roots = Roots::of(func, word, kernel);
+    let roots = Roots::of(func, word, kernel, symbols);
     let insts: Vec<Inst> =
         func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
     let is_foreign = |&inst: &Inst| {

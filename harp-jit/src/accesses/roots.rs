@@ -1,7 +1,7 @@
 //! What addresses point into, as far as a function shows it.
 //!
 //! A value's *roots* are the objects that it may be an address in. They come from parameters of the kernel, the memory of
-//! the work-group and stack slots, and pass through sums, selections and block parameters. In a sum of an address and
+//! the work-group, stack slots and data of the module, and pass through sums, selections and block parameters. In a sum of an address and
 //! something else, the latter is taken for an index. What is loaded from memory or returned from a call may be any
 //! address. The sets grow to a fixed point, block by block.
 
@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    BlockArg, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef,
+    BlockArg, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode, StackSlot,
+    Value, ValueDef,
 };
 use harp_isa::WordSize;
 use harp_isa::abi::{ArgumentBlock, GroupField};
@@ -17,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::{KernelShape, Root};
 use crate::intrinsic::Intrinsic;
+use crate::symbols::Symbols;
 
 /// The most objects that a value's roots are told apart for.
 const MOST: usize = 8;
@@ -24,9 +26,14 @@ const MOST: usize = 8;
 /// An object that an address may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Object {
-    /// What users can see.
-    Seen(Root),
+    Param(u32),
+    Group,
+    GroupArray {
+        start: u32,
+        bytes: u32,
+    },
     Slot(StackSlot),
+    Datum(GlobalValue),
     /// The argument block.
     Arguments,
     /// Memory of the compiler's own, such as the print area.
@@ -85,14 +92,27 @@ pub(super) struct Found {
 pub(super) struct Roots {
     known: SecondaryMap<Value, Known>,
     slot_bytes: Vec<u32>,
+    /// The names of the data.
+    names: SecondaryMap<GlobalValue, Option<String>>,
 }
 
 impl Roots {
-    pub(super) fn of(func: &Function, word: WordSize, kernel: Option<&KernelShape>) -> Roots {
+    pub(super) fn of(
+        func: &Function,
+        word: WordSize,
+        kernel: Option<&KernelShape>,
+        symbols: &dyn Symbols,
+    ) -> Roots {
         let mut solver = Solver { func, word, kernel, known: SecondaryMap::new() };
         solver.solve();
         let slot_bytes = func.sized_stack_slots.values().map(|slot| slot.size).collect();
-        Roots { known: solver.known, slot_bytes }
+        let mut names = SecondaryMap::new();
+        for (global, data) in &func.global_values {
+            if let GlobalValueData::Symbol { name, .. } = data {
+                names[global] = Some(symbols.name(func, name));
+            }
+        }
+        Roots { known: solver.known, slot_bytes, names }
     }
 
     /// What `address` points into; none if that is memory that users do not see.
@@ -105,9 +125,12 @@ impl Roots {
             let root = Root::Slot { bytes: self.slot_bytes[slot.as_u32() as usize] };
             return Some(Found { roots: vec![root], slot: Some(slot) });
         }
-        let seen = |object: &Object| match object {
-            Object::Seen(root) => Some(*root),
-            _ => None,
+        let seen = |object: &Object| match *object {
+            Object::Param(number) => Some(Root::Param(number)),
+            Object::Group => Some(Root::Group),
+            Object::GroupArray { start, bytes } => Some(Root::GroupArray { start, bytes }),
+            Object::Datum(global) => self.names[global].clone().map(Root::Datum),
+            Object::Slot(_) | Object::Arguments | Object::Own => None,
         };
         let roots = objects.iter().map(seen).collect::<Option<Vec<Root>>>();
         Some(Found { roots: roots.unwrap_or_default(), slot: None })
@@ -183,6 +206,9 @@ impl Solver<'_> {
                 self.loaded(&self.of(args[0]), offset.into())
             }
             InstructionData::StackAddr { stack_slot, .. } => Known::one(Object::Slot(stack_slot)),
+            InstructionData::UnaryGlobalValue { opcode: Opcode::SymbolValue, global_value } => {
+                self.symbol(global_value)
+            }
             InstructionData::Binary { opcode: Opcode::Iadd, .. } => self.sum(args[0], args[1]),
             InstructionData::Binary { opcode: Opcode::Isub, .. } => {
                 match (self.of(args[0]), self.of(args[1])) {
@@ -196,9 +222,7 @@ impl Solver<'_> {
                 self.of(args[1]).or(&self.of(args[2]))
             }
             InstructionData::Call { .. } => match Intrinsic::of_call(self.func, inst) {
-                Some(Intrinsic::GroupWord(GroupField::Memory)) => {
-                    Known::one(Object::Seen(Root::Group))
-                }
+                Some(Intrinsic::GroupWord(GroupField::Memory)) => Known::one(Object::Group),
                 Some(Intrinsic::AssumeUniform | Intrinsic::OfSomeLane) => self.of(args[0]),
                 Some(_) => Known::Plain,
                 None => Known::Plain,
@@ -210,21 +234,32 @@ impl Solver<'_> {
     /// A sum; that of the group's memory and a known distance may be an array.
     fn sum(&self, a: Value, b: Value) -> Known {
         let known = [self.of(a), self.of(b)];
-        let group = Known::one(Object::Seen(Root::Group));
+        let group = Known::one(Object::Group);
         if known == [group.clone(), Known::Plain]
             && let Some(start) = self.constant(b)
             && let Some(array) = self.group_array_at(start)
         {
-            let root = Root::GroupArray { start: array.start, bytes: array.end - array.start };
-            return Known::one(Object::Seen(root));
+            let bytes = array.end - array.start;
+            return Known::one(Object::GroupArray { start: array.start, bytes });
         }
         match &known {
             [memory, Known::In(param)]
-                if *memory == group && matches!(param[..], [Object::Seen(Root::Param(_))]) =>
+                if *memory == group && matches!(param[..], [Object::Param(_)]) =>
             {
                 known[1].clone()
             }
             [a, b] => a.plus(b),
+        }
+    }
+
+    /// The address of a symbol, or of a place in what it names.
+    fn symbol(&self, mut global: GlobalValue) -> Known {
+        while let GlobalValueData::IAddImm { base, .. } = self.func.global_values[global] {
+            global = base;
+        }
+        match self.func.global_values[global] {
+            GlobalValueData::Symbol { .. } => Known::one(Object::Datum(global)),
+            _ => Known::Anywhere,
         }
     }
 
@@ -262,7 +297,7 @@ impl Solver<'_> {
         let word = (behind / u32::from(self.word.bytes())) as usize;
         let words = self.kernel.map_or(&[][..], |kernel| &kernel.words);
         match words.get(word) {
-            Some(Some(param)) => Known::one(Object::Seen(Root::Param(*param))),
+            Some(Some(param)) => Known::one(Object::Param(*param)),
             Some(None) => Known::Plain,
             // Behind the parameters are the compiler's own arguments.
             None => Known::one(Object::Own),

@@ -22,8 +22,8 @@ pub(super) struct SavedKernel {
     params: Vec<Param>,
     entry: SavedFunction,
     functions: Vec<SavedFunction>,
-    /// The chunks behind those of the functions.
-    data: Vec<Chunk>,
+    /// The chunks of each datum.
+    data: Vec<Vec<Chunk>>,
     lane_stack_bytes: u32,
     uses_groups: bool,
     group_bytes: u32,
@@ -36,12 +36,14 @@ pub(super) struct SavedKernel {
 
 impl From<Kernel> for SavedKernel {
     fn from(kernel: Kernel) -> SavedKernel {
-        let code = std::iter::once(&kernel.entry).chain(&kernel.functions);
-        let first = code.map(|function| function.chunks().len()).sum();
+        let count = kernel.data_chunks.iter().sum::<u32>() as usize;
+        let chunks = &kernel.object.chunks;
+        let mut chunks = chunks[chunks.len() - count..].iter().cloned();
+        let of_datum = |&count: &u32| chunks.by_ref().take(count as usize).collect();
         SavedKernel {
             arch: kernel.arch(),
             params: kernel.params,
-            data: kernel.object.chunks.get(first..).unwrap_or_default().to_vec(),
+            data: kernel.data_chunks.iter().map(of_datum).collect(),
             entry: kernel.entry.into(),
             functions: kernel.functions.into_iter().map(SavedFunction::from).collect(),
             lane_stack_bytes: kernel.lane_stack_bytes,
@@ -74,13 +76,16 @@ impl TryFrom<SavedKernel> for Kernel {
         let entry = saved.entry.restored(arch, params)?;
         let functions = saved.functions.into_iter().map(|saved| saved.restored(arch, params));
         let functions: Vec<FunctionCode> = functions.collect::<Result<_, _>>()?;
-        check_names(&entry, &functions, &saved.data)?;
+        check_names(&entry, &functions, saved.data.iter().flatten())?;
         let stack = saved.lane_stack_bytes;
         let has_room = emit::frame_room(stack.into(), arch.word()) > 0;
         if !stack.is_power_of_two() || stack > MAX_STACK_BYTES || !has_room {
             return Err("the size of a lane's stack is none".into());
         }
-        if saved.data.iter().any(|chunk| chunk.address.is_some()) {
+        if saved.data.iter().any(Vec::is_empty) {
+            return Err("a datum has no chunk".into());
+        }
+        if saved.data.iter().flatten().any(|chunk| chunk.address.is_some()) {
             return Err("data is bound to an address".into());
         }
         let counters = saved.counted.map(|branches| {
@@ -101,17 +106,17 @@ impl TryFrom<SavedKernel> for Kernel {
 }
 
 /// Names of functions are unique, also among those of data.
-fn check_names(
-    entry: &FunctionCode,
-    functions: &[FunctionCode],
-    data: &[Chunk],
+fn check_names<'a>(
+    entry: &'a FunctionCode,
+    functions: &'a [FunctionCode],
+    mut data: impl Iterator<Item = &'a Chunk>,
 ) -> Result<(), &'static str> {
     let mut names = HashSet::new();
     names.insert(entry.name());
     if !functions.iter().all(|function| names.insert(function.name())) {
         return Err("two functions have the same name");
     }
-    if data.iter().any(|chunk| names.contains(chunk.name.as_str())) {
+    if data.any(|chunk| names.contains(chunk.name.as_str())) {
         return Err("a datum has the name of a function");
     }
     Ok(())

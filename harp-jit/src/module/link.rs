@@ -66,7 +66,7 @@ impl Module {
         let all: Vec<_> = functions.chain(routines).collect();
         let placed = function::place(&all, self.arch()).map_err(|error| error.explain("module"))?;
         let mut chunks: Vec<Chunk> = placed.iter().flat_map(FunctionCode::chunks).collect();
-        chunks.extend(self.data_chunks(None)?);
+        chunks.extend(self.data_chunks(None)?.into_iter().flatten());
         Ok(CompiledModule {
             object: function::object(self.arch(), chunks),
             functions: placed,
@@ -97,11 +97,11 @@ impl Module {
         needed
     }
 
-    /// The chunks of data: read-only data first, so that written data lies at the end of an image.
+    /// The chunks of each datum: read-only data first, so that written data lies at the end of an image.
     pub(super) fn data_chunks(
         &self,
         needed: Option<&HashSet<&str>>,
-    ) -> Result<Vec<Chunk>, ModuleError> {
+    ) -> Result<Vec<Vec<Chunk>>, ModuleError> {
         let labels = self.inner_labels()?;
         let [mut read_only, mut writable] = [Vec::new(), Vec::new()];
         for (&id, data) in &self.data {
@@ -110,14 +110,14 @@ impl Module {
             if needed.is_some_and(|needed| !needed.contains(name.as_ref())) {
                 continue;
             }
-            let (permissions, chunks) = match declaration.writable {
+            let (permissions, data_chunks) = match declaration.writable {
                 true => (Permissions::READ | Permissions::WRITE, &mut writable),
                 false => (Permissions::READ, &mut read_only),
             };
             let global = is_global(declaration.linkage);
             let labels: Vec<i64> = labels.get(&id).into_iter().flatten().copied().collect();
             let label = |name: &str, offset| self.place_name(name, offset);
-            chunks.extend(data.chunks(&name, permissions, global, self.arch(), &labels, label));
+            data_chunks.push(data.chunks(&name, permissions, global, self.arch(), &labels, label));
         }
         read_only.append(&mut writable);
         Ok(read_only)

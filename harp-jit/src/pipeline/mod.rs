@@ -84,7 +84,7 @@ fn report_accesses(
     check_input(func, unit)?;
     let mut func = func.clone();
     let shape = unit.kernel.map(KernelSource::shape);
-    let accesses = accesses::report(&mut func, unit.arch.word(), shape.as_ref());
+    let accesses = accesses::report(&mut func, unit.arch.word(), shape.as_ref(), unit.symbols);
     unit.verify(&func, "reports of accesses")?;
     Ok((func, accesses))
 }

@@ -289,14 +289,25 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
             .unwrap()
     };
     tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
-    tool("llvm-spirv-14", &format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display()));
+    let copy = format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display());
+    tool("llvm-spirv-14", &copy);
     let output = run();
     assert!(output.status.success());
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("saxpy\n  x: a buffer of f32\n"));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "careful\n");
     let args = fs::read_to_string(path.join("clang.args")).unwrap();
-    assert!(args.starts_with("-c -target spir64 -cl-std=CL1.2 -O2 "), "{args}");
-    assert!(args.contains(" -DN=3 k.cl -o "), "{args}");
+    assert!(args.starts_with("-c -target spir64 -cl-std=CL1.2 "), "{args}");
+    assert!(args.contains(" -O2 -DN=3 k.cl -o "), "{args}");
+
+    // What clang has optimized is not always translated.
+    let refuse = "if grep -q -e -O2 $HERE/clang.args; then echo freeze >&2; exit 1; fi";
+    tool("llvm-spirv-14", &format!("{refuse}\n{copy}"));
+    assert!(run().status.success());
+    let args = fs::read_to_string(path.join("clang.args")).unwrap();
+    assert!(args.contains(" -O0 -DN=3 k.cl -o "), "{args}");
+    tool("llvm-spirv-14", "echo no >&2; exit 1");
+    let message = String::from_utf8(run().stderr).unwrap();
+    assert!(message.ends_with("error: `k.cl`: `llvm-spirv-14` refused it\nno\n"), "{message}");
 
     tool("clang-14", "echo 'k.cl:1:1: error: no' >&2; exit 1");
     let output = run();

@@ -1,5 +1,6 @@
 //! What addresses may point to in a launch.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use harp_jit::ir::Type;
@@ -47,6 +48,8 @@ impl GroupPlaces {
 pub(crate) struct Regions {
     /// By parameter.
     pub(crate) arguments: Vec<Argument>,
+    /// The data of its module, by name.
+    pub(crate) data: HashMap<String, Range<u64>>,
     /// All buffers of the device, by address.
     pub(crate) buffers: Vec<(Range<u64>, BufferName)>,
     /// Code and data.
@@ -58,11 +61,19 @@ pub(crate) struct Regions {
     pub(crate) groups: Option<GroupPlaces>,
 }
 
+/// What a range of addresses belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The argument for this parameter.
+    Param(u32),
+    Datum(String),
+}
+
 /// What an access may be to, for all work-items or for those of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowed {
-    /// Ranges of addresses, and the parameters that they belong to.
-    pub(super) ranges: Vec<(Range<u64>, u32)>,
+    /// Ranges of addresses, and what is there.
+    pub(super) ranges: Vec<(Range<u64>, Owner)>,
     /// Ranges of offsets in the memory of the work-group.
     pub(super) in_group: Vec<Range<u64>>,
     /// The size of the stack slot whose address is reported.
@@ -78,10 +89,10 @@ impl Regions {
     pub(super) fn allowed(&self, access: &MemoryAccess) -> Allowed {
         let mut allowed = Allowed { anywhere: access.roots.is_empty(), ..Allowed::default() };
         for root in &access.roots {
-            match *root {
-                Root::Param(number) => match self.arguments.get(number as usize) {
+            match root {
+                Root::Param(number) => match self.arguments.get(*number as usize) {
                     Some(Argument::Buffer { range, element, .. }) => {
-                        allowed.ranges.push((range.clone(), number));
+                        allowed.ranges.push((range.clone(), Owner::Param(*number)));
                         if !is_of(access, *element) {
                             allowed.wrong_type = Some(*element);
                         }
@@ -90,12 +101,16 @@ impl Regions {
                     _ => allowed.anywhere = true,
                 },
                 Root::GroupArray { start, bytes } => {
-                    allowed.in_group.push(start.into()..u64::from(start) + u64::from(bytes));
+                    let start = u64::from(*start);
+                    allowed.in_group.push(start..start + u64::from(*bytes));
                 }
                 Root::Group => {
                     allowed.in_group.push(0..self.groups.map_or(0, |groups| groups.bytes));
                 }
-                Root::Slot { bytes } => allowed.slot = Some(bytes.into()),
+                Root::Slot { bytes } => allowed.slot = Some((*bytes).into()),
+                Root::Datum(name) if let Some(range) = self.data.get(name) => {
+                    allowed.ranges.push((range.clone(), Owner::Datum(name.clone())));
+                }
                 _ => allowed.anywhere = true,
             }
         }
@@ -128,14 +143,20 @@ impl Regions {
         if let Some(bytes) = allowed.slot {
             return Some(Target::Stack { address: slot, bytes });
         }
-        let nearest = |range: &&(Range<u64>, u32)| range.0.start.abs_diff(address);
-        if let Some((range, number)) = allowed.ranges.iter().min_by_key(nearest) {
-            let buffer = match &self.arguments[*number as usize] {
+        let nearest = |range: &&(Range<u64>, Owner)| range.0.start.abs_diff(address);
+        if let Some((range, owner)) = allowed.ranges.iter().min_by_key(nearest) {
+            let (address, bytes) = (range.start, range.end - range.start);
+            let number = match owner {
+                Owner::Param(number) => *number,
+                Owner::Datum(name) => {
+                    return Some(Target::Datum { name: name.clone(), address, bytes });
+                }
+            };
+            let buffer = match &self.arguments[number as usize] {
                 Argument::Buffer { name, .. } => name.clone(),
                 _ => BufferName::default(),
             };
-            let (address, bytes) = (range.start, range.end - range.start);
-            return Some(Target::Buffer { parameter: Some(*number), buffer, address, bytes });
+            return Some(Target::Buffer { parameter: Some(number), buffer, address, bytes });
         }
         if let (Some(bytes), Some(memory)) = (allowed.in_group.first(), group) {
             let (address, bytes) = (memory.start + bytes.start, bytes.end - bytes.start);

@@ -51,8 +51,14 @@ impl Check {
         for buffer in &buffers {
             unwritten.forget_part(buffer.range().start, &buffer.unwritten());
         }
+        let data =
+            kernel.reporting.into_iter().flat_map(Kernel::data).filter_map(|(name, bytes)| {
+                let start = image.image().symbol(name)?;
+                Some((name.to_owned(), start..start + bytes))
+            });
         let regions = Regions {
             arguments,
+            data: data.collect(),
             buffers: buffers.iter().map(|buffer| (buffer.range(), buffer.name())).collect(),
             image: 0..image.image().bytes.len() as u64,
             stacks,

@@ -11,6 +11,7 @@ use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
 use crate::machines::Machines;
 use crate::oracle::{self, Case, Compiled, Effect, Observed};
+use crate::spirv::{self, RoundTripError};
 
 /// A case that did not do what it should.
 #[derive(Debug)]
@@ -56,7 +57,8 @@ pub fn check_generated(
             (known, _) = expected(target)?;
             lanes = target.arch.lanes();
         }
-        let run = Run { case, expected: &known, target };
+        let from_spirv = target.spirv.then(|| spirv::expected(&known));
+        let run = Run { case, expected: from_spirv.as_ref().unwrap_or(&known), target };
         match run.compared(machines) {
             Ok(more) => reached += more,
             Err(Left::Counted(more)) => reached += *more,
@@ -168,12 +170,19 @@ impl Run<'_> {
     }
 
     fn compile(&self, options: CompileOptions) -> Result<Compiled, Left> {
-        let compile = || Ok::<_, fmt::Error>(self.case.compile(self.target.arch, options));
+        let Target { arch, spirv, .. } = self.target;
+        let compile = || match spirv {
+            true => Ok::<_, fmt::Error>(spirv::compile(self.case, arch, &options)),
+            false => Ok(self.case.compile(arch, options).map_err(RoundTripError::from)),
+        };
         let compiled = caught("compiling", compile).map_err(|panic| Left::Wrong(panic, None))?;
+        let refused = |what: &str| Left::Counted(Box::new(Reached::refused(what)));
         compiled.map_err(|error| match error {
-            ModuleError::Compile(CompileError::Unsupported { what, .. }) => {
-                Left::Counted(Box::new(Reached::refused(&what)))
-            }
+            RoundTripError::Compile(ModuleError::Compile(CompileError::Unsupported {
+                what,
+                ..
+            })) => refused(&what),
+            RoundTripError::Unwritable(what) => refused(&what.to_string()),
             error => Left::Wrong(error.to_string(), None),
         })
     }

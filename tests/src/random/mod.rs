@@ -90,25 +90,29 @@ pub struct Target {
     pub counts: bool,
     /// Whether launches are checked, in which nothing may be found.
     pub watched: bool,
+    /// Whether the kernel is written as SPIR-V, and what is read back is compiled.
+    pub spirv: bool,
 }
 
 impl Target {
     /// One core, checked, without proof.
     pub const fn new(arch: ArchId, opt_level: OptLevel, way: Way) -> Target {
         let (verify, prove, cores) = (true, Proof::No, 1);
-        Target { arch, opt_level, way, verify, prove, cores, counts: false, watched: false }
+        let (counts, watched, spirv) = (false, false, false);
+        Target { arch, opt_level, way, verify, prove, cores, counts, watched, spirv }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, way, cores, counts, watched, .. } = self;
+        let Target { arch, opt_level, way, cores, counts, watched, spirv, .. } = self;
         write!(f, "{arch} {opt_level:?} {}", way.name)?;
         if *cores > 1 {
             write!(f, " on {cores} cores")?;
         }
         f.write_str(if *counts { " with counts" } else { "" })?;
-        f.write_str(if *watched { ", checked" } else { "" })
+        f.write_str(if *watched { ", checked" } else { "" })?;
+        f.write_str(if *spirv { ", from SPIR-V" } else { "" })
     }
 }
 
@@ -129,6 +133,8 @@ pub struct Selection {
     pub prove: Proof,
     /// Whether launches are checked, in which nothing may be found.
     pub watched: bool,
+    /// Whether kernels are written as SPIR-V, and what is read back is compiled.
+    pub spirv: bool,
 }
 
 /// The bytes of a seed: short ones too, whose cases are small, and what fails is easy to read.
@@ -180,8 +186,9 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             _ => (1, false),
         };
         targets.extend(ways.into_iter().map(|way| {
+            let Selection { watched, spirv, .. } = selection;
             let target = Target::new(arch, opt_level, way);
-            Target { verify, prove, cores, counts, watched: selection.watched, ..target }
+            Target { verify, prove, cores, counts, watched, spirv, ..target }
         }));
     }
     targets

@@ -4,7 +4,7 @@ use std::env;
 use std::fs::read_dir;
 
 use harp_isa::Opcode;
-use harp_tests::fuzzing::{asm, builder, hof, isa, machine};
+use harp_tests::fuzzing::{asm, builder, hof, isa, machine, spirv};
 use harp_tests::generate::Kind;
 use harp_tests::random::{Counts, counts, fuzz, merge};
 use harp_tests::seeds::random_bytes;
@@ -66,6 +66,12 @@ fn builder() {
 }
 
 #[test]
+fn spirv() {
+    let least = [("modules", 80), ("compiled", 30), ("refused", 80), ("unreadable", 30)];
+    smoke(200, |seed| 100 + (seed * 7) % 300, spirv::check, &least);
+}
+
+#[test]
 fn machine() {
     let least = [
         ("programs", 150),
@@ -105,6 +111,7 @@ fn regressions() {
     replay("asm", asm::check);
     replay("builder", builder::check);
     replay("machine", machine::check);
+    replay("spirv", spirv::check);
     for kind in Kind::ALL {
         replay(kind.name(), |bytes| {
             fuzz(kind, bytes);

@@ -59,11 +59,11 @@ const CRATES: [(&str, Floors); 7] = [
         &[
             &["abi", "forms", "lock", "scalar", "source", "stats", "times", "width"],
             &["intrinsic"],
-            &["accesses", "analysis"],
+            &["analysis"],
             &["print", "profile", "routine"],
             &["error", "plan", "strategy", "vcode"],
             &["convergence", "if_convert", "options", "regalloc", "symbols", "validate"],
-            &["emit", "isel", "legalize", "mid_end"],
+            &["accesses", "emit", "isel", "legalize", "mid_end"],
             &["divergence", "function", "precheck"],
             &["builder"],
             &["kernel", "unit"],
@@ -115,7 +115,7 @@ const CRATES: [(&str, Floors); 7] = [
         &[
             &["base_forms", "functions", "progress", "quality", "saxpy", "seeds"],
             &["oracle"],
-            &["machines"],
+            &["machines", "spirv"],
             &["generate"],
             &["random", "workloads"],
             &["fuzzing", "mutate"],

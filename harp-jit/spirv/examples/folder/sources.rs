@@ -1,11 +1,11 @@
 //! Files and the tools that make modules of them.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
-use std::{fs, iter};
 
 use harp_isa::WordSize;
 use tempfile::TempDir;
@@ -70,44 +70,27 @@ impl Tools {
 
     fn opencl(&self, file: &Path, word: WordSize, result: &Path) -> Result<(), String> {
         let code = self.folder.path().join("module.bc");
-        run(self.clang(file, word).args(["-c", "-o"]).arg(&code))?;
-        let to_spirv = || run(Command::new("llvm-spirv-14").arg(&code).arg("-o").arg(result));
-        let Err(error) = to_spirv() else { return Ok(()) };
-        if !error.contains("freeze") {
-            return Err(error);
-        }
-        // SPIR-V has no values that would need `freeze`, but llvm-spirv does not know it.
-        let text = run(self.clang(file, word).args(["-S", "-o", "-"]))?.stdout;
-        let thawed: String = String::from_utf8_lossy(&text).lines().flat_map(thaw).collect();
-        let path = self.folder.path().join("module.ll");
-        fs::write(&path, thawed).map_err(|error| error.to_string())?;
-        let opt = ["-enable-new-pm=0", "-instsimplify", "-o"];
-        run(Command::new("opt-14").args(opt).args([&code, &path]))?;
-        to_spirv().map(drop)
+        let translate = |level| {
+            run(self.clang(file, word, level).arg("-o").arg(&code))?;
+            run(Command::new("llvm-spirv-14").arg(&code).arg("-o").arg(result))
+        };
+        // Of optimized code llvm-spirv refuses some, such as `freeze`.
+        translate("-O2").or_else(|_| translate("-O0")).map(drop)
     }
 
-    fn clang(&self, file: &Path, word: WordSize) -> Command {
+    fn clang(&self, file: &Path, word: WordSize, level: &str) -> Command {
         let target = match word {
             WordSize::Four => "spir",
             WordSize::Eight => "spir64",
         };
         let mut command = Command::new("clang-14");
-        command.args(["-w", "-target", target, "-cl-std=CL1.2", "-O2", "-fno-slp-vectorize"]);
+        command.args(["-w", "-target", target, "-cl-std=CL1.2", level, "-fno-slp-vectorize"]);
         // C99 has `inline` functions without code of their own; programs expect that of the drivers, where they have it.
         command.arg("-fgnu89-inline");
-        command.args(["-Xclang", "-finclude-default-header", "-emit-llvm"]);
+        command.args(["-Xclang", "-finclude-default-header", "-emit-llvm", "-c"]);
         command.args(&self.clang).arg(file);
         command
     }
-}
-
-/// A line of LLVM's text with a conversion to the same type instead of `freeze`.
-fn thaw(line: &str) -> impl Iterator<Item = String> {
-    let thawed = line.split_once(" = freeze ").and_then(|(name, operand)| {
-        let (ty, value) = operand.rsplit_once(' ')?;
-        Some(format!("{name} = bitcast {ty} {value} to {ty}"))
-    });
-    iter::once(thawed.unwrap_or_else(|| line.to_owned())).chain(iter::once("\n".to_owned()))
 }
 
 /// Runs a command; the first line of what it complains about, if it fails.

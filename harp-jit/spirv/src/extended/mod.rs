@@ -32,7 +32,6 @@ impl Translator<'_, '_, '_> {
             SpirvErrorKind::unsupported(format!("the extended instruction `{name}`"))
         };
         match set {
-            InstructionSet::NonSemantic => Ok(()),
             InstructionSet::OpenCl => {
                 let op = OpenclStd100Op::from_u32(number).ok_or_else(unsupported)?;
                 match name(set, number).and_then(Math::from_name) {

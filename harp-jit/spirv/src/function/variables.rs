@@ -93,7 +93,7 @@ impl Translator<'_, '_, '_> {
             }
             return self.define(inst.id, Def::Place(place));
         }
-        let pointer = self.slot(inst.ty, ty)?;
+        let pointer = self.slot(inst.ty, ty, self.unit.alignment(inst.id, ty)?)?;
         if let Some(initial) = initial {
             self.store(&pointer, &initial, None)?;
         }
@@ -112,8 +112,8 @@ impl Translator<'_, '_, '_> {
         Ok(Place::new(ty, first))
     }
 
-    /// A pointer to new memory in the stack.
-    pub(crate) fn slot(&mut self, pointer: Id, ty: Id) -> Result<Val> {
+    /// A pointer to new memory in the stack, aligned to so many bytes as far as accesses want it.
+    pub(crate) fn slot(&mut self, pointer: Id, ty: Id, align: u64) -> Result<Val> {
         let found = self.module.types.get(ty)?;
         if found.size == 0 {
             let what = format!("a variable of {}", self.module.types.describe(ty));
@@ -124,7 +124,7 @@ impl Translator<'_, '_, '_> {
             return Err(SpirvErrorKind::TooMany { what: "bytes of a variable", given, limit });
         }
         // Vectors are accessed by components, which are at most 8 bytes long.
-        let align = found.align.min(8).trailing_zeros() as u8;
+        let align = align.min(8).trailing_zeros() as u8;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size as u32, align);
         let slot = self.b.create_sized_stack_slot(data);
         let word = self.unit.word;

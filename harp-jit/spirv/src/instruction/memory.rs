@@ -63,6 +63,10 @@ impl Translator<'_, '_, '_> {
         if let Def::Builtin(place) = self.def(pointer)? {
             return self.define(inst.id, Def::LoadedBuiltin(place));
         }
+        if is_volatile(inst, 1) {
+            // The mid-end takes no value from before this place for what is there now.
+            self.b.ins().sequence_point();
+        }
         let value = self.load_from(pointer, inst.ty, alignment(inst, 1))?;
         self.define(inst.id, Def::Value(value))
     }
@@ -84,7 +88,12 @@ impl Translator<'_, '_, '_> {
         let (pointer, value) = (inst.word(0)?, inst.word(1)?);
         let ty = self.target(pointer)?;
         let value = self.value_of(value, ty)?;
-        self.store_to(pointer, &value, alignment(inst, 2))
+        self.store_to(pointer, &value, alignment(inst, 2))?;
+        if is_volatile(inst, 2) {
+            // A later store does not make this one superfluous.
+            self.b.ins().sequence_point();
+        }
+        Ok(())
     }
 
     /// Stores a value through a pointer of any kind to its type.
@@ -280,7 +289,7 @@ impl Translator<'_, '_, '_> {
     /// Moves an address by so many strides.
     fn step(&mut self, address: &mut Address, index: Id, stride: u64) -> Result<()> {
         if self.module.constants.contains(index)
-            && let Ok(index) = self.module.constants.integer(index, &self.module.types)
+            && let Ok(index) = self.module.constants.index(index, &self.module.types)
         {
             let distance = index.wrapping_mul(stride.cast_signed());
             address.offset = address.offset.wrapping_add(distance);
@@ -470,4 +479,10 @@ pub(crate) fn alignment(inst: Instruction<'_>, operand: usize) -> Option<u64> {
     let &access = inst.operands.get(operand)?;
     let is_aligned = access & MemoryAccess::ALIGNED.bits() != 0;
     inst.operands.get(operand + 1).filter(|_| is_aligned).map(|&align| align.into())
+}
+
+/// Whether the memory operands that begin with an operand say that others may access the memory at any time.
+pub(crate) fn is_volatile(inst: Instruction<'_>, operand: usize) -> bool {
+    let access = inst.operands.get(operand).copied().unwrap_or_default();
+    access & MemoryAccess::VOLATILE.bits() != 0
 }

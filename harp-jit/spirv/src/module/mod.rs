@@ -203,8 +203,6 @@ impl SpirvModule {
                 let set = match name.as_str() {
                     "OpenCL.std" => InstructionSet::OpenCl,
                     "GLSL.std.450" => InstructionSet::Glsl,
-                    name if name.starts_with("NonSemantic.") => InstructionSet::NonSemantic,
-                    "OpenCL.DebugInfo.100" | "DebugInfo" => InstructionSet::NonSemantic,
                     _ => {
                         let what = format!("the instruction set `{name}`");
                         return Err(SpirvErrorKind::unsupported(what));
@@ -237,10 +235,6 @@ impl SpirvModule {
                 }
                 Ok(())
             }
-            Op::ExtInst => match self.sets.get(&inst.word(0)?) {
-                Some(InstructionSet::NonSemantic) => Ok(()),
-                _ => Err(SpirvErrorKind::malformed("an instruction outside of functions")),
-            },
             op if is_ignored(op) => self.decorations.take(inst),
             op if is_terminator(op) || inst.id != 0 => {
                 Err(SpirvErrorKind::malformed("an instruction outside of functions"))
@@ -332,7 +326,6 @@ impl SpirvModule {
                     function.blocks.push(*block);
                     open = None;
                 }
-                (Op::ExtInst, None) => {}
                 (_, None) => {
                     return Err(SpirvErrorKind::malformed("an instruction outside of blocks"));
                 }

@@ -81,3 +81,8 @@ kernel void prefix(global const int *in, global int *out, local int *sums) {
     }
     out[get_global_id(0)] = sum;
 }
+
+kernel void elect(global int *out, volatile local int *winner) {
+    *winner = get_local_id(0);
+    out[get_global_id(0)] = *winner;
+}

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -34,6 +35,9 @@ const LLVM_SPIRV: Tool = Tool {
 
 /// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
 /// language. What the compiler warns about goes to standard error.
+///
+/// Of optimized code llvm-spirv refuses some: `freeze`, which clang makes where a quotient and its remainder are used, and
+/// integers of odd widths. Then the program is compiled without optimization.
 pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<Vec<u8>, CliError> {
     let Input::File(source) = file else {
         let (file, tool) = (file.clone(), CLANG.names[1]);
@@ -47,15 +51,24 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     };
     let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
     let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
-    let fixed = ["-c", "-target", target, "-cl-std=CL1.2", "-O2"];
+    let fixed = ["-c", "-target", target, "-cl-std=CL1.2"];
+    // Functions that are just `inline` have no code in C99; programs expect that of OpenCL's compilers, where they have it.
+    let inline = ["-fgnu89-inline"];
     // For the names of parameters, and for places in messages.
     let names = ["-fno-discard-value-names", "-gline-tables-only"];
     let header = ["-Xclang", "-finclude-default-header", "-emit-llvm"];
-    let mut args: Vec<&OsStr> = fixed.iter().chain(&names).chain(&header).map(OsStr::new).collect();
-    args.extend(options.iter().map(OsStr::new));
-    args.extend([source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()]);
-    CLANG.run(file, &args)?;
-    LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])?;
+    let args = fixed.iter().chain(&inline).chain(&names).chain(&header);
+    let args: Vec<&OsStr> = args.map(OsStr::new).collect();
+    let files = [source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()];
+    let translate = |level: &str| {
+        let options = iter::once(level).chain(options.iter().map(String::as_str)).map(OsStr::new);
+        CLANG.run(file, &args.iter().copied().chain(options).chain(files).collect::<Vec<_>>())?;
+        LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])
+    };
+    translate("-O2").or_else(|error| match error {
+        SourceError::Refused { tool, .. } if LLVM_SPIRV.names.contains(&tool) => translate("-O0"),
+        error => Err(error),
+    })?;
     Ok(read(&module)?)
 }
 
