@@ -9,7 +9,7 @@
 use clap::Parser;
 use harp_libm::{Accuracy, Float, Fma, Math, Operand};
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/suite/support/mod.rs"]
 mod support;
 
 use support::machine::{Machine, usual_arch};

@@ -1,0 +1,148 @@
+//! Work-groups: memory, barriers, copies, atomic operations, ids; and what kernels print.
+
+use crate::support::everywhere;
+use harp_runtime::{Arg, LaunchConfig};
+
+#[test]
+fn groups_share_arrays_of_all_kinds() {
+    everywhere("groups", |case| {
+        let (len, group) = (48, 12);
+        let input: Vec<i32> = (0..len).map(|n| n * 5 % 17).collect();
+        let out = case.zeros::<i32>(input.len());
+        let config = LaunchConfig::grid_1d(input.len()).with_groups_1d(group);
+        let args = [Arg::from(&case.buffer(&input)), Arg::from(&out), Arg::group::<i32>(group)];
+        case.launch("tiles", config, &args);
+        for (i, given) in case.read(&out).into_iter().enumerate() {
+            let (l, first) = (i % group, i / group * group);
+            let tile = &input[first..first + group];
+            let sum = |odd: usize| -> i32 {
+                (0..group).filter(|l| l & 1 == odd).map(|l| tile[group - 1 - l]).sum()
+            };
+            let wanted =
+                tile[(l + 1) % group] + 1000 * sum(0) + 1_000_000 * sum(1) + group as i32 + 4;
+            assert_eq!(given, wanted, "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn volatile_memory_is_read_again_after_others_have_written() {
+    everywhere("groups", |case| {
+        let group = case.arch.lanes() as usize;
+        let out = case.zeros::<i32>(3 * group);
+        let config = LaunchConfig::grid_1d(3 * group).with_groups_1d(group);
+        case.launch("elect", config, &[Arg::from(&out), Arg::group::<i32>(1)]);
+        // The lanes of a warp store before any of them loads.
+        for seen in case.read(&out).chunks(group) {
+            assert!(seen.iter().all(|winner| *winner == seen[0]), "{seen:?} on {case}");
+        }
+    });
+}
+
+#[test]
+fn groups_copy_together() {
+    everywhere("groups", |case| {
+        let (len, group, stride) = (32, 8, 3);
+        let input: Vec<f32> = (0..len * 4).map(|n| n as f32).collect();
+        let out = case.zeros::<f32>(input.len());
+        let config = LaunchConfig::grid_1d(len).with_groups_1d(group);
+        let args = [
+            Arg::from(&case.buffer(&input)),
+            Arg::from(&out),
+            Arg::group::<f32>(2 * 4 * group),
+            Arg::from(stride),
+        ];
+        case.launch("async", config, &args);
+        for (i, given) in case.read(&out).chunks(4).enumerate() {
+            let other = (i % group + 1) % group * stride as usize;
+            let wanted: Vec<f32> =
+                (0..4).map(|c| input[4 * i + c] + input[4 * other + c]).collect();
+            assert_eq!(given, wanted, "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn atomic_operations_lose_nothing() {
+    everywhere("groups", |case| {
+        let n = 50;
+        let cells = case.buffer(&[0, 0, 5, -5, -1, 0, 0, 0, 0, 0, 0]);
+        let unsigned = case.buffer(&[u32::MAX, 1]);
+        let (old, swapped) = (case.zeros::<i32>(n), case.zeros::<f32>(1));
+        let args = [Arg::from(&cells), Arg::from(&unsigned), Arg::from(&old), Arg::from(&swapped)];
+        case.line("atomics", n, &args);
+        let cells = case.read(&cells);
+        let all = n as i32 * (n as i32 - 1) / 2;
+        let xor = (0..n as i32).fold(0, |all, i| all ^ i);
+        assert_eq!(cells[..9], [all, -all, -49, 49, 0, -1, xor, 50, -50], "{case}");
+        assert!((1..=50).contains(&cells[9]), "{case}");
+        assert_eq!(cells[10], 7, "{case}");
+        assert_eq!(case.read(&unsigned), [0, u32::MAX], "{case}");
+        let mut old = case.read(&old);
+        old.sort_unstable();
+        assert!(old.into_iter().eq(0..n as i32), "{case}");
+        assert_eq!(case.read(&swapped), [2.5], "{case}");
+    });
+}
+
+#[test]
+fn ids_are_those_of_the_work_item() {
+    everywhere("groups", |case| {
+        let (grid, group) = ([6, 4, 2], [3, 2, 2]);
+        let out = case.zeros::<u32>(48 * 24);
+        let config = LaunchConfig::grid_3d(6, 4, 2).with_groups([3, 2, 2]);
+        case.launch("ids", config, &[Arg::from(&out)]);
+        for (i, given) in case.read(&out).chunks(24).enumerate() {
+            let i = i as u32;
+            let id = [i % 6, i / 6 % 4, i / 24];
+            for d in 0..3 {
+                let wanted = [
+                    id[d],
+                    id[d] % group[d],
+                    id[d] / group[d],
+                    group[d],
+                    grid[d] / group[d],
+                    grid[d],
+                    0,
+                ];
+                let given: Vec<u32> = (0..7).map(|what| given[3 * what + d]).collect();
+                assert_eq!(given, wanted, "work-item {i}, dimension {d} on {case}");
+            }
+            assert_eq!(given[21], 3, "{case}");
+        }
+    });
+}
+
+#[test]
+fn barriers_in_functions_hold() {
+    everywhere("groups", |case| {
+        let input: Vec<i32> = (0..60).map(|n| n % 7).collect();
+        let out = case.zeros::<i32>(60);
+        let config = LaunchConfig::grid_1d(60).with_groups_1d(20);
+        let args = [Arg::from(&case.buffer(&input)), Arg::from(&out), Arg::group::<i32>(20)];
+        case.launch("prefix", config, &args);
+        let wanted: Vec<i32> = input
+            .chunks(20)
+            .flat_map(|group| {
+                group.iter().scan(0, |sum, n| {
+                    *sum += n;
+                    Some(*sum)
+                })
+            })
+            .collect();
+        assert_eq!(case.read(&out), wanted, "{case}");
+    });
+}
+
+#[test]
+fn kernels_print_as_in_c() {
+    everywhere("printing", |case| {
+        let (x, f) = (case.buffer(&[1, -2, 3]), case.buffer(&[0.5_f32, 1.25, -3.0]));
+        let report = case.line("lines", 3, &[Arg::from(&x), Arg::from(&f)]);
+        let wanted = "\
+            [0] 0:  0.50|1     |000001|1|a|text\n[0] 100%\n\
+            [1] 1:  1.25|-2    |-00002|fffffffe|b|text\n[1] 100%\n\
+            [2] 2: -3.00|3     |000003|3|c|text\n[2] 3,1,2,3 -3.000000,0.500000\n[2] 100%\n";
+        assert_eq!(report.printed.to_string(), wanted, "{case}");
+    });
+}

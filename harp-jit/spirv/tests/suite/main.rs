@@ -1,0 +1,16 @@
+//! Tests of the public API, in one binary so that they link once.
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
+
+mod collective;
+mod control;
+mod errors;
+mod floats;
+mod groups;
+mod hostile;
+mod integers;
+mod peers;
+mod programs;
+mod shaders;
+mod structures;
+mod support;
+mod vectors;

@@ -1,0 +1,142 @@
+//! Structures and arrays in memory.
+
+use crate::support::{Case, Level, MACHINES, bytes, everywhere};
+use harp_jit::DivergenceStrategy;
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_spirv::SpirvModule;
+
+const INPUTS: [i32; 9] = [0, 1, 2, 3, 17, 100, 6, 5, 4];
+
+#[test]
+fn members_are_where_c_puts_them() {
+    everywhere("structures", |case| {
+        // tag at 0, id at 2, place at 16, weight at 32, bytes at 40; 48 in all.
+        let (x, out) = (case.buffer(&INPUTS), case.buffer(&[0xee_u8; 48 * INPUTS.len()]));
+        case.line("layout", INPUTS.len(), &[Arg::from(&out), Arg::from(&x)]);
+        for (&n, given) in INPUTS.iter().zip(case.read(&out).chunks(48)) {
+            let mut wanted = [0xee_u8; 48];
+            wanted[0] = n as u8;
+            wanted[2..4].copy_from_slice(&(n as i16 * 3).to_le_bytes());
+            for part in 0..3 {
+                let at = 16 + 4 * part;
+                wanted[at..at + 4].copy_from_slice(&(n + part as i32).to_le_bytes());
+            }
+            wanted[32..40].copy_from_slice(&(f64::from(n) * 0.5).to_le_bytes());
+            wanted[40 + (n % 3) as usize] = 77;
+            // The fourth component of `place` is nobody's.
+            wanted[28..32].copy_from_slice(&given[28..32]);
+            assert_eq!(given, wanted, "{n} on {case}");
+        }
+    });
+}
+
+#[test]
+fn packed_members_need_not_be_aligned() {
+    everywhere("structures", |case| {
+        let (x, out) = (case.buffer(&INPUTS), case.zeros::<u8>(7 * INPUTS.len()));
+        case.line("packed", INPUTS.len(), &[Arg::from(&out), Arg::from(&x)]);
+        for (&n, given) in INPUTS.iter().zip(case.read(&out).chunks(7)) {
+            let wanted =
+                [&[1][..], &(n * 1_000_003).to_le_bytes(), &(n as i16).to_le_bytes()].concat();
+            assert_eq!(given, wanted, "{n} on {case}");
+        }
+    });
+}
+
+#[test]
+fn structures_by_value_are_arguments_for_each_member() {
+    everywhere("structures", |case| {
+        let kernel = case.kernel("by_value");
+        let names: Vec<_> = kernel.params().iter().map(|param| param.name().unwrap()).collect();
+        assert_eq!(names, ["p.0", "p.1", "p.2[0]", "p.2[1]", "x", "out", "q.x", "q.y"]);
+        let (x, out) = (case.buffer(&INPUTS), case.zeros::<f32>(INPUTS.len()));
+        let args = [
+            Arg::from(2.0_f32),
+            Arg::from(0.5_f32),
+            Arg::from(3),
+            Arg::from(4),
+            Arg::from(&x),
+            Arg::from(&out),
+            Arg::from(7.0_f32),
+            Arg::from(0.25_f32),
+        ];
+        case.line("by_value", INPUTS.len(), &args);
+        for (i, given) in case.read(&out).into_iter().enumerate() {
+            let mut at = [3, 4];
+            at[i & 1] += INPUTS[i];
+            let sum = 2.0 * INPUTS[i] as f32 + 0.5 + (at[0] * 100) as f32 + (at[1] * 10000) as f32;
+            assert_eq!(given, sum + 7.0 - 0.25, "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn structures_are_copied() {
+    everywhere("structures", |case| {
+        let words: Vec<u32> = (0..20_u32)
+            .flat_map(|n| [(n as f32 + 0.5).to_bits(), 2.0_f32.to_bits(), n, n * 10])
+            .collect();
+        let (out, floats) = (case.zeros::<u32>(words.len()), case.zeros::<f32>(20));
+        case.line(
+            "copies",
+            20,
+            &[Arg::from(&case.buffer(&words)), Arg::from(&out), Arg::from(&floats)],
+        );
+        let (given, floats) = (case.read(&out), case.read(&floats));
+        for n in 0..20_u32 {
+            let k = n % 3;
+            let x = n as f32 + 0.5;
+            let wanted = [(x + k as f32).to_bits(), 2.0_f32.to_bits(), n, (n * 10).wrapping_sub(k)];
+            assert_eq!(given[n as usize * 4..][..4], wanted, "{n} on {case}");
+            assert_eq!(floats[n as usize], -x, "{n} on {case}");
+        }
+    });
+}
+
+#[test]
+fn constants_are_data() {
+    everywhere("structures", |case| {
+        let x: Vec<i32> = (0..12).collect();
+        let more: Vec<i16> = (0..12).map(|n| n * 5).collect();
+        let out = case.zeros::<i32>(x.len());
+        let args = [Arg::from(&case.buffer(&x)), Arg::from(&out), Arg::from(&case.buffer(&more))];
+        case.line("constants", x.len(), &args);
+        for (k, given) in x.iter().copied().zip(case.read(&out)) {
+            let table = (k % 4) * 3 + k % 3 + 1;
+            let (y, at) = if k % 2 == 0 { (25, 4) } else { (-25, -4) };
+            let length = ["one", "two", "three"][k as usize % 3].len() as i32;
+            let z = if k & 1 == 0 { 3 } else { 6 };
+            let wanted = table + y + at * 1000 + length * 100_000 + k * 5 + z * 10_000_000;
+            assert_eq!(given, wanted, "{k} on {case}");
+        }
+    });
+}
+
+/// Tests the module of assembly about addresses on machines with words of 8 bytes.
+fn with_addresses(test: impl Fn(&Case)) {
+    for id in &MACHINES[2..] {
+        let (arch, level) = (id.parse().unwrap(), Level::Optimized);
+        let module = SpirvModule::parse(&bytes("addresses.spv")).unwrap();
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        test(&Case { arch, level, divergence: DivergenceStrategy::SplitJoin, module, device });
+    }
+}
+
+#[test]
+fn variables_are_aligned_as_they_are_decorated() {
+    with_addresses(|case| {
+        let out = case.zeros::<u64>(4);
+        case.launch("aligned", LaunchConfig::grid_1d(1).with_groups_1d(1), &[Arg::from(&out)]);
+        let (one, other) = (0x0807_0605_0403_0201, 0x0102_0304_0506_0708);
+        assert_eq!(case.read(&out), [one, other, one, other], "{case}");
+    });
+}
+
+#[test]
+fn indices_have_signs() {
+    with_addresses(|case| {
+        let ints = case.buffer(&[5_u32, 6, 7, 8, 9]);
+        case.line("backwards", 5, &[Arg::from(&ints)]);
+        assert_eq!(case.read(&ints), [6, 7, 8, 9, 10], "{case}");
+    });
+}
