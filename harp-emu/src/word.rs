@@ -90,6 +90,50 @@ pub(crate) trait Word:
     fn flt(self, b: Self) -> bool;
     fn fle(self, b: Self) -> bool;
 
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self::ZERO.sub(self)
+    }
+    /// `shl` by less than the word's width.
+    #[inline(always)]
+    fn shl_less(self, b: Self) -> Self {
+        self.shl(b & Self::from_u64(u64::from(Self::BITS - 1)))
+    }
+    /// `shr` by less than the word's width.
+    #[inline(always)]
+    fn shr_less(self, b: Self) -> Self {
+        self.shr(b & Self::from_u64(u64::from(Self::BITS - 1)))
+    }
+    #[inline(always)]
+    fn fneg(self) -> Self {
+        self ^ Self::sign_bit()
+    }
+    #[inline(always)]
+    fn fabs(self) -> Self {
+        self & !Self::sign_bit()
+    }
+
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+    #[inline(always)]
+    fn is_not_zero(self) -> bool {
+        self != Self::ZERO
+    }
+    #[inline(always)]
+    fn equals(self, b: Self) -> bool {
+        self == b
+    }
+    #[inline(always)]
+    fn differs(self, b: Self) -> bool {
+        self != b
+    }
+    #[inline(always)]
+    fn lt_unsigned(self, b: Self) -> bool {
+        self < b
+    }
+
     /// The top bit.
     #[inline(always)]
     fn is_negative(self) -> bool {

@@ -2,6 +2,7 @@
 
 use harp_isa::{Gpr, Opcode};
 
+use super::kernels::{Immediate, One, Two};
 use super::{Event, Exec, Flow, NEXT, Way};
 use crate::trap::TrapKind;
 use crate::word::Word;
@@ -10,7 +11,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// Traps if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
-        if P::FULL || self.mask == self.warp.active {
+        if self.mask == self.warp.active {
             return NEXT;
         }
         let lanes = self.mask;
@@ -85,18 +86,20 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.trap(TrapKind::GuestTrap, lanes)
     }
 
-    /// Traps in the executing lanes whose `divisor` is zero.
+    /// `dst` := `f(a, b)`, a division. Traps in the executing lanes whose divisor is zero.
     #[inline(always)]
-    pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
-        let zero = self.test(&[divisor], |[b]| b == W::ZERO) & self.mask;
-        if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
-    }
-
-    /// `dst` := `f(a, b)`, a division. Lanes that do not execute may divide by zero.
-    #[inline(always)]
-    pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
-        self.divisor(b)?;
-        self.map_two_apart(dst, a, b, f)
+    pub(super) fn divide(
+        &mut self,
+        dst: Gpr,
+        a: Gpr,
+        b: Gpr,
+        f: impl Fn(W, W) -> W + Copy,
+    ) -> Flow {
+        let zero = self.test([b, b], One(W::is_zero)) & self.mask;
+        if zero != 0 {
+            return self.trap(TrapKind::DivideByZero, zero);
+        }
+        self.map_apart(dst, [a, b], Two(f))
     }
 
     /// `dst` := `f(src, imm)`, a division.
@@ -106,13 +109,13 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         dst: Gpr,
         src: Gpr,
         imm: i64,
-        f: impl Fn(W, W) -> W,
+        f: impl Fn(W, W) -> W + Copy,
     ) -> Flow {
         let b = W::from_u64(imm.cast_unsigned());
         if b == W::ZERO {
             let lanes = self.mask;
             return self.trap(TrapKind::DivideByZero, lanes);
         }
-        self.map_imm_apart(dst, src, b, f)
+        self.map_apart(dst, [src, src], Immediate(b, f))
     }
 }

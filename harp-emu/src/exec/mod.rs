@@ -38,6 +38,7 @@ pub(crate) mod code;
 mod control;
 mod decoded;
 pub(crate) mod fast;
+mod kernels;
 mod lanes;
 mod memory;
 mod operand;
@@ -51,6 +52,7 @@ mod step;
 pub(crate) mod system;
 mod visitor;
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
@@ -58,8 +60,10 @@ use harp_isa::ArchId;
 
 use crate::config::DivergentBarriers;
 use crate::trap::TrapKind;
-use crate::warp::{GROUP, Reg, Warp};
+use crate::warp::{GROUP, Warp};
 use crate::word::Word;
+use kernels::Group;
+use simd::Level;
 use system::System;
 
 /// The state of a core, besides its warps, that no instruction changes.
@@ -68,9 +72,6 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) arch: ArchId,
     /// Lanes of a warp.
     pub(crate) lanes: u8,
-    /// Lanes of a warp, or 0 where addresses are translated: then checking the first address of a row does not
-    /// suffice.
-    pub(crate) row_lanes: u8,
     /// Warps of a core.
     pub(crate) warps: u8,
     pub(crate) core: u16,
@@ -147,17 +148,9 @@ const OTHER: Flow = ControlFlow::Break(());
 
 /// A path on which instructions are executed.
 pub(crate) trait Way {
-    /// Whether this is the precise path: lane by lane, for all instructions. The other paths are fast and leave
-    /// instructions that are rare, complicated or trap to it.
+    /// Whether this is the precise path: lane by lane, for all instructions. The fast path leaves instructions
+    /// that are rare, complicated or trap to it.
     const PRECISE: bool = false;
-    /// All lanes of the machine execute.
-    const FULL: bool = false;
-    /// Another fast path is better for runs of instructions that fewer or more lanes execute.
-    const SWITCHES: bool = true;
-    /// The instruction is the first of a pair: what it computes is held for the second.
-    const FIRST: bool = false;
-    /// The instruction is the second of a pair: its last source is what the first has computed.
-    const SECOND: bool = false;
 
     /// The warp, if this is the precise path.
     #[inline(always)]
@@ -173,17 +166,8 @@ pub(crate) trait Way {
 
 /// The precise path.
 pub(crate) struct Precise;
-/// The fast path for instructions that all lanes execute.
-pub(crate) struct Full;
-/// [`Full`], for the first of a pair of instructions (see `step`).
-pub(crate) struct First;
-/// [`Full`], for the second of a pair of instructions.
-pub(crate) struct Second;
-/// The fast path for instructions that some lanes execute.
-pub(crate) struct Masked;
-/// [`Masked`], for any lanes: the only fast path where there is none for all lanes (see `simd`).
-#[cfg(target_arch = "x86_64")]
-pub(crate) struct Any;
+/// The fast path.
+pub(crate) struct Fast;
 
 impl Way for Precise {
     const PRECISE: bool = true;
@@ -195,22 +179,7 @@ impl Way for Precise {
         Some(exec)
     }
 }
-impl Way for Full {
-    const FULL: bool = true;
-}
-impl Way for First {
-    const FULL: bool = true;
-    const FIRST: bool = true;
-}
-impl Way for Second {
-    const FULL: bool = true;
-    const SECOND: bool = true;
-}
-impl Way for Masked {}
-#[cfg(target_arch = "x86_64")]
-impl Way for Any {
-    const SWITCHES: bool = false;
-}
+impl Way for Fast {}
 
 /// A warp that executes instructions.
 pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
@@ -223,13 +192,15 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     full: u64,
     /// The lanes that execute the instruction: active, and their guard is true.
     mask: u64,
+    /// How many they are.
+    executing: u64,
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
-    /// `mask` as words that are all ones or zero, on the path [`Masked`].
-    select: Reg<W, C>,
-    /// The result of the first of a pair, for the second.
-    held: Reg<W, C>,
+    /// The kernels of the fast path.
+    level: Level,
+    /// `mask` as words that are all ones or zero, on the fast path and unless all lanes execute.
+    select: [Group<W>; C],
     way: PhantomData<P>,
 }
 
@@ -240,27 +211,18 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         system: &'a mut System,
         number: u8,
     ) -> Self {
-        let full = env.full();
-        let select = [[W::ZERO; GROUP]; C];
-        let held = select;
-        let (mask, next, event, way) = (0, 0, None, PhantomData);
-        Exec { warp, env, system, number, full, mask, next, event, select, held, way }
-    }
-
-    /// The same warp on another path, for an instruction or two.
-    #[inline(always)]
-    fn in_way<Q: Way>(&mut self) -> Exec<'_, W, C, Q> {
         Exec {
-            warp: self.warp,
-            env: self.env,
-            system: self.system,
-            number: self.number,
-            full: self.full,
-            mask: self.mask,
-            next: self.next,
+            warp,
+            env,
+            system,
+            number,
+            full: env.full(),
+            mask: 0,
+            executing: 0,
+            next: 0,
             event: None,
-            select: self.select,
-            held: self.held,
+            level: Level::BASELINE,
+            select: [const { Cell::new([W::ZERO; GROUP]) }; C],
             way: PhantomData,
         }
     }

@@ -57,7 +57,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     ) -> End<W> {
         let pc = self.warp.pc;
         self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
-        self.mask = self.warp.active & self.warp.preds[usize::from(slot.guard)];
+        self.set_mask(self.warp.active & self.warp.preds[usize::from(slot.guard)]);
         if let Some(observer) = observer.as_deref_mut() {
             observer.issue(&self.issue(slot));
         }
