@@ -25,6 +25,8 @@ pub(crate) struct Slot {
     pub(crate) op: Op,
     /// The instruction, or a pair of it and the next one in its run.
     pub(crate) step: Step,
+    /// How many instructions the step is.
+    pub(crate) in_step: u8,
     /// The number of its guard; [`ALWAYS`] if it has none.
     pub(crate) guard: u8,
     /// Bytes to the next instruction.
@@ -50,6 +52,7 @@ impl Slot {
         Ok(Slot {
             op,
             step: Step::one(op),
+            in_step: 1,
             guard: guard.map_or(ALWAYS, Pred::index),
             size: u8::try_from(size).expect("no instruction is that long"),
             unconditional: privileged || matches!(op, Op::Split {} | Op::Join {}),
@@ -71,6 +74,7 @@ impl Slot {
 const CHAIN_END: Slot = Slot {
     op: Op::Nop {},
     step: Step::Nop {},
+    in_step: 1,
     guard: ALWAYS,
     size: 0,
     unconditional: false,
@@ -311,6 +315,7 @@ fn find_runs(chain: &mut [Slot], width: u8) {
             slot.run_bytes = next.run_bytes + u32::from(slot.size);
             if let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
                 slot.step = pair;
+                slot.in_step = 2;
             }
         }
         slot.quiet = if is_quiet(slot, width) { next.quiet + 1 } else { 0 };

@@ -125,7 +125,11 @@ fn run_fast<W: Word, const C: usize>(
                 let mut stopped = None;
                 let mut rest = run.iter();
                 while let Some(slot) = rest.next() {
-                    if slot.step.accept(&mut exec, || _ = rest.next()).is_break() {
+                    // A branch and not a sum: the host need not wait for the number to find the next slot.
+                    if slot.in_step > 1 {
+                        rest.next();
+                    }
+                    if slot.step.accept(&mut exec).is_break() {
                         stopped = Some(slot);
                         break;
                     }
@@ -162,7 +166,7 @@ fn run_fast<W: Word, const C: usize>(
 fn whole_steps(slots: &[Slot]) -> u64 {
     let mut count = 0;
     while let Some(slot) = slots.get(count) {
-        let next = count + if slot.step.is_pair() { 2 } else { 1 };
+        let next = count + usize::from(slot.in_step);
         if next > slots.len() {
             break;
         }

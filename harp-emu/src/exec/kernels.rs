@@ -4,7 +4,7 @@
 //! machine nor the instruction, so there is one for each operation and word size; `simd` compiles it for the
 //! host's vector instructions. Lanes that do not execute keep their values: `select` has words that are all ones
 //! in the lanes that execute, and zero in others; without it all lanes execute, also those that the machine
-//! lacks. All slices have the same length.
+//! lacks.
 //!
 //! Within a group, kernels work on values that were copied out of the registers, so that the compiler need not
 //! prove that destination and sources differ.
@@ -102,100 +102,103 @@ pub(super) fn any_bits<W: Word>(words: &[W; GROUP]) -> W {
     ((a | e) | (c | g)) | ((b | f) | (d | h))
 }
 
-/// Writes group number `c` of a register in the lanes that execute.
+/// The words of `values` where `select` has ones, those of `old` elsewhere.
 #[inline(always)]
-fn put<W: Word>(dst: &[Group<W>], c: usize, select: Option<&[Group<W>]>, values: [W; GROUP]) {
-    let values = match select {
-        None => values,
-        Some(select) => {
-            let (select, old) = (select[c].get(), dst[c].get());
-            words!(i => (values[i] & select[i]) | (old[i] & !select[i]))
+fn blend<W: Word>(select: &Group<W>, values: [W; GROUP], old: &Group<W>) -> [W; GROUP] {
+    let (select, old) = (select.get(), old.get());
+    words!(i => (values[i] & select[i]) | (old[i] & !select[i]))
+}
+
+/// Writes `values(group number)` to a register, in the lanes that execute.
+#[inline(always)]
+fn assign<W: Word, const N: usize>(
+    dst: &[Group<W>; N],
+    select: Option<&[Group<W>; N]>,
+    values: impl Fn(usize) -> [W; GROUP],
+) {
+    match select {
+        None => {
+            for c in 0..N {
+                dst[c].set(values(c));
+            }
         }
-    };
-    dst[c].set(values);
+        Some(select) => {
+            for c in 0..N {
+                dst[c].set(blend(&select[c], values(c), &dst[c]));
+            }
+        }
+    }
 }
 
 /// `dst` := `operation(dst, a, b)`.
 #[inline(always)]
-pub(super) fn map<W: Word, O: Operation<W, W>>(
-    [dst, a, b]: [&[Group<W>]; 3],
-    select: Option<&[Group<W>]>,
+pub(super) fn map<W: Word, const N: usize, O: Operation<W, W>>(
+    [dst, a, b]: [&[Group<W>; N]; 3],
+    select: Option<&[Group<W>; N]>,
     operation: O,
 ) {
-    for c in 0..dst.len() {
+    assign(dst, select, |c| {
         let (old, x, y) = (dst[c].get(), a[c].get(), b[c].get());
-        put(dst, c, select, words!(i => operation.apply(old[i], x[i], y[i])));
-    }
+        words!(i => operation.apply(old[i], x[i], y[i]))
+    });
 }
 
 /// `t` := `first(t, x, y)`, then `dst` := `second(a, t)`.
 #[inline(always)]
-pub(super) fn mix<W: Word, O: Operation<W, W>, F: Fn(W, W) -> W>(
-    [t, x, y, dst, a]: [&[Group<W>]; 5],
-    select: Option<&[Group<W>]>,
+pub(super) fn mix<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W, W) -> W>(
+    [t, x, y, dst, a]: [&[Group<W>; N]; 5],
+    select: Option<&[Group<W>; N]>,
     first: O,
     second: F,
 ) {
-    for c in 0..t.len() {
+    for c in 0..N {
         let (old, x, y) = (t[c].get(), x[c].get(), y[c].get());
         let held = words!(i => first.apply(old[i], x[i], y[i]));
-        put(t, c, select, held);
+        t[c].set(select.map_or(held, |select| blend(&select[c], held, &t[c])));
         // After `t`, which it may be.
         let a = a[c].get();
-        put(dst, c, select, words!(i => second(a[i], held[i])));
+        let values = words!(i => second(a[i], held[i]));
+        dst[c].set(select.map_or(values, |select| blend(&select[c], values, &dst[c])));
     }
 }
 
-/// The lanes, executing or not, where `operation(_, a, b)` holds. Those beyond the registers are undefined.
+/// The lanes, executing or not, where `operation(_, a, b)` holds.
 #[inline(always)]
-pub(super) fn test<W: Word, O: Operation<W, bool>>(
-    [a, b]: [&[Group<W>]; 2],
-    _: Option<&[Group<W>]>,
+pub(super) fn test<W: Word, const N: usize, O: Operation<W, bool>>(
+    [a, b]: [&[Group<W>; N]; 2],
+    _: Option<&[Group<W>; N]>,
     operation: O,
 ) -> u64 {
-    holds(a.len(), |c| {
+    let mut bits = 0;
+    for c in 0..N {
         let (x, y) = (a[c].get(), b[c].get());
-        move |i| operation.apply(W::ZERO, x[i], y[i])
-    })
+        let mut signs = [0; GROUP];
+        for i in 0..GROUP {
+            signs[i] = if operation.apply(W::ZERO, x[i], y[i]) { -1 } else { 0 };
+        }
+        bits |= u64::from(sign_bits(&signs)) << (c * GROUP);
+    }
+    bits
 }
 
 /// `t` := `first(t, x, y)`; then the lanes, executing or not, where `second` of the result holds.
 #[inline(always)]
-pub(super) fn map_and_test<W: Word, O: Operation<W, W>, F: Fn(W) -> bool>(
-    [t, x, y]: [&[Group<W>]; 3],
-    select: Option<&[Group<W>]>,
+pub(super) fn map_and_test<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W) -> bool>(
+    [t, x, y]: [&[Group<W>; N]; 3],
+    select: Option<&[Group<W>; N]>,
     first: O,
     second: F,
 ) -> u64 {
-    let second = &second;
-    holds(t.len(), |c| {
+    let mut bits = 0;
+    for c in 0..N {
         let (old, x, y) = (t[c].get(), x[c].get(), y[c].get());
         let held = words!(i => first.apply(old[i], x[i], y[i]));
-        put(t, c, select, held);
-        move |i| second(held[i])
-    })
-}
-
-/// The lanes of `groups` groups where `in_group(group)(position in the group)` holds. It is asked once for each
-/// group.
-#[inline(always)]
-fn holds<F: Fn(usize) -> bool>(groups: usize, in_group: impl Fn(usize) -> F) -> u64 {
-    let signs = |c: usize| {
-        let holds = in_group(c);
+        t[c].set(select.map_or(held, |select| blend(&select[c], held, &t[c])));
         let mut signs = [0; GROUP];
         for i in 0..GROUP {
-            signs[i] = if holds(i) { -1 } else { 0 };
+            signs[i] = if second(held[i]) { -1 } else { 0 };
         }
-        signs
-    };
-    let mut bits = 0;
-    for pair in 0..groups / 2 {
-        let both = sign_bits(&[signs(2 * pair), signs(2 * pair + 1)]);
-        bits |= u64::from(both) << (pair * 2 * GROUP);
-    }
-    if !groups.is_multiple_of(2) {
-        let last = groups - 1;
-        bits |= u64::from(sign_bits(&[signs(last), [0; GROUP]])) << (last * GROUP);
+        bits |= u64::from(sign_bits(&signs)) << (c * GROUP);
     }
     bits
 }
@@ -233,15 +236,13 @@ pub(super) fn word<W: Word>(groups: &[Group<W>], lane: usize) -> &Cell<W> {
 
 /// `dst` := `one` in the lanes of `bits`, else 0.
 #[inline(always)]
-pub(super) fn spread<W: Word>(
-    [dst]: [&[Group<W>]; 1],
-    select: Option<&[Group<W>]>,
+pub(super) fn spread<W: Word, const N: usize>(
+    [dst]: [&[Group<W>; N]; 1],
+    select: Option<&[Group<W>; N]>,
     bits: u64,
     one: W,
 ) {
-    for c in 0..dst.len() {
-        put(dst, c, select, spread_group(bits, c, one));
-    }
+    assign(dst, select, |c| spread_group(bits, c, one));
 }
 
 /// Addresses that grow by the same distance from lane to lane and are all those of words in memory: the index
@@ -324,9 +325,9 @@ pub(super) fn is_whole<W: Word>(groups: &[Group<W>], mask: u64) -> bool {
 ///
 /// If the addresses have a pattern, no other check is needed, and lanes that do not execute may load, too.
 #[inline(always)]
-pub(super) fn load<W: Word>(
-    [dst, base]: [&[Group<W>]; 2],
-    select: Option<&[Group<W>]>,
+pub(super) fn load<W: Word, const N: usize>(
+    [dst, base]: [&[Group<W>; N]; 2],
+    select: Option<&[Group<W>; N]>,
     offset: W,
     cells: &[W::Cell],
     mask: u64,
@@ -335,20 +336,13 @@ pub(super) fn load<W: Word>(
         match step {
             0 => {
                 let word = cells[first].load();
-                (0..dst.len()).for_each(|c| put(dst, c, select, [word; GROUP]));
+                assign(dst, select, |_| [word; GROUP]);
             }
             1 => {
-                for (c, cells) in cells[first..].as_chunks().0.iter().take(dst.len()).enumerate() {
-                    let cells: &[W::Cell; GROUP] = cells;
-                    put(dst, c, select, words!(i => cells[i].load()));
-                }
+                let cells = &cells[first..][..N * GROUP];
+                assign(dst, select, |c| words!(i => cells[c * GROUP + i].load()));
             }
-            _ => {
-                for c in 0..dst.len() {
-                    let first = first + c * GROUP * step;
-                    put(dst, c, select, words!(i => cells[first + i * step].load()));
-                }
-            }
+            _ => assign(dst, select, |c| words!(i => cells[first + (c * GROUP + i) * step].load())),
         }
         return true;
     }
@@ -371,9 +365,9 @@ pub(super) fn load<W: Word>(
 /// Stores words at `base` + `offset`, none below the word address `from`, in the lanes of `mask`, lowest first.
 /// Returns whether it did: if not, nothing has changed.
 #[inline(always)]
-pub(super) fn store<W: Word>(
-    [value, base]: [&[Group<W>]; 2],
-    _: Option<&[Group<W>]>,
+pub(super) fn store<W: Word, const N: usize>(
+    [value, base]: [&[Group<W>; N]; 2],
+    _: Option<&[Group<W>; N]>,
     offset: W,
     cells: &[W::Cell],
     mask: u64,
@@ -384,15 +378,10 @@ pub(super) fn store<W: Word>(
         && let Some(Pattern { first, step }) = find_pattern(base, offset, cells)
         && first >= from as usize / W::BYTES
     {
-        if step == 1 {
-            for (value, cells) in value.iter().zip(cells[first..].as_chunks::<GROUP>().0) {
-                let values = value.get();
-                (0..GROUP).for_each(|i| cells[i].store(values[i]));
-            }
-        } else {
-            for (c, value) in value.iter().enumerate() {
-                let (first, values) = (first + c * GROUP * step, value.get());
-                (0..GROUP).for_each(|i| cells[first + i * step].store(values[i]));
+        for (c, value) in value.iter().enumerate() {
+            let (first, values) = (first + c * GROUP * step, value.get());
+            for i in 0..GROUP {
+                cells[first + i * step].store(values[i]);
             }
         }
         return true;
@@ -403,7 +392,9 @@ pub(super) fn store<W: Word>(
     if whole {
         for (value, base) in value.iter().zip(base) {
             let (values, at) = (value.get(), base.get());
-            (0..GROUP).for_each(|i| cells[cell_index(at[i].add(offset))].store(values[i]));
+            for i in 0..GROUP {
+                cells[cell_index(at[i].add(offset))].store(values[i]);
+            }
         }
         return true;
     }

@@ -6,8 +6,6 @@
 //! `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
-use std::slice;
-
 use super::kernels::{self, Group, Operation};
 use crate::config::Simd;
 use crate::warp::GROUP;
@@ -35,70 +33,44 @@ impl Level {
 
 /// Defines a function of the name of a kernel, which calls it, compiled for the level. The kernel takes registers,
 /// `select` and other arguments.
-///
-/// A register is passed as a pointer to its first group, and the number of groups once for all of them: with
-/// slices the functions, of a few instructions a group, would spend more time on their arguments.
 macro_rules! kernel {
     ($name:ident<$($generic:ident: $bound:path),*>[$($row:ident),*]($($arg:ident: $ty:ty),*) -> $out:ty) => {
         #[doc = concat!("[`kernels::", stringify!($name), "`], compiled for the level.")]
         #[inline(always)]
-        pub(super) fn $name<W: Word, const C: usize, $($generic: $bound),*>(
+        pub(super) fn $name<W: Word, const N: usize, $($generic: $bound),*>(
             level: Level,
-            [$($row),*]: [&[Group<W>; C]; [$(stringify!($row)),*].len()],
-            select: Option<&[Group<W>; C]>,
+            [$($row),*]: [&[Group<W>; N]; [$(stringify!($row)),*].len()],
+            select: Option<&[Group<W>; N]>,
             $($arg: $ty),*
         ) -> $out {
-            /// The registers have `groups` groups. The pointers are those of references that live longer than the
-            /// call.
-            #[inline(always)]
-            unsafe fn run<W: Word, $($generic: $bound),*>(
-                groups: usize,
-                $($row: *const Group<W>,)*
-                select: *const Group<W>,
-                $($arg: $ty),*
-            ) -> $out {
-                // SAFETY: the caller's pointers come from arrays of that many groups, or, for `select`, may be null.
-                let (rows, select) = unsafe {
-                    let rows = [$(slice::from_raw_parts($row, groups)),*];
-                    (rows, (!select.is_null()).then(|| slice::from_raw_parts(select, groups)))
-                };
-                kernels::$name(rows, select, $($arg),*)
-            }
-
+            // Registers are arguments of their own, so that they are passed in the host's registers.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
             #[inline(never)]
-            unsafe fn on_avx2<W: Word, $($generic: $bound),*>(
-                groups: usize,
-                $($row: *const Group<W>,)*
-                select: *const Group<W>,
+            fn on_avx2<W: Word, const N: usize, $($generic: $bound),*>(
+                $($row: &[Group<W>; N],)*
+                select: Option<&[Group<W>; N]>,
                 $($arg: $ty),*
             ) -> $out {
-                // SAFETY: as its own.
-                unsafe { run(groups, $($row,)* select, $($arg),*) }
+                kernels::$name([$($row),*], select, $($arg),*)
             }
 
             #[inline(never)]
-            unsafe fn on_any<W: Word, $($generic: $bound),*>(
-                groups: usize,
-                $($row: *const Group<W>,)*
-                select: *const Group<W>,
+            fn on_any<W: Word, const N: usize, $($generic: $bound),*>(
+                $($row: &[Group<W>; N],)*
+                select: Option<&[Group<W>; N]>,
                 $($arg: $ty),*
             ) -> $out {
-                // SAFETY: as its own.
-                unsafe { run(groups, $($row,)* select, $($arg),*) }
+                kernels::$name([$($row),*], select, $($arg),*)
             }
 
-            $(let $row = $row.as_ptr();)*
-            let select = select.map_or(std::ptr::null(), |select| select.as_ptr());
             #[cfg(target_arch = "x86_64")]
             if level.avx2 {
-                // SAFETY: the host has the target features: the field is true only where `has_avx2` has found all
-                // of them. The pointers are those of arrays of `C` groups.
-                return unsafe { on_avx2(C, $($row,)* select, $($arg),*) };
+                // SAFETY: the function's only requirement is that the host has its target features. The field is
+                // true only where `has_avx2` has found all of them.
+                return unsafe { on_avx2($($row,)* select, $($arg),*) };
             }
-            // SAFETY: the pointers are those of arrays of `C` groups.
-            unsafe { on_any(C, $($row,)* select, $($arg),*) }
+            on_any($($row,)* select, $($arg),*)
         }
     };
 }
@@ -111,27 +83,24 @@ kernel!(spread<>[dst](bits: u64, one: W) -> ());
 kernel!(load<>[dst, base](offset: W, cells: &[W::Cell], mask: u64) -> bool);
 kernel!(store<>[value, base](offset: W, cells: &[W::Cell], mask: u64, from: u64) -> bool);
 
-/// The sign bits of two groups of words, that of the first word lowest.
+/// The sign bits of a group of words, that of the first word lowest.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
-pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
+pub(super) fn sign_bits(&[a, b, c, d, e, f, g, h]: &[i32; GROUP]) -> u8 {
     use std::arch::x86_64::{_mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi32};
     // SAFETY: the functions' only requirement is SSE2, without which this is not compiled. Packing
     // saturates, which keeps signs.
     unsafe {
-        let [low, high] = groups.map(|[a, b, c, d, e, f, g, h]| {
-            _mm_packs_epi32(_mm_set_epi32(d, c, b, a), _mm_set_epi32(h, g, f, e))
-        });
-        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u16
+        let signs = _mm_packs_epi32(_mm_set_epi32(d, c, b, a), _mm_set_epi32(h, g, f, e));
+        _mm_movemask_epi8(_mm_packs_epi16(signs, signs)) as u8
     }
 }
 
-/// The sign bits of two groups of words, that of the first word lowest.
+/// The sign bits of a group of words, that of the first word lowest.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 #[inline(always)]
-pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
-    let words = groups.as_flattened().iter().enumerate();
-    words.fold(0, |bits, (i, &word)| bits | u16::from(word < 0) << i)
+pub(super) fn sign_bits(words: &[i32; GROUP]) -> u8 {
+    words.iter().enumerate().fold(0, |bits, (i, &word)| bits | u8::from(word < 0) << i)
 }
 
 #[cfg(target_arch = "x86_64")]

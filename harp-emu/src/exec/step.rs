@@ -145,21 +145,11 @@ macro_rules! steps {
                 }
             }
 
-            /// Whether it is two instructions.
-            pub(crate) fn is_pair(&self) -> bool {
-                matches!(
-                    self,
-                    $(Step::$add(_) | Step::$sub(_) | Step::$xor(_) | Step::$or(_))|*
-                    $(| Step::$rtop(_) | Step::$iszero(_) | Step::$isneg(_))*
-                )
-            }
-
-            /// Carries it out; calls `skip` if that includes the next instruction.
+            /// Carries it out.
             #[inline(always)]
             pub(crate) fn accept<W: Word, const C: usize, P: Way>(
                 &self,
                 exec: &mut Exec<'_, W, C, P>,
-                skip: impl FnOnce(),
             ) -> Flow {
                 match *self {
                     $(Step::$variant { $($field),* } => {
@@ -167,35 +157,28 @@ macro_rules! steps {
                     })*
                     $(
                         Step::$add(pair) => {
-                            skip();
                             exec.mix(pair, steps!(first $kind $first_function pair), W::add)
                         }
                         Step::$sub(pair) => {
-                            skip();
                             exec.mix(pair, steps!(first $kind $first_function pair), W::sub)
                         }
                         Step::$xor(pair) => {
-                            skip();
                             exec.mix(pair, steps!(first $kind $first_function pair), W::bitxor)
                         }
                         Step::$or(pair) => {
-                            skip();
                             exec.mix(pair, steps!(first $kind $first_function pair), W::bitor)
                         }
                     )*
                     $(
                         Step::$rtop(pair) => {
-                            skip();
                             let first = steps!(first $tested_kind $tested_function pair);
                             exec.map_and_test(pair, first, W::is_not_zero)
                         }
                         Step::$iszero(pair) => {
-                            skip();
                             let first = steps!(first $tested_kind $tested_function pair);
                             exec.map_and_test(pair, first, W::is_zero)
                         }
                         Step::$isneg(pair) => {
-                            skip();
                             let first = steps!(first $tested_kind $tested_function pair);
                             exec.map_and_test(pair, first, W::is_negative)
                         }
