@@ -8,7 +8,7 @@
 use std::ptr;
 
 use super::code::{Code, Codes, Slot};
-use super::simd::Level;
+use super::simd::{Level, Table};
 use super::system::System;
 use super::{End, Env, Exec, Fast, Precise, Way};
 use crate::warp::Warp;
@@ -86,7 +86,7 @@ fn run_fast<W: Word, const C: usize>(
     // The sum over instructions of the lanes that executed them.
     let mut insts = 0;
     let mut exec = host.exec::<Fast>();
-    exec.level = level;
+    let handlers = Table::<W, C>::new(level);
     // The last address that was looked up, and its slots: loops come back to it.
     let (mut known, mut there): (u64, &[Slot]) = (pc, &[]);
     let stop = 'jump: loop {
@@ -121,7 +121,7 @@ fn run_fast<W: Word, const C: usize>(
             let mask = exec.warp.active & exec.warp.preds[usize::from(first.guard % 128)];
             exec.next = behind;
             if mask != 0 || first.unconditional {
-                exec.set_mask(mask);
+                handlers.set_mask(&mut exec, mask);
                 let mut stopped = None;
                 let mut rest = run.iter();
                 while let Some(slot) = rest.next() {
@@ -129,7 +129,7 @@ fn run_fast<W: Word, const C: usize>(
                     if slot.in_step > 1 {
                         rest.next();
                     }
-                    if slot.step.accept(&mut exec).is_break() {
+                    if handlers.handle(&mut exec, slot.kind, &slot.step).is_break() {
                         stopped = Some(slot);
                         break;
                     }

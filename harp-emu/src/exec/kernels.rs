@@ -151,14 +151,30 @@ pub(super) fn mix<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W, W) -> W>
     first: O,
     second: F,
 ) {
-    for c in 0..N {
+    let held = |c: usize| {
         let (old, x, y) = (t[c].get(), x[c].get(), y[c].get());
-        let held = words!(i => first.apply(old[i], x[i], y[i]));
-        t[c].set(select.map_or(held, |select| blend(&select[c], held, &t[c])));
-        // After `t`, which it may be.
+        words!(i => first.apply(old[i], x[i], y[i]))
+    };
+    // Called when `t` has been written: `a` may be the same register.
+    let mixed = |c: usize, held: [W; GROUP]| {
         let a = a[c].get();
-        let values = words!(i => second(a[i], held[i]));
-        dst[c].set(select.map_or(values, |select| blend(&select[c], values, &dst[c])));
+        words!(i => second(a[i], held[i]))
+    };
+    match select {
+        None => {
+            for c in 0..N {
+                let held = held(c);
+                t[c].set(held);
+                dst[c].set(mixed(c, held));
+            }
+        }
+        Some(select) => {
+            for c in 0..N {
+                let held = held(c);
+                t[c].set(blend(&select[c], held, &t[c]));
+                dst[c].set(blend(&select[c], mixed(c, held), &dst[c]));
+            }
+        }
     }
 }
 
@@ -166,7 +182,6 @@ pub(super) fn mix<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W, W) -> W>
 #[inline(always)]
 pub(super) fn test<W: Word, const N: usize, O: Operation<W, bool>>(
     [a, b]: [&[Group<W>; N]; 2],
-    _: Option<&[Group<W>; N]>,
     operation: O,
 ) -> u64 {
     let mut bits = 0;
@@ -181,26 +196,19 @@ pub(super) fn test<W: Word, const N: usize, O: Operation<W, bool>>(
     bits
 }
 
-/// `t` := `first(t, x, y)`; then the lanes, executing or not, where `second` of the result holds.
+/// `t` := `first(t, x, y)`; then the lanes, executing or not, where `second` of `t` holds.
 #[inline(always)]
-pub(super) fn map_and_test<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W) -> bool>(
+pub(super) fn map_and_test<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W) -> bool + Copy>(
     [t, x, y]: [&[Group<W>; N]; 3],
     select: Option<&[Group<W>; N]>,
     first: O,
     second: F,
 ) -> u64 {
-    let mut bits = 0;
-    for c in 0..N {
+    assign(t, select, |c| {
         let (old, x, y) = (t[c].get(), x[c].get(), y[c].get());
-        let held = words!(i => first.apply(old[i], x[i], y[i]));
-        t[c].set(select.map_or(held, |select| blend(&select[c], held, &t[c])));
-        let mut signs = [0; GROUP];
-        for i in 0..GROUP {
-            signs[i] = if second(held[i]) { -1 } else { 0 };
-        }
-        bits |= u64::from(sign_bits(&signs)) << (c * GROUP);
-    }
-    bits
+        words!(i => first.apply(old[i], x[i], y[i]))
+    });
+    test([t, t], One(second))
 }
 
 /// `dst` := `operation(dst, a, b)`, in the lanes of `mask`, one after the other.
@@ -367,7 +375,6 @@ pub(super) fn load<W: Word, const N: usize>(
 #[inline(always)]
 pub(super) fn store<W: Word, const N: usize>(
     [value, base]: [&[Group<W>; N]; 2],
-    _: Option<&[Group<W>; N]>,
     offset: W,
     cells: &[W::Cell],
     mask: u64,

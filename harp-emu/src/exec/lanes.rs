@@ -9,8 +9,7 @@ use std::cell::Cell;
 use harp_isa::{Gpr, Pred};
 
 use super::kernels::{Constant, Group, Immediate, One, Operation, Three, Two};
-use super::simd::Level;
-use super::{Exec, Flow, NEXT, Way, kernels, simd};
+use super::{Exec, Flow, NEXT, Way, kernels};
 use crate::notation;
 use crate::warp::{FILE, Reg};
 use crate::word::Word;
@@ -34,17 +33,22 @@ pub(super) fn lanes_of(mask: u64) -> impl Iterator<Item = usize> {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// Makes `mask` the lanes that execute.
+    /// Makes `mask` the lanes that execute. Returns whether kernels need to be told, by
+    /// [`spread_mask`](Self::spread_mask).
     #[inline(always)]
-    pub(super) fn set_mask(&mut self, mask: u64) {
+    pub(super) fn set_mask(&mut self, mask: u64) -> bool {
         if mask == self.mask {
-            return;
+            return false;
         }
         self.mask = mask;
         self.executing = mask.count_ones().into();
-        if !P::PRECISE && mask != self.full {
-            simd::spread(self.level, [&self.select], None, mask, W::ONES);
-        }
+        mask != self.full
+    }
+
+    /// Tells kernels the lanes that execute, if not all do.
+    #[inline(always)]
+    pub(super) fn spread_mask(&mut self) {
+        kernels::spread([&self.select], None, self.mask, W::ONES);
     }
 
     /// How many lanes execute.
@@ -53,15 +57,15 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.executing
     }
 
-    /// What kernels take: the level, registers, and which lanes execute unless all do.
+    /// What kernels take: registers, and which lanes execute unless all do.
     #[inline(always)]
     pub(super) fn rows<const N: usize>(
         &mut self,
         regs: [Gpr; N],
-    ) -> (Level, [&[Group<W>; C]; N], Option<&[Group<W>; C]>) {
+    ) -> ([&[Group<W>; C]; N], Option<&[Group<W>; C]>) {
         let file = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let rows = regs.map(|reg| file[index(reg)].as_array_of_cells());
-        (self.level, rows, (self.mask != self.full).then_some(&self.select))
+        (rows, (self.mask != self.full).then_some(&self.select))
     }
 
     /// The first executing lane; there is one.
@@ -96,8 +100,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         if P::PRECISE {
             return self.map_apart(dst, [a, b], operation);
         }
-        let (level, [dst, a, b], select) = self.rows([dst, a, b]);
-        simd::map(level, [dst, a, b], select, operation);
+        let (rows, select) = self.rows([dst, a, b]);
+        kernels::map(rows, select, operation);
         NEXT
     }
 
@@ -110,7 +114,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         operation: O,
     ) -> Flow {
         let mask = self.mask;
-        let (_, rows, _) = self.rows([dst, a, b]);
+        let (rows, _) = self.rows([dst, a, b]);
         kernels::map_each(rows.map(<[_; C]>::as_slice), mask, operation);
         NEXT
     }
@@ -178,8 +182,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
         let bits = self.pred(src);
-        let (level, [dst], select) = self.rows([dst]);
-        simd::spread(level, [dst], select, bits, W::from_u64(1));
+        let (rows, select) = self.rows([dst]);
+        kernels::spread(rows, select, bits, W::from_u64(1));
         NEXT
     }
 
@@ -193,11 +197,11 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn test<O: Operation<W, bool>>(&mut self, [a, b]: [Gpr; 2], operation: O) -> u64 {
         let full = self.full;
-        let (level, rows, select) = self.rows([a, b]);
+        let (rows, _) = self.rows([a, b]);
         if P::PRECISE {
             return kernels::test_each(rows.map(<[_; C]>::as_slice), full, operation);
         }
-        simd::test(level, rows, select, operation)
+        kernels::test(rows, operation)
     }
 
     /// `dst` := whether `f(src)` holds.

@@ -63,7 +63,6 @@ use crate::trap::TrapKind;
 use crate::warp::{GROUP, Warp};
 use crate::word::Word;
 use kernels::Group;
-use simd::Level;
 use system::System;
 
 /// The state of a core, besides its warps, that no instruction changes.
@@ -197,8 +196,6 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
-    /// The kernels of the fast path.
-    level: Level,
     /// `mask` as words that are all ones or zero, on the fast path and unless all lanes execute.
     select: [Group<W>; C],
     way: PhantomData<P>,
@@ -221,7 +218,6 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
             executing: 0,
             next: 0,
             event: None,
-            level: Level::BASELINE,
             select: [const { Cell::new([W::ZERO; GROUP]) }; C],
             way: PhantomData,
         }

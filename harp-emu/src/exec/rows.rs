@@ -9,7 +9,7 @@ use harp_isa::Gpr;
 use super::kernels::{Group, are_plain, is_whole, word};
 use super::lanes::lanes_of;
 use super::memory::{Extend, Width, load_bytes, store_bytes};
-use super::{Exec, Flow, NEXT, OTHER, Way, simd};
+use super::{Exec, Flow, NEXT, OTHER, Way, kernels};
 use crate::trap::PageAccess;
 use crate::word::{Cell, Word};
 
@@ -23,8 +23,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Load)?;
         let (cells, mask) = (self.env.cells, self.mask);
-        let (level, rows, select) = self.rows([dst, base]);
-        let done = simd::load(level, rows, select, offset, cells, mask);
+        let (rows, select) = self.rows([dst, base]);
+        let done = kernels::load(rows, select, offset, cells, mask);
         self.loaded(done)
     }
 
@@ -36,8 +36,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Store)?;
         let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
-        let (level, rows, select) = self.rows([value, base]);
-        let done = simd::store(level, rows, select, offset, cells, mask, from);
+        let (rows, _) = self.rows([value, base]);
+        let done = kernels::store(rows, offset, cells, mask, from);
         self.stored(done)
     }
 
@@ -58,7 +58,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Load)?;
         let (cells, mask) = (self.env.cells, self.mask);
-        let (_, [dst, base], _) = self.rows([dst, base]);
+        let ([dst, base], _) = self.rows([dst, base]);
         let done = gather_narrow(dst, base, offset, cells, mask, bytes, extend);
         self.loaded(done)
     }
@@ -79,7 +79,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Store)?;
         let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
-        let (_, [value, base], _) = self.rows([value, base]);
+        let ([value, base], _) = self.rows([value, base]);
         let done = scatter_narrow(value, base, offset, cells, mask, bytes, from);
         self.stored(done)
     }

@@ -1,12 +1,13 @@
 //! The choice between the host's vector instructions, operations that need intrinsics, and the crate's only
 //! `unsafe`.
 //!
-//! On x86, kernels (see `kernels`) exist for hosts with AVX2, FMA and the bit instructions of their generation
+//! On x86, the handlers of steps (see `step`) exist for hosts with AVX2, FMA and the bit instructions of their generation
 //! (since 2013), and for any host. Fused multiply-add does not change results: the compiler never contracts
 //! `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
-use super::kernels::{self, Group, Operation};
+use super::step::{Handle, Handlers, KINDS, Kind, Step};
+use super::{Exec, Fast, Flow};
 use crate::config::Simd;
 use crate::warp::GROUP;
 use crate::word::Word;
@@ -31,57 +32,72 @@ impl Level {
     }
 }
 
-/// Defines a function of the name of a kernel, which calls it, compiled for the level. The kernel takes registers,
-/// `select` and other arguments.
-macro_rules! kernel {
-    ($name:ident<$($generic:ident: $bound:path),*>[$($row:ident),*]($($arg:ident: $ty:ty),*) -> $out:ty) => {
-        #[doc = concat!("[`kernels::", stringify!($name), "`], compiled for the level.")]
-        #[inline(always)]
-        pub(super) fn $name<W: Word, const N: usize, $($generic: $bound),*>(
-            level: Level,
-            [$($row),*]: [&[Group<W>; N]; [$(stringify!($row)),*].len()],
-            select: Option<&[Group<W>; N]>,
-            $($arg: $ty),*
-        ) -> $out {
-            // Registers are arguments of their own, so that they are passed in the host's registers.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-            #[inline(never)]
-            fn on_avx2<W: Word, const N: usize, $($generic: $bound),*>(
-                $($row: &[Group<W>; N],)*
-                select: Option<&[Group<W>; N]>,
-                $($arg: $ty),*
-            ) -> $out {
-                kernels::$name([$($row),*], select, $($arg),*)
-            }
+/// A function that carries out a step. If it is one for AVX2, the host must have that.
+pub(super) type Handler<W, const C: usize> = unsafe fn(&mut Exec<'_, W, C, Fast>, &Step) -> Flow;
 
-            #[inline(never)]
-            fn on_any<W: Word, const N: usize, $($generic: $bound),*>(
-                $($row: &[Group<W>; N],)*
-                select: Option<&[Group<W>; N]>,
-                $($arg: $ty),*
-            ) -> $out {
-                kernels::$name([$($row),*], select, $($arg),*)
-            }
-
-            #[cfg(target_arch = "x86_64")]
-            if level.avx2 {
-                // SAFETY: the function's only requirement is that the host has its target features. The field is
-                // true only where `has_avx2` has found all of them.
-                return unsafe { on_avx2($($row,)* select, $($arg),*) };
-            }
-            on_any($($row,)* select, $($arg),*)
-        }
-    };
+/// Functions that the host can execute.
+pub(super) struct Table<W: Word, const C: usize> {
+    /// The handlers, by the kind of step.
+    handlers: &'static [Handler<W, C>; KINDS],
+    /// [`Exec::spread_mask`].
+    spread_mask: unsafe fn(&mut Exec<'_, W, C, Fast>),
 }
 
-kernel!(map<O: Operation<W, W>>[dst, a, b](operation: O) -> ());
-kernel!(mix<O: Operation<W, W>, F: Fn(W, W) -> W>[t, x, y, dst, a](first: O, second: F) -> ());
-kernel!(test<O: Operation<W, bool>>[a, b](operation: O) -> u64);
-kernel!(map_and_test<O: Operation<W, W>, F: Fn(W) -> bool>[t, x, y](first: O, second: F) -> u64);
-kernel!(spread<>[dst](bits: u64, one: W) -> ());
-kernel!(load<>[dst, base](offset: W, cells: &[W::Cell], mask: u64) -> bool);
-kernel!(store<>[value, base](offset: W, cells: &[W::Cell], mask: u64, from: u64) -> bool);
+impl<W: Word, const C: usize> Table<W, C> {
+    pub(super) fn new(level: Level) -> Table<W, C> {
+        #[cfg(target_arch = "x86_64")]
+        if level.avx2 {
+            let spread_mask = spread_on_avx2;
+            return Table { handlers: &Handlers::<W, C>::AVX2, spread_mask };
+        }
+        Table { handlers: &Handlers::<W, C>::ANY, spread_mask: spread_on_any }
+    }
+
+    /// Carries out a step of that kind.
+    #[inline(always)]
+    pub(super) fn handle(&self, exec: &mut Exec<'_, W, C, Fast>, kind: Kind, step: &Step) -> Flow {
+        // SAFETY: the functions' only requirement is that the host has their target features. Functions for AVX2 are
+        // in the table only if `Level::avx2` is true, which it is only where `has_avx2` has found all of them.
+        unsafe { self.handlers[kind as usize](exec, step) }
+    }
+
+    /// Makes `mask` the lanes that execute.
+    #[inline(always)]
+    pub(super) fn set_mask(&self, exec: &mut Exec<'_, W, C, Fast>, mask: u64) {
+        if exec.set_mask(mask) {
+            // SAFETY: as in `handle`.
+            unsafe { (self.spread_mask)(exec) }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn spread_on_avx2<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>) {
+    exec.spread_mask();
+}
+
+fn spread_on_any<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>) {
+    exec.spread_mask();
+}
+
+/// A handler for hosts with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn on_avx2<W: Word, const C: usize, H: Handle>(
+    exec: &mut Exec<'_, W, C, Fast>,
+    step: &Step,
+) -> Flow {
+    H::handle(exec, step)
+}
+
+/// A handler for any host.
+pub(super) fn on_any<W: Word, const C: usize, H: Handle>(
+    exec: &mut Exec<'_, W, C, Fast>,
+    step: &Step,
+) -> Flow {
+    H::handle(exec, step)
+}
 
 /// The sign bits of a group of words, that of the first word lowest.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

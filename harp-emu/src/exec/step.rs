@@ -5,11 +5,14 @@
 //! without the extension and the ends of loops do. One kernel then does both, with that operand in the host's
 //! registers. Both results are written, so a guest cannot observe it.
 
+use std::marker::PhantomData;
+
 use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
 
 use super::kernels::{Immediate, Operation, Two};
 use super::operand::{Number, Operand};
-use super::{Exec, Flow, NEXT, Way, simd};
+use super::simd::{self, Handler};
+use super::{Exec, Fast, Flow, NEXT, OTHER, kernels};
 use crate::word::Word;
 
 /// The operands of a pair: `t := first(x, y)` or `t := first(x, imm)`, then `dst := second(a, t)`.
@@ -33,13 +36,13 @@ pub(crate) struct Tested {
     imm: i32,
 }
 
-impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+impl<W: Word, const C: usize> Exec<'_, W, C, Fast> {
     /// `t` := `first(x, y)`, then `dst` := `second(a, t)`.
     #[inline(always)]
     fn mix(&mut self, pair: Pair, first: impl Operation<W, W>, second: impl Fn(W, W) -> W) -> Flow {
         let Pair { t, x, y, dst, a, .. } = pair;
-        let (level, rows, select) = self.rows([t, x, y, dst, a].map(Gpr::given));
-        simd::mix(level, rows, select, first, second);
+        let (rows, select) = self.rows([t, x, y, dst, a].map(Gpr::given));
+        kernels::mix(rows, select, first, second);
         NEXT
     }
 
@@ -49,14 +52,25 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         &mut self,
         tested: Tested,
         first: impl Operation<W, W>,
-        second: impl Fn(W) -> bool,
+        second: impl Fn(W) -> bool + Copy,
     ) -> Flow {
         let Tested { t, x, y, dst, .. } = tested;
-        let (level, rows, select) = self.rows([t, x, y].map(Gpr::given));
-        let bits = simd::map_and_test(level, rows, select, first, second);
+        let (rows, select) = self.rows([t, x, y].map(Gpr::given));
+        let bits = kernels::map_and_test(rows, select, first, second);
         self.set_pred(Pred::given(dst), bits)
     }
 }
+
+/// Carries out steps of one kind.
+pub(super) trait Handle {
+    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow;
+}
+
+/// Steps of the kind with this number.
+pub(super) struct On<const KIND: u8>;
+
+/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
+pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
 
 /// Defines [`Step`]. A row of `pairs` or `tests` has a first instruction, whether its last operand is an
 /// immediate or a register, what it computes, and the names of its pairs: with `add`, `sub`, `xor` and `or`, or, in
@@ -145,48 +159,112 @@ macro_rules! steps {
                 }
             }
 
-            /// Carries it out.
-            #[inline(always)]
-            pub(crate) fn accept<W: Word, const C: usize, P: Way>(
-                &self,
-                exec: &mut Exec<'_, W, C, P>,
-            ) -> Flow {
-                match *self {
-                    $(Step::$variant { $($field),* } => {
-                        Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
-                    })*
+            /// The number of its handler.
+            pub(crate) fn kind(&self) -> Kind {
+                match self {
+                    $(Step::$variant { .. } => Kind::$variant,)*
                     $(
-                        Step::$add(pair) => {
-                            exec.mix(pair, steps!(first $kind $first_function pair), W::add)
-                        }
-                        Step::$sub(pair) => {
-                            exec.mix(pair, steps!(first $kind $first_function pair), W::sub)
-                        }
-                        Step::$xor(pair) => {
-                            exec.mix(pair, steps!(first $kind $first_function pair), W::bitxor)
-                        }
-                        Step::$or(pair) => {
-                            exec.mix(pair, steps!(first $kind $first_function pair), W::bitor)
-                        }
+                        Step::$add(_) => Kind::$add,
+                        Step::$sub(_) => Kind::$sub,
+                        Step::$xor(_) => Kind::$xor,
+                        Step::$or(_) => Kind::$or,
                     )*
                     $(
-                        Step::$rtop(pair) => {
-                            let first = steps!(first $tested_kind $tested_function pair);
-                            exec.map_and_test(pair, first, W::is_not_zero)
-                        }
-                        Step::$iszero(pair) => {
-                            let first = steps!(first $tested_kind $tested_function pair);
-                            exec.map_and_test(pair, first, W::is_zero)
-                        }
-                        Step::$isneg(pair) => {
-                            let first = steps!(first $tested_kind $tested_function pair);
-                            exec.map_and_test(pair, first, W::is_negative)
-                        }
+                        Step::$rtop(_) => Kind::$rtop,
+                        Step::$iszero(_) => Kind::$iszero,
+                        Step::$isneg(_) => Kind::$isneg,
                     )*
                 }
             }
         }
+
+        /// The kinds of steps.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Kind {
+            $($variant,)*
+            $($add, $sub, $xor, $or,)*
+            $($rtop, $iszero, $isneg,)*
+        }
+
+        /// How many kinds there are.
+        pub(super) const KINDS: usize =
+            [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)*].len();
+
+        $(steps!(handle [$variant { $($field),* }] exec => {
+            Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
+        });)*
+        $(
+            steps!(handle [$add(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::add));
+            steps!(handle [$sub(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::sub));
+            steps!(handle [$xor(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::bitxor));
+            steps!(handle [$or(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::bitor));
+        )*
+        $(
+            steps!(handle [$rtop(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_not_zero));
+            steps!(handle [$iszero(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_zero));
+            steps!(handle [$isneg(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_negative));
+        )*
+
+        impl<W: Word, const C: usize> Handlers<W, C> {
+            /// For any host, by kind.
+            pub(super) const ANY: [Handler<W, C>; KINDS] = [
+                $(simd::on_any::<W, C, On<{ Kind::$variant as u8 }>>,)*
+                $(
+                    simd::on_any::<W, C, On<{ Kind::$add as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$sub as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$xor as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$or as u8 }>>,
+                )*
+                $(
+                    simd::on_any::<W, C, On<{ Kind::$rtop as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$iszero as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
+                )*
+            ];
+
+            /// For hosts with AVX2, by kind.
+            #[cfg(target_arch = "x86_64")]
+            pub(super) const AVX2: [Handler<W, C>; KINDS] = [
+                $(simd::on_avx2::<W, C, On<{ Kind::$variant as u8 }>>,)*
+                $(
+                    simd::on_avx2::<W, C, On<{ Kind::$add as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$sub as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$xor as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$or as u8 }>>,
+                )*
+                $(
+                    simd::on_avx2::<W, C, On<{ Kind::$rtop as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$iszero as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
+                )*
+            ];
+        }
     };
+    (handle [$variant:ident $operands:tt] $exec:ident => $effect:expr) => {
+        impl Handle for On<{ Kind::$variant as u8 }> {
+            #[inline(always)]
+            fn handle<W: Word, const C: usize>(
+                $exec: &mut Exec<'_, W, C, Fast>,
+                step: &Step,
+            ) -> Flow {
+                match *step {
+                    steps!(of $variant $operands) => $effect,
+                    // There is no such step.
+                    _ => OTHER,
+                }
+            }
+        }
+    };
+    (of $variant:ident { $($field:ident),* }) => { Step::$variant { $($field),* } };
+    (of $variant:ident ($pair:ident)) => { Step::$variant($pair) };
     (pattern immediate $first:ident $t:ident $x:ident $y:ident $imm:ident) => {
         Op::$first { dst: $t, src: $x, imm: $imm }
     };
@@ -208,10 +286,7 @@ harp_isa::for_each_instruction! { steps! {
         Shli shl_less immediate => ShliAdd ShliSub ShliXor ShliOr;
         Shri shr_less immediate => ShriAdd ShriSub ShriXor ShriOr;
         Muli mul immediate => MuliAdd MuliSub MuliXor MuliOr;
-        Addi add immediate => AddiAdd AddiSub AddiXor AddiOr;
-        Andi bitand immediate => AndiAdd AndiSub AndiXor AndiOr;
         Mul mul register => MulAdd MulSub MulXor MulOr;
-        And bitand register => AndAdd AndSub AndXor AndOr;
         Add add register => AddAdd AddSub AddXor AddOr;
     }
     tests {
