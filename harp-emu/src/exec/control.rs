@@ -1,8 +1,10 @@
 //! Jumps, calls, stops and division faults.
 
+use std::ops::ControlFlow;
+
 use harp_isa::{Gpr, Opcode};
 
-use super::kernels::{Immediate, One, Two};
+use super::kernels::One;
 use super::{Event, Exec, Flow, NEXT, Way};
 use crate::trap::TrapKind;
 use crate::word::Word;
@@ -86,36 +88,21 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.trap(TrapKind::GuestTrap, lanes)
     }
 
-    /// `dst` := `f(a, b)`, a division. Traps in the executing lanes whose divisor is zero.
+    /// Traps in the executing lanes whose `divisor` is zero.
     #[inline(always)]
-    pub(super) fn divide(
-        &mut self,
-        dst: Gpr,
-        a: Gpr,
-        b: Gpr,
-        f: impl Fn(W, W) -> W + Copy,
-    ) -> Flow {
-        let zero = self.test([b, b], One(W::is_zero)) & self.mask;
-        if zero != 0 {
-            return self.trap(TrapKind::DivideByZero, zero);
-        }
-        self.map_apart(dst, [a, b], Two(f))
+    pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
+        let zero = self.test([divisor, divisor], One(W::is_zero)) & self.mask;
+        if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
     }
 
-    /// `dst` := `f(src, imm)`, a division.
+    /// The immediate divisor. Traps in the executing lanes if it is zero.
     #[inline(always)]
-    pub(super) fn divide_imm(
-        &mut self,
-        dst: Gpr,
-        src: Gpr,
-        imm: i64,
-        f: impl Fn(W, W) -> W + Copy,
-    ) -> Flow {
-        let b = W::from_u64(imm.cast_unsigned());
-        if b == W::ZERO {
+    pub(super) fn immediate_divisor(&mut self, imm: i64) -> ControlFlow<(), W> {
+        let divisor = W::from_u64(imm.cast_unsigned());
+        if divisor.is_zero() {
             let lanes = self.mask;
-            return self.trap(TrapKind::DivideByZero, lanes);
+            self.trap(TrapKind::DivideByZero, lanes)?;
         }
-        self.map_apart(dst, [src, src], Immediate(b, f))
+        ControlFlow::Continue(divisor)
     }
 }

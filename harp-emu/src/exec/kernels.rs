@@ -1,13 +1,10 @@
-//! Operations on whole registers, for the fast paths.
+//! Operations on whole registers, for the fast path.
 //!
-//! A kernel works through the groups of lanes of some registers, however many there are. It knows neither the
-//! machine nor the instruction, so there is one for each operation and word size; `simd` compiles it for the
-//! host's vector instructions. Lanes that do not execute keep their values: `select` has words that are all ones
-//! in the lanes that execute, and zero in others; without it all lanes execute, also those that the machine
-//! lacks.
-//!
-//! Within a group, kernels work on values that were copied out of the registers, so that the compiler need not
-//! prove that destination and sources differ.
+//! `select` has words that are all ones in the lanes that execute, and zero in others, which keep their values;
+//! without it all lanes execute, also those that the machine lacks. Within a group of lanes, kernels work on values
+//! that were copied out of the registers, so that the compiler need not prove that destination and sources differ.
+//! Loops over groups and lanes are plain `for` loops, because closures given to iterators may become functions of
+//! their own, without the features of their caller.
 
 use std::cell::Cell;
 
@@ -22,7 +19,7 @@ pub(super) type Group<W> = Cell<[W; GROUP]>;
 /// What is done to the words of a lane: the old destination and up to two sources.
 ///
 /// These are types of their own and not closures, because closures in methods of [`Exec`](super::Exec) would be
-/// different ones, with kernels of their own, for each number of lanes.
+/// different ones for each number of lanes.
 pub(super) trait Operation<W, T>: Copy {
     fn apply(self, old: W, a: W, b: W) -> T;
 }
@@ -95,11 +92,14 @@ fn spread_group<W: Word>(mask: u64, group: usize, one: W) -> [W; GROUP] {
     })
 }
 
-/// The bits that are set in any of the words.
+/// Whether all words are zero. In this form the compiler keeps them in vectors.
 #[inline(always)]
-pub(super) fn any_bits<W: Word>(words: &[W; GROUP]) -> W {
-    let [a, b, c, d, e, f, g, h] = *words;
-    ((a | e) | (c | g)) | ((b | f) | (d | h))
+fn are_zero<W: Word>(words: &[W; GROUP]) -> bool {
+    let mut signs = [0; GROUP];
+    for i in 0..GROUP {
+        signs[i] = if words[i].is_zero() { -1 } else { 0 };
+    }
+    sign_bits(&signs) == u8::MAX
 }
 
 /// The words of `values` where `select` has ones, those of `old` elsewhere.
@@ -277,7 +277,7 @@ fn find_pattern<W: Word>(base: &[Group<W>], offset: W, cells: &[W::Cell]) -> Opt
     }
     let (start, distance) = (first.add(offset).to_u64(), distance.to_u64());
     let aligned = (start | distance).is_multiple_of(W::BYTES as u64);
-    if any_bits(&differ) != W::ZERO || !aligned {
+    if !aligned || !are_zero(&differ) {
         return None;
     }
     let (first, step) = (start as usize / W::BYTES, distance as usize / W::BYTES);
@@ -319,7 +319,7 @@ pub(super) fn are_plain<W: Word>(
             old[i] | if is_outside(at[i].add(offset)) { select[i] } else { W::ZERO }
         });
     }
-    any_bits(&outside) == W::ZERO
+    are_zero(&outside)
 }
 
 /// Whether `mask` has all lanes of the groups.
@@ -385,8 +385,18 @@ pub(super) fn store<W: Word, const N: usize>(
         && let Some(Pattern { first, step }) = find_pattern(base, offset, cells)
         && first >= from as usize / W::BYTES
     {
-        for (c, value) in value.iter().enumerate() {
-            let (first, values) = (first + c * GROUP * step, value.get());
+        if step == 1 {
+            let cells = &cells[first..][..N * GROUP];
+            for c in 0..N {
+                let values = value[c].get();
+                for i in 0..GROUP {
+                    cells[c * GROUP + i].store(values[i]);
+                }
+            }
+            return true;
+        }
+        for c in 0..N {
+            let (first, values) = (first + c * GROUP * step, value[c].get());
             for i in 0..GROUP {
                 cells[first + i * step].store(values[i]);
             }

@@ -1,8 +1,8 @@
 //! The operations on lanes from which everything else is built.
 //!
-//! On the fast paths they are kernels on whole registers (see `kernels`), whose functions are shared by machines of
-//! all numbers of lanes; the precise path goes lane by lane. So operations are functions of words, such as
-//! [`Word::add`], or, with an immediate, types that do not depend on the number of lanes.
+//! On the fast path they are kernels on whole registers (see `kernels`); the precise path goes lane by lane, in
+//! functions that machines of all numbers of lanes share. So operations are functions of words, such as
+//! [`Word::add`], and not closures, which would be others for each number of lanes.
 
 use std::cell::Cell;
 

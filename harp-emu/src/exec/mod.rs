@@ -5,31 +5,31 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `lanes` | the loops over lanes that everything else is built from |
+//! | `lanes`, `kernels` | the operations on all lanes that everything else is built from |
 //! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
 //! | `privileged` | interrupts, user mode, the page table |
-//! | `fast`, `step`, `operand` | the fast paths' loop, and what it does in one step |
-//! | `simd` | that loop compiled for the host's vector instructions |
-//! | `code` | decoded instructions by address, for the fast paths |
+//! | `fast`, `step`, `operand` | the fast path's loop, and what it does in one step |
+//! | `simd` | what it does in one step, compiled for the host's vector instructions |
+//! | `code` | decoded instructions by address, for the fast path |
 //! | `precise`, `decoded` | the precise path's loop, and its cache of decoded instructions |
-//! | `paged` | the precise path's loads and stores through the page table; the fast paths' checks of pages |
+//! | `paged` | the precise path's loads and stores through the page table; the fast path's checks of pages |
 //! | `system` | a core's devices and tables, which instructions change |
 //!
-//! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
-//! operation of [`Word`].
+//! Integer, float and predicate instructions are single lines: a method from `lanes` and an operation of
+//! [`Word`].
 //!
-//! Instructions take one of three paths, chosen by the type parameter [`Way`] of [`Exec`]. Two are fast and
-//! work on whole registers, one of them only where all lanes execute. The precise path goes lane by lane and
-//! calls an [`Observer`]; it alone handles instructions that are rare, complicated or trap, which the fast
-//! paths leave to it. Each operation is defined once, for all paths.
+//! Instructions take one of two paths, chosen by the type parameter [`Way`] of [`Exec`]. The fast path works on
+//! whole registers. The precise path goes lane by lane and calls an [`Observer`]; it alone handles instructions
+//! that are rare, complicated or trap, which the fast path leaves to it. Each operation is defined once, for both.
 //!
-//! Everything that should profit from vector instructions is `#[inline(always)]`, so that it becomes
-//! part of the fast paths' loop and is compiled with the features of its caller (see `simd`). That
-//! loop must keep its state in the host's registers: code that calls other functions with `self`, has
-//! loops of its own or has many live values does not belong in it.
+//! The fast path calls a function, the handler, for each step. A handler is all that there is to an instruction,
+//! or a pair: whatever should profit from vector instructions is `#[inline(always)]`, so that it becomes part of
+//! the handler and is compiled with its features (see `simd`). There are handlers for each word size, each number
+//! of groups of lanes, and each level of vector instructions; so what is long and not often executed belongs in
+//! functions that take slices of groups and are shared, such as those for divisions.
 //!
 //! [`Observer`]: crate::Observer
 
@@ -81,7 +81,7 @@ pub(crate) struct Env<'m, W: Word> {
     /// The first address that may be stored to, a word's.
     pub(crate) read_only_below: u64,
     /// The address of a word from which on stores affect neither read-only memory nor decoded code. For the
-    /// fast paths.
+    /// fast path.
     pub(crate) plain_stores_from: u64,
     pub(crate) has_console: bool,
     /// Whether guests handle interrupts.
@@ -127,7 +127,7 @@ pub(crate) enum Event<W> {
 pub(crate) enum End<W> {
     /// As many instructions as allowed were issued.
     Budget,
-    /// The instruction at the pc is not decoded; it was not issued. The fast paths only.
+    /// The instruction at the pc is not decoded; it was not issued. The fast path only.
     Undecoded,
     /// There is no instruction at the pc, or none that may be fetched. The precise path only.
     NoInstruction(TrapKind),

@@ -1,7 +1,7 @@
 //! Loads, stores and addresses of atomic operations through the page table.
 //!
-//! The fast paths handle pages that are in place, for which the table only decides whether an access is
-//! permitted, and leave everything else to the precise path.
+//! The fast path handles pages that are in place, for which the table only decides whether an access is
+//! permitted, and leaves everything else to the precise path.
 //!
 //! An access that crosses a page boundary is two accesses, one in each page, and needs both pages'
 //! permission. Base loads and stores end with their word and atomic operations are aligned, so only

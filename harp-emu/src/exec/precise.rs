@@ -1,7 +1,7 @@
 //! The precise path: one instruction after the other, each reported to an observer.
 //!
 //! Every instruction is fetched anew. So changes to code are seen at once, whoever makes them, and pages may
-//! be mapped anywhere, whereas the fast paths only run code in pages that are in place.
+//! be mapped anywhere, whereas the fast path only runs code in pages that are in place.
 
 use super::code::{self, Slot};
 use super::{End, Event, Exec, NEXT, Precise};

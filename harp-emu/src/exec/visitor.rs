@@ -3,7 +3,7 @@
 use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
-use super::kernels::{One, Operation, Three, Two};
+use super::kernels::{Immediate, One, Operation, Three, Two};
 use super::memory::Extend;
 use super::{Exec, Flow, NEXT, OTHER, Way};
 use crate::reference_float;
@@ -68,8 +68,23 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.map(dst, sources, ieee)
     }
 
+    /// `dst` := `quotient`, or what is computed with it, of the sources: the host has vector instructions for those of
+    /// 4-byte words.
+    #[inline(always)]
+    fn map_quotient<O: Operation<W, W>>(
+        &mut self,
+        dst: Gpr,
+        sources: [Gpr; 2],
+        quotient: O,
+    ) -> Flow {
+        match W::BYTES {
+            4 => self.map(dst, sources, quotient),
+            _ => self.map_apart(dst, sources, quotient),
+        }
+    }
+
     /// `dst` := `operation` of the sources, for instructions that only 8-byte machines have: for other machines the
-    /// fast paths contain no code for them.
+    /// fast path contains no code for them.
     #[inline(always)]
     fn map_wide<O: Operation<W, W>>(&mut self, dst: Gpr, sources: [Gpr; 2], operation: O) -> Flow {
         if W::BYTES < 8 && !P::PRECISE {
@@ -117,11 +132,13 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn div(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::div)
+        self.divisor(b)?;
+        self.map_quotient(dst, [a, b], Two(W::div))
     }
     #[inline(always)]
     fn mod_(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::rem)
+        self.divisor(b)?;
+        self.map_quotient(dst, [a, b], Two(W::rem))
     }
     #[inline(always)]
     fn shl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
@@ -157,11 +174,13 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn divi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.divide_imm(dst, src, imm, W::div)
+        let divisor = self.immediate_divisor(imm)?;
+        self.map_quotient(dst, [src, src], Immediate(divisor, W::div))
     }
     #[inline(always)]
     fn modi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.divide_imm(dst, src, imm, W::rem)
+        let divisor = self.immediate_divisor(imm)?;
+        self.map_quotient(dst, [src, src], Immediate(divisor, W::rem))
     }
     #[inline(always)]
     fn shli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
@@ -185,11 +204,13 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn divs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::divs)
+        self.divisor(b)?;
+        self.map_apart(dst, [a, b], Two(W::divs))
     }
     #[inline(always)]
     fn mods(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::mods)
+        self.divisor(b)?;
+        self.map_apart(dst, [a, b], Two(W::mods))
     }
     #[inline(always)]
     fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
