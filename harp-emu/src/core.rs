@@ -164,7 +164,6 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 cells,
                 arch,
                 lanes: arch.lanes(),
-                row_lanes: if translates { 0 } else { arch.lanes() },
                 warps: arch.warps(),
                 core,
                 cores: config.cores,

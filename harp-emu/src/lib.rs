@@ -81,12 +81,12 @@
 //! | `console`, `device`, `random`, `reference_float` | the console; devices outside; random schedules; the original's floats |
 //! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the page table; why a run stopped |
 //! | `inspect`, `observe`, `profile` | views of the state between instructions; observers of every instruction; what is counted on demand |
-//! | `exec` | execution of one warp: the effects of instructions, by family; the fast paths' loop, compiled for the host's vector instructions; decoded instructions by address |
+//! | `exec` | execution of one warp: the effects of instructions, by family; the fast path, compiled for the host's vector instructions; decoded instructions by address |
 //! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
 //! | `machine` | host threads, each with its share of the cores, in turns |
 //!
 //! Registers are arrays over lanes, a structure of arrays; everything is generic over the word and
-//! over the lanes rounded up to 8, 16, 32 or 64. A predicate is a bit mask over lanes, and so is
+//! over the lanes rounded up to 16, 32 or 64. A predicate is a bit mask over lanes, and so is
 //! the set of active lanes; an instruction executes in the lanes that are in both. Invariants:
 //!
 //! * a running warp has an active lane, and no lane beyond the machine's is ever active;

@@ -3,6 +3,37 @@
 
 use crate::word::Word;
 
+/// Defines an operation on words.
+macro_rules! operation {
+    ($($name:ident($($x:ident),*) => $result:expr;)*) => {
+        $(
+            #[doc = concat!("The instruction `", stringify!($name), "`.")]
+            pub(crate) fn $name<W: Word>($($x: W),*) -> W {
+                $(let $x = read($x);)*
+                write($result)
+            }
+        )*
+    };
+}
+
+operation! {
+    fadd(a, b) => a + b;
+    fsub(a, b) => a - b;
+    fmul(a, b) => a * b;
+    fdiv(a, b) => a / b;
+    fneg(a) => -a;
+}
+
+/// The instruction `itof`.
+pub(crate) fn itof<W: Word>(a: W) -> W {
+    write(from_integer(a))
+}
+
+/// The instruction `ftoi`.
+pub(crate) fn ftoi<W: Word>(a: W) -> W {
+    to_integer(read(a))
+}
+
 /// The fields of a float that fills a word.
 struct Format {
     /// Bits of the mantissa.
@@ -20,7 +51,7 @@ impl Format {
 }
 
 /// The number that a word holds. An exponent of all ones means infinity, even for a NaN.
-pub(crate) fn read<W: Word>(word: W) -> f64 {
+fn read<W: Word>(word: W) -> f64 {
     let Format { mantissa, bias } = Format::of::<W>();
     let bits = word.to_u64();
     let fraction = bits & ((1 << mantissa) - 1);
@@ -35,7 +66,7 @@ pub(crate) fn read<W: Word>(word: W) -> f64 {
 
 /// The word that is written for a number. For NaN the original's result is undefined behaviour of its language;
 /// here it is 0.
-pub(crate) fn write<W: Word>(x: f64) -> W {
+fn write<W: Word>(x: f64) -> W {
     let Format { mantissa, bias } = Format::of::<W>();
     let magnitude = x.abs();
     let bits = if magnitude.is_infinite() {
@@ -60,12 +91,12 @@ pub(crate) fn write<W: Word>(x: f64) -> W {
 }
 
 /// The number of an integer word; 4-byte words are unsigned.
-pub(crate) fn from_integer<W: Word>(word: W) -> f64 {
+fn from_integer<W: Word>(word: W) -> f64 {
     if W::BYTES == 4 { word.to_u64() as f64 } else { word.to_i64() as f64 }
 }
 
 /// The number truncated to an integer and wrapped to the word; 0 for infinity.
-pub(crate) fn to_integer<W: Word>(x: f64) -> W {
+fn to_integer<W: Word>(x: f64) -> W {
     if !x.is_finite() {
         return W::ZERO;
     }

@@ -1,7 +1,7 @@
 //! Address translation with a core's page table.
 //!
 //! Most pages are mapped to themselves: they are *in place*. Their permissions are kept a second time, in an
-//! array for the fast paths (see [`InPlace`]). The precise path looks up all other pages.
+//! array for the fast path (see [`InPlace`]). The precise path looks up all other pages.
 
 use std::collections::BTreeMap;
 use std::mem;

@@ -90,6 +90,50 @@ pub(crate) trait Word:
     fn flt(self, b: Self) -> bool;
     fn fle(self, b: Self) -> bool;
 
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self::ZERO.sub(self)
+    }
+    /// `shl` by less than the word's width.
+    #[inline(always)]
+    fn shl_less(self, b: Self) -> Self {
+        self.shl(b & Self::from_u64(u64::from(Self::BITS - 1)))
+    }
+    /// `shr` by less than the word's width.
+    #[inline(always)]
+    fn shr_less(self, b: Self) -> Self {
+        self.shr(b & Self::from_u64(u64::from(Self::BITS - 1)))
+    }
+    #[inline(always)]
+    fn fneg(self) -> Self {
+        self ^ Self::sign_bit()
+    }
+    #[inline(always)]
+    fn fabs(self) -> Self {
+        self & !Self::sign_bit()
+    }
+
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+    #[inline(always)]
+    fn is_not_zero(self) -> bool {
+        self != Self::ZERO
+    }
+    #[inline(always)]
+    fn equals(self, b: Self) -> bool {
+        self == b
+    }
+    #[inline(always)]
+    fn differs(self, b: Self) -> bool {
+        self != b
+    }
+    #[inline(always)]
+    fn lt_unsigned(self, b: Self) -> bool {
+        self < b
+    }
+
     /// The top bit.
     #[inline(always)]
     fn is_negative(self) -> bool {
@@ -121,8 +165,28 @@ pub(crate) trait Cell: Send + Sync + Sized + 'static {
     fn update(&self, f: impl FnMut(Self::Word) -> Self::Word) -> Self::Word;
 }
 
+/// The quotient by floats: hosts have vector instructions for these, and none for integers.
+///
+/// It is exact. A quotient that is not an integer is farther below the next one than binary64 rounds: by at least
+/// 1 / b, which is more than 2^-53 of a / b. So both have the same floor.
+#[inline(always)]
+fn div_4(a: u32, b: u32) -> u32 {
+    // The binary64 numbers from here on are the integers, and end with the bits of the sum's other part.
+    const INTEGERS: f64 = (1_u64 << 52) as f64;
+    let quotient = f64::from(a) / f64::from(b);
+    let sum = quotient + INTEGERS;
+    let rounded = sum.to_bits() as u32;
+    let floor = if sum - INTEGERS > quotient { rounded.wrapping_sub(1) } else { rounded };
+    if b == 0 { 0 } else { floor }
+}
+
+#[inline(always)]
+fn div_8(a: u64, b: u64) -> u64 {
+    a.checked_div(b).unwrap_or(0)
+}
+
 macro_rules! word {
-    ($word:ty, $signed:ty, $wide:ty, $wide_signed:ty, $float:ty, $atomic:ty, $variant:ident) => {
+    ($word:ty, $signed:ty, $wide:ty, $wide_signed:ty, $float:ty, $atomic:ty, $variant:ident, $div:ident) => {
         impl Word for $word {
             type Cell = $atomic;
             const BYTES: usize = size_of::<$word>();
@@ -171,11 +235,11 @@ macro_rules! word {
             }
             #[inline(always)]
             fn div(self, b: Self) -> Self {
-                self.checked_div(b).unwrap_or(0)
+                $div(self, b)
             }
             #[inline(always)]
             fn rem(self, b: Self) -> Self {
-                self.checked_rem(b).unwrap_or(0)
+                if b == 0 { 0 } else { self.wrapping_sub($div(self, b).wrapping_mul(b)) }
             }
             #[inline(always)]
             fn divs(self, b: Self) -> Self {
@@ -329,5 +393,25 @@ macro_rules! word {
     };
 }
 
-word!(u32, i32, u64, i64, f32, AtomicU32, Four);
-word!(u64, i64, u128, i128, f64, AtomicU64, Eight);
+word!(u32, i32, u64, i64, f32, AtomicU32, Four, div_4);
+word!(u64, i64, u128, i128, f64, AtomicU64, Eight, div_8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quotients are most often wrong next to multiples of the divisor.
+    #[test]
+    fn quotients_by_floats_are_exact() {
+        let edges = |x: u32| [x.wrapping_sub(1), x, x.wrapping_add(1)];
+        let spread = |i: u32| i.wrapping_mul(0x9e37_79b9) >> (i % 32);
+        let divisors = (0..32).flat_map(|bit| edges(1 << bit)).chain((0..2000).map(spread));
+        for b in divisors {
+            let multiples = (0..50).map(|i| spread(i).wrapping_mul(b));
+            for a in multiples.chain([0, u32::MAX, b]).flat_map(edges) {
+                assert_eq!(a.div(b), a.checked_div(b).unwrap_or(0), "{a} / {b}");
+                assert_eq!(a.rem(b), a.checked_rem(b).unwrap_or(0), "{a} % {b}");
+            }
+        }
+    }
+}

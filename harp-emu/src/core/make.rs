@@ -49,7 +49,8 @@ pub(super) fn at_reset<'m>(
     }
 }
 
-/// Picks the number of groups that holds the machine's lanes.
+/// Picks the number of groups that holds the machine's lanes. One is not among them: machines of up to 8 lanes are
+/// hardly slower with two, and everything would be compiled once more.
 fn with_word<'m, W: Word>(
     config: &MachineConfig,
     cells: &'m [W::Cell],
@@ -66,8 +67,7 @@ fn with_word<'m, W: Word>(
         Some(Box::new(Lanes::<W, C>::new(config, cells, core, left.map(|left| *left))?))
     }
     match usize::from(config.arch.lanes()).div_ceil(GROUP) {
-        0 | 1 => made::<W, 1>(config, cells, core, spare),
-        2 => made::<W, 2>(config, cells, core, spare),
+        0..=2 => made::<W, 2>(config, cells, core, spare),
         3 | 4 => made::<W, 4>(config, cells, core, spare),
         _ => made::<W, 8>(config, cells, core, spare),
     }
@@ -77,8 +77,7 @@ fn with_word<'m, W: Word>(
 pub(crate) fn least_state(config: &MachineConfig) -> u64 {
     fn of<W: Word>(lanes: u8) -> u64 {
         match usize::from(lanes).div_ceil(GROUP) {
-            0 | 1 => Warp::<W, 1>::STATE_BYTES,
-            2 => Warp::<W, 2>::STATE_BYTES,
+            0..=2 => Warp::<W, 2>::STATE_BYTES,
             3 | 4 => Warp::<W, 4>::STATE_BYTES,
             _ => Warp::<W, 8>::STATE_BYTES,
         }

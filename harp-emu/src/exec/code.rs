@@ -13,7 +13,7 @@ use harp_isa::{
 };
 
 use super::decoded::Bytes;
-use super::step::Step;
+use super::step::{Kind, Step};
 use crate::tlb::{InPlace, Tlb};
 use crate::trap::TrapKind;
 use crate::warp::ALWAYS;
@@ -25,6 +25,9 @@ pub(crate) struct Slot {
     pub(crate) op: Op,
     /// The instruction, or a pair of it and the next one in its run.
     pub(crate) step: Step,
+    pub(crate) kind: Kind,
+    /// How many instructions the step is.
+    pub(crate) in_step: u8,
     /// The number of its guard; [`ALWAYS`] if it has none.
     pub(crate) guard: u8,
     /// Bytes to the next instruction.
@@ -47,9 +50,12 @@ impl Slot {
     pub(crate) fn decode(bytes: &[u8], arch: ArchId) -> Result<Slot, DecodeError> {
         let (Instruction { guard, op }, size) = harp_isa::decode(bytes, arch)?;
         let privileged = op.opcode().flags().contains(OpcodeFlags::PRIVILEGED);
+        let step = Step::one(op);
         Ok(Slot {
             op,
-            step: Step::one(op),
+            step,
+            kind: step.kind(),
+            in_step: 1,
             guard: guard.map_or(ALWAYS, Pred::index),
             size: u8::try_from(size).expect("no instruction is that long"),
             unconditional: privileged || matches!(op, Op::Split {} | Op::Join {}),
@@ -71,6 +77,8 @@ impl Slot {
 const CHAIN_END: Slot = Slot {
     op: Op::Nop {},
     step: Step::Nop {},
+    kind: Kind::Nop,
+    in_step: 1,
     guard: ALWAYS,
     size: 0,
     unconditional: false,
@@ -311,6 +319,8 @@ fn find_runs(chain: &mut [Slot], width: u8) {
             slot.run_bytes = next.run_bytes + u32::from(slot.size);
             if let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
                 slot.step = pair;
+                slot.kind = pair.kind();
+                slot.in_step = 2;
             }
         }
         slot.quiet = if is_quiet(slot, width) { next.quiet + 1 } else { 0 };

@@ -1,7 +1,10 @@
 //! Jumps, calls, stops and division faults.
 
+use std::ops::ControlFlow;
+
 use harp_isa::{Gpr, Opcode};
 
+use super::kernels::One;
 use super::{Event, Exec, Flow, NEXT, Way};
 use crate::trap::TrapKind;
 use crate::word::Word;
@@ -10,7 +13,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// Traps if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
-        if P::FULL || self.mask == self.warp.active {
+        if self.mask == self.warp.active {
             return NEXT;
         }
         let lanes = self.mask;
@@ -88,31 +91,18 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// Traps in the executing lanes whose `divisor` is zero.
     #[inline(always)]
     pub(super) fn divisor(&mut self, divisor: Gpr) -> Flow {
-        let zero = self.test(&[divisor], |[b]| b == W::ZERO) & self.mask;
+        let zero = self.test([divisor, divisor], One(W::is_zero)) & self.mask;
         if zero == 0 { NEXT } else { self.trap(TrapKind::DivideByZero, zero) }
     }
 
-    /// `dst` := `f(a, b)`, a division. Lanes that do not execute may divide by zero.
+    /// The immediate divisor. Traps in the executing lanes if it is zero.
     #[inline(always)]
-    pub(super) fn divide(&mut self, dst: Gpr, a: Gpr, b: Gpr, f: impl Fn(W, W) -> W) -> Flow {
-        self.divisor(b)?;
-        self.map_two_apart(dst, a, b, f)
-    }
-
-    /// `dst` := `f(src, imm)`, a division.
-    #[inline(always)]
-    pub(super) fn divide_imm(
-        &mut self,
-        dst: Gpr,
-        src: Gpr,
-        imm: i64,
-        f: impl Fn(W, W) -> W,
-    ) -> Flow {
-        let b = W::from_u64(imm.cast_unsigned());
-        if b == W::ZERO {
+    pub(super) fn immediate_divisor(&mut self, imm: i64) -> ControlFlow<(), W> {
+        let divisor = W::from_u64(imm.cast_unsigned());
+        if divisor.is_zero() {
             let lanes = self.mask;
-            return self.trap(TrapKind::DivideByZero, lanes);
+            self.trap(TrapKind::DivideByZero, lanes)?;
         }
-        self.map_imm_apart(dst, src, b, f)
+        ControlFlow::Continue(divisor)
     }
 }

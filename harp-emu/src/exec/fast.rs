@@ -1,4 +1,4 @@
-//! The fast paths, which execute a program run by run.
+//! The fast path, which executes a program run by run.
 //!
 //! A run is a sequence of instructions that the same lanes execute one after the other (see
 //! [`Slot::run`]). Budget, pc, executing lanes and counts are updated once per run; within it only the
@@ -8,14 +8,11 @@
 use std::ptr;
 
 use super::code::{Code, Codes, Slot};
-use super::simd::Level;
+use super::simd::{Level, Table};
 use super::system::System;
-use super::{End, Env, Exec, Full, Masked, Precise, Way};
+use super::{End, Env, Exec, Fast, Precise, Way};
 use crate::warp::Warp;
 use crate::word::Word;
-
-/// A run at least as long as this is worth a change to the other fast path.
-const LONG: u64 = 8;
 
 /// A warp, and what it needs to run.
 pub(crate) struct Host<'a, 'm, W: Word, const C: usize> {
@@ -33,15 +30,13 @@ impl<W: Word, const C: usize> Host<'_, '_, W, C> {
     }
 }
 
-/// Why one of the fast paths stopped. The warp's pc is at the next instruction.
+/// Why the fast path stopped. The warp's pc is at the next instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Stop {
+enum Stop {
     /// As many instructions as allowed were issued.
     Budget,
     /// The next instruction is not decoded.
     Undecoded,
-    /// The next instructions need the other fast path.
-    Mask,
     /// The next instruction needs the precise path.
     Other,
 }
@@ -54,21 +49,15 @@ pub(crate) fn run<W: Word, const C: usize>(
     budget: u64,
 ) -> End<W> {
     let mut left = budget;
-    let mut is_full = host.warp.active == host.env.full();
     loop {
         // The precise path may have changed the mode.
         let code = codes.of(host.warp.supervisor);
-        let stop = match is_full {
-            true => level.run::<W, C, Full>(&mut host, code, &mut left),
-            false => level.run::<W, C, Masked>(&mut host, code, &mut left),
-        };
-        match stop {
+        match run_fast(level, &mut host, code, &mut left) {
             Stop::Budget => return End::Budget,
             Stop::Undecoded if host.env.translates => {
                 return host.exec::<Precise>().run_elsewhere(left);
             }
             Stop::Undecoded => return End::Undecoded,
-            Stop::Mask => is_full = !is_full,
             Stop::Other => {
                 let Some(slot) = code.find(host.warp.pc) else {
                     return End::Undecoded;
@@ -78,15 +67,14 @@ pub(crate) fn run<W: Word, const C: usize>(
                     return end;
                 }
                 left -= 1;
-                is_full = host.warp.active == host.env.full();
             }
         }
     }
 }
 
-/// Issues at most `budget` instructions of a warp on one of the fast paths, and counts `budget` down.
-#[inline(always)]
-pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
+/// Issues at most `budget` instructions of a warp on the fast path, and counts `budget` down.
+fn run_fast<W: Word, const C: usize>(
+    level: Level,
     host: &mut Host<'_, '_, W, C>,
     code: &Code,
     budget: &mut u64,
@@ -95,10 +83,10 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
     let slots = code.slots();
     let mut pc = host.warp.pc;
     let mut left = *budget;
-    // For the counts at the end: instructions that no lane executed, and, on the masked path, the sum over
-    // instructions of the lanes that executed them.
-    let (mut idle, mut insts) = (0, 0);
-    let mut exec = host.exec::<P>();
+    // The sum over instructions of the lanes that executed them.
+    let mut insts = 0;
+    let mut exec = host.exec::<Fast>();
+    let handlers = Table::<W, C>::new(level);
     // The last address that was looked up, and its slots: loops come back to it.
     let (mut known, mut there): (u64, &[Slot]) = (pc, &[]);
     let stop = 'jump: loop {
@@ -109,7 +97,6 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             (known, there) = (pc, found);
         }
         let mut here = there;
-        let mut jumped = true;
         loop {
             let first = &here[0];
             let mut count = u64::from(first.run);
@@ -134,20 +121,15 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             let mask = exec.warp.active & exec.warp.preds[usize::from(first.guard % 128)];
             exec.next = behind;
             if mask != 0 || first.unconditional {
-                let is_full = mask == exec.full;
-                if P::SWITCHES && is_full != P::FULL && (P::FULL || jumped || count >= LONG) {
-                    break 'jump Stop::Mask;
-                }
-                exec.set_mask(mask);
+                handlers.set_mask(&mut exec, mask);
                 let mut stopped = None;
                 let mut rest = run.iter();
                 while let Some(slot) = rest.next() {
-                    let flow = if P::FULL {
-                        slot.step.accept(&mut exec, || _ = rest.next())
-                    } else {
-                        slot.op.accept(&mut exec)
-                    };
-                    if flow.is_break() {
+                    // A branch and not a sum: the host need not wait for the number to find the next slot.
+                    if slot.in_step > 1 {
+                        rest.next();
+                    }
+                    if handlers.handle(&mut exec, slot.kind, &slot.step).is_break() {
                         stopped = Some(slot);
                         break;
                     }
@@ -155,17 +137,11 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
                 if let Some(slot) = stopped {
                     let done = before(run, slot);
                     left -= done.len() as u64;
-                    if !P::FULL {
-                        insts += done.len() as u64 * exec.executing();
-                    }
+                    insts += done.len() as u64 * exec.executing();
                     pc = pc.wrapping_add(size_of_run(done).into()) & pc_mask;
                     break 'jump Stop::Other;
                 }
-                if !P::FULL {
-                    insts += count * exec.executing();
-                }
-            } else {
-                idle += count;
+                insts += count * exec.executing();
             }
             left -= count;
             here = after;
@@ -173,13 +149,12 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
             if pc != behind {
                 continue 'jump;
             }
-            jumped = false;
         }
     };
     let issued = *budget - left;
     let stats = &mut exec.warp.stats;
     stats.steps += issued;
-    stats.insts += if P::FULL { (issued - idle) * u64::from(exec.env.lanes) } else { insts };
+    stats.insts += insts;
     host.warp.pc = pc;
     *budget = left;
     stop
@@ -191,7 +166,7 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
 fn whole_steps(slots: &[Slot]) -> u64 {
     let mut count = 0;
     while let Some(slot) = slots.get(count) {
-        let next = count + if slot.step.is_pair() { 2 } else { 1 };
+        let next = count + usize::from(slot.in_step);
         if next > slots.len() {
             break;
         }

@@ -1,6 +1,6 @@
 //! Loads and stores, lane by lane.
 //!
-//! This belongs to the precise path, which does whatever the fast paths (see `rows`) cannot: misaligned
+//! This belongs to the precise path, which does whatever the fast path (see `rows`) cannot: misaligned
 //! words, the console, traps. All lanes' addresses are checked before anything is read or written, so an
 //! instruction that traps has no effect.
 

@@ -5,31 +5,31 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `lanes` | the loops over lanes that everything else is built from |
+//! | `lanes`, `kernels` | the operations on all lanes that everything else is built from |
 //! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
 //! | `privileged` | interrupts, user mode, the page table |
-//! | `fast`, `step`, `operand` | the fast paths' loop, and what it does in one step |
-//! | `simd` | that loop compiled for the host's vector instructions |
-//! | `code` | decoded instructions by address, for the fast paths |
+//! | `fast`, `step`, `operand` | the fast path's loop, and what it does in one step |
+//! | `simd` | what it does in one step, compiled for the host's vector instructions |
+//! | `code` | decoded instructions by address, for the fast path |
 //! | `precise`, `decoded` | the precise path's loop, and its cache of decoded instructions |
-//! | `paged` | the precise path's loads and stores through the page table; the fast paths' checks of pages |
+//! | `paged` | the precise path's loads and stores through the page table; the fast path's checks of pages |
 //! | `system` | a core's devices and tables, which instructions change |
 //!
-//! Integer, float and predicate instructions are single lines: a loop from `lanes` around an
-//! operation of [`Word`].
+//! Integer, float and predicate instructions are single lines: a method from `lanes` and an operation of
+//! [`Word`].
 //!
-//! Instructions take one of three paths, chosen by the type parameter [`Way`] of [`Exec`]. Two are fast and
-//! work on whole registers, one of them only where all lanes execute. The precise path goes lane by lane and
-//! calls an [`Observer`]; it alone handles instructions that are rare, complicated or trap, which the fast
-//! paths leave to it. Each operation is defined once, for all paths.
+//! Instructions take one of two paths, chosen by the type parameter [`Way`] of [`Exec`]. The fast path works on
+//! whole registers. The precise path goes lane by lane and calls an [`Observer`]; it alone handles instructions
+//! that are rare, complicated or trap, which the fast path leaves to it. Each operation is defined once, for both.
 //!
-//! Everything that should profit from vector instructions is `#[inline(always)]`, so that it becomes
-//! part of the fast paths' loop and is compiled with the features of its caller (see `simd`). That
-//! loop must keep its state in the host's registers: code that calls other functions with `self`, has
-//! loops of its own or has many live values does not belong in it.
+//! The fast path calls a function, the handler, for each step. A handler is all that there is to an instruction,
+//! or a pair: whatever should profit from vector instructions is `#[inline(always)]`, so that it becomes part of
+//! the handler and is compiled with its features (see `simd`). There are handlers for each word size, each number
+//! of groups of lanes, and each level of vector instructions; so what is long and not often executed belongs in
+//! functions that take slices of groups and are shared, such as those for divisions.
 //!
 //! [`Observer`]: crate::Observer
 
@@ -38,6 +38,7 @@ pub(crate) mod code;
 mod control;
 mod decoded;
 pub(crate) mod fast;
+mod kernels;
 mod lanes;
 mod memory;
 mod operand;
@@ -51,6 +52,7 @@ mod step;
 pub(crate) mod system;
 mod visitor;
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
@@ -58,8 +60,9 @@ use harp_isa::ArchId;
 
 use crate::config::DivergentBarriers;
 use crate::trap::TrapKind;
-use crate::warp::{GROUP, Reg, Warp};
+use crate::warp::{GROUP, Warp};
 use crate::word::Word;
+use kernels::Group;
 use system::System;
 
 /// The state of a core, besides its warps, that no instruction changes.
@@ -68,9 +71,6 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) arch: ArchId,
     /// Lanes of a warp.
     pub(crate) lanes: u8,
-    /// Lanes of a warp, or 0 where addresses are translated: then checking the first address of a row does not
-    /// suffice.
-    pub(crate) row_lanes: u8,
     /// Warps of a core.
     pub(crate) warps: u8,
     pub(crate) core: u16,
@@ -81,7 +81,7 @@ pub(crate) struct Env<'m, W: Word> {
     /// The first address that may be stored to, a word's.
     pub(crate) read_only_below: u64,
     /// The address of a word from which on stores affect neither read-only memory nor decoded code. For the
-    /// fast paths.
+    /// fast path.
     pub(crate) plain_stores_from: u64,
     pub(crate) has_console: bool,
     /// Whether guests handle interrupts.
@@ -127,7 +127,7 @@ pub(crate) enum Event<W> {
 pub(crate) enum End<W> {
     /// As many instructions as allowed were issued.
     Budget,
-    /// The instruction at the pc is not decoded; it was not issued. The fast paths only.
+    /// The instruction at the pc is not decoded; it was not issued. The fast path only.
     Undecoded,
     /// There is no instruction at the pc, or none that may be fetched. The precise path only.
     NoInstruction(TrapKind),
@@ -147,17 +147,9 @@ const OTHER: Flow = ControlFlow::Break(());
 
 /// A path on which instructions are executed.
 pub(crate) trait Way {
-    /// Whether this is the precise path: lane by lane, for all instructions. The other paths are fast and leave
-    /// instructions that are rare, complicated or trap to it.
+    /// Whether this is the precise path: lane by lane, for all instructions. The fast path leaves instructions
+    /// that are rare, complicated or trap to it.
     const PRECISE: bool = false;
-    /// All lanes of the machine execute.
-    const FULL: bool = false;
-    /// Another fast path is better for runs of instructions that fewer or more lanes execute.
-    const SWITCHES: bool = true;
-    /// The instruction is the first of a pair: what it computes is held for the second.
-    const FIRST: bool = false;
-    /// The instruction is the second of a pair: its last source is what the first has computed.
-    const SECOND: bool = false;
 
     /// The warp, if this is the precise path.
     #[inline(always)]
@@ -173,17 +165,8 @@ pub(crate) trait Way {
 
 /// The precise path.
 pub(crate) struct Precise;
-/// The fast path for instructions that all lanes execute.
-pub(crate) struct Full;
-/// [`Full`], for the first of a pair of instructions (see `step`).
-pub(crate) struct First;
-/// [`Full`], for the second of a pair of instructions.
-pub(crate) struct Second;
-/// The fast path for instructions that some lanes execute.
-pub(crate) struct Masked;
-/// [`Masked`], for any lanes: the only fast path where there is none for all lanes (see `simd`).
-#[cfg(target_arch = "x86_64")]
-pub(crate) struct Any;
+/// The fast path.
+pub(crate) struct Fast;
 
 impl Way for Precise {
     const PRECISE: bool = true;
@@ -195,22 +178,7 @@ impl Way for Precise {
         Some(exec)
     }
 }
-impl Way for Full {
-    const FULL: bool = true;
-}
-impl Way for First {
-    const FULL: bool = true;
-    const FIRST: bool = true;
-}
-impl Way for Second {
-    const FULL: bool = true;
-    const SECOND: bool = true;
-}
-impl Way for Masked {}
-#[cfg(target_arch = "x86_64")]
-impl Way for Any {
-    const SWITCHES: bool = false;
-}
+impl Way for Fast {}
 
 /// A warp that executes instructions.
 pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
@@ -223,13 +191,13 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     full: u64,
     /// The lanes that execute the instruction: active, and their guard is true.
     mask: u64,
+    /// How many they are.
+    executing: u64,
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
-    /// `mask` as words that are all ones or zero, on the path [`Masked`].
-    select: Reg<W, C>,
-    /// The result of the first of a pair, for the second.
-    held: Reg<W, C>,
+    /// `mask` as words that are all ones or zero, on the fast path and unless all lanes execute.
+    select: [Group<W>; C],
     way: PhantomData<P>,
 }
 
@@ -240,27 +208,17 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
         system: &'a mut System,
         number: u8,
     ) -> Self {
-        let full = env.full();
-        let select = [[W::ZERO; GROUP]; C];
-        let held = select;
-        let (mask, next, event, way) = (0, 0, None, PhantomData);
-        Exec { warp, env, system, number, full, mask, next, event, select, held, way }
-    }
-
-    /// The same warp on another path, for an instruction or two.
-    #[inline(always)]
-    fn in_way<Q: Way>(&mut self) -> Exec<'_, W, C, Q> {
         Exec {
-            warp: self.warp,
-            env: self.env,
-            system: self.system,
-            number: self.number,
-            full: self.full,
-            mask: self.mask,
-            next: self.next,
+            warp,
+            env,
+            system,
+            number,
+            full: env.full(),
+            mask: 0,
+            executing: 0,
+            next: 0,
             event: None,
-            select: self.select,
-            held: self.held,
+            select: [const { Cell::new([W::ZERO; GROUP]) }; C],
             way: PhantomData,
         }
     }

@@ -1,7 +1,7 @@
 //! Loads, stores and addresses of atomic operations through the page table.
 //!
-//! The fast paths handle pages that are in place, for which the table only decides whether an access is
-//! permitted, and leave everything else to the precise path.
+//! The fast path handles pages that are in place, for which the table only decides whether an access is
+//! permitted, and leaves everything else to the precise path.
 //!
 //! An access that crosses a page boundary is two accesses, one in each page, and needs both pages'
 //! permission. Base loads and stores end with their word and atomic operations are aligned, so only
@@ -13,9 +13,8 @@ use std::ops::ControlFlow;
 
 use harp_isa::Gpr;
 
-use super::lanes::{any_bits, index, lanes_of};
+use super::lanes::{index, lanes_of};
 use super::memory::{Extend, Width, load_bytes, store_bytes};
-use super::rows::differences;
 use super::{Exec, Flow, NEXT, OTHER, Precise, Way};
 use crate::tlb::{InPlace, PAGE};
 use crate::trap::PageAccess;
@@ -36,34 +35,36 @@ struct Piece<W> {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// Leaves the instruction to the precise path unless the executing lanes' addresses are physical
-    /// ones: all their pages are in place and permit the access, or nothing is translated. The accesses must
-    /// not cross page boundaries.
+    /// Leaves the instruction to the precise path unless the executing lanes' addresses, `base` + `offset`, are
+    /// physical ones: all their pages are in place and permit the access, or nothing is translated. The accesses
+    /// must not cross page boundaries.
     #[inline(always)]
-    pub(super) fn in_place(&self, addresses: &Reg<W, C>, access: PageAccess) -> Flow {
-        let pages = self.system.tlb.in_place(self.warp.supervisor);
-        match self.env.translates && !are_in_place(pages, addresses, self.mask, access) {
-            true => OTHER,
-            false => NEXT,
+    pub(super) fn in_place(&self, base: Gpr, offset: W, access: PageAccess) -> Flow {
+        if !self.env.translates {
+            return NEXT;
         }
+        let pages = self.system.tlb.in_place(self.warp.supervisor);
+        let base = self.reg(base).as_flattened();
+        if are_in_place(pages, base, offset, self.mask, access) { NEXT } else { OTHER }
     }
 }
 
-/// Whether the pages of the addresses in the lanes of `mask` are in place and permit the access.
+/// Whether the pages of the addresses `base` + `offset` in the lanes of `mask` are in place and permit the access.
 #[inline(never)]
-pub(super) fn are_in_place<W: Word, const C: usize>(
+fn are_in_place<W: Word>(
     pages: InPlace<'_>,
-    addresses: &Reg<W, C>,
+    base: &[W],
+    offset: W,
     mask: u64,
     access: PageAccess,
 ) -> bool {
-    let first = addresses[0][0];
-    if any_bits(&differences(addresses, |_| first)).to_u64() < PAGE {
+    let address = |lane: usize| base[lane].add(offset).to_u64();
+    let first = address(0);
+    if (0..base.len()).fold(0, |differ, lane| differ | (address(lane) ^ first)) < PAGE {
         // All lanes, whether they execute or not, are in one page.
-        return pages.permit(first.to_u64(), access);
+        return pages.permit(first, access);
     }
-    let addresses = addresses.as_flattened();
-    pages.permit_all(lanes_of(mask).map(|lane| addresses[lane].to_u64()), access)
+    pages.permit_all(lanes_of(mask).map(address), access)
 }
 
 impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {

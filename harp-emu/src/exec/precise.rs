@@ -1,7 +1,7 @@
 //! The precise path: one instruction after the other, each reported to an observer.
 //!
 //! Every instruction is fetched anew. So changes to code are seen at once, whoever makes them, and pages may
-//! be mapped anywhere, whereas the fast paths only run code in pages that are in place.
+//! be mapped anywhere, whereas the fast path only runs code in pages that are in place.
 
 use super::code::{self, Slot};
 use super::{End, Event, Exec, NEXT, Precise};
@@ -57,7 +57,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     ) -> End<W> {
         let pc = self.warp.pc;
         self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
-        self.mask = self.warp.active & self.warp.preds[usize::from(slot.guard)];
+        self.set_mask(self.warp.active & self.warp.preds[usize::from(slot.guard)]);
         if let Some(observer) = observer.as_deref_mut() {
             observer.issue(&self.issue(slot));
         }

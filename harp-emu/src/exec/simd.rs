@@ -1,17 +1,13 @@
 //! The choice between the host's vector instructions, operations that need intrinsics, and the crate's only
 //! `unsafe`.
 //!
-//! On x86, [`Level::run`] has the fast paths for hosts with AVX2, FMA and the bit instructions of their
-//! generation (since 2013), and for older hosts one that serves for both: each costs much time to build. Fused
-//! multiply-add does not change results: the compiler never contracts `a * b + c`, and `mul_add` rounds once
-//! either way.
+//! On x86, the handlers of steps (see `step`) exist for hosts with AVX2, FMA and the bit instructions of their generation
+//! (since 2013), and for any host. Fused multiply-add does not change results: the compiler never contracts
+//! `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
-#[cfg(target_arch = "x86_64")]
-use super::Any;
-use super::Way;
-use super::code::Code;
-use super::fast::{self, Host, Stop};
+use super::step::{Handle, Handlers, KINDS, Kind, Step};
+use super::{Exec, Fast, Flow};
 use crate::config::Simd;
 use crate::warp::GROUP;
 use crate::word::Word;
@@ -24,56 +20,103 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    /// What every host has.
+    pub(crate) const BASELINE: Level = Level { avx2: false };
+
     /// The best that the host has and `simd` permits.
     pub(crate) fn detect(simd: Simd) -> Level {
-        let avx2 = match simd {
-            Simd::Baseline => false,
-            Simd::Detect => has_avx2(),
-        };
-        Level { avx2 }
-    }
-
-    /// Issues at most `left` instructions of a warp in one of the fast paths, and counts `left` down.
-    pub(crate) fn run<W: Word, const C: usize, P: Way>(
-        self,
-        host: &mut Host<'_, '_, W, C>,
-        code: &Code,
-        left: &mut u64,
-    ) -> Stop {
-        #[cfg(target_arch = "x86_64")]
-        if self.avx2 {
-            // SAFETY: the function's only requirement is that the host has its target features.
-            // The field is true only where `has_avx2` has found all of them.
-            return unsafe { run_avx2::<W, C, P>(host, code, left) };
+        match simd {
+            Simd::Baseline => Level::BASELINE,
+            Simd::Detect => Level { avx2: has_avx2() },
         }
-        #[cfg(target_arch = "x86_64")]
-        return run_any(host, code, left);
-        #[cfg(not(target_arch = "x86_64"))]
-        fast::run_way::<W, C, P>(host, code, left)
     }
 }
 
-/// The sign bits of two groups of words, that of the first word lowest.
+/// A function that carries out a step. If it is one for AVX2, the host must have that.
+pub(super) type Handler<W, const C: usize> = unsafe fn(&mut Exec<'_, W, C, Fast>, &Step) -> Flow;
+
+/// Functions that the host can execute.
+pub(super) struct Table<W: Word, const C: usize> {
+    /// The handlers, by the kind of step.
+    handlers: &'static [Handler<W, C>; KINDS],
+    /// [`Exec::spread_mask`].
+    spread_mask: unsafe fn(&mut Exec<'_, W, C, Fast>),
+}
+
+impl<W: Word, const C: usize> Table<W, C> {
+    pub(super) fn new(level: Level) -> Table<W, C> {
+        #[cfg(target_arch = "x86_64")]
+        if level.avx2 {
+            let spread_mask = spread_on_avx2;
+            return Table { handlers: &Handlers::<W, C>::AVX2, spread_mask };
+        }
+        Table { handlers: &Handlers::<W, C>::ANY, spread_mask: spread_on_any }
+    }
+
+    /// Carries out a step of that kind.
+    #[inline(always)]
+    pub(super) fn handle(&self, exec: &mut Exec<'_, W, C, Fast>, kind: Kind, step: &Step) -> Flow {
+        // SAFETY: the functions' only requirement is that the host has their target features. Functions for AVX2 are
+        // in the table only if `Level::avx2` is true, which it is only where `has_avx2` has found all of them.
+        unsafe { self.handlers[kind as usize](exec, step) }
+    }
+
+    /// Makes `mask` the lanes that execute.
+    #[inline(always)]
+    pub(super) fn set_mask(&self, exec: &mut Exec<'_, W, C, Fast>, mask: u64) {
+        if exec.set_mask(mask) {
+            // SAFETY: as in `handle`.
+            unsafe { (self.spread_mask)(exec) }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn spread_on_avx2<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>) {
+    exec.spread_mask();
+}
+
+fn spread_on_any<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>) {
+    exec.spread_mask();
+}
+
+/// A handler for hosts with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn on_avx2<W: Word, const C: usize, H: Handle>(
+    exec: &mut Exec<'_, W, C, Fast>,
+    step: &Step,
+) -> Flow {
+    H::handle(exec, step)
+}
+
+/// A handler for any host.
+pub(super) fn on_any<W: Word, const C: usize, H: Handle>(
+    exec: &mut Exec<'_, W, C, Fast>,
+    step: &Step,
+) -> Flow {
+    H::handle(exec, step)
+}
+
+/// The sign bits of a group of words, that of the first word lowest.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
-pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
+pub(super) fn sign_bits(&[a, b, c, d, e, f, g, h]: &[i32; GROUP]) -> u8 {
     use std::arch::x86_64::{_mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi32};
     // SAFETY: the functions' only requirement is SSE2, without which this is not compiled. Packing
     // saturates, which keeps signs.
     unsafe {
-        let [low, high] = groups.map(|[a, b, c, d, e, f, g, h]| {
-            _mm_packs_epi32(_mm_set_epi32(d, c, b, a), _mm_set_epi32(h, g, f, e))
-        });
-        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u16
+        let signs = _mm_packs_epi32(_mm_set_epi32(d, c, b, a), _mm_set_epi32(h, g, f, e));
+        _mm_movemask_epi8(_mm_packs_epi16(signs, signs)) as u8
     }
 }
 
-/// The sign bits of two groups of words, that of the first word lowest.
+/// The sign bits of a group of words, that of the first word lowest.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 #[inline(always)]
-pub(crate) fn sign_bits(groups: &[[i32; GROUP]; 2]) -> u16 {
-    let words = groups.as_flattened().iter().enumerate();
-    words.fold(0, |bits, (i, &word)| bits | u16::from(word < 0) << i)
+pub(super) fn sign_bits(words: &[i32; GROUP]) -> u8 {
+    words.iter().enumerate().fold(0, |bits, (i, &word)| bits | u8::from(word < 0) << i)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -89,24 +132,4 @@ fn has_avx2() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn has_avx2() -> bool {
     false
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2<W: Word, const C: usize, P: Way>(
-    host: &mut Host<'_, '_, W, C>,
-    code: &Code,
-    left: &mut u64,
-) -> Stop {
-    fast::run_way::<W, C, P>(host, code, left)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-fn run_any<W: Word, const C: usize>(
-    host: &mut Host<'_, '_, W, C>,
-    code: &Code,
-    left: &mut u64,
-) -> Stop {
-    fast::run_way::<W, C, Any>(host, code, left)
 }

@@ -6,7 +6,7 @@ use super::lanes::{index, lanes_of};
 use super::{Event, Exec, Flow, NEXT, OTHER, Way};
 use crate::config::DivergentBarriers;
 use crate::trap::TrapKind;
-use crate::warp::{Entry, GROUP};
+use crate::warp::Entry;
 use crate::word::Word;
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
@@ -56,7 +56,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     }
 
     /// How many lanes a jump is to activate, or why it must not.
-    fn lane_count(&self, opcode: Opcode, lanes: Gpr) -> Result<u8, (TrapKind, u64)> {
+    fn lane_count(&mut self, opcode: Opcode, lanes: Gpr) -> Result<u8, (TrapKind, u64)> {
         let limit = self.env.lanes;
         let (given, others) = self.first_and_rest(lanes);
         let given = given.to_u64();
@@ -243,11 +243,11 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// `dst` := the lane's number.
     #[inline(never)]
     pub(super) fn do_tid(&mut self, dst: Gpr) -> Flow {
-        let mut numbers = [[W::ZERO; GROUP]; C];
-        for (lane, number) in numbers.as_flattened_mut().iter_mut().enumerate() {
-            *number = W::from_u64(lane as u64);
+        let reg = self.warp.regs[index(dst)].as_flattened_mut();
+        for lane in lanes_of(self.mask) {
+            reg[lane] = W::from_u64(lane as u64);
         }
-        self.assign(dst, &numbers)
+        NEXT
     }
 
     #[inline(never)]

@@ -1,15 +1,18 @@
-//! Steps of the fast path for all lanes: an instruction, or a pair of them in one step.
+//! Steps of the fast path: an instruction, or a pair of them in one step.
 //!
 //! The second instruction of a pair has the result of the first as an operand: an address from a scaled
 //! index, a sum from a product, a mix of a value and itself shifted. Or it tests that result, as comparisons
-//! without the extension and the ends of loops do. The host then has that operand in its registers (see
-//! [`First`] and [`Second`]), and dispatches once instead of twice. Both results are written, so a guest
-//! cannot observe it, and the operations are those that `visitor` defines for all paths.
+//! without the extension and the ends of loops do. One kernel then does both, with that operand in the host's
+//! registers. Both results are written, so a guest cannot observe it.
+
+use std::marker::PhantomData;
 
 use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
 
+use super::kernels::{Immediate, Operation, Two};
 use super::operand::{Number, Operand};
-use super::{Exec, First, Flow, Second, Way};
+use super::simd::{self, Handler};
+use super::{Exec, Fast, Flow, NEXT, OTHER, kernels};
 use crate::word::Word;
 
 /// The operands of a pair: `t := first(x, y)` or `t := first(x, imm)`, then `dst := second(a, t)`.
@@ -33,17 +36,53 @@ pub(crate) struct Tested {
     imm: i32,
 }
 
+impl<W: Word, const C: usize> Exec<'_, W, C, Fast> {
+    /// `t` := `first(x, y)`, then `dst` := `second(a, t)`.
+    #[inline(always)]
+    fn mix(&mut self, pair: Pair, first: impl Operation<W, W>, second: impl Fn(W, W) -> W) -> Flow {
+        let Pair { t, x, y, dst, a, .. } = pair;
+        let (rows, select) = self.rows([t, x, y, dst, a].map(Gpr::given));
+        kernels::mix(rows, select, first, second);
+        NEXT
+    }
+
+    /// `t` := `first(x, y)`, then `dst` := whether `second(t)` holds.
+    #[inline(always)]
+    fn map_and_test(
+        &mut self,
+        tested: Tested,
+        first: impl Operation<W, W>,
+        second: impl Fn(W) -> bool + Copy,
+    ) -> Flow {
+        let Tested { t, x, y, dst, .. } = tested;
+        let (rows, select) = self.rows([t, x, y].map(Gpr::given));
+        let bits = kernels::map_and_test(rows, select, first, second);
+        self.set_pred(Pred::given(dst), bits)
+    }
+}
+
+/// Carries out steps of one kind.
+pub(super) trait Handle {
+    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow;
+}
+
+/// Steps of the kind with this number.
+pub(super) struct On<const KIND: u8>;
+
+/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
+pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
+
 /// Defines [`Step`]. A row of `pairs` or `tests` has a first instruction, whether its last operand is an
-/// immediate or a register, and the names of its pairs: with `add`, `sub`, `xor` and `or`, or, in `tests`, with
-/// `rtop`, `iszero` and `isneg`. The rows of single instructions follow.
+/// immediate or a register, what it computes, and the names of its pairs: with `add`, `sub`, `xor` and `or`, or, in
+/// `tests`, with `rtop`, `iszero` and `isneg`. The rows of single instructions follow.
 macro_rules! steps {
     (
         pairs {
-            $($first:ident $first_method:ident $kind:ident
+            $($first:ident $first_function:ident $kind:ident
                 => $add:ident $sub:ident $xor:ident $or:ident;)*
         }
         tests {
-            $($tested:ident $tested_method:ident $tested_kind:ident
+            $($tested:ident $tested_function:ident $tested_kind:ident
                 => $rtop:ident $iszero:ident $isneg:ident;)*
         }
         $($variant:ident $method:ident($($field:ident: $ty:ident),*);)*
@@ -120,44 +159,112 @@ macro_rules! steps {
                 }
             }
 
-            /// Whether it is two instructions.
-            pub(crate) fn is_pair(&self) -> bool {
-                matches!(
-                    self,
-                    $(Step::$add(_) | Step::$sub(_) | Step::$xor(_) | Step::$or(_))|*
-                    $(| Step::$rtop(_) | Step::$iszero(_) | Step::$isneg(_))*
-                )
-            }
-
-            /// Carries it out; calls `skip` if that includes the next instruction.
-            #[inline(always)]
-            pub(crate) fn accept<W: Word, const C: usize, P: Way>(
-                &self,
-                exec: &mut Exec<'_, W, C, P>,
-                skip: impl FnOnce(),
-            ) -> Flow {
-                match *self {
-                    $(Step::$variant { $($field),* } => {
-                        Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
-                    })*
+            /// The number of its handler.
+            pub(crate) fn kind(&self) -> Kind {
+                match self {
+                    $(Step::$variant { .. } => Kind::$variant,)*
                     $(
-                        Step::$add(pair) => steps!(mixed add $kind $first_method exec skip pair),
-                        Step::$sub(pair) => steps!(mixed sub $kind $first_method exec skip pair),
-                        Step::$xor(pair) => steps!(mixed xor $kind $first_method exec skip pair),
-                        Step::$or(pair) => steps!(mixed or $kind $first_method exec skip pair),
+                        Step::$add(_) => Kind::$add,
+                        Step::$sub(_) => Kind::$sub,
+                        Step::$xor(_) => Kind::$xor,
+                        Step::$or(_) => Kind::$or,
                     )*
                     $(
-                        Step::$rtop(pair) =>
-                            steps!(tested rtop $tested_kind $tested_method exec skip pair),
-                        Step::$iszero(pair) =>
-                            steps!(tested iszero $tested_kind $tested_method exec skip pair),
-                        Step::$isneg(pair) =>
-                            steps!(tested isneg $tested_kind $tested_method exec skip pair),
+                        Step::$rtop(_) => Kind::$rtop,
+                        Step::$iszero(_) => Kind::$iszero,
+                        Step::$isneg(_) => Kind::$isneg,
                     )*
                 }
             }
         }
+
+        /// The kinds of steps.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Kind {
+            $($variant,)*
+            $($add, $sub, $xor, $or,)*
+            $($rtop, $iszero, $isneg,)*
+        }
+
+        /// How many kinds there are.
+        pub(super) const KINDS: usize =
+            [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)*].len();
+
+        $(steps!(handle [$variant { $($field),* }] exec => {
+            Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
+        });)*
+        $(
+            steps!(handle [$add(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::add));
+            steps!(handle [$sub(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::sub));
+            steps!(handle [$xor(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::bitxor));
+            steps!(handle [$or(pair)] exec =>
+                exec.mix(pair, steps!(first $kind $first_function pair), W::bitor));
+        )*
+        $(
+            steps!(handle [$rtop(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_not_zero));
+            steps!(handle [$iszero(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_zero));
+            steps!(handle [$isneg(pair)] exec =>
+                exec.map_and_test(pair, steps!(first $tested_kind $tested_function pair), W::is_negative));
+        )*
+
+        impl<W: Word, const C: usize> Handlers<W, C> {
+            /// For any host, by kind.
+            pub(super) const ANY: [Handler<W, C>; KINDS] = [
+                $(simd::on_any::<W, C, On<{ Kind::$variant as u8 }>>,)*
+                $(
+                    simd::on_any::<W, C, On<{ Kind::$add as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$sub as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$xor as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$or as u8 }>>,
+                )*
+                $(
+                    simd::on_any::<W, C, On<{ Kind::$rtop as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$iszero as u8 }>>,
+                    simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
+                )*
+            ];
+
+            /// For hosts with AVX2, by kind.
+            #[cfg(target_arch = "x86_64")]
+            pub(super) const AVX2: [Handler<W, C>; KINDS] = [
+                $(simd::on_avx2::<W, C, On<{ Kind::$variant as u8 }>>,)*
+                $(
+                    simd::on_avx2::<W, C, On<{ Kind::$add as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$sub as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$xor as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$or as u8 }>>,
+                )*
+                $(
+                    simd::on_avx2::<W, C, On<{ Kind::$rtop as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$iszero as u8 }>>,
+                    simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
+                )*
+            ];
+        }
     };
+    (handle [$variant:ident $operands:tt] $exec:ident => $effect:expr) => {
+        impl Handle for On<{ Kind::$variant as u8 }> {
+            #[inline(always)]
+            fn handle<W: Word, const C: usize>(
+                $exec: &mut Exec<'_, W, C, Fast>,
+                step: &Step,
+            ) -> Flow {
+                match *step {
+                    steps!(of $variant $operands) => $effect,
+                    // There is no such step.
+                    _ => OTHER,
+                }
+            }
+        }
+    };
+    (of $variant:ident { $($field:ident),* }) => { Step::$variant { $($field),* } };
+    (of $variant:ident ($pair:ident)) => { Step::$variant($pair) };
     (pattern immediate $first:ident $t:ident $x:ident $y:ident $imm:ident) => {
         Op::$first { dst: $t, src: $x, imm: $imm }
     };
@@ -166,42 +273,26 @@ macro_rules! steps {
     };
     (operands immediate $x:ident $y:ident $imm:ident) => { ($x, $imm) };
     (operands register $x:ident $y:ident $imm:ident) => { ($y, 0i64) };
-    (mixed $second:ident $kind:ident $first:ident $exec:ident $skip:ident $pair:ident) => {{
-        let mut first = $exec.in_way::<First>();
-        steps!(run $kind $first first $pair)?;
-        $skip();
-        let (dst, a, t) = (Gpr::given($pair.dst), Gpr::given($pair.a), Gpr::given($pair.t));
-        first.in_way::<Second>().$second(dst, a, t)
-    }};
-    (tested $second:ident $kind:ident $first:ident $exec:ident $skip:ident $pair:ident) => {{
-        let mut first = $exec.in_way::<First>();
-        steps!(run $kind $first first $pair)?;
-        $skip();
-        first.in_way::<Second>().$second(Pred::given($pair.dst), Gpr::given($pair.t))
-    }};
-    (run immediate $method:ident $visitor:ident $pair:ident) => {
-        $visitor.$method(Gpr::given($pair.t), Gpr::given($pair.x), $pair.imm.into())
+    (first immediate $method:ident $pair:ident) => {
+        Immediate(W::from_u64(i64::from($pair.imm).cast_unsigned()), W::$method)
     };
-    (run register $method:ident $visitor:ident $pair:ident) => {
-        $visitor.$method(Gpr::given($pair.t), Gpr::given($pair.x), Gpr::given($pair.y))
+    (first register $method:ident $pair:ident) => {
+        Two(W::$method)
     };
 }
 
 harp_isa::for_each_instruction! { steps! {
     pairs {
-        Shli shli immediate => ShliAdd ShliSub ShliXor ShliOr;
-        Shri shri immediate => ShriAdd ShriSub ShriXor ShriOr;
-        Muli muli immediate => MuliAdd MuliSub MuliXor MuliOr;
-        Addi addi immediate => AddiAdd AddiSub AddiXor AddiOr;
-        Andi andi immediate => AndiAdd AndiSub AndiXor AndiOr;
+        Shli shl_less immediate => ShliAdd ShliSub ShliXor ShliOr;
+        Shri shr_less immediate => ShriAdd ShriSub ShriXor ShriOr;
+        Muli mul immediate => MuliAdd MuliSub MuliXor MuliOr;
         Mul mul register => MulAdd MulSub MulXor MulOr;
-        And and register => AndAdd AndSub AndXor AndOr;
         Add add register => AddAdd AddSub AddXor AddOr;
     }
     tests {
-        Subi subi immediate => SubiRtop SubiIszero SubiIsneg;
-        Andi andi immediate => AndiRtop AndiIszero AndiIsneg;
+        Subi sub immediate => SubiRtop SubiIszero SubiIsneg;
+        Andi bitand immediate => AndiRtop AndiIszero AndiIsneg;
         Sub sub register => SubRtop SubIszero SubIsneg;
-        Xor xor register => XorRtop XorIszero XorIsneg;
+        Xor bitxor register => XorRtop XorIszero XorIsneg;
     }
 } }

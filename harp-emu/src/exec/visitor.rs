@@ -3,6 +3,7 @@
 use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
+use super::kernels::{Immediate, One, Operation, Three, Two};
 use super::memory::Extend;
 use super::{Exec, Flow, NEXT, OTHER, Way};
 use crate::reference_float;
@@ -20,70 +21,76 @@ fn low<W: Word>(word: W) -> u32 {
     word.to_u64() as u32
 }
 
+/// Defines operations on the low 4 bytes of words, whose results are zero-extended.
+macro_rules! low {
+    ($($name:ident: $operation:path, ($($x:ident),*);)*) => {
+        $(
+            #[inline(always)]
+            fn $name<W: Word>($($x: W),*) -> W {
+                W::from_u64($operation($(low($x)),*).into())
+            }
+        )*
+    };
+}
+
+low! {
+    fadds: Word::fadd, (a, b);
+    fsubs: Word::fsub, (a, b);
+    fmuls: Word::fmul, (a, b);
+    fdivs: Word::fdiv, (a, b);
+    fsqrts: Word::fsqrt, (a);
+    ffmas: Word::ffma, (acc, a, b);
+}
+
+#[inline(always)]
+fn fcvtsd<W: Word>(a: W) -> W {
+    W::from_u64(f64::from(f32::from_bits(low(a))).to_bits())
+}
+
+#[inline(always)]
+fn fcvtds<W: Word>(a: W) -> W {
+    W::from_u64((f64::from_bits(a.to_u64()) as f32).to_bits().into())
+}
+
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// `dst` := `ieee(a, b)`, or `reference(a, b)` where floats are the original's.
+    /// `dst` := `ieee` of the sources, or, on the precise path where floats are the original's, `reference`.
     #[inline(always)]
-    fn float(
+    fn float<I: Operation<W, W>, R: Operation<W, W>>(
         &mut self,
         dst: Gpr,
-        a: Gpr,
-        b: Gpr,
-        ieee: impl Fn(W, W) -> W,
-        reference: impl Fn(f64, f64) -> f64,
+        sources: [Gpr; 2],
+        ieee: I,
+        reference: R,
     ) -> Flow {
         if P::PRECISE && self.env.reference_floats {
-            let read = reference_float::read;
-            return self
-                .map(dst, &[a, b], |[a, b]| reference_float::write(reference(read(a), read(b))));
+            return self.map(dst, sources, reference);
         }
-        self.map(dst, &[a, b], |[a, b]| ieee(a, b))
+        self.map(dst, sources, ieee)
     }
 
-    /// `dst` := `ieee(src)`, or `reference(src)` where floats are the original's.
+    /// `dst` := `quotient`, or what is computed with it, of the sources: the host has vector instructions for those of
+    /// 4-byte words.
     #[inline(always)]
-    fn convert(
+    fn map_quotient<O: Operation<W, W>>(
         &mut self,
         dst: Gpr,
-        src: Gpr,
-        ieee: impl Fn(W) -> W,
-        reference: impl Fn(W) -> W,
+        sources: [Gpr; 2],
+        quotient: O,
     ) -> Flow {
-        if P::PRECISE && self.env.reference_floats {
-            return self.map(dst, &[src], |[a]| reference(a));
+        match W::BYTES {
+            4 => self.map(dst, sources, quotient),
+            _ => self.map_apart(dst, sources, quotient),
         }
-        self.map_apart(dst, src, ieee)
     }
 
-    /// `dst` := `f` of the sources, for instructions that only 8-byte machines have: for other machines the fast
-    /// paths contain no code for them.
+    /// `dst` := `operation` of the sources, for instructions that only 8-byte machines have: for other machines the
+    /// fast path contains no code for them.
     #[inline(always)]
-    fn map_wide<const K: usize>(
-        &mut self,
-        dst: Gpr,
-        src: &[Gpr; K],
-        f: impl Fn([W; K]) -> W,
-    ) -> Flow {
+    fn map_wide<O: Operation<W, W>>(&mut self, dst: Gpr, sources: [Gpr; 2], operation: O) -> Flow {
         if W::BYTES < 8 && !P::PRECISE {
             return OTHER;
         }
-        self.map(dst, src, f)
-    }
-
-    /// As [`map_wide`](Self::map_wide), of the sources' low 4 bytes; the result is zero-extended.
-    #[inline(always)]
-    fn map_low<const K: usize>(
-        &mut self,
-        dst: Gpr,
-        src: &[Gpr; K],
-        f: impl Fn([u32; K]) -> u32,
-    ) -> Flow {
-        self.map_wide(dst, src, |words| {
-            let mut halves = [0; K];
-            for k in 0..K {
-                halves[k] = low(words[k]);
-            }
-            W::from_u64(f(halves).into())
-        })
+        self.map(dst, sources, operation)
     }
 }
 
@@ -93,63 +100,65 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     // Integer
     #[inline(always)]
     fn neg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| W::ZERO.sub(a))
+        self.map_one(dst, src, W::neg)
     }
     #[inline(always)]
     fn not(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| !a)
+        self.map_one(dst, src, W::not)
     }
     #[inline(always)]
     fn and(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a & b)
+        self.map_two(dst, a, b, W::bitand)
     }
     #[inline(always)]
     fn or(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a | b)
+        self.map_two(dst, a, b, W::bitor)
     }
     #[inline(always)]
     fn xor(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a ^ b)
+        self.map_two(dst, a, b, W::bitxor)
     }
     #[inline(always)]
     fn add(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.add(b))
+        self.map_two(dst, a, b, W::add)
     }
     #[inline(always)]
     fn sub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.sub(b))
+        self.map_two(dst, a, b, W::sub)
     }
     #[inline(always)]
     fn mul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.mul(b))
+        self.map_two(dst, a, b, W::mul)
     }
     #[inline(always)]
     fn div(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::div)
+        self.divisor(b)?;
+        self.map_quotient(dst, [a, b], Two(W::div))
     }
     #[inline(always)]
     fn mod_(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::rem)
+        self.divisor(b)?;
+        self.map_quotient(dst, [a, b], Two(W::rem))
     }
     #[inline(always)]
     fn shl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.shl(b))
+        self.map_two(dst, a, b, W::shl)
     }
     #[inline(always)]
     fn shr(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.shr(b))
+        self.map_two(dst, a, b, W::shr)
     }
     #[inline(always)]
     fn andi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a & b)
+        self.map_imm(dst, src, imm, W::bitand)
     }
     #[inline(always)]
     fn ori(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a | b)
+        self.map_imm(dst, src, imm, W::bitor)
     }
     #[inline(always)]
     fn xori(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.map_imm(dst, src, imm, |a, b| a ^ b)
+        self.map_imm(dst, src, imm, W::bitxor)
     }
     #[inline(always)]
     fn addi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
@@ -165,19 +174,21 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn divi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.divide_imm(dst, src, imm, W::div)
+        let divisor = self.immediate_divisor(imm)?;
+        self.map_quotient(dst, [src, src], Immediate(divisor, W::div))
     }
     #[inline(always)]
     fn modi(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.divide_imm(dst, src, imm, W::rem)
+        let divisor = self.immediate_divisor(imm)?;
+        self.map_quotient(dst, [src, src], Immediate(divisor, W::rem))
     }
     #[inline(always)]
     fn shli(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.shift_imm(dst, src, imm, W::shl)
+        self.shift_imm(dst, src, imm, W::shl_less, W::shl)
     }
     #[inline(always)]
     fn shri(&mut self, dst: Gpr, src: Gpr, imm: i64) -> Flow {
-        self.shift_imm(dst, src, imm, W::shr)
+        self.shift_imm(dst, src, imm, W::shr_less, W::shr)
     }
     #[inline(always)]
     fn ldi(&mut self, dst: Gpr, imm: i64) -> Flow {
@@ -185,33 +196,35 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn sra(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.sra(b))
+        self.map_two(dst, a, b, W::sra)
     }
     #[inline(always)]
     fn srl(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(dst, &[a, b], |[a, b]| a.srl(b))
+        self.map_two(dst, a, b, W::srl)
     }
     #[inline(always)]
     fn divs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::divs)
+        self.divisor(b)?;
+        self.map_apart(dst, [a, b], Two(W::divs))
     }
     #[inline(always)]
     fn mods(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.divide(dst, a, b, W::mods)
+        self.divisor(b)?;
+        self.map_apart(dst, [a, b], Two(W::mods))
     }
     #[inline(always)]
     fn mulh(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_two_apart(dst, a, b, W::mulh)
+        self.map_apart(dst, [a, b], Two(W::mulh))
     }
     #[inline(always)]
     fn mulhu(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_two_apart(dst, a, b, W::mulhu)
+        self.map_apart(dst, [a, b], Two(W::mulhu))
     }
 
     // Predicate
     #[inline(always)]
     fn rtop(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, &[src], |[a]| a != W::ZERO)
+        self.compare_one(dst, src, W::is_not_zero)
     }
     #[inline(always)]
     fn andp(&mut self, dst: Pred, a: Pred, b: Pred) -> Flow {
@@ -231,23 +244,23 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     }
     #[inline(always)]
     fn isneg(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, &[src], |[a]| a.is_negative())
+        self.compare_one(dst, src, W::is_negative)
     }
     #[inline(always)]
     fn iszero(&mut self, dst: Pred, src: Gpr) -> Flow {
-        self.compare(dst, &[src], |[a]| a == W::ZERO)
+        self.compare_one(dst, src, W::is_zero)
     }
     #[inline(always)]
     fn eqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a == b)
+        self.compare_two(dst, a, b, W::equals)
     }
     #[inline(always)]
     fn ltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a.lt_signed(b))
+        self.compare_two(dst, a, b, W::lt_signed)
     }
     #[inline(always)]
     fn ltup(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a < b)
+        self.compare_two(dst, a, b, W::lt_unsigned)
     }
     #[inline(always)]
     fn ptor(&mut self, dst: Gpr, src: Pred) -> Flow {
@@ -257,111 +270,107 @@ impl<W: Word, const C: usize, P: Way> Visitor for Exec<'_, W, C, P> {
     // Float
     #[inline(always)]
     fn itof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.convert(dst, src, W::itof, |a| {
-            reference_float::write(reference_float::from_integer(a))
-        })
+        self.float(dst, [src, src], One(W::itof), One(reference_float::itof))
     }
     #[inline(always)]
     fn ftoi(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.convert(dst, src, W::ftoi, |a| reference_float::to_integer(reference_float::read(a)))
+        self.float(dst, [src, src], One(W::ftoi), One(reference_float::ftoi))
     }
     #[inline(always)]
     fn fadd(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.float(dst, a, b, W::fadd, |a, b| a + b)
+        self.float(dst, [a, b], Two(W::fadd), Two(reference_float::fadd))
     }
     #[inline(always)]
     fn fsub(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.float(dst, a, b, W::fsub, |a, b| a - b)
+        self.float(dst, [a, b], Two(W::fsub), Two(reference_float::fsub))
     }
     #[inline(always)]
     fn fmul(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.float(dst, a, b, W::fmul, |a, b| a * b)
+        self.float(dst, [a, b], Two(W::fmul), Two(reference_float::fmul))
     }
     #[inline(always)]
     fn fdiv(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.float(dst, a, b, W::fdiv, |a, b| a / b)
+        self.float(dst, [a, b], Two(W::fdiv), Two(reference_float::fdiv))
     }
     #[inline(always)]
     fn fneg(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.float(dst, src, src, |a, _| a ^ W::sign_bit(), |a, _| -a)
+        self.float(dst, [src, src], One(W::fneg), One(reference_float::fneg))
     }
     #[inline(always)]
     fn feqp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a.feq(b))
+        self.compare_two(dst, a, b, W::feq)
     }
     #[inline(always)]
     fn fltp(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a.flt(b))
+        self.compare_two(dst, a, b, W::flt)
     }
     #[inline(always)]
     fn flep(&mut self, dst: Pred, a: Gpr, b: Gpr) -> Flow {
-        self.compare(dst, &[a, b], |[a, b]| a.fle(b))
+        self.compare_two(dst, a, b, W::fle)
     }
     #[inline(always)]
     fn fmin(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_two_apart(dst, a, b, W::fmin)
+        self.map_two(dst, a, b, W::fmin)
     }
     #[inline(always)]
     fn fmax(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_two_apart(dst, a, b, W::fmax)
+        self.map_two(dst, a, b, W::fmax)
     }
     #[inline(always)]
     fn fsqrt(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| a.fsqrt())
+        self.map_one(dst, src, W::fsqrt)
     }
     #[inline(always)]
     fn fabs(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| a & !W::sign_bit())
+        self.map_one(dst, src, W::fabs)
     }
     #[inline(always)]
     fn ftrunc(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map(dst, &[src], |[a]| a.ftrunc())
+        self.map_one(dst, src, W::ftrunc)
     }
     #[inline(always)]
     fn ffma(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map(acc, &[acc, a, b], |[acc, a, b]| acc.ffma(a, b))
+        self.map_three(acc, a, b, W::ffma)
     }
     #[inline(always)]
     fn fcvtsd(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_wide(dst, &[src], |[a]| W::from_u64(f64::from(f32::from_bits(low(a))).to_bits()))
+        self.map_wide(dst, [src, src], One(fcvtsd))
     }
     #[inline(always)]
     fn fcvtds(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_wide(dst, &[src], |[a]| {
-            W::from_u64((f64::from_bits(a.to_u64()) as f32).to_bits().into())
-        })
+        self.map_wide(dst, [src, src], One(fcvtds))
     }
     #[inline(always)]
     fn utof(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, src, W::utof)
+        self.map_apart(dst, [src, src], One(W::utof))
     }
     #[inline(always)]
     fn ftou(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_apart(dst, src, W::ftou)
+        self.map_apart(dst, [src, src], One(W::ftou))
     }
     #[inline(always)]
     fn fadds(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_low(dst, &[a, b], |[a, b]| a.fadd(b))
+        self.map_wide(dst, [a, b], Two(fadds))
     }
     #[inline(always)]
     fn fsubs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_low(dst, &[a, b], |[a, b]| a.fsub(b))
+        self.map_wide(dst, [a, b], Two(fsubs))
     }
     #[inline(always)]
     fn fmuls(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_low(dst, &[a, b], |[a, b]| a.fmul(b))
+        self.map_wide(dst, [a, b], Two(fmuls))
     }
     #[inline(always)]
     fn fdivs(&mut self, dst: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_low(dst, &[a, b], |[a, b]| a.fdiv(b))
+        self.map_wide(dst, [a, b], Two(fdivs))
     }
     #[inline(always)]
     fn fsqrts(&mut self, dst: Gpr, src: Gpr) -> Flow {
-        self.map_low(dst, &[src], |[a]| a.fsqrt())
+        self.map_wide(dst, [src, src], One(fsqrts))
     }
     #[inline(always)]
     fn ffmas(&mut self, acc: Gpr, a: Gpr, b: Gpr) -> Flow {
-        self.map_low(acc, &[acc, a, b], |[acc, a, b]| acc.ffma(a, b))
+        self.map_wide(acc, [a, b], Three(ffmas))
     }
 
     // Memory

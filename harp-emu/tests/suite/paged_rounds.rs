@@ -1,4 +1,4 @@
-//! Address translation on the fast paths: whatever pages come and go, be it under the feet of other warps, all
+//! Address translation on the fast path: whatever pages come and go, be it under the feet of other warps, all
 //! that there is to see is what one round after the other gives, every address looked up.
 
 use harp_emu::{Interrupt, MachineConfig, PageAccess, Path, Schedule, Translation, TrapKind};
