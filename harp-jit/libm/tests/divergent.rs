@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::types;
 use harp_jit::{CompileOptions, DivergenceStrategy, KernelBuilder, KernelSource, ParamType};
 use harp_libm::{Float, Fma, Math, Operand, expand};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
@@ -42,7 +42,7 @@ fn results(
         b.break_if(is_done);
         let next = b.inner().declare_var(types::F32);
         let is_odd = b.ins().band_imm_u(rounds, 1);
-        let mut apply = |b: &mut KernelBuilder<'_>, math| {
+        let apply = |b: &mut KernelBuilder<'_>, math| {
             let results = expand(b.inner(), math, Float::F32, Fma::Fast, &[number]).unwrap();
             b.inner().def_var(next, results[0]);
         };
