@@ -105,6 +105,8 @@ struct Lower<'a> {
     global_id_x: Option<Reg>,
     /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
+    /// Values that are read more than once.
+    shared: EntitySet<Value>,
     /// Block parameters that live in predicates.
     predicate_params: EntitySet<Value>,
     /// Registers that are aliases of other registers, by index.
@@ -113,6 +115,19 @@ struct Lower<'a> {
     inst_code: Vec<MInst>,
     /// All code, in reverse order.
     code: Vec<Placed>,
+}
+
+/// The values that a function reads more than once.
+fn shared(func: &Function) -> EntitySet<Value> {
+    let (mut read, mut shared) = (EntitySet::new(), EntitySet::new());
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    for value in insts.flat_map(|inst| func.dfg.inst_values(inst)) {
+        let value = func.dfg.resolve_aliases(value);
+        if !read.insert(value) {
+            shared.insert(value);
+        }
+    }
+    shared
 }
 
 impl<'a> Lower<'a> {
@@ -138,6 +153,7 @@ impl<'a> Lower<'a> {
             preds: SecondaryMap::new(),
             global_id_x: None,
             scratch_address: None,
+            shared: shared(func),
             predicate_params: truth::predicate_params(func),
             aliases: Vec::new(),
             inst_code: Vec::new(),

@@ -8,6 +8,7 @@ use crate::error::CompileError;
 use crate::options::{CompileOptions, OptLevel};
 
 mod branches;
+mod conditions;
 mod stores;
 
 pub(crate) use branches::simplify_conditions;
@@ -32,6 +33,7 @@ pub(crate) fn optimize(func: Function, options: &CompileOptions) -> Result<Funct
     context.func.dfg.resolve_all_aliases();
     if options.opt_level == OptLevel::Speed {
         context.compute_loop_analysis();
+        conditions::combine_invariant_first(&mut context.func, &context.loop_analysis);
         // The graph is unchanged, but the tree depends on the order of a branch's sides.
         if branches::leave_loops_by_jumping(&mut context.func, &context.loop_analysis) {
             context.compute_domtree();

@@ -1,5 +1,7 @@
 //! Tests of the public API, in one binary so that they link once.
+#![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
+mod divergent;
 mod special;
 mod support;
 mod ulps;

@@ -7,7 +7,7 @@ use crate::function::Translator;
 
 impl Translator<'_, '_, '_> {
     /// A sum that does not leave the type's range.
-    pub(super) fn saturated_sum(&mut self, x: ir::Value, y: ir::Value, signed: bool) -> ir::Value {
+    pub(crate) fn saturated_sum(&mut self, x: ir::Value, y: ir::Value, signed: bool) -> ir::Value {
         let sum = self.b.ins().iadd(x, y);
         if !signed {
             let all = self.b.func.dfg.value_type(x);

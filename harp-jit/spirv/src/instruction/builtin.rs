@@ -177,13 +177,18 @@ impl Translator<'_, '_, '_> {
             t.b.ins().select(past, all, some)
         };
         let next = self.b.ins().iadd_imm_s(lane, 1);
+        let lanes = self.prologue_word("harp_lane_count");
+        let lanes = self.resized(lanes, ir::types::I32, false);
         let (less, up_to) = (below(self, lane), below(self, next));
         match builtin {
             BuiltIn::SubgroupLtMask => less,
             BuiltIn::SubgroupLeMask => up_to,
-            BuiltIn::SubgroupGeMask => self.b.ins().bnot(less),
-            BuiltIn::SubgroupGtMask => self.b.ins().bnot(up_to),
-            _ => self.b.ins().bxor(less, up_to),
+            BuiltIn::SubgroupEqMask => self.b.ins().bxor(less, up_to),
+            _ => {
+                let without = if builtin == BuiltIn::SubgroupGeMask { less } else { up_to };
+                let all = below(self, lanes);
+                self.b.ins().bxor(all, without)
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod atomic;
 mod builtin;
 mod composite;
 mod convert;
+mod dot;
 mod group;
 mod matrix;
 mod memory;
@@ -23,6 +24,7 @@ impl Translator<'_, '_, '_> {
     pub(crate) fn instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
         let families = [
             Self::arithmetic,
+            Self::integer_dot,
             Self::memory,
             Self::composite,
             Self::conversion,

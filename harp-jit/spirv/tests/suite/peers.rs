@@ -53,16 +53,18 @@ fn peers_take_hardly_more_instructions_than_those_of_the_builder() {
     for arch in MACHINES.map(|id| id.parse().unwrap()) {
         let module = module(arch, Level::Optimized);
         let device = Device::new(DeviceConfig::new(arch)).unwrap();
-        let mut product = 1.0;
         for workload in WORKLOADS {
             let options = CompileOptions::default();
             let built = (workload.source)(arch).unwrap().compile(&options).unwrap();
             let kernel = module.kernel(workload.name, arch).unwrap().compile(&options).unwrap();
             let count = |kernel| instructions(&workload, &device, kernel, SCALES[SCALE]);
-            product *= count(&kernel) as f64 / count(&built) as f64;
+            let (given, built) = (count(&kernel), count(&built));
+            assert!(
+                given * 10 <= built * 11,
+                "{} takes {given} instructions, {built} from the builder, on {arch}",
+                workload.name
+            );
         }
-        let mean = f64::powf(product, 1.0 / WORKLOADS.len() as f64);
-        assert!(mean < 1.1, "{mean} times the instructions of the builder's kernels on {arch}");
     }
 }
 

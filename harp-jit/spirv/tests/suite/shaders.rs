@@ -1,4 +1,4 @@
-//! Compute shaders, which naga made of WGSL.
+//! Compute shaders, which naga made of WGSL, or which are assembly of SPIR-V.
 
 use crate::support::{Case, Level, MACHINES, STRATEGIES, bytes, numbers};
 use harp_jit::{CompileOptions, ParamType};
@@ -420,5 +420,127 @@ fn matrices_are_multiplied() {
                 );
             }
         }
+    });
+}
+
+#[test]
+fn floats_are_changed_atomically_and_rounded_to_half() {
+    // Any order gives the same sum.
+    let given = [1.0_f32, 2049.0, 2051.0, -4097.0, 0.5, 65519.0, -0.0, 3.0];
+    let halves = [1.0_f32, 2048.0, 2052.0, -4096.0, 0.5, 65504.0, -0.0, 3.0];
+    everywhere("rare", |case| {
+        let out = case.buffer(&[[0.0_f32, 100.0, -100.0].as_slice(), &[7.0; 8]].concat());
+        let args = [Arg::from(&case.buffer(&given)), Arg::from(&out)];
+        case.launch("floats", groups(8, 8), &args);
+        let out = case.read(&out);
+        assert_eq!(out[..3], [given.iter().sum(), -4097.0, 65519.0], "{case}");
+        assert_eq!(
+            out[3..].iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+            halves.map(f32::to_bits),
+            "{case}"
+        );
+    });
+}
+
+/// Pairs of words: both ends and signs of all numbers, and any.
+fn pairs() -> Vec<u32> {
+    let ends = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0x7f80_7f80, 0x8181_ff01];
+    let all = ends.iter().flat_map(|&x| ends.map(|y| [x, y]));
+    let any = numbers(5).map(|n| [n as u32, (n >> 32) as u32]);
+    all.chain(any).take(64).flatten().collect()
+}
+
+#[test]
+fn carries_borrows_and_long_products() {
+    let input = pairs();
+    everywhere("rare", |case| {
+        let out = case.zeros::<u32>(64 * 8);
+        case.launch("carries", groups(64, 8), &[Arg::from(&case.buffer(&input)), Arg::from(&out)]);
+        for (pair, given) in input.chunks(2).zip(case.read(&out).chunks(8)) {
+            let (x, y) = (pair[0], pair[1]);
+            let (sum, carry) = x.overflowing_add(y);
+            let (difference, borrow) = x.overflowing_sub(y);
+            let product = u64::from(x) * u64::from(y);
+            let signed = i64::from(x.cast_signed()) * i64::from(y.cast_signed());
+            let signed = signed.cast_unsigned();
+            let wanted = [
+                [sum, carry.into(), difference, borrow.into()],
+                [product as u32, (product >> 32) as u32, signed as u32, (signed >> 32) as u32],
+            ];
+            assert_eq!(given, wanted.as_flattened(), "{x:#x} and {y:#x} on {case}");
+        }
+    });
+}
+
+#[test]
+fn products_of_integer_vectors() {
+    let input = pairs();
+    everywhere("rare", |case| {
+        let out = case.zeros::<u32>(64 * 7);
+        case.launch("dots", groups(64, 8), &[Arg::from(&case.buffer(&input)), Arg::from(&out)]);
+        for (pair, given) in input.chunks(2).zip(case.read(&out).chunks(7)) {
+            let (x, y) = (pair[0].to_le_bytes(), pair[1].to_le_bytes());
+            let (signed, unsigned) = (|x: u8| i64::from(x.cast_signed()), |x: u8| i64::from(x));
+            let dot = |f: fn(u8) -> i64, g: fn(u8) -> i64| -> i64 {
+                x.iter().zip(y).map(|(&x, y)| f(x) * g(y)).sum()
+            };
+            let [first, second] = [0, 1].map(|at| i64::from(pair[at].cast_signed()));
+            let within = |sum: i64| sum.clamp(i32::MIN.into(), i32::MAX.into());
+            let wanted = [
+                dot(signed, signed),
+                dot(unsigned, unsigned),
+                dot(signed, unsigned),
+                within(dot(signed, signed) + first),
+                (dot(unsigned, unsigned) + i64::from(pair[0])).min(u32::MAX.into()),
+                within(dot(signed, unsigned) + first),
+                first.wrapping_mul(first).wrapping_add(second.wrapping_mul(second)),
+            ];
+            assert_eq!(given, wanted.map(|number| number as u32), "{pair:x?} on {case}");
+        }
+    });
+}
+
+#[test]
+fn sets_of_lanes() {
+    everywhere("rare", |case| {
+        let out = case.zeros::<u32>(8 * 5);
+        case.launch("masks", groups(8, 8), &[Arg::from(&out)]);
+        let lanes = u32::from(case.arch.lanes());
+        for (item, given) in (0..).zip(case.read(&out).chunks(5)) {
+            let lane = item % lanes;
+            let set = |holds: fn(&u32, &u32) -> bool| -> u32 {
+                (0..lanes.min(32)).filter(|other| holds(other, &lane)).map(|other| 1 << other).sum()
+            };
+            let wanted = [set(u32::eq), set(u32::ge), set(u32::gt), set(u32::le), set(u32::lt)];
+            assert_eq!(given, wanted, "lane {lane} on {case}");
+        }
+    });
+}
+
+#[test]
+fn matrices_lie_in_memory_by_rows_or_columns() {
+    everywhere("rare", |case| {
+        let rows = [[2.0_f32, 1.0, -1.0], [0.0, 4.0, 0.5], [1.0, 0.0, 8.0]];
+        let mut memory: Vec<f32> =
+            rows.iter().flat_map(|row| [row[0], row[1], row[2], 9.0]).collect();
+        memory.resize(31, 9.0);
+        let buffer = case.buffer(&memory);
+        // The columns of a matrix that turns by a right angle.
+        let pushed = [0.5_f32, 0.0, 1.0, -1.0, 0.0].map(Arg::from);
+        let args = [[Arg::from(&buffer)].as_slice(), &pushed].concat();
+        case.launch("pushed", groups(8, 8), &args);
+        let after = case.read(&buffer);
+        assert_eq!(after[..12], memory[..12], "{case}");
+        for (row, column) in (0..3).flat_map(|row| [0, 1, 2].map(|column| (row, column))) {
+            let product: f32 = (0..3).map(|at| rows[row][at] * after[12 + 4 * column + at]).sum();
+            let wanted = if row == column { 1.0 } else { 0.0 };
+            assert!(
+                (product - wanted).abs() < 1e-6,
+                "row {row}, column {column}: {product} on {case}"
+            );
+        }
+        let turned = [rows[1].map(|x| -0.5 * x), rows[0].map(|x| 0.5 * x)];
+        assert_eq!((&after[24..27], &after[28..31]), (&turned[0][..], &turned[1][..]), "{case}");
+        assert_eq!((after[15], after[27]), (9.0, 9.0), "{case}");
     });
 }

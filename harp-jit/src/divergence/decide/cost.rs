@@ -295,9 +295,9 @@ impl Odds {
 
 /// Estimates how warps decide at a branch without a profile.
 ///
-/// Comparisons of positions with a bound are mostly true, and divergent in the last warp only. Positions of
-/// consecutive lanes are consecutive, so comparing them with any other uniform value diverges in at most one
-/// warp of a group, too. Other conditions on lane numbers diverge almost always. Nothing is known of data:
+/// Comparisons of positions with a bound are mostly true, and divergent in the last warp only; moved positions are
+/// rarely negative, and in the first warp only. Positions of consecutive lanes are consecutive, so comparing them with
+/// any other uniform value diverges in at most one warp of a group, too. Other conditions on lane numbers diverge almost always. Nothing is known of data:
 /// lanes are assumed to be independent of each other half of the time, and equal the other half.
 fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Odds {
     let is_true = chance(func, condition);
@@ -311,6 +311,10 @@ fn guess(func: &Function, arch: ArchId, condition: Value, divergent: bool) -> Od
     }
     if is_bound_check(func, condition) {
         return Odds { all_true: 0.9, all_false: 0.05, divergent: 0.05 };
+    }
+    if let Some(negative) = is_border_check(func, condition) {
+        let [all_true, all_false] = if negative { [0.05, 0.9] } else { [0.9, 0.05] };
+        return Odds { all_true, all_false, divergent: 0.05 };
     }
     if let Some(odds) = compared_position(func, condition) {
         return odds;
@@ -373,6 +377,25 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
         _ => return false,
     };
     is_position(func, position) && !depends_on_lane(func, bound)
+}
+
+/// Whether a condition is that a work-item's position plus a uniform value is negative (`true`), or not (`false`).
+fn is_border_check(func: &Function, condition: Value) -> Option<bool> {
+    let (_, inst) = comparison(func, condition)?;
+    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let bound = func.dfg.value_def(func.dfg.resolve_aliases(y)).inst()?;
+    let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = func.dfg.insts[bound] else {
+        return None;
+    };
+    let bits = func.dfg.value_type(y).bits();
+    let negative = match (cond, imm.bits() << (64 - bits) >> (64 - bits)) {
+        (IntCC::SignedLessThan, 0) | (IntCC::SignedLessThanOrEqual, -1) => true,
+        (IntCC::SignedGreaterThanOrEqual, 0) | (IntCC::SignedGreaterThan, -1) => false,
+        _ => return None,
+    };
+    is_moved_position(func, x).then_some(negative)
 }
 
 /// The odds if a condition compares a work-item's position plus a uniform value with a uniform value.

@@ -331,6 +331,29 @@ impl Context for Lower<'_> {
         self.is_zero_extended(value, RANGE_DEPTH)
     }
 
+    fn signed_bound(&mut self, value: Value, more: i64) -> Option<i64> {
+        let bound = self.constant(value)?.checked_add(more)?;
+        let bits = self.func.dfg.value_type(value).bits();
+        let holds = bound >> (bits - 1) == bound >> 63;
+        holds.then(|| self.fits(&MachOp::Subi, bound))?
+    }
+
+    fn is_negative(&mut self, number: i64) -> bool {
+        number < 0
+    }
+
+    fn scaled(&mut self, shift: i64, ty: Type) -> Option<i64> {
+        let above = i64::from(64 - ty.bits());
+        (shift <= above).then_some(above - shift)
+    }
+
+    fn log2_const(&mut self, value: Value, less: i64) -> Option<i64> {
+        let bits = self.func.dfg.value_type(value).bits();
+        let power = self.unsigned_const(value)?.wrapping_add(less).cast_unsigned();
+        let exponent = power.is_power_of_two().then(|| power.trailing_zeros())?;
+        (exponent < bits).then_some(exponent.into())
+    }
+
     fn is_below(&mut self, value: Value, limit: i64) -> bool {
         self.largest(value, RANGE_DEPTH) < limit.cast_unsigned()
     }
@@ -344,6 +367,11 @@ impl Context for Lower<'_> {
         let opcode = self.func.dfg.insts[inst].opcode();
         let plain = !opcode.is_call() && !opcode.can_load() && !opcode.can_trap();
         (plain && !self.has_effect(inst)).then_some(inst)
+    }
+
+    fn defined_for_one(&mut self, value: Value) -> Option<Inst> {
+        let value = self.func.dfg.resolve_aliases(value);
+        (!self.shared.contains(value)).then(|| self.defined_by(value))?
     }
 
     fn bool_value(&mut self, value: Value) -> Option<Value> {

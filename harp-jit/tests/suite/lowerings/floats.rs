@@ -52,18 +52,18 @@ fn sizes_of_float_operations() {
         f32 fmul                               2             2            73             2
         f32 fdiv                               2             2            73             2
         f32 sqrt                           6+118             2         6+119             2
-        f32 fma                            6+489             4         6+116             4
+        f32 fma                            6+486             4         6+116             4
         f32 fmin                              42             2            36             5
         f32 fcmp lt                           37             3            24             5
         f32 floor                             45             8            35            11
-        f32 nearest                           55            23            44            17
+        f32 nearest                           55            23            44            16
         f32 fcvt_to_sint_sat.i32              26             2            39             9
         f32 fcvt_to_uint_sat.i32              39             2            42             8
-        f64 fadd                           6+537         6+345             2             2
-        f64 fmul                           6+738         6+415             2             2
-        f64 fdiv                           6+663         6+463             2             2
+        f64 fadd                           6+500         6+345             2             2
+        f64 fmul                           6+695         6+415             2             2
+        f64 fdiv                           6+648         6+463             2             2
         f64 sqrt                           6+367         6+253         6+132             2
-        f64 fma                          14+1641         6+980         6+484             4
+        f64 fma                          14+1539         6+980         6+481             4
         f64 fmin                             107            74            42             2
         f64 fcmp lt                          138            76            31             3
         f64 floor                             99            75            46             9
