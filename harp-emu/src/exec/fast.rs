@@ -148,6 +148,13 @@ pub(crate) fn run_way<W: Word, const C: usize, P: Way>(
                         slot.op.accept(&mut exec)
                     };
                     if flow.is_break() {
+                        let pc = || {
+                            let done = size_of_run(before(run, slot));
+                            pc.wrapping_add(done.into()) & pc_mask
+                        };
+                        if exec.stores_to_device(&slot.op, pc) {
+                            continue;
+                        }
                         stopped = Some(slot);
                         break;
                     }
