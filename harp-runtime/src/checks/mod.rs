@@ -17,7 +17,7 @@ pub(crate) use races::Races;
 pub(crate) use regions::{Argument, GroupPlaces, Regions};
 
 /// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch
-/// itself goes on to its end. It takes three to seven times as long.
+/// itself goes on to its end. It takes up to seven times as long.
 ///
 /// # Limits
 ///
@@ -69,7 +69,8 @@ pub struct Checks {
     /// in order among themselves. Two stores of the same value are no race. Of queued commands also those of the host
     /// before it knows that they have ended: these are [refused](crate::BufferError::InUse).
     pub races: bool,
-    /// Accesses whose type is not that of the buffer's elements.
+    /// Accesses whose type is not that of the buffer's elements. Kernels of compilers that move vectors and structures in
+    /// pieces, such as clang, need this turned off.
     pub types: bool,
     /// The most findings that are kept. Those at the same places in the source count as one.
     pub limit: usize,

@@ -52,7 +52,6 @@ struct Place {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
 fn what_is_planted_is_found() {
     let seeds = seeds::from_environment().unwrap_or(0..CASES);
     let all = seeds.end - seeds.start;
