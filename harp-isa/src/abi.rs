@@ -233,14 +233,11 @@ impl ArgumentBlock {
 #[repr(u8)]
 #[non_exhaustive]
 pub enum MonitorWord {
-    /// A kernel begins; the stored word is the work-item's position in the grid in the first dimension.
-    X,
-    /// The same for the second dimension.
-    Y,
+    /// A kernel begins; the stored word is the work-item's position in the grid in the first dimension. The others are
+    /// in the lane control block.
+    Begin,
     /// The end of its stack frame.
     Stack,
-    /// Its position in the third dimension; stored last.
-    Z,
     /// The work-item has passed a barrier.
     Barrier,
     /// The value that the next access stores, or a word that differs where such values differ.
@@ -251,11 +248,9 @@ pub enum MonitorWord {
 
 impl MonitorWord {
     /// All of them, in the order of their addresses.
-    pub const ALL: [MonitorWord; 7] = [
-        MonitorWord::X,
-        MonitorWord::Y,
+    pub const ALL: [MonitorWord; 5] = [
+        MonitorWord::Begin,
         MonitorWord::Stack,
-        MonitorWord::Z,
         MonitorWord::Barrier,
         MonitorWord::Value,
         MonitorWord::Slot,

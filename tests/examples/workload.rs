@@ -1,9 +1,9 @@
 //! Times the workloads from nothing, as `clBuildProgram` and the first launches are timed for OpenCL
 //! implementations, and prints one JSON object each: milliseconds to build and compile the kernel, of the
-//! first run, of the best of five runs, and the checksum of the output. The exit code is 1 if one is wrong.
+//! first run, of the best of several runs, and the checksum of the output. The exit code is 1 if one is wrong.
 //!
 //! ```text
-//! cargo run --release --example workload -p harp-tests [ARCH] [CORES] [SCALE] [STRATEGY]
+//! cargo run --release --example workload -p harp-tests [ARCH] [CORES] [SCALE] [STRATEGY] [RUNS]
 //! ```
 #![expect(clippy::print_stdout, reason = "the result is for a shell")]
 
@@ -17,14 +17,13 @@ use harp_runtime::{Device, DeviceConfig};
 use harp_tests::harpbench::peers::{SCALES, WORKLOADS, checksum};
 use harp_tests::random::WAYS;
 
-const RUNS: usize = 5;
-
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let arch = args.next().unwrap_or_else(|| "4w32/16/32/16+x".to_owned()).parse()?;
     let cores = args.next().map_or(Ok(1), |cores| cores.parse())?;
     let scale = args.next().map_or(Ok(1), |scale| scale.parse())?;
     let strategy = args.next().unwrap_or_else(|| "adaptive".to_owned());
+    let runs = args.next().map_or(Ok(5), |runs| runs.parse())?;
     let known = SCALES.iter().position(|&known| known == scale);
     let way = WAYS.into_iter().find(|way| way.name == strategy).ok_or("no such strategy")?;
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -35,8 +34,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let source = (workload.source)(arch)?;
         let mut options = CompileOptions { divergence: way.strategy, ..CompileOptions::default() };
         if way.profile {
-            let divergence = DivergenceStrategy::SplitJoin;
-            let splits = source.compile(&CompileOptions { divergence, ..options.clone() })?;
+            let (divergence, count_branches) = (DivergenceStrategy::SplitJoin, true);
+            let counting = CompileOptions { divergence, count_branches, ..options.clone() };
+            let splits = source.compile(&counting)?;
             match workload.profile(&device, &splits, scale) {
                 Ok(profile) => options.profile = Some(Arc::new(profile)),
                 Err(error) => {
@@ -51,7 +51,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let kernel = source.compile(&options)?;
         let build = start.elapsed();
         let mut times = Vec::new();
-        for _ in 0..RUNS {
+        for _ in 0..runs {
             let start = Instant::now();
             let output = workload.run(&device, &kernel, scale);
             times.push(start.elapsed());
@@ -70,7 +70,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
                 println!("{} on {arch}: checksum {sum} is wrong", workload.name);
                 code = ExitCode::FAILURE;
             }
-            if times.len() == RUNS {
+            if times.len() == runs {
                 let best = times.iter().min().copied().unwrap_or_default();
                 println!(
                     "{{\"kernel\":\"{}\",\"arch\":\"{arch}\",\"scale\":{scale},\"strategy\":\"{}\",\

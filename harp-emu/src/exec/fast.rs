@@ -130,6 +130,13 @@ fn run_fast<W: Word, const C: usize>(
                         rest.next();
                     }
                     if handlers.handle(&mut exec, slot.kind, &slot.step).is_break() {
+                        let pc = || {
+                            let done = size_of_run(before(run, slot));
+                            pc.wrapping_add(done.into()) & pc_mask
+                        };
+                        if exec.stores_to_device(&slot.op, pc) {
+                            continue;
+                        }
                         stopped = Some(slot);
                         break;
                     }

@@ -4,10 +4,10 @@
 //! words, the console, traps. All lanes' addresses are checked before anything is read or written, so an
 //! instruction that traps has no effect.
 
-use harp_isa::Gpr;
+use harp_isa::{Gpr, Op};
 
 use super::lanes::{index, lanes_of};
-use super::{Event, Exec, Flow, NEXT, Precise};
+use super::{Event, Exec, Flow, NEXT, Precise, Way};
 use crate::device::DeviceStore;
 use crate::trap::TrapKind;
 use crate::warp::Reg;
@@ -101,7 +101,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         if self.env.translates {
             return self.store_paged(value, addresses, width);
         }
-        if self.store_to_device(value, addresses, width) {
+        if width == Width::Word && self.store_to_device(value, addresses, self.warp.pc) {
             return NEXT;
         }
         self.check(addresses, width, true)?;
@@ -118,38 +118,6 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             }
         }
         self.after_changes()
-    }
-
-    /// Stores words to the device, if all executing lanes do that.
-    fn store_to_device(&mut self, value: Gpr, addresses: &Reg<W, C>, width: Width) -> bool {
-        let Some(device) = &self.system.device else { return false };
-        let (mask, addresses) = (self.mask, addresses.as_flattened());
-        let takes = |lane: usize| {
-            let address = addresses[lane];
-            device.addresses.contains(&address.to_u64()) && width.at(address) == W::BYTES
-        };
-        // Mostly all lanes store to one address.
-        let first = mask.trailing_zeros() as usize;
-        let is_one = |first: W| addresses.iter().all(|&address| address == first);
-        if mask == 0 || !takes(first) || !(is_one(addresses[first]) || lanes_of(mask).all(takes)) {
-            return false;
-        }
-        let words = |lanes: &[W]| {
-            let mut words = [0; 64];
-            for (word, lane) in words.iter_mut().zip(lanes) {
-                *word = lane.to_u64();
-            }
-            words
-        };
-        device.store(&DeviceStore {
-            core: self.env.core,
-            warp: self.number,
-            pc: self.warp.pc,
-            executing: mask,
-            addresses: &words(addresses),
-            values: &words(self.reg(value).as_flattened()),
-        });
-        true
     }
 
     /// Remembers a store of `bytes` bytes at a physical address if decoded code may lie there.
@@ -208,6 +176,50 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     pub(super) fn is_console(&self, address: W) -> bool {
         let offset = address.sub(W::sign_bit()).to_u64();
         self.env.has_console && offset < W::BYTES as u64
+    }
+}
+
+impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+    /// Carries out the instruction at `pc`, which this path leaves to another one, if it only stores words to the
+    /// device.
+    #[inline(never)]
+    pub(super) fn stores_to_device(&mut self, op: &Op, pc: impl FnOnce() -> u64) -> bool {
+        let &Op::St { value, base, offset } = op else { return false };
+        if self.system.device.is_none() || self.env.translates {
+            return false;
+        }
+        let addresses = addresses(self.reg(base), offset);
+        let stores = self.store_to_device(value, &addresses, pc());
+        if stores {
+            self.warp.stats.stores += self.executing();
+        }
+        stores
+    }
+
+    /// Stores words to the device, if all executing lanes do that; `pc` is the instruction's address.
+    fn store_to_device(&mut self, value: Gpr, addresses: &Reg<W, C>, pc: u64) -> bool {
+        let Some(device) = &self.system.device else { return false };
+        let (mask, lanes) = (self.mask, addresses.as_flattened());
+        let takes = |address: W| {
+            device.addresses.contains(&address.to_u64()) && Width::Word.at(address) == W::BYTES
+        };
+        // Mostly all lanes store to one address.
+        let first = lanes[self.first()];
+        let is_one = lanes.iter().fold(W::ZERO, |bits, &at| bits | (at ^ first)) == W::ZERO;
+        let all_take = takes(first) && (is_one || lanes_of(mask).all(|lane| takes(lanes[lane])));
+        if !all_take {
+            return false;
+        }
+        let words = |reg: &Reg<W, C>| reg.map(|group| group.map(W::to_u64));
+        device.store(&DeviceStore {
+            core: self.env.core,
+            warp: self.number,
+            pc,
+            executing: mask,
+            addresses: words(addresses).as_flattened(),
+            values: words(self.reg(value)).as_flattened(),
+        });
+        true
     }
 }
 

@@ -168,21 +168,12 @@ impl Reporter<'_> {
         let entry = self.at.func.layout.entry_block().expect("a verified function has an entry");
         self.at.goto_first_insertion_point(entry);
         self.at.set_srcloc(cranelift_codegen::ir::SourceLoc::default());
-        let [x, y, z] = Intrinsic::GLOBAL_ID;
-        let words = [
-            (x, MonitorWord::X),
-            (y, MonitorWord::Y),
-            (Intrinsic::FrameEnd, MonitorWord::Stack),
-            (z, MonitorWord::Z),
-        ];
-        for (id, word) in words {
-            if word == MonitorWord::Stack && !uses_stack {
-                continue;
-            }
+        let stack = uses_stack.then_some((Intrinsic::FrameEnd, MonitorWord::Stack));
+        for (id, word) in [(Intrinsic::GlobalIdX, MonitorWord::Begin)].into_iter().chain(stack) {
             let callee = id.declare(self.at.func, word_int(self.word));
             let call = self.at.ins().call(callee, &[]);
-            let position = self.at.func.dfg.first_result(call);
-            self.store(position, word.offset(self.word));
+            let value = self.at.func.dfg.first_result(call);
+            self.store(value, word.offset(self.word));
         }
     }
 

@@ -54,40 +54,14 @@ impl Items {
         self.group(a) == self.group(b)
     }
 
+    /// Whether each work-item is a group of its own.
+    pub(super) fn are_alone(&self) -> bool {
+        self.bits == 0
+    }
+
     /// How many groups there are.
     fn groups(&self, extent: [u64; 3]) -> [u64; 3] {
         std::array::from_fn(|dim| self.grid[dim].div_ceil(extent[dim]))
-    }
-}
-
-/// Numbers work-items one after the other. Those of a warp mostly follow each other in a row, then a number is one more
-/// than the last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbering {
-    items: Items,
-    last: u32,
-    /// The position behind the last one, and how many more there are in its row.
-    next: [u64; 3],
-    left: u64,
-}
-
-impl Numbering {
-    pub(super) fn new(items: Items) -> Numbering {
-        Numbering { items, last: 0, next: [0; 3], left: 0 }
-    }
-
-    /// The [number](Items::number) of the work-item at a position.
-    #[inline]
-    pub(super) fn number(&mut self, position: [u64; 3]) -> u32 {
-        if self.left > 0 && position == self.next {
-            (self.last, self.left) = (self.last.saturating_add(1), self.left - 1);
-        } else {
-            let columns = self.items.group.unwrap_or(self.items.grid)[0];
-            self.last = self.items.number(position);
-            self.left = columns - 1 - position[0] % columns;
-        }
-        self.next = [position[0].wrapping_add(1), position[1], position[2]];
-        self.last
     }
 }
 
@@ -127,11 +101,6 @@ mod tests {
                 );
             }
             assert_eq!(items.number([u64::MAX; 3]), u32::MAX);
-            let all = (0..7 * 3 * 4).map(|index| position(index, [7, 3, 4]));
-            let mut numbering = Numbering::new(items);
-            for at in all {
-                assert_eq!(numbering.number(at), items.number(at), "{at:?}");
-            }
         }
     }
 }

@@ -12,12 +12,25 @@ mod monitor;
 mod races;
 mod regions;
 
-pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor};
+pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor, WordAt};
 pub(crate) use races::Races;
 pub(crate) use regions::{Argument, GroupPlaces, Regions};
 
 /// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch
-/// itself goes on to its end.
+/// itself goes on to its end. It takes up to seven times as long.
+///
+/// # Limits
+///
+/// * Only what happens is found: other data may take other ways. Accesses are checked as the source has them, so also
+///   those that the compiler leaves out.
+/// * An address that was loaded from memory, or that a function got as an argument, may be in any buffer: an access
+///   through it is out of bounds where there is nothing.
+/// * Only barriers order work-items. Accesses that are in order because of an atomic flag or a lock are races
+///   here. Of races at the same two places in the source one is described, the others are counted.
+/// * Races are those within a launch. Launches of a device never run at the same time, so two of them in different queues
+///   are not compared, although nothing says which one comes first.
+/// * A work-item's stack counts as not written when the kernel begins. A function that is entered again at the same
+///   depth finds the stack slots of the call before written.
 ///
 /// ```
 /// use harp_runtime::prelude::*;
@@ -56,7 +69,8 @@ pub struct Checks {
     /// in order among themselves. Two stores of the same value are no race. Of queued commands also those of the host
     /// before it knows that they have ended: these are [refused](crate::BufferError::InUse).
     pub races: bool,
-    /// Accesses whose type is not that of the buffer's elements.
+    /// Accesses whose type is not that of the buffer's elements. Kernels of compilers that move vectors and structures in
+    /// pieces, such as clang, need this turned off.
     pub types: bool,
     /// The most findings that are kept. Those at the same places in the source count as one.
     pub limit: usize,

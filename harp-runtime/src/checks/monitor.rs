@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use harp_emu::{Device, DeviceStore, LaneStore};
 use harp_isa::WordSize;
-use harp_isa::abi::MonitorWord;
+use harp_isa::abi::{LaneField, MonitorWord};
 use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 
 use super::Checks;
-use super::items::{Items, Numbering};
+use super::items::Items;
 use super::races::{Do, Races, Stamp};
-use super::regions::{Allowed, Regions};
+use super::regions::{Allowed, GroupPlaces, Regions};
 use crate::finding::{Access, Finding, FindingKind};
 use crate::memory::Unwritten;
 
@@ -41,6 +41,9 @@ pub(crate) struct Found {
 /// Where the code at an address comes from, and the function that it is in, if that is not the kernel itself.
 pub(crate) type PlaceOf<'a> = dyn Fn(u64) -> (Option<SourcePlace>, Option<String>) + 'a;
 
+/// Reads a word of the device's memory.
+pub(crate) type WordAt = dyn Fn(u64) -> u64 + Send;
+
 /// A device that takes all reports and does nothing with them.
 pub(crate) struct Ignored;
 
@@ -48,17 +51,9 @@ impl Device for Ignored {
     fn store(&mut self, _: &DeviceStore<'_>) {}
 }
 
-/// A work-item while a lane runs it.
-#[derive(Clone, Copy, Debug, Default)]
-struct WorkItem {
-    position: [u64; 3],
-    /// The address of the stack slot that it accesses next.
-    slot: u64,
-}
-
 /// An access in the program, and what it may be to.
 struct Site {
-    /// The address of the instruction that reports it.
+    /// The address of the instruction that reports it; 0: nothing was reported yet.
     pc: u64,
     access: MemoryAccess,
     allowed: Allowed,
@@ -71,16 +66,20 @@ pub(crate) struct Monitor {
     regions: Regions,
     grid: [u64; 3],
     numbers_of_items: Items,
-    functions: Vec<CheckedFunction>,
+    /// The code of functions, and the numbers of their sites.
+    functions: Vec<(Range<u64>, Range<u32>)>,
     sites: Vec<Site>,
-    site_numbers: HashMap<u64, Option<u32>>,
     lanes: usize,
     warps: usize,
-    /// By core, warp and lane, as the two that follow.
-    items: Vec<WorkItem>,
+    word_at: Box<WordAt>,
+    /// By core, warp and lane, as the two that follow: the work-item that the lane runs, the barriers that it has passed.
     stamps: Vec<Stamp>,
-    /// What they store next.
+    /// What it stores next.
     values: Vec<u64>,
+    /// The address of the stack slot that it accesses next.
+    slots: Vec<u64>,
+    /// By core and warp: the lanes whose work-item follows that of the lane before and has passed as many barriers.
+    following: Vec<u64>,
     /// The number of the group that each place runs, once it has begun.
     groups: Vec<Option<u32>>,
     races: Races,
@@ -99,7 +98,8 @@ pub(crate) struct Monitor {
 pub(crate) struct Extents {
     pub(crate) word: WordSize,
     pub(crate) lanes: u8,
-    pub(crate) warps: u8,
+    /// Warps that are started on each core.
+    pub(crate) warps: u64,
     pub(crate) grid: [u64; 3],
     pub(crate) group: Option<[u64; 3]>,
     /// Whether the program accesses stack slots.
@@ -114,11 +114,22 @@ impl Monitor {
         extents: Extents,
         regions: Regions,
         unwritten: Unwritten,
-        functions: Vec<CheckedFunction>,
+        functions: impl Iterator<Item = CheckedFunction>,
+        word_at: Box<WordAt>,
         last_races: Races,
     ) -> Monitor {
         let Extents { word, lanes, warps, grid, group, uses_slots } = extents;
         let items = Items::new(grid, group);
+        let mut sites = Vec::new();
+        let numbered = functions.map(|CheckedFunction { code, accesses }| {
+            let first = sites.len() as u32;
+            sites.extend(accesses.into_iter().map(|access| {
+                let allowed = regions.allowed(&access);
+                Site { pc: 0, access, allowed }
+            }));
+            (code, first..sites.len() as u32)
+        });
+        let functions = numbered.collect();
         Monitor {
             word,
             checks,
@@ -126,13 +137,14 @@ impl Monitor {
             grid,
             numbers_of_items: items,
             functions,
-            sites: Vec::new(),
-            site_numbers: HashMap::new(),
+            sites,
             lanes: lanes.into(),
-            warps: warps.into(),
-            items: Vec::new(),
+            warps: warps as usize,
+            word_at,
             stamps: Vec::new(),
             values: Vec::new(),
+            slots: Vec::new(),
+            following: Vec::new(),
             groups: Vec::new(),
             races: last_races.restart(items),
             unwritten,
@@ -161,43 +173,34 @@ impl Monitor {
         Found { list, more: self.more, unwritten, races: std::mem::take(&mut self.races) }
     }
 
-    /// The number of the first of a warp's work-items.
-    fn first_item(&mut self, core: u16, warp: u8) -> usize {
-        let first = (usize::from(core) * self.warps + usize::from(warp)) * self.lanes;
-        if self.items.len() < first + self.lanes {
-            self.items.resize(first + self.lanes, WorkItem::default());
-            self.stamps.resize(first + self.lanes, Stamp::default());
-            self.values.resize(first + self.lanes, 0);
+    /// The number of a warp's first lane.
+    fn first_lane(&mut self, core: u16, warp: u8) -> usize {
+        let warp = usize::from(core) * self.warps + usize::from(warp);
+        let (first, lanes) = (warp * self.lanes, (warp + 1) * self.lanes);
+        if self.stamps.len() < lanes {
+            self.stamps.resize(lanes, Stamp::default());
+            self.values.resize(lanes, 0);
+            self.slots.resize(lanes, 0);
+            self.following.resize(warp + 1, 0);
         }
         first
     }
 
-    /// Tells each work-item of a warp what its lane has stored.
-    fn set(&mut self, store: &DeviceStore<'_>, first: usize, set: impl Fn(&mut WorkItem, u64)) {
-        if self.is_whole(store) {
-            let items = self.items[first..first + self.lanes].iter_mut();
-            items.zip(store.values).for_each(|(item, &value)| set(item, value));
-            return;
-        }
-        for lane in store.lanes() {
-            set(&mut self.items[first + usize::from(lane.lane)], lane.value);
-        }
-    }
-
-    /// Whether all lanes of a warp execute.
-    fn is_whole(&self, store: &DeviceStore<'_>) -> bool {
-        store.executing == u64::MAX >> (64 - self.lanes)
-    }
-
-    /// Work-items begin, whose positions are known.
+    /// Work-items begin, whose positions in the first dimension are stored.
     fn begin(&mut self, store: &DeviceStore<'_>, first: usize) {
-        let mut numbering = Numbering::new(self.numbers_of_items);
-        let mut number = 0;
+        let mut last = LaneStore::default();
+        let mut number = 0_u32;
         for lane in store.lanes() {
-            let item = first + usize::from(lane.lane);
-            number = numbering.number(self.items[item].position);
-            self.stamps[item] = Stamp::new(number);
+            // Lanes that follow each other run work-items that do, row by row of the grid or of the group.
+            let follows = lane.lane == last.lane + 1 && lane.value == last.value + 1;
+            number = match follows && number != 0 {
+                true => number.saturating_add(1),
+                false => self.number(first + usize::from(lane.lane), lane.value),
+            };
+            self.stamps[first + usize::from(lane.lane)] = Stamp::new(number);
+            last = lane;
         }
+        self.follow(first);
         let Some(places) = self.regions.groups else { return };
         let (place, memory) = places.of_warp(store.core, store.warp);
         if self.groups.len() <= place {
@@ -213,53 +216,61 @@ impl Monitor {
         }
     }
 
+    /// The number of the work-item that a lane begins, which is at `x` in the first dimension.
+    fn number(&self, lane: usize, x: u64) -> u32 {
+        let control = self.regions.stacks.start + lane as u64 * self.regions.stack_bytes;
+        let position = |dim: usize, field: LaneField| match self.grid[dim] {
+            1 => 0,
+            _ => (self.word_at)(control + u64::from(field.offset(self.word))),
+        };
+        let (y, z) = (position(1, LaneField::GlobalIdY), position(2, LaneField::GlobalIdZ));
+        self.numbers_of_items.number([x, y, z])
+    }
+
+    /// Notes which work-items of a warp follow each other.
+    fn follow(&mut self, first: usize) {
+        let stamps = &self.stamps[first..first + self.lanes];
+        let pairs = stamps.iter().zip(&stamps[1..]).enumerate();
+        let bits =
+            pairs.map(|(lane, (&a, &b))| u64::from(a.item != 0 && a.plus(1) == b) << (lane + 1));
+        self.following[first / self.lanes] = bits.fold(0, |all, bit| all | bit);
+    }
+
     /// The number of the site that reports access `index` at `pc`.
-    fn site(&mut self, pc: u64, index: u32) -> Option<u32> {
-        if let Some(&number) = self.site_numbers.get(&pc) {
-            return number;
-        }
+    fn site(&mut self, pc: u64, index: u64) -> Option<u32> {
         let mut functions = self.functions.iter();
-        let function = functions.find(|function| function.code.contains(&pc));
-        let access = function.and_then(|function| function.accesses.get(index as usize)).cloned();
-        let number = access.map(|access| {
-            let allowed = self.regions.allowed(&access);
-            self.sites.push(Site { pc, access, allowed });
-            self.sites.len() as u32 - 1
-        });
-        self.site_numbers.insert(pc, number);
-        number
+        let (_, sites) = functions.find(|(code, _)| code.contains(&pc))?;
+        let number = sites.clone().nth(index as usize)?;
+        self.sites[number as usize].pc = pc;
+        Some(number)
     }
 
     /// Checks the accesses of a warp's lanes.
-    fn access(&mut self, store: &DeviceStore<'_>, first: usize, number: u32) {
-        let site = &self.sites[number as usize];
-        let (kind, bytes) = (site.access.kind, u64::from(site.access.ty.bytes()));
-        let group = self.regions.groups.map(|places| places.of_warp(store.core, store.warp).1);
-        let group = group.as_ref();
-        if self.checks.types
-            && site.allowed.wrong_type.is_some()
-            && let Some(lane) = store.lanes().next()
-        {
-            self.found(Wrong::Type, lane, first, number, group);
-        }
+    fn access(&mut self, at: &Reported<'_>) {
+        let Reported { store, site, .. } = *at;
+        let Site { access, allowed, .. } = &self.sites[site as usize];
+        let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
+        let is_wrong_type = self.checks.types && allowed.wrong_type.is_some();
         // What holds for all bytes between the lanes' addresses need not be looked up for each lane.
         let hull = hull(store, bytes);
-        let allowed = &self.sites[number as usize].allowed;
-        let all_allowed = self.is_allowed(allowed, &hull, group);
+        let all_allowed = self.is_allowed(allowed, &hull, at.group.as_ref());
         let all_written = !self.tracks_written
             || (hull.end - hull.start <= LARGEST_HULL && !self.unwritten.has_any(hull.clone()));
+        if is_wrong_type && let Some(lane) = store.lanes().next() {
+            self.found(Wrong::Type, at, lane.lane);
+        }
         let mut followed = store.executing;
         if !all_allowed || !all_written {
-            for lane in store.lanes() {
-                let range = lane.value..lane.value.saturating_add(bytes);
-                if !all_allowed && !self.is_allowed_to(first, number, lane, &range, group) {
+            for LaneStore { lane, value, .. } in store.lanes() {
+                let range = value..value.saturating_add(bytes);
+                if !all_allowed && !self.is_allowed_to(at, lane, &range) {
                     if self.checks.bounds {
-                        self.found(Wrong::Bounds, lane, first, number, group);
+                        self.found(Wrong::Bounds, at, lane);
                     }
-                    followed &= !(1 << lane.lane);
+                    followed &= !(1 << lane);
                 } else if !all_written {
                     if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
-                        self.found(Wrong::Uninitialized, lane, first, number, group);
+                        self.found(Wrong::Uninitialized, at, lane);
                     }
                     if kind != AccessKind::Load {
                         self.unwritten.write(range);
@@ -270,88 +281,61 @@ impl Monitor {
         let stacks = &self.regions.stacks;
         let is_in_stack = stacks.start <= hull.start && hull.end <= stacks.end;
         if self.checks.races && !is_in_stack {
-            for (lane, other) in self.races_of(store, followed, &hull, first, number) {
-                self.found(Wrong::Race(other), lane, first, number, group);
+            for (lane, other) in self.races_of(at, followed) {
+                self.found(Wrong::Race(other), at, lane);
             }
         }
     }
 
     /// The accesses of the lanes in `followed` that race with others, and one of those each.
-    fn races_of(
-        &mut self,
-        store: &DeviceStore<'_>,
-        followed: u64,
-        hull: &Range<u64>,
-        first: usize,
-        number: u32,
-    ) -> Vec<(LaneStore, Stamp)> {
-        let access = &self.sites[number as usize].access;
+    fn races_of(&mut self, at: &Reported<'_>, followed: u64) -> Vec<(u8, Stamp)> {
+        let access = &self.sites[at.site as usize].access;
         let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
-        let (stamps, values) = (&self.stamps[first..], &self.values[first..]);
-        let now = |lane: usize| stamps[lane].at(number, kind == AccessKind::Atomic);
+        let lanes = at.first..at.first + self.lanes;
+        let (stamps, values) = (&self.stamps[lanes.clone()], &self.values[lanes]);
+        let addresses = at.store.values;
+        let following = self.following[at.first / self.lanes] & followed;
         let mut found = Vec::new();
-        if bytes == 4 && followed == store.executing && self.is_row(store, hull) {
-            let count = followed.count_ones() as usize;
-            let mut nows = [Stamp::default(); 64];
-            nows.iter_mut().take(count).enumerate().for_each(|(lane, stamp)| *stamp = now(lane));
-            let does = match kind {
-                AccessKind::Load => Do::Load,
-                _ => Do::Store(&values[..count]),
-            };
-            let mut raced = |lane, other| found.extend(store.lanes().nth(lane).zip(Some(other)));
-            self.races.access_row(hull.start, &nows[..count], does, &mut raced);
-            return found;
-        }
-        // Of loads from one place, two are enough to find each store that races with one of them.
-        let (mut last, mut loads) = (None, 0);
-        for lane in store.lanes().filter(|lane| followed >> lane.lane & 1 != 0) {
-            loads = if last == Some(lane.value) { loads + 1 } else { 1 };
-            last = Some(lane.value);
+        let (mut rest, mut last, mut loads) = (followed, None, 0);
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            let (address, mut count) = (addresses[lane], 1);
+            let now = stamps[lane].at(at.site, kind == AccessKind::Atomic);
+            // Of loads from one place, two are enough to find each store that races with one of them.
+            loads = if last == Some(address) { loads + 1 } else { 1 };
+            last = Some(address);
             let is_known = kind == AccessKind::Load && loads > 2;
-            if is_known || self.regions.stacks.contains(&lane.value) {
-                continue;
+            if is_known || self.regions.stacks.contains(&address) {
+            } else if bytes == 4 && address.is_multiple_of(4) {
+                let is_next = |&next: &usize| {
+                    following >> next & 1 != 0
+                        && addresses[next] == address + 4 * (next - lane) as u64
+                };
+                count += (lane + 1..self.lanes).take_while(is_next).count();
+                let does = Do::by(kind, &values[lane..lane + count]);
+                let mut raced = |at, other| found.push(((lane + at) as u8, other));
+                self.races.access_row(address, count as u32, now, does, &mut raced);
+                last = Some(addresses[lane + count - 1]);
+            } else {
+                // What is wider than a word differs in all words where the word that is reported differs.
+                let value = match values[lane] {
+                    value if bytes > self.word.bytes().into() => value << 32 | value,
+                    value => value,
+                };
+                let other = self.races.access(address, bytes, now, Do::by(kind, &[value]));
+                found.extend(other.map(|other| (lane as u8, other)));
             }
-            let index = usize::from(lane.lane);
-            // What is wider than a word differs in all words where the word that is reported differs.
-            let value = match values[index] {
-                value if bytes > self.word.bytes().into() => value << 32 | value,
-                value => value,
-            };
-            let does = match kind {
-                AccessKind::Load => Do::Load,
-                _ => Do::Store(&[value]),
-            };
-            let other = self.races.access(lane.value, bytes, now(index), does);
-            found.extend(other.map(|other| (lane, other)));
+            rest &= !(u64::MAX >> (64 - count) << lane);
         }
         found
     }
 
-    /// Whether the lowest lanes execute and access words that follow each other, none on a stack.
-    fn is_row(&self, store: &DeviceStore<'_>, hull: &Range<u64>) -> bool {
-        let (executing, start) = (store.executing, store.values[0]);
-        let count = u64::from(executing.count_ones());
-        let follows = |(lane, &address): (usize, &u64)| address == start + 4 * lane as u64;
-        executing & executing.wrapping_add(1) == 0
-            && start.is_multiple_of(4)
-            && hull.end - hull.start == 4 * count
-            && store.values[..count as usize].iter().enumerate().all(follows)
-            && (hull.end <= self.regions.stacks.start || self.regions.stacks.end <= hull.start)
-    }
-
-    /// Whether a lane may access `range` at a site.
-    fn is_allowed_to(
-        &self,
-        first: usize,
-        site: u32,
-        lane: LaneStore,
-        range: &Range<u64>,
-        group: Option<&Range<u64>>,
-    ) -> bool {
-        let allowed = &self.sites[site as usize].allowed;
-        let slot = self.items[first + usize::from(lane.lane)].slot;
+    /// Whether a lane may access `range`.
+    fn is_allowed_to(&self, at: &Reported<'_>, lane: u8, range: &Range<u64>) -> bool {
+        let allowed = &self.sites[at.site as usize].allowed;
+        let slot = self.slots[at.first + usize::from(lane)];
         let in_slot = |bytes| slot <= range.start && range.end <= slot.saturating_add(bytes);
-        allowed.slot.is_some_and(in_slot) || self.is_allowed(allowed, range, group)
+        allowed.slot.is_some_and(in_slot) || self.is_allowed(allowed, range, at.group.as_ref())
     }
 
     /// Whether all work-items of a group may access `range`, wherever their own stack slots are.
@@ -370,15 +354,9 @@ impl Monitor {
             || (allowed.anywhere && self.regions.is_anywhere(range, group))
     }
 
-    /// Notes a finding about the access of a lane at a site.
-    fn found(
-        &mut self,
-        wrong: Wrong,
-        lane: LaneStore,
-        first: usize,
-        number: u32,
-        group: Option<&Range<u64>>,
-    ) {
+    /// Notes a finding about the access of a lane.
+    fn found(&mut self, wrong: Wrong, at: &Reported<'_>, lane: u8) {
+        let number = at.site;
         let (code, other) = match wrong {
             Wrong::Bounds => (0, 0),
             Wrong::Uninitialized => (1, 0),
@@ -398,10 +376,10 @@ impl Monitor {
             self.more += 1;
             return;
         }
-        let item = self.items[first + usize::from(lane.lane)];
+        let (own, address) = (at.first + usize::from(lane), at.store.values[usize::from(lane)]);
         let allowed = &self.sites[number as usize].allowed;
-        let access = self.described(number, lane.value, item.position);
-        let target = self.regions.target(allowed, lane.value, group, item.slot);
+        let access = self.described(number, address, self.stamps[own].item);
+        let target = self.regions.target(allowed, address, at.group.as_ref(), self.slots[own]);
         let kind = match wrong {
             Wrong::Bounds => FindingKind::OutOfBounds,
             Wrong::Uninitialized => FindingKind::Uninitialized,
@@ -410,16 +388,16 @@ impl Monitor {
                 FindingKind::ElementType { expected }
             }
             Wrong::Race(other) => {
-                let position = self.numbers_of_items.position(other.item);
-                FindingKind::Race { other: self.described(other.site(), lane.value, position) }
+                FindingKind::Race { other: self.described(other.site(), address, other.item) }
             }
         };
         self.numbers.insert(key, Some(self.findings.len()));
         self.findings.push(Finding { kind, access, target, count: 1 });
     }
 
-    fn described(&self, site: u32, address: u64, work_item: [u64; 3]) -> Access {
+    fn described(&self, site: u32, address: u64, item: u32) -> Access {
         let access = &self.sites[site as usize].access;
+        let work_item = self.numbers_of_items.position(item);
         Access {
             kind: access.kind,
             ty: access.ty,
@@ -434,10 +412,8 @@ impl Monitor {
 
 /// All bytes from the first to the last that the lanes access.
 fn hull(store: &DeviceStore<'_>, bytes: u64) -> Range<u64> {
-    let (mut first, mut last) = (u64::MAX, 0);
-    for lane in store.lanes() {
-        (first, last) = (first.min(lane.value), last.max(lane.value));
-    }
+    let addresses = || store.lanes().map(|lane| lane.value);
+    let (first, last) = addresses().fold((u64::MAX, 0), |(a, b), x| (a.min(x), b.max(x)));
     first..last.saturating_add(bytes)
 }
 
@@ -452,17 +428,15 @@ enum Wrong {
 
 impl Device for Monitor {
     fn store(&mut self, store: &DeviceStore<'_>) {
-        let Some(lane) = store.lanes().next() else { return };
-        let DeviceStore { core, warp, pc, .. } = *store;
-        let first = self.first_item(core, warp);
+        let DeviceStore { core, warp, pc, executing, .. } = *store;
+        let first = self.first_lane(core, warp);
+        let lanes = first..first + self.lanes;
         // Code that reports stores to one address in all lanes.
+        let address = store.addresses[executing.trailing_zeros() as usize];
         let word = u64::from(self.word.bytes());
-        let index = (lane.address - MonitorWord::first_address(self.word)) / word;
+        let index = (address - MonitorWord::first_address(self.word)) / word;
         match MonitorWord::ALL.get(index as usize) {
-            Some(MonitorWord::X) => self.set(store, first, |item, x| item.position[0] = x),
-            // No work-item has another position than 0 there.
-            Some(MonitorWord::Y) if self.grid[1] == 1 => {}
-            Some(MonitorWord::Y) => self.set(store, first, |item, y| item.position[1] = y),
+            Some(MonitorWord::Begin) => self.begin(store, first),
             Some(MonitorWord::Stack) if self.forgets_stacks => {
                 for lane in store.lanes() {
                     let base = lane.value & !(self.regions.stack_bytes - 1);
@@ -470,33 +444,43 @@ impl Device for Monitor {
                 }
             }
             Some(MonitorWord::Stack) => {}
-            Some(MonitorWord::Z) => {
-                if self.grid[2] != 1 {
-                    self.set(store, first, |item, z| item.position[2] = z);
-                }
-                self.begin(store, first);
-            }
             Some(MonitorWord::Barrier) => {
                 for lane in store.lanes() {
                     self.stamps[first + usize::from(lane.lane)].barriers += 1;
                 }
+                self.follow(first);
             }
-            Some(MonitorWord::Value) if self.is_whole(store) => {
-                self.values[first..first + self.lanes].copy_from_slice(&store.values[..self.lanes]);
-            }
-            Some(MonitorWord::Value) => {
-                for lane in store.lanes() {
-                    self.values[first + usize::from(lane.lane)] = lane.value;
-                }
-            }
-            Some(MonitorWord::Slot) => self.set(store, first, |item, slot| item.slot = slot),
+            Some(MonitorWord::Value) => keep(&mut self.values[lanes], store),
+            Some(MonitorWord::Slot) => keep(&mut self.slots[lanes], store),
             _ => {
-                let number = index as usize - MonitorWord::ALL.len();
-                let Ok(number) = u32::try_from(number) else { return };
-                if let Some(site) = self.site(pc, number) {
-                    self.access(store, first, site);
+                let index = index - MonitorWord::ALL.len() as u64;
+                if let Some(site) = self.site(pc, index) {
+                    let memory = |places: GroupPlaces| places.of_warp(core, warp).1;
+                    let group = self.regions.groups.map(memory);
+                    self.access(&Reported { store, first, site, group });
                 }
             }
         }
+    }
+}
+
+/// A report of a warp's accesses.
+struct Reported<'a> {
+    store: &'a DeviceStore<'a>,
+    /// The number of the warp's first lane.
+    first: usize,
+    site: u32,
+    /// The memory of the warp's group.
+    group: Option<Range<u64>>,
+}
+
+/// Keeps what each lane of a warp has stored.
+fn keep(all: &mut [u64], store: &DeviceStore<'_>) {
+    if all.len() == store.executing.count_ones() as usize {
+        all.copy_from_slice(&store.values[..all.len()]);
+        return;
+    }
+    for lane in store.lanes() {
+        all[usize::from(lane.lane)] = lane.value;
     }
 }

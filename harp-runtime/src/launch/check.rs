@@ -11,7 +11,7 @@ use harp_jit::{Kernel, Root};
 use crate::args::Arg;
 use crate::checks::{
     Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Races,
-    Regions,
+    Regions, WordAt,
 };
 use crate::config::LaunchConfig;
 use crate::device::Device;
@@ -23,6 +23,8 @@ use crate::memory::{BufferMemory, Unwritten};
 /// What a launch gives the kernel.
 pub(super) struct Given {
     pub(super) config: LaunchConfig,
+    /// Warps that are started on each core.
+    pub(super) warps: u64,
     pub(super) arguments: Vec<Argument>,
     pub(super) stacks: Range<u64>,
     pub(super) stack_bytes: u64,
@@ -45,7 +47,7 @@ impl Check {
         given: Given,
         last_races: Races,
     ) -> Check {
-        let Given { config, arguments, stacks, stack_bytes, groups } = given;
+        let Given { config, warps, arguments, stacks, stack_bytes, groups } = given;
         let (arch, buffers) = (device.arch(), device.buffers().live());
         let mut unwritten = Unwritten::default();
         for buffer in &buffers {
@@ -65,19 +67,27 @@ impl Check {
             stack_bytes,
             groups,
         };
-        let functions: Vec<CheckedFunction> = functions(kernel, image).collect();
         let is_slot = |root: &Root| matches!(root, Root::Slot { .. });
-        let mut accesses = functions.iter().flat_map(|function| &function.accesses);
+        let mut accesses = functions(kernel, image).flat_map(|function| function.accesses);
         let uses_slots = accesses.any(|access| access.roots.iter().any(is_slot));
         let extents = Extents {
             word: arch.word(),
             lanes: arch.lanes(),
-            warps: arch.warps(),
+            warps,
             grid: config.grid,
             group: config.group,
             uses_slots,
         };
-        let monitor = Monitor::new(checks, extents, regions, unwritten, functions, last_races);
+        let functions = functions(kernel, image);
+        let monitor = Monitor::new(
+            checks,
+            extents,
+            regions,
+            unwritten,
+            functions,
+            word_at(device.clone()),
+            last_races,
+        );
         let monitor = Arc::new(Mutex::new(monitor));
         Check { word: arch.word(), buffers, monitor }
     }
@@ -125,6 +135,16 @@ impl Check {
         });
         (findings, races)
     }
+}
+
+/// Reads words of the device's memory.
+fn word_at(device: Device) -> Box<WordAt> {
+    let bytes = usize::from(device.arch().word().bytes());
+    Box::new(move |address| {
+        let mut word = [0; 8];
+        device.get(address, &mut word[..bytes]);
+        u64::from_le_bytes(word)
+    })
 }
 
 /// The addresses of the device: the rest of the address space.

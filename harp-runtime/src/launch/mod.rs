@@ -184,7 +184,8 @@ impl Device {
         let check = checks.map(|checks| {
             let stacks = stacks.address()..stacks.address() + bytes;
             let groups = space.map(|space| plan.group_places(places, space, group_bytes));
-            let given = check::Given { config, arguments: regions, stacks, stack_bytes, groups };
+            let (warps, arguments) = (plan.warps, regions);
+            let given = check::Given { config, warps, arguments, stacks, stack_bytes, groups };
             let races = std::mem::take(&mut bottom.races);
             Check::begin(self, kernel, &image, checks, given, races)
         });

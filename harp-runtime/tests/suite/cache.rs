@@ -373,6 +373,31 @@ fn errors_of_the_disk_do_not_fail_a_compilation() {
     fs::set_permissions(&locked, permissions).unwrap();
 }
 
+/// The test runs itself in another process, whose files can hold nothing.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_does_not_fail_a_compilation() {
+    const FOLDER: &str = "HARP_TEST_FULL_CACHE";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        // What was cut short is not there for the next cache.
+        for _ in 0..2 {
+            let cache = CodeCache::on_disk(&folder);
+            assert_eq!(launched(&cache.compile(&adder(5), &options()).unwrap()), [6, 7, 8]);
+            assert_eq!(counts(&cache), [1, 0, 0, 0, 0, 1]);
+            assert!(files(Path::new(&folder)).is_empty());
+        }
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut other = Command::new("sh");
+    other.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
+    other.arg(std::env::current_exe().unwrap());
+    other.args(["--exact", "cache::a_full_disk_does_not_fail_a_compilation"]);
+    let output = other.env(FOLDER, folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn errors_are_not_kept() {
     let folder = TempDir::new().unwrap();

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harp_runtime::prelude::*;
-use harp_runtime::{Checks, Issue, LaunchObserver, Replay, ReplayError, SavedReplay, TrapKind};
+use harp_runtime::{
+    Checks, Issue, LaunchObserver, LaunchTrap, Replay, ReplayError, SavedReplay, TrapKind,
+};
 use tempfile::TempDir;
 
 fn arch() -> ArchId {
@@ -164,6 +167,40 @@ fn a_folder_that_cannot_be_written_is_said() {
     assert!(
         matches!(error.replay(), Some(SavedReplay::Failed(reason)) if reason.contains("inside"))
     );
+}
+
+/// The test runs itself in another process, whose files may not be larger than some kilobyte.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_said() {
+    const FOLDER: &str = "HARP_TEST_FULL_REPLAYS";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let config =
+            DeviceConfig { replays: Some(folder.clone().into()), ..DeviceConfig::new(arch()) };
+        let device = Device::new(config).unwrap();
+        let kernel = sums(&CompileOptions::default());
+        for _ in 0..2 {
+            let data = device.buffer_from_slice(&[50; 1000]).unwrap();
+            let args = [Arg::from(&data), Arg::from(&data)];
+            let error = device.launch(&kernel, LaunchConfig::grid_1d(8), &args).unwrap_err();
+            let trap = |trap: &LaunchTrap| trap.trap.kind == TrapKind::GuestTrap;
+            assert!(matches!(&error, LaunchError::Trap(t) if trap(t)), "{error}");
+            let Some(SavedReplay::Failed(reason)) = error.replay() else { panic!("{error}") };
+            assert!(reason.contains("sums") && error.to_string().ends_with(reason), "{error}");
+            assert_eq!(files(Path::new(&folder)), 0);
+            device.write(&data, &[3; 1000]).unwrap();
+            device.launch(&kernel, LaunchConfig::grid_1d(1), &args).unwrap();
+            assert_eq!(device.read(&data).unwrap()[..2], [6, 3]);
+        }
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut other = Command::new("sh");
+    other.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]);
+    other.arg(std::env::current_exe().unwrap()).args(["--exact", "replay::a_full_disk_is_said"]);
+    let output = other.env(FOLDER, folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 /// Whatever is in a file, reading and running it ends.

@@ -5,7 +5,7 @@ use std::{fmt, fs};
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
-use harp_runtime::{Arg, Buffer, Device, DeviceConfig, Element, LaunchConfig, Report};
+use harp_runtime::{Arg, Buffer, Checks, Device, DeviceConfig, Element, LaunchConfig, Report};
 use harp_spirv::SpirvModule;
 
 /// How clang compiled a module.
@@ -80,8 +80,21 @@ impl Case {
     pub(crate) fn kernel(&self, name: &str) -> Kernel {
         let kernel = self.module.kernel(name, self.arch);
         let kernel = kernel.unwrap_or_else(|error| panic!("{name} for {self}: {error}"));
-        let options = CompileOptions { divergence: self.divergence, ..CompileOptions::default() };
+        let options = CompileOptions {
+            divergence: self.divergence,
+            report_accesses: self.is_checked(),
+            ..CompileOptions::default()
+        };
         kernel.compile(&options).unwrap_or_else(|error| panic!("{name} for {self}: {error}"))
+    }
+
+    /// Whether launches are checked, in which nothing may be found, unless their configuration has other checks.
+    fn is_checked(&self) -> bool {
+        let machine = self.arch.to_string();
+        match self.level {
+            Level::Unoptimized => machine == "4w32/16/32/16+x",
+            Level::Optimized => machine == "8w32/32/16/16+x",
+        }
     }
 
     /// Launches a kernel.
@@ -91,6 +104,11 @@ impl Case {
 
     /// Launches a kernel that is compiled.
     pub(crate) fn run(&self, kernel: &Kernel, config: LaunchConfig, args: &[Arg]) -> Report {
+        let mut checks = Checks::all();
+        // Clang and naga move vectors and structures in pieces of any type.
+        checks.types = false;
+        let mut config = config;
+        config.checks = kernel.reports_accesses().then(|| config.checks.unwrap_or(checks));
         let launched = self.device.launch(kernel, config, args);
         launched.unwrap_or_else(|error| panic!("{} on {self}: {error}", kernel.name()))
     }
