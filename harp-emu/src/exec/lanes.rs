@@ -182,6 +182,13 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
         let bits = self.pred(src);
+        if P::PRECISE {
+            let reg = self.warp.regs[index(dst)].as_flattened_mut();
+            for lane in lanes_of(self.mask) {
+                reg[lane] = W::from_u64(bits >> lane & 1);
+            }
+            return NEXT;
+        }
         let (rows, select) = self.rows([dst]);
         kernels::spread(rows, select, bits, W::from_u64(1));
         NEXT
