@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use harp_isa::{Gpr, Pred};
 
-use super::kernels::{Constant, Group, Immediate, One, Operation, Three, Two};
+use super::kernels::{Constant, Immediate, One, Operation, Rows, Three, Two};
 use super::{Exec, Flow, NEXT, Way, kernels};
 use crate::notation;
 use crate::warp::{FILE, Reg};
@@ -59,10 +59,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
 
     /// What kernels take: registers, and which lanes execute unless all do.
     #[inline(always)]
-    pub(super) fn rows<const N: usize>(
-        &mut self,
-        regs: [Gpr; N],
-    ) -> ([&[Group<W>; C]; N], Option<&[Group<W>; C]>) {
+    pub(super) fn rows<const N: usize>(&mut self, regs: [Gpr; N]) -> Rows<'_, W, C, N> {
         let file = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let rows = regs.map(|reg| file[index(reg)].as_array_of_cells());
         (rows, (self.mask != self.full).then_some(&self.select))
