@@ -6,6 +6,8 @@
 //! Loops over groups and lanes are plain `for` loops, because closures given to iterators may become functions of
 //! their own, without the features of their caller.
 
+#![expect(clippy::needless_range_loop, reason = "several registers are indexed in step")]
+
 use std::cell::Cell;
 
 use super::lanes::lanes_of;
@@ -15,6 +17,10 @@ use crate::word::{Cell as _, Word};
 
 /// A group of lanes of a register.
 pub(super) type Group<W> = Cell<[W; GROUP]>;
+
+/// `N` registers of `C` groups, and `select`.
+pub(super) type Rows<'a, W, const C: usize, const N: usize> =
+    ([&'a [Group<W>; C]; N], Option<&'a [Group<W>; C]>);
 
 /// What is done to the words of a lane: the old destination and up to two sources.
 ///

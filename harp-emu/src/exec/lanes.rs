@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use harp_isa::{Gpr, Pred};
 
-use super::kernels::{Constant, Group, Immediate, One, Operation, Three, Two};
+use super::kernels::{Constant, Immediate, One, Operation, Rows, Three, Two};
 use super::{Exec, Flow, NEXT, Way, kernels};
 use crate::notation;
 use crate::warp::{FILE, Reg};
@@ -59,10 +59,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
 
     /// What kernels take: registers, and which lanes execute unless all do.
     #[inline(always)]
-    pub(super) fn rows<const N: usize>(
-        &mut self,
-        regs: [Gpr; N],
-    ) -> ([&[Group<W>; C]; N], Option<&[Group<W>; C]>) {
+    pub(super) fn rows<const N: usize>(&mut self, regs: [Gpr; N]) -> Rows<'_, W, C, N> {
         let file = Cell::from_mut(&mut self.warp.regs).as_array_of_cells();
         let rows = regs.map(|reg| file[index(reg)].as_array_of_cells());
         (rows, (self.mask != self.full).then_some(&self.select))
@@ -182,6 +179,13 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
         let bits = self.pred(src);
+        if P::PRECISE {
+            let reg = self.warp.regs[index(dst)].as_flattened_mut();
+            for lane in lanes_of(self.mask) {
+                reg[lane] = W::from_u64(bits >> lane & 1);
+            }
+            return NEXT;
+        }
         let (rows, select) = self.rows([dst]);
         kernels::spread(rows, select, bits, W::from_u64(1));
         NEXT

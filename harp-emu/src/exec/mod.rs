@@ -6,6 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `lanes`, `kernels` | the operations on all lanes that everything else is built from |
+//! | `halves` | operations on the low halves of words |
 //! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
@@ -38,6 +39,7 @@ pub(crate) mod code;
 mod control;
 mod decoded;
 pub(crate) mod fast;
+mod halves;
 mod kernels;
 mod lanes;
 mod memory;

@@ -3,6 +3,7 @@
 use harp_isa::{Gpr, Pred, Visitor};
 
 use super::atomic::Rmw;
+use super::halves::{fadds, fcvtds, fcvtsd, fdivs, ffmas, fmuls, fsqrts, fsubs};
 use super::kernels::{Immediate, One, Operation, Three, Two};
 use super::memory::Extend;
 use super::{Exec, Flow, NEXT, OTHER, Way};
@@ -13,43 +14,6 @@ use crate::word::Word;
 #[inline(always)]
 fn immediate<W: Word>(imm: i64) -> W {
     W::from_u64(imm.cast_unsigned())
-}
-
-/// The low 4 bytes.
-#[inline(always)]
-fn low<W: Word>(word: W) -> u32 {
-    word.to_u64() as u32
-}
-
-/// Defines operations on the low 4 bytes of words, whose results are zero-extended.
-macro_rules! low {
-    ($($name:ident: $operation:path, ($($x:ident),*);)*) => {
-        $(
-            #[inline(always)]
-            fn $name<W: Word>($($x: W),*) -> W {
-                W::from_u64($operation($(low($x)),*).into())
-            }
-        )*
-    };
-}
-
-low! {
-    fadds: Word::fadd, (a, b);
-    fsubs: Word::fsub, (a, b);
-    fmuls: Word::fmul, (a, b);
-    fdivs: Word::fdiv, (a, b);
-    fsqrts: Word::fsqrt, (a);
-    ffmas: Word::ffma, (acc, a, b);
-}
-
-#[inline(always)]
-fn fcvtsd<W: Word>(a: W) -> W {
-    W::from_u64(f64::from(f32::from_bits(low(a))).to_bits())
-}
-
-#[inline(always)]
-fn fcvtds<W: Word>(a: W) -> W {
-    W::from_u64((f64::from_bits(a.to_u64()) as f32).to_bits().into())
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
