@@ -6,7 +6,6 @@
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{Op, StorageClass};
 
-use crate::instruction::is_volatile;
 use crate::module::{Function, SpirvModule};
 use crate::reader::{Id, Instruction};
 use crate::sets::stores_to_pointer;
@@ -102,8 +101,8 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
     match (inst.op, index) {
         (Op::LifetimeStart | Op::LifetimeStop, 0) => Use::Harmless,
         _ if pointer.is_marker => Use::Escapes,
-        (Op::Load, 0) if !is_volatile(inst, 1) => Use::Harmless,
-        (Op::Store, 0) if !is_volatile(inst, 2) => Use::Harmless,
+        (Op::Load, 0) if !inst.is_volatile(1) => Use::Harmless,
+        (Op::Store, 0) if !inst.is_volatile(2) => Use::Harmless,
         (Op::Bitcast, 0) => Use::Derives(Pointer { is_marker: true, ..pointer }),
         (Op::AccessChain | Op::InBoundsAccessChain, 0) if has_place(module, inst, 1) => {
             Use::Derives(pointer)

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use harp_jit::SourcePlace;
 use hashbrown::{HashMap, HashSet};
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind, OperandQuantifier};
-use rspirv::spirv::{self, Op};
+use rspirv::spirv::{self, MemoryAccess, Op};
 
 use crate::error::{Result, SpirvErrorKind};
 use crate::sets::is_silent;
@@ -146,6 +146,19 @@ impl<'m> Instruction<'m> {
         Ok((text, index + used))
     }
 
+    /// The alignment among the memory operands that begin with an operand.
+    pub(crate) fn alignment(self, operand: usize) -> Option<u64> {
+        let &access = self.operands.get(operand)?;
+        let is_aligned = access & MemoryAccess::ALIGNED.bits() != 0;
+        self.operands.get(operand + 1).filter(|_| is_aligned).map(|&align| align.into())
+    }
+
+    /// Whether the memory operands that begin with an operand say that others may access the memory at any time.
+    pub(crate) fn is_volatile(self, operand: usize) -> bool {
+        let access = self.operands.get(operand).copied().unwrap_or_default();
+        access & MemoryAccess::VOLATILE.bits() != 0
+    }
+
     /// The operands that are ids, each with its index. The ids behind memory operands are left out, which are constants.
     pub(crate) fn ids(self) -> impl Iterator<Item = (usize, Id)> + use<'m> {
         let form = FORMS.get(&(self.op as u32));
@@ -186,7 +199,8 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Divides a module into instructions, without those that only a debugger looks at. What goes wrong comes with the offset of the word.
+    /// Divides a module into instructions, without those that only a debugger looks at. What goes wrong comes with the
+    /// offset of the word.
     pub(crate) fn read(bytes: &[u8]) -> std::result::Result<Code, (SpirvErrorKind, Option<usize>)> {
         let words = words_of(bytes).map_err(|kind| (kind, None))?;
         let mut code =

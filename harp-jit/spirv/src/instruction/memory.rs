@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::Variable;
 use harp_jit::ParamType;
-use rspirv::spirv::{Decoration, MemoryAccess, Op, StorageClass};
+use rspirv::spirv::{Decoration, Op, StorageClass};
 
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
@@ -32,8 +32,8 @@ impl Translator<'_, '_, '_> {
                 if self.target(to)? != ty {
                     return Err(SpirvErrorKind::malformed("the pointers have different targets"));
                 }
-                let value = self.load_from(from, ty, alignment(inst, 2))?;
-                self.store_to(to, &value, alignment(inst, 2))?;
+                let value = self.load_from(from, ty, inst.alignment(2))?;
+                self.store_to(to, &value, inst.alignment(2))?;
             }
             Op::CopyMemorySized => self.copy_sized(inst)?,
             Op::PtrDiff => self.pointer_difference(inst)?,
@@ -63,11 +63,11 @@ impl Translator<'_, '_, '_> {
         if let Def::Builtin(place) = self.def(pointer)? {
             return self.define(inst.id, Def::LoadedBuiltin(place));
         }
-        if is_volatile(inst, 1) {
+        if inst.is_volatile(1) {
             // The mid-end takes no value from before this place for what is there now.
             self.b.ins().sequence_point();
         }
-        let value = self.load_from(pointer, inst.ty, alignment(inst, 1))?;
+        let value = self.load_from(pointer, inst.ty, inst.alignment(1))?;
         self.define(inst.id, Def::Value(value))
     }
 
@@ -88,8 +88,8 @@ impl Translator<'_, '_, '_> {
         let (pointer, value) = (inst.word(0)?, inst.word(1)?);
         let ty = self.target(pointer)?;
         let value = self.value_of(value, ty)?;
-        self.store_to(pointer, &value, alignment(inst, 2))?;
-        if is_volatile(inst, 2) {
+        self.store_to(pointer, &value, inst.alignment(2))?;
+        if inst.is_volatile(2) {
             // A later store does not make this one superfluous.
             self.b.ins().sequence_point();
         }
@@ -319,7 +319,7 @@ impl Translator<'_, '_, '_> {
 
     fn copy_sized(&mut self, inst: Instruction<'_>) -> Result<()> {
         let (to, from) = (self.pointer(inst.word(0)?)?.0, self.pointer(inst.word(1)?)?.0);
-        let align = alignment(inst, 3).unwrap_or(1);
+        let align = inst.alignment(3).unwrap_or(1);
         let size = inst.word(2)?;
         let unit = align.min(u64::from(self.unit.word.bytes())).max(1);
         let Ok(known) = self.module.constants.length(size, &self.module.types) else {
@@ -472,17 +472,4 @@ fn flags(class: StorageClass, align: Option<u64>, ty: ir::Type) -> MemFlagsData 
         flags = flags.with_notrap();
     }
     flags
-}
-
-/// The alignment among the memory operands that begin with an operand.
-pub(crate) fn alignment(inst: Instruction<'_>, operand: usize) -> Option<u64> {
-    let &access = inst.operands.get(operand)?;
-    let is_aligned = access & MemoryAccess::ALIGNED.bits() != 0;
-    inst.operands.get(operand + 1).filter(|_| is_aligned).map(|&align| align.into())
-}
-
-/// Whether the memory operands that begin with an operand say that others may access the memory at any time.
-pub(crate) fn is_volatile(inst: Instruction<'_>, operand: usize) -> bool {
-    let access = inst.operands.get(operand).copied().unwrap_or_default();
-    access & MemoryAccess::VOLATILE.bits() != 0
 }

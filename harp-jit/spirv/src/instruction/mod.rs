@@ -17,7 +17,6 @@ use crate::function::Translator;
 use crate::reader::{Instruction, op_name};
 
 pub(crate) use arithmetic::Of;
-pub(crate) use memory::is_volatile;
 
 impl Translator<'_, '_, '_> {
     /// Translates an instruction that neither ends a block nor calls a function.
