@@ -72,11 +72,4 @@ impl Shape {
             WordSize::Eight => types::I64X2,
         }
     }
-
-    pub(crate) fn float_vector(self) -> Type {
-        match self.word {
-            WordSize::Four => types::F32X4,
-            WordSize::Eight => types::F64X2,
-        }
-    }
 }
