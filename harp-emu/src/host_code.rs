@@ -115,7 +115,11 @@ pub fn compute(opcode: Opcode, word: WordSize, sources: [u64; 3]) -> Option<u64>
     match word {
         WordSize::Four => compute_word::<u32>(opcode, sources.map(Word::from_u64)),
         WordSize::Eight => match opcode {
-            Opcode::Fadds | Opcode::Fsubs | Opcode::Fmuls | Opcode::Fdivs | Opcode::Fsqrts
+            Opcode::Fadds
+            | Opcode::Fsubs
+            | Opcode::Fmuls
+            | Opcode::Fdivs
+            | Opcode::Fsqrts
             | Opcode::Ffmas => compute_word::<u32>(whole(opcode), sources.map(Word::from_u64)),
             Opcode::Fcvtsd => Some(f64::from(f32::from_bits(sources[0] as u32)).to_bits()),
             Opcode::Fcvtds => Some((f64::from_bits(sources[0]) as f32).to_bits().into()),

@@ -96,16 +96,8 @@ impl Device {
         let cancel_token = CancelToken::new();
         let buffers = Buffers::default();
         let host_code = HostCode::new(config.tier);
-        let shared = Shared {
-            config,
-            memory,
-            image_limit,
-            heap,
-            buffers,
-            cancel_token,
-            host_code,
-            bottom,
-        };
+        let shared =
+            Shared { config, memory, image_limit, heap, buffers, cancel_token, host_code, bottom };
         let device = Device { shared: Arc::new(shared) };
         device.machine(Limits::default(), None, None)?;
         Ok(device)

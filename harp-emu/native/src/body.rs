@@ -54,27 +54,74 @@ pub(crate) enum Body {
     Nop,
     /// `dst` := the sources combined, by an opcode that `harp_emu::compute` knows, in its register form. There are
     /// `count` sources.
-    Map { opcode: Opcode, dst: u8, sources: [Src; 3], count: usize },
+    Map {
+        opcode: Opcode,
+        dst: u8,
+        sources: [Src; 3],
+        count: usize,
+    },
     /// `dst` := whether the sources compare.
-    Test { compare: Compare, dst: u8, a: Src, b: Src },
-    Logic { logic: Logic, dst: u8, a: u8, b: u8 },
+    Test {
+        compare: Compare,
+        dst: u8,
+        a: Src,
+        b: Src,
+    },
+    Logic {
+        logic: Logic,
+        dst: u8,
+        a: u8,
+        b: u8,
+    },
     /// `dst` := 1 or 0.
-    FromPred { dst: u8, src: u8 },
-    Load { dst: u8, base: u8, offset: u64, access: Access },
-    Store { value: u8, base: u8, offset: u64, access: Access },
+    FromPred {
+        dst: u8,
+        src: u8,
+    },
+    Load {
+        dst: u8,
+        base: u8,
+        offset: u64,
+        access: Access,
+    },
+    Store {
+        value: u8,
+        base: u8,
+        offset: u64,
+        access: Access,
+    },
     /// A constant of the warp or the machine: `csr` number `index`.
-    Csr { dst: u8, index: u8 },
+    Csr {
+        dst: u8,
+        index: u8,
+    },
     /// Word number `index` of a predicate's executing lanes.
-    Ballot { dst: u8, src: u8, index: u8 },
-    Shuffle { dst: u8, value: u8, from: u8 },
+    Ballot {
+        dst: u8,
+        src: u8,
+        index: u8,
+    },
+    Shuffle {
+        dst: u8,
+        value: u8,
+        from: u8,
+    },
     /// Jumps to a constant, after the link is written.
-    Jump { link: Option<u8>, target: u64 },
+    Jump {
+        link: Option<u8>,
+        target: u64,
+    },
     /// Jumps to a register's value.
-    JumpTo { link: Option<u8>, target: u8 },
+    JumpTo {
+        link: Option<u8>,
+        target: u8,
+    },
     Split,
     Join,
     /// It writes a register and else concerns no register, and control goes on: the interpreter does it.
-    Foreign { dst: Option<u8> },
+    Foreign {
+        dst: Option<u8>,
+    },
     /// The interpreter does it, and nothing is known afterwards.
     Unknown,
 }
@@ -230,9 +277,7 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         Op::Ori { dst, src, imm: k } => map(Opcode::Or, dst, reg(src), imm(k)),
         Op::Xori { dst, src, imm: k } => map(Opcode::Xor, dst, reg(src), imm(k)),
         Op::Addi { dst, src, imm: k } => map(Opcode::Add, dst, reg(src), imm(k)),
-        Op::Subi { dst, src, imm: k } => {
-            map(Opcode::Add, dst, reg(src), imm(k.wrapping_neg()))
-        }
+        Op::Subi { dst, src, imm: k } => map(Opcode::Add, dst, reg(src), imm(k.wrapping_neg())),
         Op::Muli { dst, src, imm: k } => map(Opcode::Mul, dst, reg(src), imm(k)),
         Op::Divi { dst, src, imm: k } => map(Opcode::Div, dst, reg(src), imm(k)),
         Op::Modi { dst, src, imm: k } => map(Opcode::Mod, dst, reg(src), imm(k)),
@@ -276,11 +321,9 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
             Body::Csr { dst: dst.index(), index: index.unsigned_abs() as u8 }
         }
         Op::Csr { dst, index: 6 } => foreign(dst),
-        Op::Ballot { dst, src, index: index @ 0..=1 } => Body::Ballot {
-            dst: dst.index(),
-            src: src.index(),
-            index: index.unsigned_abs() as u8,
-        },
+        Op::Ballot { dst, src, index: index @ 0..=1 } => {
+            Body::Ballot { dst: dst.index(), src: src.index(), index: index.unsigned_abs() as u8 }
+        }
         Op::Shfl { dst, value, lane } => {
             Body::Shuffle { dst: dst.index(), value: value.index(), from: lane.index() }
         }

@@ -73,7 +73,8 @@ pub(crate) struct State {
 impl State {
     /// Nothing is known.
     pub(crate) fn unknown(shape: Shape) -> State {
-        let (reg, preds) = if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
+        let (reg, preds) =
+            if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
         State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new() }
     }
 
@@ -145,8 +146,17 @@ impl Rules {
         };
         let is_integer = matches!(
             opcode,
-            Opcode::And | Opcode::Or | Opcode::Xor | Opcode::Add | Opcode::Sub | Opcode::Mul
-                | Opcode::Shl | Opcode::Srl | Opcode::Sra | Opcode::Neg | Opcode::Not
+            Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Shl
+                | Opcode::Srl
+                | Opcode::Sra
+                | Opcode::Neg
+                | Opcode::Not
         );
         if let (true, Some(a), Some(b)) = (is_integer, constants(0), constants(1)) {
             return compute(opcode, shape.word, [a, b, 0]).map_or(Class::Uniform, Class::Const);
@@ -188,7 +198,9 @@ impl Rules {
     /// Whether one quotient for all lanes is assumed.
     pub(crate) fn divides_once(self, sources: &[Class]) -> bool {
         let Class::Affine(stride) = sources[0] else { return false };
-        self.assumes && sources[1].is_uniform() && stride.saturating_mul(self.shape.lanes as u64) < 1 << 20
+        self.assumes
+            && sources[1].is_uniform()
+            && stride.saturating_mul(self.shape.lanes as u64) < 1 << 20
     }
 
     /// The source that the operation copies, if it does that.
@@ -213,7 +225,9 @@ impl Rules {
                 let sources = sources.map(|src| state.source(src));
                 self.mapped(opcode, &sources[..count])
             }
-            Body::Load { base, .. } => uniform_if(state.regs[usize::from(base)].is_uniform() && lanes != Lanes::Some),
+            Body::Load { base, .. } => {
+                uniform_if(state.regs[usize::from(base)].is_uniform() && lanes != Lanes::Some)
+            }
             Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
             Body::Csr { index: 0, .. } => Class::Affine(1),
             Body::Csr { index: 3, .. } => Class::Const(shape.lanes as u64),
@@ -240,7 +254,8 @@ impl Rules {
             }
             Body::Logic { logic, dst, a, b } => {
                 let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
-                let same = sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
+                let same =
+                    sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
                 state.set_pred(dst, alone || same && self.keeps(state.is_uniform_pred(dst), lanes));
             }
             _ => {

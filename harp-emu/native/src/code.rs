@@ -64,7 +64,8 @@ impl HostFunction {
         };
         // SAFETY: the function has this signature: `emit` declares one pointer and no result, in the host's C calling
         // convention.
-        let enter = unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut RawFrame)>(enter) };
+        let enter =
+            unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut RawFrame)>(enter) };
         Some(HostFunction { enter, module: Mutex::new(Some(module)), shape, memory_bytes, bytes })
     }
 

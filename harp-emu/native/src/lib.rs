@@ -62,7 +62,7 @@
 //! | `class`, `region`, `live` | what is known of registers; blocks and edges; which registers matter |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
-//! | `translated`, `tier` | regions with host code; when they are made, entered, given up |
+//! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |
 #![deny(unsafe_code)]
 
 mod body;
@@ -71,6 +71,7 @@ mod code;
 mod emit;
 mod frame;
 mod live;
+mod record;
 mod region;
 mod shape;
 mod tier;

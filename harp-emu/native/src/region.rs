@@ -1,6 +1,6 @@
 //! Regions: the blocks of instructions that are reachable from a hot address, and what is known before each.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
 use crate::class::{Class, Lanes, Level, Rules, State, lanes};
@@ -68,7 +68,13 @@ impl Rules {
     }
 
     /// The constant to which `inst` jumps, if it is one.
-    pub(crate) fn target(self, state: &State, inst: &Inst, link: Option<u8>, target: u8) -> Option<u64> {
+    pub(crate) fn target(
+        self,
+        state: &State,
+        inst: &Inst,
+        link: Option<u8>,
+        target: u8,
+    ) -> Option<u64> {
         match state.regs[usize::from(target)] {
             _ if link == Some(target) => Some(inst.next),
             Class::Const(pc) => Some(pc),
@@ -107,16 +113,18 @@ impl Rules {
 const KNOWN_LEVELS: usize = 16;
 
 /// The region of the warp at `head`, of whose registers `state` is known. `fetch` gives the instruction at an address,
-/// if there is one. The instructions have at most `room` places together. `None` if there is nothing to gain.
+/// if there is one. Of what control reaches by jumps, only
+/// blocks that were `seen` are part of it, if given. The instructions have at most `room` places together. `None` if there is nothing to gain.
 pub(crate) fn form(
     rules: Rules,
     head: Key,
     state: State,
     room: usize,
+    seen: Option<&HashSet<Key>>,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> Option<Region> {
     let leaders = leaders(head.pc, room, fetch);
-    let mut maker = Maker { rules, head, leaders, room, blocks: BTreeMap::new(), fetch };
+    let mut maker = Maker { rules, head, leaders, room, seen, blocks: BTreeMap::new(), fetch };
     maker.spread(state)?;
     maker.finish()
 }
@@ -154,6 +162,7 @@ struct Maker<'a> {
     head: Key,
     leaders: BTreeSet<u64>,
     room: usize,
+    seen: Option<&'a HashSet<Key>>,
     blocks: BTreeMap<Key, Block>,
     fetch: &'a mut dyn FnMut(u64) -> Option<Inst>,
 }
@@ -165,8 +174,9 @@ impl Maker<'_> {
         let mut todo = VecDeque::from([self.head]);
         while let Some(key) = todo.pop_front() {
             for (to, state) in self.edges(key) {
-                let is_guarded = self.is_guarded(key, to);
+                let (is_guarded, is_wanted) = (self.is_guarded(key, to), self.is_wanted(key, to));
                 let changed = match self.blocks.get_mut(&to) {
+                    None if !is_wanted => false,
                     None => self.add(to, &state).is_some(),
                     Some(_) if is_guarded => false,
                     Some(block) => {
@@ -188,6 +198,12 @@ impl Maker<'_> {
     /// the head's loop as far as the order of addresses shows.
     fn is_guarded(&self, from: Key, to: Key) -> bool {
         self.rules.assumes && to == self.head && from.pc < to.pc
+    }
+
+    /// Whether block `to`, to which control comes from block `from`, should be part of the region.
+    fn is_wanted(&self, from: Key, to: Key) -> bool {
+        let falls = self.blocks[&from].insts.last().is_some_and(|last| !last.ends_block());
+        falls || self.seen.is_none_or(|seen| seen.contains(&to))
     }
 
     /// Adds a block, if there is room and there are instructions.
@@ -258,6 +274,6 @@ impl Maker<'_> {
 /// The most instructions of a block.
 const LONGEST: usize = 64;
 /// The most blocks at which warps may enter a region.
-const MOST_ENTRIES: usize = 24;
+const MOST_ENTRIES: usize = 8;
 /// Regions of fewer instructions are not worth it.
 const LEAST: usize = 4;

@@ -12,6 +12,7 @@ use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
+use crate::record::{Recorder, Step};
 use crate::region::Key;
 use crate::shape::Shape;
 use crate::translated::Translated;
@@ -97,12 +98,20 @@ impl std::fmt::Debug for Shared {
 struct Regions {
     all: Vec<Arc<Translated>>,
     /// Instructions that the interpreter has issued, by the addresses where it was seen then.
-    hot: HashMap<u64, u64>,
+    hot: HashMap<u64, Hot>,
     /// Heads that were given up, and how often they had been translated.
     refused: HashSet<Key>,
     /// Heads whose regions assume nothing any more.
     plain: HashSet<Key>,
     stats: TierStats,
+}
+
+/// How much the interpreter does at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hot {
+    issued: u64,
+    /// The binary logarithm of how much longer than usual it must go on.
+    patience: u32,
 }
 
 /// Addresses that count as one place when the interpreter is seen there, in bytes.
@@ -157,7 +166,7 @@ impl HostTier for Native {
             places: HashMap::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
-            seeking: None,
+            recorder: Recorder::default(),
             left: LeaveCounts::default(),
             visits: 0,
             issued: 0,
@@ -180,14 +189,6 @@ struct Place {
     entries: [Option<(usize, usize)>; 2],
 }
 
-/// A search for the head of a hot loop.
-#[derive(Clone, Copy, Debug)]
-struct Seeking {
-    head: u64,
-    /// For how many more times it looks.
-    tries: u32,
-}
-
 /// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
 /// most.
 const FIRST_PAUSE: u64 = 32;
@@ -204,7 +205,7 @@ struct CoreCode {
     places: HashMap<u64, Place>,
     range: Range<u64>,
     pause: u64,
-    seeking: Option<Seeking>,
+    recorder: Recorder,
     left: LeaveCounts,
     visits: u64,
     issued: u64,
@@ -240,6 +241,7 @@ impl HostCode for CoreCode {
     }
 
     fn forget(&mut self) {
+        self.recorder.forget();
         self.version = None;
     }
 }
@@ -358,10 +360,12 @@ impl CoreCode {
             regions.stats.given_up += 1;
             let head = translated.region.head;
             let assumed = translated.rules.assumes;
-            if assumed {
-                regions.plain.insert(head);
-            } else {
+            let place = regions.hot.entry(head.pc / PLACE_BYTES).or_default();
+            place.patience += 2;
+            if place.patience > MOST_PATIENCE {
                 regions.refused.insert(head);
+            } else if fails && assumed {
+                regions.plain.insert(head);
             }
             drop(regions);
             self.shared.version.fetch_add(1, Ordering::Release);
@@ -371,43 +375,39 @@ impl CoreCode {
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
     fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
         let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
-        if let When::After(_) = self.shared.when {
-            if let Some(seeking) = &mut self.seeking {
-                seeking.tries = seeking.tries.saturating_sub(1);
-                if seeking.head != key.pc && seeking.tries > 0 {
-                    return Some(1);
-                }
-                self.seeking = None;
-            } else if !self.is_hot(key, frame) {
+        let When::After(limit) = self.shared.when else {
+            return if self.translate(key, shape, frame) { None } else { Some(1) };
+        };
+        if self.recorder.is_idle() {
+            if !self.is_hot(key, limit) {
                 let pause = self.pause;
                 self.pause = (2 * pause).min(LONGEST_PAUSE);
                 return Some(pause);
-            } else if self.seeks(shape, frame) {
-                return Some(1);
+            }
+            self.recorder.start();
+        }
+        match self.recorder.step(key, shape, frame) {
+            Step::Wait(pause) => Some(pause),
+            Step::Found if self.translate(key, shape, frame) => None,
+            Step::Found | Step::Nothing => {
+                let mut regions = self.shared.regions();
+                let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+                place.patience = (place.patience + 2).min(20);
+                Some(self.pause)
             }
         }
-        self.translate(key, shape, frame).then_some(()).map_or(Some(1), |()| None)
     }
 
-    /// Whether the interpreter has been here for long.
-    fn is_hot(&mut self, key: Key, _frame: &Frame<'_>) -> bool {
-        let When::After(limit) = self.shared.when else { return true };
+    /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
+    fn is_hot(&mut self, key: Key, limit: u64) -> bool {
         let mut regions = self.shared.regions();
-        let count = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
-        *count += self.pause / 2;
-        let is_hot = *count >= limit;
+        let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+        place.issued += self.pause / 2;
+        let is_hot = place.issued >= limit << place.patience;
         if is_hot {
-            *count = 0;
+            place.issued = 0;
         }
         is_hot
-    }
-
-    /// Looks for the head of the innermost loop that the warp is in, if it is not there.
-    fn seeks(&mut self, shape: Shape, frame: &Frame<'_>) -> bool {
-        let head = crate::translated::loop_head(frame, shape);
-        let seeks = head.is_some_and(|head| head != *frame.pc);
-        self.seeking = head.filter(|_| seeks).map(|head| Seeking { head, tries: 4096 });
-        seeks
     }
 
     /// Translates the region at the warp's pc. Returns whether there is one now.
@@ -419,7 +419,8 @@ impl CoreCode {
             }
             !regions.plain.contains(&key)
         };
-        let made = Translated::new(frame, shape, assumes, &self.shared.isa);
+        let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
+        let made = Translated::new(frame, shape, assumes, seen, &self.shared.isa);
         let mut regions = self.shared.regions();
         match made {
             Some(translated) => {
@@ -441,6 +442,9 @@ impl CoreCode {
     }
 }
 
+/// Where regions were given up this often, nothing is translated any more.
+const MOST_PATIENCE: u32 = 6;
+
 /// Visits after which a region is judged.
 const TRIAL_VISITS: u64 = 64;
 /// A region whose visits issue fewer instructions than this costs more than it gains.
@@ -456,8 +460,9 @@ fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bo
         };
         let lowest = match top.resume == NOWHERE {
             true => Some(top),
-            false => entries
-                .next_if(|entry| entry.behind == level.behind && entry.resume == NOWHERE),
+            false => {
+                entries.next_if(|entry| entry.behind == level.behind && entry.resume == NOWHERE)
+            }
         };
         lowest.is_some_and(|entry| (entry.mask == shape.full()) == level.was_full)
     })

@@ -1,6 +1,6 @@
 //! A translated region: its host code, and the instructions that it was made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
-use crate::body::{Body, Inst};
-use crate::class::{Class, Rules, State};
+use crate::body::Inst;
+use crate::class::{Class, Level, Rules, State};
 use crate::code::HostFunction;
 use crate::emit::emit;
 use crate::live::live_at_head;
@@ -88,11 +88,12 @@ pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
 }
 
 impl Translated {
-    /// Translates the region of the warp at its pc. `None` if that is not possible or not worth it.
+    /// Translates the region of the warp at its pc, of the blocks that were `seen` if only those are wanted. `None` if that is not possible or not worth it.
     pub(crate) fn new(
         frame: &Frame<'_>,
         shape: Shape,
         assumes: bool,
+        seen: Option<&HashSet<Key>>,
         isa: &OwnedTargetIsa,
     ) -> Option<Translated> {
         let start = Instant::now();
@@ -101,9 +102,9 @@ impl Translated {
         let mut fetcher = Fetcher::new(shape, frame.memory);
         let room = room(shape);
         let unknown = State::unknown(shape);
-        let trial = region::form(rules, head, unknown, room, &mut |pc| fetcher.fetch(pc))?;
-        let state = seen(frame, shape, live_at_head(&trial, rules));
-        let region = region::form(rules, head, state, room, &mut |pc| fetcher.fetch(pc))?;
+        let trial = region::form(rules, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let state = observed(frame, shape, live_at_head(&trial, rules));
+        let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let bytes = memory_bytes(frame.memory);
         let context = emit(&region, rules, bytes, &**isa);
         let function = HostFunction::compile(isa.clone(), context, shape, bytes)?;
@@ -140,9 +141,10 @@ fn room(shape: Shape) -> usize {
     (4800 / shape.vectors()).clamp(300, 1200)
 }
 
-/// What is seen in a warp's registers, of those that are live.
-fn seen(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
+/// What is seen in a warp's registers, of those that are live, and on its divergence stack.
+fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
     let mut state = State::unknown(shape);
+    state.stack = levels(frame, shape);
     if shape.lanes == 1 {
         return state;
     }
@@ -156,7 +158,8 @@ fn seen(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
             RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
         };
         let stride = shape.cut(lanes[1].wrapping_sub(lanes[0]));
-        let is_row = lanes.windows(2).all(|pair| shape.cut(pair[1].wrapping_sub(pair[0])) == stride);
+        let is_row =
+            lanes.windows(2).all(|pair| shape.cut(pair[1].wrapping_sub(pair[0])) == stride);
         state.regs[usize::from(r)] = match stride {
             _ if !is_row => Class::Vector,
             0 if r == link => Class::Const(lanes[0]),
@@ -167,22 +170,24 @@ fn seen(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
     state
 }
 
-/// The head of the innermost loop that the warp is in, as far as the order of addresses shows.
-pub(crate) fn loop_head(frame: &Frame<'_>, shape: Shape) -> Option<u64> {
-    let rules = Rules { shape, assumes: false };
-    let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
-    let mut fetcher = Fetcher::new(shape, frame.memory);
-    let unknown = State::unknown(shape);
-    let region =
-        region::form(rules, head, unknown, room(shape), &mut |pc| fetcher.fetch(pc))?;
-    let jumps = region.blocks.iter().filter_map(|(key, block)| {
-        let last = block.insts.last()?;
-        match last.body {
-            Body::Jump { link: None, target } if target <= last.pc => Some((target, last.pc, key)),
-            _ => None,
-        }
-    });
-    // Of the loops around the pc, the one that begins last; if there is none, the warp is in a part that a loop calls.
-    let around = jumps.filter(|&(start, end, _)| (start..=end).contains(&head.pc));
-    around.map(|(start, _, _)| start).max()
+/// The most levels of the divergence stack that are looked at.
+const LEVELS: usize = 4;
+
+/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost.
+fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
+    let entries = (0..frame.stack.len()).rev().filter_map(|index| frame.stack.get(index));
+    let mut entries = entries.peekable();
+    let mut levels = Vec::new();
+    while let Some(top) = entries.next().filter(|_| levels.len() < LEVELS) {
+        let lowest = match top.resume {
+            None => Some(top),
+            Some(_) => {
+                entries.next_if(|entry| entry.behind == top.behind && entry.resume.is_none())
+            }
+        };
+        let Some(lowest) = lowest else { break };
+        levels.push(Level { behind: top.behind, was_full: lowest.mask == shape.full() });
+    }
+    levels.reverse();
+    levels
 }

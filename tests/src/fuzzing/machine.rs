@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use arbitrary::Unstructured;
 use harp_emu::{
-    Collect, HostTier, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence, Retire,
-    Schedule, Simd, Stats, Translation, Trap, TrapKind,
+    Collect, HostTier, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence,
+    Retire, Schedule, Simd, Stats, Translation, Trap, TrapKind,
 };
 use harp_isa::{Gpr, Op, Operand, Pred};
 use harp_native::{LeaveCounts, Native, TierStats, When};

@@ -46,6 +46,7 @@ const CRATES: [(&str, Floors); 8] = [
             &["region"],
             &["emit", "live"],
             &["translated"],
+            &["record"],
             &["tier"],
         ],
     ),

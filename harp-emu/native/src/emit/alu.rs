@@ -144,8 +144,7 @@ impl Emitter<'_, '_> {
                 self.b.ins().ireduce(types::I32, high)
             }
             Opcode::Shl | Opcode::Srl | Opcode::Sra => {
-                let beyond =
-                    self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, b, width);
+                let beyond = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, b, width);
                 let last = self.constant(width as u64 - 1);
                 let count = self.b.ins().select(beyond, last, b);
                 let none = self.constant(0);
@@ -217,7 +216,11 @@ impl Emitter<'_, '_> {
             Opcode::Add => ins.iadd(a, b),
             Opcode::Sub => ins.isub(a, b),
             Opcode::Mul => ins.imul(a, b),
-            Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv | Opcode::Fsqrt
+            Opcode::Fadd
+            | Opcode::Fsub
+            | Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fsqrt
             | Opcode::Ftrunc => {
                 let (x, y) = (self.as_floats(a), self.as_floats(b));
                 let ins = self.b.ins();
@@ -255,10 +258,26 @@ impl Emitter<'_, '_> {
         }
         let known = matches!(
             opcode,
-            Opcode::Neg | Opcode::Not | Opcode::And | Opcode::Or | Opcode::Xor | Opcode::Add
-                | Opcode::Sub | Opcode::Mul | Opcode::Fadd | Opcode::Fsub | Opcode::Fmul
-                | Opcode::Fdiv | Opcode::Fsqrt | Opcode::Ftrunc | Opcode::Fmin | Opcode::Fmax
-                | Opcode::Ftoi | Opcode::Ftou | Opcode::Itof | Opcode::Utof
+            Opcode::Neg
+                | Opcode::Not
+                | Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Fadd
+                | Opcode::Fsub
+                | Opcode::Fmul
+                | Opcode::Fdiv
+                | Opcode::Fsqrt
+                | Opcode::Ftrunc
+                | Opcode::Fmin
+                | Opcode::Fmax
+                | Opcode::Ftoi
+                | Opcode::Ftou
+                | Opcode::Itof
+                | Opcode::Utof
         ) || opcode == Opcode::Ffma && self.has_fma;
         if !known {
             return None;

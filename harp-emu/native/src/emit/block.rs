@@ -106,8 +106,7 @@ impl Emitter<'_, '_> {
         let budget = self.b.use_var(self.variables.budget);
         self.at.budget = Some(budget);
         self.begin_leaving();
-        let short =
-            self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, budget, insts.len() as i64);
+        let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, budget, insts.len() as i64);
         self.leave_if(short, Leave::Budget);
         let mut is_open = true;
         for inst in insts {
@@ -331,9 +330,10 @@ impl Emitter<'_, '_> {
         let vectors = match (self.at.inst.guard, self.at.key.full) {
             (None, _) => self.active_vectors(),
             (Some(guard), true) => self.pred_vectors(guard),
-            (Some(guard), false) => {
-                let (active, chosen) = (self.active_vectors(), self.pred_vectors(guard));
-                self.zip(&active, &chosen, |e, a, b| e.b.ins().band(a, b)).into()
+            (Some(_), false) => {
+                // From bits: what a comparison yields blends with one instruction.
+                let bits = self.executing_bits();
+                self.expand(bits)
             }
         };
         self.at.masks.executing_vectors = Some(vectors.clone());
@@ -415,7 +415,8 @@ impl Emitter<'_, '_> {
                 add(self, value);
             }
             if what == 0 && counts.activated > 0 {
-                let activated = self.b.ins().load(types::I64, aligned(), self.frame, at!(activated));
+                let activated =
+                    self.b.ins().load(types::I64, aligned(), self.frame, at!(activated));
                 let value = self.b.ins().imul_imm_s(activated, counts.activated as i64);
                 add(self, value);
             }

@@ -141,8 +141,7 @@ impl Emitter<'_, '_> {
 
     fn split(&mut self) {
         let (inst, full) = (self.at.inst, self.at.key.full);
-        let may_diverge =
-            inst.guard.is_some() && lanes(&self.at.state, &inst, full) == Lanes::Some;
+        let may_diverge = inst.guard.is_some() && lanes(&self.at.state, &inst, full) == Lanes::Some;
         let known = self.rules.edges(&self.at.state, &inst, full)[0].1.clone();
         self.begin_leaving();
         let (active, taken) = (self.active_bits(), self.executing_bits());
@@ -262,7 +261,8 @@ impl Emitter<'_, '_> {
     /// Goes on at `key`, where `state` holds.
     pub(super) fn go(&mut self, key: Key, state: &State) {
         self.settle();
-        let Some(block) = self.region.blocks.get(&key) else {
+        let block = self.region.blocks.get(&key);
+        let Some(block) = block.filter(|block| state.stack.ends_with(&block.state.stack)) else {
             return self.exit(Place::At(key.pc), Leave::End);
         };
         if let Some(bad) = self.unmet(&block.state, state) {
@@ -365,8 +365,7 @@ impl Emitter<'_, '_> {
         let wanted = self.vectors(&mut val);
         let mut differ = self.zip(vectors, &wanted, |e, a, b| e.b.ins().bxor(a, b));
         if let (false, Some(last)) = (self.shape.is_whole(), differ.last_mut()) {
-            let (first, lanes) =
-                ((vectors.len() - 1) * self.shape.per_vector(), self.shape.lanes);
+            let (first, lanes) = ((vectors.len() - 1) * self.shape.per_vector(), self.shape.lanes);
             let ty = self.shape.int_vector();
             let real = self.vector_constant(ty, |i| if first + i < lanes { u64::MAX } else { 0 });
             *last = self.b.ins().band(*last, real);

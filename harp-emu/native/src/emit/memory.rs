@@ -229,7 +229,8 @@ impl Emitter<'_, '_> {
         }
         let bad = self.any_outside(addresses, None, access, false);
         self.leave_if(bad, Leave::Access);
-        self.gather_checked(addresses, access)
+        let first = self.lane_of(addresses, 0);
+        self.gather_checked(addresses, None, first, access)
     }
 
     /// Loads, in lanes that do not execute from address 0.
@@ -237,10 +238,59 @@ impl Emitter<'_, '_> {
         let chosen = self.zip(addresses, mask, |e, a, m| e.b.ins().band(a, m));
         let bad = self.any_outside(&chosen, None, access, false);
         self.leave_if(bad, Leave::Access);
-        self.gather_checked(&chosen, access)
+        let first = self.lane_of(&chosen, 0);
+        self.gather_checked(&chosen, Some(mask), first, access)
     }
 
-    fn gather_checked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
+    /// Loads from addresses that have been checked: a row at once, if lanes that execute, of which lane 0 is one, lie
+    /// in a row.
+    fn gather_checked(
+        &mut self,
+        addresses: &[Value],
+        mask: Option<&[Value]>,
+        first: Value,
+        access: Access,
+    ) -> Vec<Value> {
+        let stride = self.shape.bytes() as u64;
+        if !self.is_consecutive(stride, access) || self.shape.vectors() < 2 {
+            return self.gather_each(addresses, access);
+        }
+        let start = self.splat(first);
+        let steps = self.lane_constants(|lane| stride * lane as u64);
+        let mut differ: Option<Value> = None;
+        for (k, &address) in addresses.iter().enumerate() {
+            let expected = self.b.ins().iadd(start, steps[k]);
+            let mut bits = self.b.ins().bxor(address, expected);
+            if let Some(mask) = mask {
+                bits = self.b.ins().band(bits, mask[k]);
+            }
+            differ = Some(self.either(differ, bits));
+        }
+        let differ = differ.unwrap_or(start);
+        let differs = self.b.ins().vany_true(differ);
+        let outside = self.outside(first, access, self.span(stride), false);
+        let bad = self.b.ins().bor(differs, outside);
+        let (each, row, after) =
+            (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let ty = self.shape.int_vector();
+        for _ in 0..self.shape.vectors() {
+            self.b.append_block_param(after, ty);
+        }
+        self.b.ins().brif(bad, each, &[], row, &[]);
+        self.b.seal_block(each);
+        self.b.seal_block(row);
+        self.b.switch_to_block(row);
+        let values = self.load_row(first, stride, access);
+        self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
+        self.b.switch_to_block(each);
+        let values = self.gather_each(addresses, access);
+        self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
+        self.b.seal_block(after);
+        self.b.switch_to_block(after);
+        self.b.block_params(after).to_vec()
+    }
+
+    fn gather_each(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
         self.assemble(|e, lane| {
             let place = e.lane_of(addresses, lane);
             e.load_at(place, 0, access)
@@ -287,7 +337,8 @@ impl Emitter<'_, '_> {
             if !self.shape.is_whole() && k + 1 == addresses.len() {
                 let per = self.shape.per_vector();
                 let lanes = self.shape.lanes;
-                let real = self.vector_constant(ty, |i| if k * per + i < lanes { u64::MAX } else { 0 });
+                let real =
+                    self.vector_constant(ty, |i| if k * per + i < lanes { u64::MAX } else { 0 });
                 bad = self.b.ins().band(bad, real);
             }
             all = Some(match all {
@@ -314,7 +365,9 @@ impl Emitter<'_, '_> {
                     e.store_host(last, address, 0, access);
                 });
             }
-            (Class::Affine(stride), Lanes::All | Lanes::AllOrNone) if self.is_row(stride, access) => {
+            (Class::Affine(stride), Lanes::All | Lanes::AllOrNone)
+                if self.is_row(stride, access) =>
+            {
                 let lowest = self.lowest(&mut address, stride);
                 let bad = self.outside(lowest, access, self.span(stride), true);
                 let values = self.reg_vectors(value);

@@ -87,9 +87,8 @@ pub(crate) fn emit(
     let mut builder = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
     let shape = rules.shape;
-    let mut declare = |ty, count: usize| -> Vec<Variable> {
-        (0..count).map(|_| b.declare_var(ty)).collect()
-    };
+    let mut declare =
+        |ty, count: usize| -> Vec<Variable> { (0..count).map(|_| b.declare_var(ty)).collect() };
     let variables = Variables {
         scalars: declare(shape.int(), 64),
         vectors: (0..64).map(|_| declare(shape.int_vector(), shape.vectors())).collect(),
@@ -106,7 +105,8 @@ pub(crate) fn emit(
     let (memory, registers, predicates) =
         (pointer(at!(memory)), pointer(at!(registers)), pointer(at!(predicates)));
     let blocks = region.blocks.keys().map(|&key| (key, b.create_block())).collect();
-    let has_fma = isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
+    let has_fma =
+        isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
     let preds = preds_of(region);
     let at = At::start(region, region.head);
     let mut emitter = Emitter {

@@ -59,7 +59,8 @@ impl Emitter<'_, '_> {
     /// A vector constant whose words are `word(i)`.
     pub(super) fn vector_constant(&mut self, ty: Type, word: impl Fn(usize) -> u64) -> Value {
         let bytes = VECTOR_BYTES / ty.lane_count() as usize;
-        let words = (0..ty.lane_count() as usize).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
+        let words =
+            (0..ty.lane_count() as usize).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
         let data = ConstantData::from(words.collect::<Vec<u8>>());
         let constant = self.b.func.dfg.constants.insert(data);
         self.b.ins().vconst(ty, constant)

@@ -24,8 +24,10 @@ impl Emitter<'_, '_> {
         let refused = self.b.create_block();
         let number = self.b.ins().load(types::I32, aligned(), self.frame, at!(entry));
         let pool = &mut self.b.func.dfg.value_lists;
-        let calls: Vec<_> =
-            blocks.iter().map(|&block| cranelift_codegen::ir::BlockCall::new(block, [], pool)).collect();
+        let calls: Vec<_> = blocks
+            .iter()
+            .map(|&block| cranelift_codegen::ir::BlockCall::new(block, [], pool))
+            .collect();
         let other = cranelift_codegen::ir::BlockCall::new(refused, [], pool);
         let table = self.b.create_jump_table(JumpTableData::new(other, &calls));
         self.b.ins().br_table(number, table);
@@ -152,8 +154,7 @@ impl Emitter<'_, '_> {
             Place::Value(value) => value,
         };
         let left = self.budget_left();
-        let fields =
-            [(active, at!(active)), (pc, at!(pc)), (left, at!(budget)), (why, at!(leave))];
+        let fields = [(active, at!(active)), (pc, at!(pc)), (left, at!(budget)), (why, at!(leave))];
         for (value, offset) in fields {
             self.b.ins().store(aligned(), value, self.frame, offset);
         }

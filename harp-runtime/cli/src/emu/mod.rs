@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use clap::Args;
 use harp_emu::{
-    DivergentBarriers, Floats, HostTier, Interrupts, Machine, MachineConfig, Memory, Reconvergence, Schedule,
-    SpawnPolicy, Translation, Trap,
+    DivergentBarriers, Floats, HostTier, Interrupts, Machine, MachineConfig, Memory, Reconvergence,
+    Schedule, SpawnPolicy, Translation, Trap,
 };
 use harp_isa::{MAX_ENCODED_BYTES, decode};
 
