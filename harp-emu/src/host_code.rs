@@ -89,7 +89,7 @@ impl FrameStack<'_> {
 
     /// The entry number `index` from the bottom.
     pub fn get(&self, index: usize) -> Option<StackEntry> {
-        self.entries.get(index).map(|entry| entry.view())
+        self.entries.get(index).map(crate::warp::Entry::view)
     }
 
     /// Removes the entries from number `len` on.

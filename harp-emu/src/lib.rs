@@ -51,7 +51,7 @@
 //! permission.
 //!
 //! Floats are the host's IEEE binary32 and binary64. As in Rust, it is unspecified which NaN an operation
-//! yields. The core that stores to code sees the change at once. Other cores, and a running machine after
+//! yields, so tiers, paths and hosts may differ in it, and in nothing else. The core that stores to code sees the change at once. Other cores, and a running machine after
 //! stores by the host, may execute what they decoded before, until the next [`run`](Machine::run). On the
 //! precise path every change is seen at once.
 //!

@@ -147,7 +147,7 @@ impl Emitter<'_, '_> {
                 self.write_pred(dst, val, lanes, &after);
             }
             Body::FromPred { dst, src } => {
-                let val = self.from_pred(src);
+                let val = self.pred_word(src);
                 self.write(dst, val, lanes, &after);
             }
             Body::Load { dst, base, offset, access } => {
@@ -184,7 +184,7 @@ impl Emitter<'_, '_> {
         Val::uniform(scalar)
     }
 
-    fn from_pred(&mut self, src: u8) -> Val {
+    fn pred_word(&mut self, src: u8) -> Val {
         if self.at.state.is_uniform_pred(src) {
             let flag = self.pred_flag(src);
             let ty = self.shape.int();

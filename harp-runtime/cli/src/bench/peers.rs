@@ -49,8 +49,8 @@ pub(super) struct Peers {
     /// How the kernels run
     #[arg(long, value_enum, default_value_t)]
     tier: TierOption,
-    /// Print what was translated to host code, and why and how often it was left, to standard error
-    #[arg(long)]
+    /// Print what was translated to host code, and why and how often it was left
+    #[arg(long, conflicts_with = "json")]
     tier_stats: bool,
     /// Print one JSON object per line, as the OpenCL program does
     #[arg(long)]
@@ -99,7 +99,7 @@ impl Peers {
             }
         }
         if let (true, Some(stats)) = (self.tier_stats, device.tier_stats()) {
-            anstream::eprintln!("{stats:#?}");
+            Output::Stdout.write(format!("{stats:#?}\n").as_bytes())?;
         }
         if !self.json {
             Output::Stdout.write(text(&rows).as_bytes())?;
