@@ -56,8 +56,16 @@ impl Class {
 pub(crate) struct Level {
     /// The address behind the `split`.
     pub(crate) behind: u64,
-    /// Whether all lanes of the machine were active before it.
-    pub(crate) was_full: bool,
+    /// Whether all lanes of the machine were active before it, if that is known.
+    pub(crate) was_full: Option<bool>,
+}
+
+impl Level {
+    /// What holds if either holds; `None` if the splits differ.
+    fn join(self, other: Level) -> Option<Level> {
+        let was_full = self.was_full.filter(|_| self.was_full == other.was_full);
+        (self.behind == other.behind).then_some(Level { was_full, ..self })
+    }
 }
 
 /// What is known before an instruction.
@@ -81,13 +89,17 @@ impl State {
     /// What holds if either holds.
     pub(crate) fn join(&self, other: &State) -> State {
         let regs = std::array::from_fn(|r| self.regs[r].join(other.regs[r]));
-        let common = self.stack.iter().rev().zip(other.stack.iter().rev());
-        let depth = common.take_while(|(a, b)| a == b).count();
-        State {
-            regs,
-            uniform_preds: self.uniform_preds & other.uniform_preds,
-            stack: self.stack[self.stack.len() - depth..].to_vec(),
-        }
+        let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
+        let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
+        stack.reverse();
+        State { regs, uniform_preds: self.uniform_preds & other.uniform_preds, stack }
+    }
+
+    /// Whether the divergence stack is as `expected` says.
+    pub(crate) fn has_stack(&self, expected: &[Level]) -> bool {
+        let pairs = self.stack.iter().rev().zip(expected.iter().rev());
+        self.stack.len() >= expected.len()
+            && pairs.into_iter().all(|(known, level)| known.join(*level) == Some(*level))
     }
 
     pub(crate) fn source(&self, src: Src) -> Class {

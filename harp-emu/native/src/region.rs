@@ -84,7 +84,7 @@ impl Rules {
 
     fn after_split(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
         let mut after = state.clone();
-        after.stack.push(Level { behind: inst.next, was_full: full });
+        after.stack.push(Level { behind: inst.next, was_full: Some(full) });
         if after.stack.len() > KNOWN_LEVELS {
             after.stack.remove(0);
         }
@@ -99,12 +99,16 @@ impl Rules {
         let mut popped = state.clone();
         let next = |full| Key { pc: inst.next, full };
         match popped.stack.pop() {
-            Some(Level { was_full, .. }) if full => vec![(next(was_full), popped)],
-            Some(Level { behind, was_full }) => {
+            _ if full => vec![(next(true), popped)],
+            None | Some(Level { was_full: None, .. }) => {
+                let edges = [(next(true), popped.clone()), (next(false), popped)];
+                let other = state.stack.last().map(|level| level.behind);
+                let other = other.map(|pc| (Key { pc, full: false }, state.clone()));
+                other.into_iter().chain(edges).collect()
+            }
+            Some(Level { behind, was_full: Some(was_full) }) => {
                 vec![(Key { pc: behind, full: false }, state.clone()), (next(was_full), popped)]
             }
-            None if full => vec![(next(true), popped)],
-            None => vec![(next(true), popped.clone()), (next(false), popped)],
         }
     }
 }

@@ -464,7 +464,9 @@ fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bo
                 entries.next_if(|entry| entry.behind == level.behind && entry.resume == NOWHERE)
             }
         };
-        lowest.is_some_and(|entry| (entry.mask == shape.full()) == level.was_full)
+        lowest.is_some_and(|entry| {
+            level.was_full.is_none_or(|was_full| (entry.mask == shape.full()) == was_full)
+        })
     })
 }
 

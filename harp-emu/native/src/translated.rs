@@ -186,7 +186,7 @@ fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
             }
         };
         let Some(lowest) = lowest else { break };
-        levels.push(Level { behind: top.behind, was_full: lowest.mask == shape.full() });
+        levels.push(Level { behind: top.behind, was_full: Some(lowest.mask == shape.full()) });
     }
     levels.reverse();
     levels

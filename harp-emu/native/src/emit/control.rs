@@ -235,9 +235,9 @@ impl Emitter<'_, '_> {
             }
         });
         self.b.switch_to_block(next);
-        match level {
-            Some(level) => {
-                self.go_with(Key { pc: inst.next, full: level.was_full }, &popped, mask);
+        match level.and_then(|level| level.was_full) {
+            Some(was_full) => {
+                self.go_with(Key { pc: inst.next, full: was_full }, &popped, mask);
             }
             None => {
                 let all = self.long(self.shape.full());
@@ -262,7 +262,7 @@ impl Emitter<'_, '_> {
     pub(super) fn go(&mut self, key: Key, state: &State) {
         self.settle();
         let block = self.region.blocks.get(&key);
-        let Some(block) = block.filter(|block| state.stack.ends_with(&block.state.stack)) else {
+        let Some(block) = block.filter(|block| state.has_stack(&block.state.stack)) else {
             return self.exit(Place::At(key.pc), Leave::End);
         };
         if let Some(bad) = self.unmet(&block.state, state) {
