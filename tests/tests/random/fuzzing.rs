@@ -92,7 +92,7 @@ fn machine() {
             ("host code left for foreign", 2000),
             ("host code left for access", 500),
             ("host code left for trap", 300),
-            ("host code left for end", 100),
+            ("host code left for end", 10),
             ("host code left for entry", 200),
         ] {
             assert!(reached[what] > least, "{what}: {reached:?}");
