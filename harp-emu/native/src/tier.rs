@@ -167,6 +167,7 @@ impl HostTier for Native {
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
+            last: None,
             left: LeaveCounts::default(),
             visits: 0,
             issued: 0,
@@ -206,6 +207,8 @@ struct CoreCode {
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
+    /// The warp that was last seen where there is no host code, and what it had issued.
+    last: Option<(u16, u64)>,
     left: LeaveCounts,
     visits: u64,
     issued: u64,
@@ -379,7 +382,7 @@ impl CoreCode {
             return if self.translate(key, shape, frame) { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
-            if !self.is_hot(key, limit) {
+            if !self.is_hot(key, limit, frame) {
                 let pause = self.pause;
                 self.pause = (2 * pause).min(LONGEST_PAUSE);
                 return Some(pause);
@@ -399,10 +402,14 @@ impl CoreCode {
     }
 
     /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
-    fn is_hot(&mut self, key: Key, limit: u64) -> bool {
+    fn is_hot(&mut self, key: Key, limit: u64, frame: &Frame<'_>) -> bool {
+        // Of another warp it is not known how much it has issued since it was last seen.
+        let (warp, steps) = (frame.place[0], frame.stats.steps);
+        let before = self.last.replace((warp, steps)).filter(|&(other, _)| other == warp);
+        let issued = before.map_or(FIRST_PAUSE, |(_, before)| steps.saturating_sub(before));
         let mut regions = self.shared.regions();
         let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
-        place.issued += self.pause / 2;
+        place.issued += issued.min(LONGEST_PAUSE);
         let is_hot = place.issued >= limit << place.patience;
         if is_hot {
             place.issued = 0;
