@@ -2,6 +2,7 @@
 
 mod ahead;
 mod faults;
+mod host_code;
 mod make;
 mod optimistic;
 mod still;
@@ -9,6 +10,7 @@ mod warps;
 
 use std::any::Any;
 use std::mem;
+use std::sync::Arc;
 
 use harp_isa::{ArchId, Op};
 
@@ -27,6 +29,7 @@ use crate::exec::fast::{self, Host};
 use crate::exec::simd::Level;
 use crate::exec::system::System;
 use crate::exec::{End, Env, Event, Exec, Precise};
+use crate::host_code::{HostCode, HostTier};
 use crate::inspect::Inspect;
 use crate::observe::Observer;
 use crate::profile::Profile;
@@ -47,6 +50,9 @@ pub(crate) trait Core: Send {
 
     /// Forgets decoded code, which the host may have changed while the core was not running.
     fn resume(&mut self);
+
+    /// Lets its warps run in host code.
+    fn set_host_tier(&mut self, tier: &Arc<dyn HostTier>);
 
     /// Sends what it writes to `console`, and asks it for input.
     fn set_console(&mut self, console: &SharedConsole);
@@ -113,6 +119,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     level: Level,
     path: Path,
     code: Codes,
+    /// Host code for what has been decoded, if there is to be some.
+    host_code: Option<Box<dyn HostCode>>,
     warps: Warps<W, C>,
     system: System,
     /// The source of a seeded schedule.
@@ -185,6 +193,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             level: Level::detect(config.simd),
             path: config.path,
             code,
+            host_code: None,
             warps,
             system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
@@ -334,13 +343,17 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 
     /// Whether the last instruction has changed decoded code.
     fn changes_code(&self) -> bool {
-        self.system.changed.iter().any(|&(first, last)| self.code.has_any(first, last))
+        let mut changed = self.system.changed.iter();
+        changed.any(|&(first, last)| {
+            self.code.has_any(first, last) || self.host_code_has_any(first, last)
+        })
     }
 
     /// The first address of a word from which on stores concern neither read-only memory nor decoded
     /// code.
     fn plain_stores_from(&self) -> u64 {
-        let code = self.code.end().min(size_of_val(self.env.cells) as u64);
+        let host_code = self.host_code.as_ref().map_or(0, |code| code.code().end);
+        let code = self.code.end().max(host_code).min(size_of_val(self.env.cells) as u64);
         self.env.read_only_below.max(code.next_multiple_of(W::BYTES as u64))
     }
 
@@ -348,6 +361,9 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
         if self.goes_precisely(observer.is_some()) {
             return self.issue_precisely(number, budget, observer);
+        }
+        if let Some(end) = self.issue_in_host_code(number, budget) {
+            return end;
         }
         let host = Host {
             warp: &mut self.warps[number],
@@ -385,6 +401,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         if self.changes_code() {
             // Everything is forgotten, since programs that change their code are rare.
             self.code.forget_all();
+            self.forget_host_code();
         }
         self.system.changed.clear();
         match event {
@@ -456,6 +473,11 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 
     fn resume(&mut self) {
         self.code.forget_all();
+        self.forget_host_code();
+    }
+
+    fn set_host_tier(&mut self, tier: &Arc<dyn HostTier>) {
+        self.use_tier(&**tier);
     }
 
     fn set_console(&mut self, console: &SharedConsole) {

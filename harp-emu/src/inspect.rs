@@ -102,6 +102,14 @@ pub struct StackEntry {
     pub behind: u64,
 }
 
+impl Entry {
+    /// The entry, for users.
+    pub(crate) fn view(&self) -> StackEntry {
+        let Entry { mask, resume, behind } = *self;
+        StackEntry { mask, resume, behind }
+    }
+}
+
 /// The state that an interrupt has saved for `reti`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
@@ -181,8 +189,7 @@ impl<'a> WarpView<'a> {
 
     /// The divergence stack. The last entry is the one that the next `join` pops.
     pub fn stack(&self) -> impl DoubleEndedIterator<Item = StackEntry> + ExactSizeIterator + '_ {
-        let view = |&Entry { mask, resume, behind }: &Entry| StackEntry { mask, resume, behind };
-        self.warp.stack().iter().map(view)
+        self.warp.stack().iter().map(Entry::view)
     }
 
     /// What the warp has cost so far.

@@ -51,7 +51,7 @@
 //! permission.
 //!
 //! Floats are the host's IEEE binary32 and binary64. As in Rust, it is unspecified which NaN an operation
-//! yields. The core that stores to code sees the change at once. Other cores, and a running machine after
+//! yields, so tiers, paths and hosts may differ in it, and in nothing else. The core that stores to code sees the change at once. Other cores, and a running machine after
 //! stores by the host, may execute what they decoded before, until the next [`run`](Machine::run). On the
 //! precise path every change is seen at once.
 //!
@@ -64,6 +64,7 @@
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
+//! | run warps in host code | [`HostTier`], which makes a [`HostCode`] for each core; this gets a [`Frame`] with [`RegisterWords`], [`MemoryWords`] and a [`FrameStack`]; [`compute`] is what an instruction means in one lane |
 //! | observe every instruction | [`Observer`], which gets [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] in a [`TraceFormat`] |
 //! | count more than statistics | [`Profile`]: [`OpcodeCounts`], [`LaneCounts`], [`BranchCounts`] and [`BranchMasks`] (at most [`LISTED_BRANCH_MASKS`] a branch), [`RegisterCounts`] and [`RegisterCount`], [`MemoryCounts`], each with [`Histogram`]s |
 //!
@@ -80,6 +81,7 @@
 //! | `notation`, `json` | how masks and registers are written, in text and in JSON |
 //! | `console`, `device`, `random`, `reference_float` | the console; devices outside; random schedules; the original's floats |
 //! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the page table; why a run stopped |
+//! | `host_code` | what runs warps in another way, from outside |
 //! | `inspect`, `observe`, `profile` | views of the state between instructions; observers of every instruction; what is counted on demand |
 //! | `exec` | execution of one warp: the effects of instructions, by family; the fast path, compiled for the host's vector instructions; decoded instructions by address |
 //! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
@@ -100,6 +102,7 @@ mod console;
 mod core;
 mod device;
 mod exec;
+mod host_code;
 mod inspect;
 mod interrupt;
 #[cfg(feature = "json")]
@@ -133,6 +136,9 @@ pub use interrupt::Interrupt;
 pub use stats::{CoreStats, Stats, WarpStats};
 pub use stop::CancelToken;
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
+// Another way to run warps.
+pub use host_code::{Frame, FrameStack, HostCode, HostTier, compute};
+pub use word::{MemoryWords, RegisterWords};
 // The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};
 pub use tlb::PageMapping;

@@ -13,6 +13,7 @@ use crate::config::{MachineConfig, Schedule};
 use crate::console::{Console, SharedConsole};
 use crate::core::{self, Core};
 use crate::device::{Device, SharedDevice};
+use crate::host_code::HostTier;
 use crate::inspect::{WarpStatus, WarpView};
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -183,6 +184,12 @@ impl<'m> Machine<'m> {
     pub fn set_device(&mut self, addresses: Range<u64>, device: Arc<Mutex<dyn Device>>) {
         let device = SharedDevice { addresses, device };
         self.cores.iter_mut().for_each(|core| core.set_device(&device));
+    }
+
+    /// Lets warps run in host code of `tier`, where it has some. The results are the same. It is not used where
+    /// addresses are translated, on the precise path, or where a run is observed.
+    pub fn set_host_tier(&mut self, tier: &Arc<dyn HostTier>) {
+        self.cores.iter_mut().for_each(|core| core.set_host_tier(tier));
     }
 
     /// Lets `token` cancel this and later runs.

@@ -48,6 +48,10 @@ pub(crate) trait Word:
     fn to_le(self, bytes: &mut [u8]);
     /// The words of memory, if they are of this size.
     fn cells(words: &Words) -> Option<&[Self::Cell]>;
+    /// These words of registers.
+    fn registers(words: &mut [Self]) -> RegisterWords<'_>;
+    /// These words of memory.
+    fn memory(cells: &[Self::Cell]) -> MemoryWords<'_>;
 
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
@@ -147,6 +151,24 @@ pub(crate) trait Word:
     }
 }
 
+/// Words of registers, of either size.
+#[derive(Debug)]
+pub enum RegisterWords<'a> {
+    /// Words of 4 bytes.
+    Four(&'a mut [u32]),
+    /// Words of 8 bytes.
+    Eight(&'a mut [u64]),
+}
+
+/// Words of guest memory, of either size. Other cores access them too, so every access is a relaxed atomic one.
+#[derive(Clone, Copy, Debug)]
+pub enum MemoryWords<'a> {
+    /// Words of 4 bytes.
+    Four(&'a [AtomicU32]),
+    /// Words of 8 bytes.
+    Eight(&'a [AtomicU64]),
+}
+
 /// The words of a memory.
 pub(crate) enum Words {
     Four(Box<[AtomicU32]>),
@@ -219,6 +241,12 @@ macro_rules! word {
                     Words::$variant(cells) => Some(cells),
                     _ => None,
                 }
+            }
+            fn registers(words: &mut [Self]) -> RegisterWords<'_> {
+                RegisterWords::$variant(words)
+            }
+            fn memory(cells: &[$atomic]) -> MemoryWords<'_> {
+                MemoryWords::$variant(cells)
             }
 
             #[inline(always)]

@@ -8,6 +8,7 @@ use harp_isa::ArchId;
 use serde::{Deserialize, Serialize};
 
 use crate::checks::Checks;
+use crate::tier::Tier;
 
 /// The parameters of a [`Device`](crate::Device).
 ///
@@ -38,6 +39,9 @@ pub struct DeviceConfig {
     /// The most entries of a warp's divergence stack. The runtime library uses two of them where a
     /// warp has surplus lanes, and one in other warps of work-groups.
     pub divergence_depth: usize,
+    /// How kernels run. A [replay](crate::Replay) does not keep it.
+    #[serde(skip)]
+    pub tier: Tier,
     /// What launches check, unless they say it [themselves](crate::LaunchConfig::checks).
     pub checks: Option<Checks>,
     /// The folder to which launches that trap, or in which checks find something, are written as
@@ -48,7 +52,7 @@ pub struct DeviceConfig {
 
 impl DeviceConfig {
     /// One core, 256 MiB of memory (far below the 2 GiB that machines with 4-byte words can have), all
-    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries.
+    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries, the interpreter.
     pub fn new(arch: ArchId) -> DeviceConfig {
         DeviceConfig {
             arch,
@@ -58,6 +62,7 @@ impl DeviceConfig {
             fuel: Some(DEFAULT_FUEL),
             time_limit: None,
             divergence_depth: 4096,
+            tier: Tier::default(),
             checks: None,
             replays: None,
         }

@@ -19,6 +19,7 @@ use crate::config::DeviceConfig;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::{ImageCache, KernelImage};
 use crate::memory::Buffers;
+use crate::tier::HostCode;
 
 /// The most bytes at the bottom of guest memory that are reserved for the image. In small memories it
 /// is a quarter of the memory.
@@ -66,6 +67,7 @@ struct Shared {
     heap: Heap,
     buffers: Buffers,
     cancel_token: CancelToken,
+    host_code: HostCode,
     bottom: Mutex<Bottom>,
 }
 
@@ -93,7 +95,9 @@ impl Device {
         let bottom = Mutex::new(Bottom { images, spare: None, races: Races::default() });
         let cancel_token = CancelToken::new();
         let buffers = Buffers::default();
-        let shared = Shared { config, memory, image_limit, heap, buffers, cancel_token, bottom };
+        let host_code = HostCode::new(config.tier);
+        let shared =
+            Shared { config, memory, image_limit, heap, buffers, cancel_token, host_code, bottom };
         let device = Device { shared: Arc::new(shared) };
         device.machine(Limits::default(), None, None)?;
         Ok(device)
@@ -153,6 +157,13 @@ impl Device {
         self.shared.cancel_token.clone()
     }
 
+    /// What was translated to host code, and how often it was left and why; `None` if nothing is, by the
+    /// [tier](crate::DeviceConfig::tier) or on this host.
+    #[cfg(feature = "native")]
+    pub fn tier_stats(&self) -> Option<crate::TierStats> {
+        self.shared.host_code.stats()
+    }
+
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.shared.buffers
     }
@@ -199,6 +210,7 @@ impl Device {
             None => Machine::new(config, self.memory())?,
         };
         machine.set_cancel_token(self.cancel_token());
+        self.shared.host_code.serve(&mut machine);
         Ok(machine)
     }
 

@@ -136,6 +136,7 @@ mod replay;
 mod report;
 mod sealed;
 mod snapshot;
+mod tier;
 
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
@@ -154,6 +155,11 @@ pub use queue::{Event, EventTimes, Queue, QueueError};
 pub use replay::Replay;
 pub use report::{Printed, PrintedLine, Report};
 pub use snapshot::ReplayError;
+pub use tier::Tier;
+
+/// Translations to host code, counted.
+#[cfg(feature = "native")]
+pub use harp_native::{LeaveCounts, TierStats};
 
 /// What a launch costs, why it stopped, and how it is cancelled.
 pub use harp_emu::{BarrierWait, CancelToken, CoreStats, Stats, Trap, TrapKind, WarpStats};

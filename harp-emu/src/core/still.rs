@@ -12,6 +12,7 @@ use super::{Core, Lanes, Spare, Whole};
 use crate::config::MachineConfig;
 use crate::console::SharedConsole;
 use crate::device::SharedDevice;
+use crate::host_code::HostTier;
 use crate::inspect::{Inspect, SavedState, WarpState};
 use crate::memory::Memory;
 use crate::observe::Observer;
@@ -73,6 +74,7 @@ pub(crate) struct Lazy<'m> {
     id: u16,
     console: Option<SharedConsole>,
     device: Option<SharedDevice>,
+    host_tier: Option<Arc<dyn HostTier>>,
     state: State<'m>,
     /// Why the core could not be made, if it could not.
     trap: Option<Box<Trap>>,
@@ -89,7 +91,7 @@ impl<'m> Lazy<'m> {
     /// Core number `id` at reset. `None` if the host does not have memory for even one core.
     pub(crate) fn new(shared: Arc<Shared<'m>>, id: u16) -> Option<Self> {
         let state = State::Fresh(shared.put_back(shared.take(id)?));
-        Some(Lazy { shared, id, console: None, device: None, state, trap: None })
+        Some(Lazy { shared, id, console: None, device: None, host_tier: None, state, trap: None })
     }
 
     /// Makes a core at reset, or records a trap if the host has no memory for it.
@@ -112,6 +114,9 @@ impl<'m> Lazy<'m> {
             }
             if let Some(device) = &self.device {
                 core.set_device(device);
+            }
+            if let Some(tier) = &self.host_tier {
+                core.set_host_tier(tier);
             }
             self.state = State::Live(core);
         }
@@ -160,6 +165,13 @@ impl Core for Lazy<'_> {
     fn resume(&mut self) {
         if let State::Live(core) = &mut self.state {
             core.resume();
+        }
+    }
+
+    fn set_host_tier(&mut self, tier: &Arc<dyn HostTier>) {
+        self.host_tier = Some(tier.clone());
+        if let State::Live(core) = &mut self.state {
+            core.set_host_tier(tier);
         }
     }
 

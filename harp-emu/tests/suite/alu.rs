@@ -2,7 +2,7 @@
 //! that knows one lane and no registers' layout: 128-bit integers for integers, conversions by
 //! comparison, votes by counting.
 
-use harp_emu::{Memory, Simd, TrapKind};
+use harp_emu::{Memory, Path, Simd, TrapKind};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, OperandKind, Pred, Space};
 use proptest::prelude::*;
 
@@ -261,6 +261,10 @@ fn word() -> impl Strategy<Value = u64> {
     ]
 }
 
+/// How instructions are carried out.
+const WAYS: [(Path, Simd); 3] =
+    [(Path::Fast, Simd::Detect), (Path::Fast, Simd::Baseline), (Path::Precise, Simd::Baseline)];
+
 /// A bit for each lane, often all.
 fn mask() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(u64::MAX), 1 => any::<u64>(), 1 => Just(1_u64), 1 => Just(0_u64)]
@@ -271,7 +275,7 @@ fn check(
     op: Op,
     guarded: bool,
     splits: bool,
-    simd: Simd,
+    (path, simd): (Path, Simd),
     before: &[Lane],
 ) -> Result<(), TestCaseError> {
     let width = usize::from(arch.word().bytes());
@@ -290,7 +294,7 @@ fn check(
         .map(|l| Lane { active: l.active || !splits, guard: l.guard || !guarded, ..*l })
         .collect();
     // A unanimous split leaves the active lanes as they are, but the false side jumps.
-    let run = run_in(arch, memory, |config| config.simd = simd);
+    let run = run_in(arch, memory, |config| (config.path, config.simd) = (path, simd));
 
     let mut zero = 0;
     let mut expected = effective.clone();
@@ -361,7 +365,6 @@ proptest! {
         pick: [u64; 4],
         guarded: bool,
         splits: bool,
-        detect: bool,
         masks in (mask(), mask(), any::<[u64; 3]>()),
         words in prop::collection::vec(word(), 3 * 64),
     ) {
@@ -378,8 +381,9 @@ proptest! {
                 guard: bit(guard, lane),
             })
             .collect();
-        let simd = if detect { Simd::Detect } else { Simd::Baseline };
-        check(arch, op, guarded, splits, simd, &before)?;
+        for way in WAYS {
+            check(arch, op, guarded, splits, way, &before)?;
+        }
     }
 }
 

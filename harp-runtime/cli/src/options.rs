@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use harp_jit::{CompileOptions, Execution, OptLevel};
+use harp_native::{Native, USUAL, When};
+use harp_runtime::Tier;
 
 use super::divergence::Divergence;
 use super::error::CliError;
@@ -44,5 +46,38 @@ impl CodeOptions {
             profile: self.divergence.profile()?,
             ..CompileOptions::default()
         })
+    }
+}
+
+/// How instructions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum TierOption {
+    /// By the interpreter
+    #[default]
+    Interpreter,
+    /// Translated to the host's instructions when they are first reached
+    Native,
+    /// By the interpreter, and translated where that goes on for long
+    Tiered,
+}
+
+impl TierOption {
+    /// A tier for machines that are not a device's.
+    pub(super) fn native(self) -> Option<Native> {
+        match self {
+            TierOption::Interpreter => None,
+            TierOption::Native => Native::new(When::AtOnce),
+            TierOption::Tiered => Native::new(USUAL),
+        }
+    }
+}
+
+impl From<TierOption> for Tier {
+    fn from(tier: TierOption) -> Tier {
+        match tier {
+            TierOption::Interpreter => Tier::Interpreter,
+            TierOption::Native => Tier::Native,
+            TierOption::Tiered => Tier::Tiered,
+        }
     }
 }

@@ -11,13 +11,15 @@ mod writer;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use arbitrary::Unstructured;
 use harp_emu::{
-    Collect, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence, Retire,
-    Schedule, Simd, Stats, Translation, Trap, TrapKind,
+    Collect, HostTier, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence,
+    Retire, Schedule, Simd, Stats, Translation, Trap, TrapKind,
 };
 use harp_isa::{Gpr, Op, Operand, Pred};
+use harp_native::{LeaveCounts, Native, TierStats, When};
 
 use crate::random::{Counts, add};
 use program::{Kind, Program};
@@ -48,6 +50,7 @@ fn check_program(program: &Program) -> Counts {
         run(program, &config).assert_same(&reference, program, &config);
     }
     add(&mut reached, "rounds", check_rounds(program));
+    check_host_code(program, &reference, &mut reached);
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
     let ends = match &reference.trap {
         None => true,
@@ -68,6 +71,53 @@ fn check_program(program: &Program) -> Counts {
     reached
 }
 
+/// Runs a program in host code, to its end and until the fuel ends anywhere, under its own schedule and others.
+fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts) {
+    let Some(native) = Native::new(When::AtOnce) else { return };
+    let config = &program.config;
+    let tier: Arc<dyn HostTier> = Arc::new(native.clone());
+    let in_host_code = |config: &MachineConfig| {
+        run_by(program, config, |machine| {
+            machine.set_host_tier(&tier);
+            machine.run().map(drop)
+        })
+    };
+    in_host_code(config).assert_same(reference, program, config);
+    for schedule in program::schedules() {
+        let config = MachineConfig { schedule, ..config.clone() };
+        in_host_code(&config).assert_same(&run(program, &config), program, &config);
+    }
+    if config.cores == 1 {
+        let issued = reference.stats.issued();
+        for place in places(program, issued) {
+            let config = MachineConfig { fuel: Some(place), ..config.clone() };
+            in_host_code(&config).assert_same(&run(program, &config), program, &config);
+        }
+    }
+    let TierStats { regions, visits, issued, left, .. } = native.stats();
+    let LeaveCounts { budget, foreign, access, trap, guard, end, entry, .. } = left;
+    for (name, count) in [
+        ("host code regions", regions as u64),
+        ("host code visits", visits),
+        ("host code instructions", issued),
+        ("host code left for budget", budget),
+        ("host code left for foreign", foreign),
+        ("host code left for access", access),
+        ("host code left for trap", trap),
+        ("host code left for guard", guard),
+        ("host code left for end", end),
+        ("host code left for entry", entry),
+    ] {
+        add(reached, name, count);
+    }
+}
+
+/// Places all over a run of that many instructions, the same for the same program.
+fn places(program: &Program, issued: u64) -> impl Iterator<Item = u64> {
+    let sum = program.image.iter().fold(1u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
+    (0..6).map(move |i| sum.rotate_left(11 * i) % (issued + 1))
+}
+
 /// Runs a program in the original's order, many rounds at once and round by round, to its end and until the
 /// fuel ends anywhere: how many runs were compared.
 fn check_rounds(program: &Program) -> u64 {
@@ -82,10 +132,7 @@ fn check_rounds(program: &Program) -> u64 {
         MachineConfig { reconvergence: Reconvergence::Pdom, ..step.clone() },
         MachineConfig { collect: Collect::OPCODES, ..step.clone() },
     ];
-    // Places all over the run, the same for the same program.
-    let issued = round_by_round(program, &step).stats.issued();
-    let sum = program.image.iter().fold(1u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
-    let places = (0..6).map(|i| sum.rotate_left(11 * i) % (issued + 1));
+    let places = places(program, round_by_round(program, &step).stats.issued());
     configs.extend(places.map(|fuel| MachineConfig { fuel: Some(fuel), ..step.clone() }));
     configs.push(step);
     for config in &configs {

@@ -84,6 +84,20 @@ fn machine() {
         ("changed code", 5),
     ];
     let reached = smoke(250, |_| 1500, machine::check, &least);
+    if harp_native::Native::new(harp_native::When::AtOnce).is_some() {
+        for (what, least) in [
+            ("host code regions", 200),
+            ("host code instructions", 50_000),
+            ("host code left for budget", 300),
+            ("host code left for foreign", 2000),
+            ("host code left for access", 500),
+            ("host code left for trap", 300),
+            ("host code left for end", 10),
+            ("host code left for entry", 200),
+        ] {
+            assert!(reached[what] > least, "{what}: {reached:?}");
+        }
+    }
     assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");
     let kinds = |of: &str| reached.keys().filter(|name| name.starts_with(of)).count();
     assert!(kinds("opcode ") * 10 > Opcode::ALL.len() * 8, "{reached:?}");

@@ -10,7 +10,7 @@ use super::rust_files;
 /// The modules of a crate, floor by floor from the ground up.
 type Floors = &'static [&'static [&'static str]];
 
-const CRATES: [(&str, Floors); 7] = [
+const CRATES: [(&str, Floors); 8] = [
     (
         "harp-isa/src",
         &[
@@ -31,10 +31,23 @@ const CRATES: [(&str, Floors); 7] = [
             &["config", "console", "interrupt", "notation", "random", "stats", "word"],
             &["device", "memory", "reference_float", "trap", "warp"],
             &["inspect", "json", "stop", "tlb"],
-            &["observe"],
+            &["host_code", "observe"],
             &["exec", "profile"],
             &["core"],
             &["machine"],
+        ],
+    ),
+    (
+        "harp-emu/native/src",
+        &[
+            &["frame", "shape"],
+            &["body", "code"],
+            &["class"],
+            &["region"],
+            &["emit", "live"],
+            &["translated"],
+            &["record"],
+            &["tier"],
         ],
     ),
     (
@@ -97,7 +110,7 @@ const CRATES: [(&str, Floors); 7] = [
     (
         "harp-runtime/src",
         &[
-            &["heap", "kept", "kernel", "library", "observe", "report", "sealed"],
+            &["heap", "kept", "kernel", "library", "observe", "report", "sealed", "tier"],
             &["cache", "finding"],
             &["error", "image", "memory", "profile", "program"],
             &["checks"],

@@ -20,10 +20,11 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("harp-isa", &[] as &[_]),
         ("harp-emu", &["harp-isa"]),
+        ("harp-emu/native", &["harp-isa", "harp-emu", "cranelift-*"]),
         ("harp-jit/check", &["harp-isa"]),
         ("harp-jit", &["harp-isa", "harp-check", "cranelift-*", "regalloc2"]),
         ("harp-jit/spirv", &["harp-isa", "harp-jit", "harp-libm", "cranelift-*"]),
-        ("harp-runtime", &["harp-isa", "harp-emu", "harp-jit"]),
+        ("harp-runtime", &["harp-isa", "harp-emu", "harp-native", "harp-jit"]),
         ("tests/bench", runtime),
         ("tests/filetest", runtime),
         ("harp-runtime/cli", &["harp-*"]),
@@ -116,7 +117,7 @@ fn bit_positions_stay_in_the_encoding() {
 }
 
 #[test]
-fn unsafe_code_is_argued_in_one_module() {
+fn unsafe_code_is_argued_in_its_modules() {
     let mut with_unsafe = Vec::new();
     for folder in CRATES {
         for (file, text) in sources(folder) {
@@ -127,7 +128,9 @@ fn unsafe_code_is_argued_in_one_module() {
             }
         }
     }
-    assert!(with_unsafe.len() <= 1, "unsafe code in {with_unsafe:?}");
+    // Vector instructions that the host may lack; host code that is made at run time.
+    let argued = ["harp-emu/native/src/code.rs", "harp-emu/src/exec/simd.rs"];
+    assert_eq!(with_unsafe, argued, "the modules with unsafe code");
 }
 
 #[test]

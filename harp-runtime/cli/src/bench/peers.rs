@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::error::CliError;
 use super::super::files::Output;
-use super::super::options::CodeOptions;
+use super::super::options::{CodeOptions, TierOption};
 use super::table;
 
 /// The machine for which the emulator is fastest.
@@ -46,6 +46,12 @@ pub(super) struct Peers {
     /// The number of cores, which share the memory
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     cores: u16,
+    /// How the kernels run
+    #[arg(long, value_enum, default_value_t)]
+    tier: TierOption,
+    /// Print what was translated to host code, and why and how often it was left
+    #[arg(long, conflicts_with = "json")]
+    tier_stats: bool,
     /// Print one JSON object per line, as the OpenCL program does
     #[arg(long)]
     json: bool,
@@ -77,7 +83,8 @@ fn workload(name: &str) -> Result<Workload, String> {
 impl Peers {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let arch = self.arch.unwrap_or_else(|| MACHINE.parse().expect("it is a machine"));
-        let config = DeviceConfig { cores: self.cores, ..DeviceConfig::new(arch) };
+        let (cores, tier) = (self.cores, self.tier.into());
+        let config = DeviceConfig { cores, tier, ..DeviceConfig::new(arch) };
         let device = Device::new(config).map_err(|source| CliError::Device { source })?;
         let workloads = if self.kernel.is_empty() { &WORKLOADS[..] } else { &self.kernel };
         let row = |workload: &Workload| {
@@ -90,6 +97,9 @@ impl Peers {
             if let (true, Some(row)) = (self.json, rows.last()) {
                 Output::Stdout.write(table::line(row).as_bytes())?;
             }
+        }
+        if let (true, Some(stats)) = (self.tier_stats, device.tier_stats()) {
+            Output::Stdout.write(format!("{stats:#?}\n").as_bytes())?;
         }
         if !self.json {
             Output::Stdout.write(text(&rows).as_bytes())?;

@@ -8,12 +8,13 @@ pub(super) use trace::Tracing;
 
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use harp_emu::{
-    DivergentBarriers, Floats, Interrupts, Machine, MachineConfig, Memory, Reconvergence, Schedule,
-    SpawnPolicy, Translation, Trap,
+    DivergentBarriers, Floats, HostTier, Interrupts, Machine, MachineConfig, Memory, Reconvergence,
+    Schedule, SpawnPolicy, Translation, Trap,
 };
 use harp_isa::{MAX_ENCODED_BYTES, decode};
 
@@ -21,6 +22,7 @@ use super::Target;
 use super::error::CliError;
 use super::files::Input;
 use super::numbers::{number, seconds, size};
+use super::options::TierOption;
 use console::Terminal;
 
 /// Memory comes in multiples of this many bytes, as in the original emulator.
@@ -67,6 +69,9 @@ pub(super) struct Emu {
     /// Reconverge divergent loops at their `split`
     #[arg(long)]
     pdom: bool,
+    /// How instructions are carried out, with the same results. Host code is for basic machines
+    #[arg(long, value_enum, default_value_t)]
+    tier: TierOption,
     /// Stop each core after this many instructions
     #[arg(long, value_name = "N", value_parser = number)]
     fuel: Option<u64>,
@@ -102,6 +107,10 @@ impl Emu {
         memory.write(0, &image).map_err(in_memory)?;
 
         let mut machine = Machine::new(self.config()?, &memory)?;
+        if let Some(native) = self.tier.native() {
+            let tier: Arc<dyn HostTier> = Arc::new(native);
+            machine.set_host_tier(&tier);
+        }
         let terminal = (self.cores == 1).then(|| match self.is_interactive() {
             true => Terminal::with_keyboard(),
             false => Terminal::without_keyboard(),

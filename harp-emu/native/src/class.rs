@@ -1,0 +1,299 @@
+//! What is known of registers and predicates before an instruction, without running it: a lattice, and how each
+//! instruction changes it.
+
+use harp_emu::compute;
+use harp_isa::Opcode;
+
+use crate::body::{Body, Inst, Logic, Src};
+use crate::shape::Shape;
+
+/// What is known of a general register's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// All lanes have this value.
+    Const(u64),
+    /// All lanes have the same value.
+    Uniform,
+    /// Each lane's value is that of the lane before plus this stride, which is not 0.
+    Affine(u64),
+    Vector,
+}
+
+impl Class {
+    pub(crate) fn is_uniform(self) -> bool {
+        matches!(self, Class::Const(_) | Class::Uniform)
+    }
+
+    /// The difference between lanes, if it is known.
+    pub(crate) fn stride(self) -> Option<u64> {
+        match self {
+            Class::Const(_) | Class::Uniform => Some(0),
+            Class::Affine(stride) => Some(stride),
+            Class::Vector => None,
+        }
+    }
+
+    fn of_stride(stride: Option<u64>) -> Class {
+        match stride {
+            Some(0) => Class::Uniform,
+            Some(stride) => Class::Affine(stride),
+            None => Class::Vector,
+        }
+    }
+
+    /// What holds if either holds.
+    pub(crate) fn join(self, other: Class) -> Class {
+        match (self, other) {
+            _ if self == other => self,
+            _ if self.stride() == other.stride() => Class::of_stride(self.stride()),
+            _ => Class::Vector,
+        }
+    }
+}
+
+/// A `split` whose entries of the divergence stack are known to lie there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// The address behind the `split`.
+    pub(crate) behind: u64,
+    /// Whether all lanes of the machine were active before it, if that is known.
+    pub(crate) was_full: Option<bool>,
+}
+
+impl Level {
+    /// What holds if either holds; `None` if the splits differ.
+    fn join(self, other: Level) -> Option<Level> {
+        let was_full = self.was_full.filter(|_| self.was_full == other.was_full);
+        (self.behind == other.behind).then_some(Level { was_full, ..self })
+    }
+}
+
+/// What is known before an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) regs: [Class; 64],
+    /// The predicates that have the same value in all lanes, as bits.
+    pub(crate) uniform_preds: u64,
+    /// The topmost entries of the divergence stack, by their splits; the last is the topmost.
+    pub(crate) stack: Vec<Level>,
+}
+
+impl State {
+    /// Nothing is known.
+    pub(crate) fn unknown(shape: Shape) -> State {
+        let (reg, preds) =
+            if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
+        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new() }
+    }
+
+    /// What holds if either holds.
+    pub(crate) fn join(&self, other: &State) -> State {
+        let regs = std::array::from_fn(|r| self.regs[r].join(other.regs[r]));
+        let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
+        let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
+        stack.reverse();
+        State { regs, uniform_preds: self.uniform_preds & other.uniform_preds, stack }
+    }
+
+    /// Whether the divergence stack is as `expected` says.
+    pub(crate) fn has_stack(&self, expected: &[Level]) -> bool {
+        let pairs = self.stack.iter().rev().zip(expected.iter().rev());
+        self.stack.len() >= expected.len()
+            && pairs.into_iter().all(|(known, level)| known.join(*level) == Some(*level))
+    }
+
+    pub(crate) fn source(&self, src: Src) -> Class {
+        match src {
+            Src::Reg(r) => self.regs[usize::from(r)],
+            Src::Imm(value) => Class::Const(value),
+        }
+    }
+
+    pub(crate) fn is_uniform_pred(&self, pred: u8) -> bool {
+        self.uniform_preds >> pred & 1 != 0
+    }
+
+    fn set_pred(&mut self, pred: u8, is_uniform: bool) {
+        self.uniform_preds &= !(1 << pred);
+        self.uniform_preds |= u64::from(is_uniform) << pred;
+    }
+}
+
+/// Which lanes execute an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// All of the machine.
+    All,
+    /// All of the machine or none, by its guard.
+    AllOrNone,
+    /// Any.
+    Some,
+}
+
+/// Which lanes execute `inst` if the active lanes are all (`full`) or any.
+pub(crate) fn lanes(state: &State, inst: &Inst, full: bool) -> Lanes {
+    match inst.guard {
+        None if full => Lanes::All,
+        Some(guard) if full && state.is_uniform_pred(guard) => Lanes::AllOrNone,
+        _ => Lanes::Some,
+    }
+}
+
+/// The rules of a translation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) shape: Shape,
+    /// Whether what usually holds is assumed and guarded.
+    pub(crate) assumes: bool,
+}
+
+impl Rules {
+    /// What an operation makes of these sources.
+    pub(crate) fn mapped(self, opcode: Opcode, sources: &[Class]) -> Class {
+        let shape = self.shape;
+        let constants = |k: usize| match sources.get(k) {
+            Some(Class::Const(value)) => Some(*value),
+            Some(_) => None,
+            None => Some(0),
+        };
+        let is_integer = matches!(
+            opcode,
+            Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Shl
+                | Opcode::Srl
+                | Opcode::Sra
+                | Opcode::Neg
+                | Opcode::Not
+        );
+        if let (true, Some(a), Some(b)) = (is_integer, constants(0), constants(1)) {
+            return compute(opcode, shape.word, [a, b, 0]).map_or(Class::Uniform, Class::Const);
+        }
+        if sources.iter().all(|class| class.is_uniform()) || shape.lanes == 1 {
+            return match self.copied(opcode, sources) {
+                Some(source) => sources[source],
+                None => Class::Uniform,
+            };
+        }
+        if let Some(source) = self.copied(opcode, sources) {
+            return sources[source];
+        }
+        let stride = |k: usize| sources.get(k).and_then(|class| class.stride());
+        let cut = |stride: u64| shape.cut(stride);
+        let both = stride(0).zip(stride(1));
+        Class::of_stride(match opcode {
+            Opcode::Add => both.map(|(a, b)| cut(a.wrapping_add(b))),
+            Opcode::Sub => both.map(|(a, b)| cut(a.wrapping_sub(b))),
+            Opcode::Neg => stride(0).map(|a| cut(a.wrapping_neg())),
+            Opcode::Mul => match (sources[0], sources[1]) {
+                (Class::Affine(a), Class::Const(k)) | (Class::Const(k), Class::Affine(a)) => {
+                    Some(cut(a.wrapping_mul(k)))
+                }
+                _ => None,
+            },
+            Opcode::Shl => match (sources[0], sources[1]) {
+                (Class::Affine(a), Class::Const(k)) if k < shape.word.bits().into() => {
+                    Some(cut(a << k))
+                }
+                _ => None,
+            },
+            Opcode::Div if self.divides_once(sources) => Some(0),
+            Opcode::Mod if self.divides_once(sources) => stride(0),
+            _ => None,
+        })
+    }
+
+    /// Whether one quotient for all lanes is assumed.
+    pub(crate) fn divides_once(self, sources: &[Class]) -> bool {
+        let Class::Affine(stride) = sources[0] else { return false };
+        self.assumes
+            && sources[1].is_uniform()
+            && stride.saturating_mul(self.shape.lanes as u64) < 1 << 20
+    }
+
+    /// The source that the operation copies, if it does that.
+    pub(crate) fn copied(self, opcode: Opcode, sources: &[Class]) -> Option<usize> {
+        let is_neutral = |k: usize| sources.get(k) == Some(&Class::Const(0));
+        match opcode {
+            Opcode::Add | Opcode::Or | Opcode::Xor if is_neutral(1) => Some(0),
+            Opcode::Add | Opcode::Or | Opcode::Xor if is_neutral(0) => Some(1),
+            Opcode::Sub | Opcode::Shl | Opcode::Srl | Opcode::Sra if is_neutral(1) => Some(0),
+            _ => None,
+        }
+    }
+
+    /// What the instruction writes to its general register, where it executes.
+    fn result(self, state: &State, inst: &Inst, lanes: Lanes) -> Class {
+        let shape = self.shape;
+        let uniform_if = |is: bool| {
+            if is || shape.lanes == 1 { Class::Uniform } else { Class::Vector }
+        };
+        match inst.body {
+            Body::Map { opcode, sources, count, .. } => {
+                let sources = sources.map(|src| state.source(src));
+                self.mapped(opcode, &sources[..count])
+            }
+            Body::Load { base, .. } => {
+                uniform_if(state.regs[usize::from(base)].is_uniform() && lanes != Lanes::Some)
+            }
+            Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
+            Body::Csr { index: 0, .. } => Class::Affine(1),
+            Body::Csr { index: 3, .. } => Class::Const(shape.lanes as u64),
+            Body::Csr { index: 4, .. } => Class::Const(shape.arch.warps().into()),
+            Body::Csr { .. } | Body::Ballot { .. } => Class::Uniform,
+            Body::FromPred { src, .. } => uniform_if(state.is_uniform_pred(src)),
+            Body::Jump { .. } | Body::JumpTo { .. } => Class::Const(inst.next),
+            _ => uniform_if(false),
+        }
+    }
+
+    /// Changes the state to that after the instruction, apart from the divergence stack.
+    pub(crate) fn step(self, state: &mut State, inst: &Inst, full: bool) {
+        let lanes = lanes(state, inst, full);
+        let alone = self.shape.lanes == 1;
+        match inst.body {
+            Body::Unknown => {
+                let stack = std::mem::take(&mut state.stack);
+                *state = State { stack, ..State::unknown(self.shape) };
+            }
+            Body::Test { dst, a, b, .. } => {
+                let same = state.source(a).is_uniform() && state.source(b).is_uniform();
+                state.set_pred(dst, alone || same && self.keeps(state.is_uniform_pred(dst), lanes));
+            }
+            Body::Logic { logic, dst, a, b } => {
+                let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
+                let same =
+                    sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
+                state.set_pred(dst, alone || same && self.keeps(state.is_uniform_pred(dst), lanes));
+            }
+            _ => {
+                let (_, Some(dst)) = inst.registers() else { return };
+                let old = state.regs[usize::from(dst)];
+                let new = self.result(state, inst, lanes);
+                let reg = &mut state.regs[usize::from(dst)];
+                *reg = match lanes {
+                    Lanes::All => new,
+                    Lanes::AllOrNone => old.join(new),
+                    Lanes::Some if matches!(new, Class::Const(_)) && old == new => new,
+                    Lanes::Some => Class::Vector,
+                };
+                if alone && *reg == Class::Vector {
+                    *reg = Class::Uniform;
+                }
+            }
+        }
+    }
+
+    /// Whether a predicate that gets a uniform value in these lanes is uniform afterwards, if it was as `old` says.
+    fn keeps(self, old: bool, lanes: Lanes) -> bool {
+        match lanes {
+            Lanes::All => true,
+            Lanes::AllOrNone => old,
+            Lanes::Some => false,
+        }
+    }
+}

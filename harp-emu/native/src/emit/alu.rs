@@ -1,0 +1,494 @@
+//! Operations on words and predicates.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
+use harp_isa::Opcode;
+
+use super::values::{PredVal, Val, Vectors};
+use super::{Emitter, aligned};
+use crate::body::{Compare, Logic, Src};
+use crate::class::{Class, Lanes};
+use crate::code;
+use crate::frame::{Leave, at, scratch};
+
+impl Emitter<'_, '_> {
+    pub(super) fn source(&mut self, src: Src) -> Val {
+        match src {
+            Src::Reg(r) => self.reg(r),
+            Src::Imm(value) => Val::of(Class::Const(value)),
+        }
+    }
+
+    /// Remembers forms of a source that were made meanwhile.
+    fn keep(&mut self, src: Src, val: &Val) {
+        if let Src::Reg(r) = src {
+            self.at.local.regs[usize::from(r)] = val.clone();
+        }
+    }
+
+    /// `opcode` of the sources.
+    pub(super) fn map(&mut self, opcode: Opcode, sources: &[Src]) -> Val {
+        let mut vals: Vec<Val> = sources.iter().map(|&src| self.source(src)).collect();
+        let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
+        let class = self.rules.mapped(opcode, &classes);
+        if matches!(opcode, Opcode::Div | Opcode::Mod | Opcode::Divs | Opcode::Mods) {
+            self.leave_if_zero(sources[1]);
+        }
+        if let Class::Const(_) = class {
+            return Val::of(class);
+        }
+        if let Some(source) = self.rules.copied(opcode, &classes) {
+            return vals[source].clone();
+        }
+        let val = match class {
+            Class::Uniform if classes.iter().all(|class| class.is_uniform()) => {
+                let words: Vec<Value> = vals.iter_mut().map(|val| self.scalar(val)).collect();
+                Val::uniform(self.scalar_operation(opcode, &words))
+            }
+            Class::Uniform | Class::Affine(_) => self.affine(opcode, &mut vals, class),
+            _ => match self.vector_operation(opcode, &mut vals) {
+                Some(vectors) => Val::vector(vectors),
+                None => self.slow(opcode, &mut vals),
+            },
+        };
+        for (&src, val) in sources.iter().zip(&vals) {
+            self.keep(src, val);
+        }
+        val
+    }
+
+    /// Leaves if the divisor is zero in a lane that executes.
+    fn leave_if_zero(&mut self, divisor: Src) {
+        let mut val = self.source(divisor);
+        if let Class::Const(value) = val.class {
+            if value == 0 {
+                self.leave_always(Leave::Trap);
+            }
+            return;
+        }
+        self.begin_leaving();
+        if val.class.is_uniform() {
+            let word = self.scalar(&mut val);
+            let bad = self.b.ins().icmp_imm_s(IntCC::Equal, word, 0);
+            self.leave_if_executing(bad, Leave::Trap);
+        } else {
+            let vectors = self.vectors(&mut val);
+            let zero = self.vector_constant(self.shape.int_vector(), |_| 0);
+            let zeros = self.each(&vectors, |e, v| e.b.ins().icmp(IntCC::Equal, v, zero));
+            let bits = self.compress(&zeros);
+            let bits = self.only_executing(bits);
+            let bad = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
+            self.leave_if(bad, Leave::Trap);
+        }
+        self.keep(divisor, &val);
+    }
+
+    /// An operation whose result has a stride, of sources that have.
+    fn affine(&mut self, opcode: Opcode, vals: &mut [Val], class: Class) -> Val {
+        if matches!(opcode, Opcode::Div | Opcode::Mod) {
+            return self.divide_once(opcode, vals, class);
+        }
+        let words: Vec<Value> = vals.iter_mut().map(|val| self.scalar(val)).collect();
+        let scalar = self.scalar_operation(opcode, &words);
+        Val { class, scalar: Some(scalar), vectors: None }
+    }
+
+    /// Divides lane 0, and leaves if another lane has another quotient.
+    fn divide_once(&mut self, opcode: Opcode, vals: &mut [Val], class: Class) -> Val {
+        let stride = vals[0].class.stride().unwrap_or(0);
+        let (a, b) = (self.scalar(&mut vals[0]), self.scalar(&mut vals[1]));
+        let one = self.constant(1);
+        let is_zero = self.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
+        let divisor = self.b.ins().select(is_zero, one, b);
+        let rest = self.b.ins().urem(a, divisor);
+        self.begin_leaving();
+        // rest + the last lane's distance < divisor; neither the sum nor the dividends may wrap.
+        let distance = self.constant(stride * (self.shape.lanes as u64 - 1));
+        let last = self.b.ins().iadd(rest, distance);
+        let beyond = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, last, divisor);
+        let wraps = self.b.ins().icmp(IntCC::UnsignedLessThan, last, distance);
+        let end = self.b.ins().iadd(a, distance);
+        let ends = self.b.ins().icmp(IntCC::UnsignedLessThan, end, a);
+        let bad = self.b.ins().bor(beyond, wraps);
+        let bad = self.b.ins().bor(bad, ends);
+        self.leave_if(bad, Leave::Guard);
+        let scalar = if opcode == Opcode::Mod { rest } else { self.b.ins().udiv(a, divisor) };
+        Val { class, scalar: Some(scalar), vectors: None }
+    }
+
+    /// The operation on words. Divisors may be zero in lanes that do not execute.
+    fn scalar_operation(&mut self, opcode: Opcode, words: &[Value]) -> Value {
+        let a = words[0];
+        let b = words.get(1).copied().unwrap_or(a);
+        let width = i64::from(self.shape.word.bits());
+        match opcode {
+            Opcode::Div | Opcode::Mod => {
+                let one = self.constant(1);
+                let zero = self.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
+                let divisor = self.b.ins().select(zero, one, b);
+                match opcode {
+                    Opcode::Div => self.b.ins().udiv(a, divisor),
+                    _ => self.b.ins().urem(a, divisor),
+                }
+            }
+            Opcode::Mulhu if self.shape.bytes() == 8 => self.b.ins().umulhi(a, b),
+            Opcode::Mulh if self.shape.bytes() == 8 => self.b.ins().smulhi(a, b),
+            Opcode::Mulhu | Opcode::Mulh => {
+                let wide = |e: &mut Self, word| match opcode {
+                    Opcode::Mulhu => e.b.ins().uextend(types::I64, word),
+                    _ => e.b.ins().sextend(types::I64, word),
+                };
+                let (a, b) = (wide(self, a), wide(self, b));
+                let product = self.b.ins().imul(a, b);
+                let high = self.b.ins().ushr_imm_u(product, 32);
+                self.b.ins().ireduce(types::I32, high)
+            }
+            Opcode::Shl | Opcode::Srl | Opcode::Sra => {
+                let beyond = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, b, width);
+                let last = self.constant(width as u64 - 1);
+                let count = self.b.ins().select(beyond, last, b);
+                let none = self.constant(0);
+                match opcode {
+                    Opcode::Sra => self.b.ins().sshr(a, count),
+                    Opcode::Shl => {
+                        let shifted = self.b.ins().ishl(a, count);
+                        self.b.ins().select(beyond, none, shifted)
+                    }
+                    _ => {
+                        let shifted = self.b.ins().ushr(a, count);
+                        self.b.ins().select(beyond, none, shifted)
+                    }
+                }
+            }
+            Opcode::Ftoi | Opcode::Ftou | Opcode::Itof | Opcode::Utof => {
+                let (int, float) = (self.shape.int(), self.shape.float());
+                match opcode {
+                    Opcode::Itof => {
+                        let x = self.b.ins().fcvt_from_sint(float, a);
+                        self.as_ints(x)
+                    }
+                    Opcode::Utof => {
+                        let x = self.b.ins().fcvt_from_uint(float, a);
+                        self.as_ints(x)
+                    }
+                    _ => {
+                        let x = self.as_floats(a);
+                        match opcode {
+                            Opcode::Ftoi => self.b.ins().fcvt_to_sint_sat(int, x),
+                            _ => self.b.ins().fcvt_to_uint_sat(int, x),
+                        }
+                    }
+                }
+            }
+            Opcode::Fmin | Opcode::Fmax => {
+                let (x, y) = (self.as_floats(a), self.as_floats(b));
+                let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
+                let greater = self.b.ins().fcmp(FloatCC::GreaterThan, x, y);
+                let equal = self.b.ins().fcmp(FloatCC::Equal, x, y);
+                let sum = self.b.ins().fadd(x, y);
+                let sum = self.as_ints(sum);
+                let (first, second, zero) = match opcode {
+                    Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
+                    _ => (greater, less, self.b.ins().band(a, b)),
+                };
+                let value = self.b.ins().select(equal, zero, sum);
+                let value = self.b.ins().select(second, b, value);
+                self.b.ins().select(first, a, value)
+            }
+            _ => match self.plain(opcode, words) {
+                Some(value) => value,
+                None => self.slow_scalar(opcode, words),
+            },
+        }
+    }
+
+    /// Operations that the host has for words and for vectors alike.
+    fn plain(&mut self, opcode: Opcode, words: &[Value]) -> Option<Value> {
+        let a = words[0];
+        let b = words.get(1).copied().unwrap_or(a);
+        let ins = self.b.ins();
+        Some(match opcode {
+            Opcode::Neg => ins.ineg(a),
+            Opcode::Not => ins.bnot(a),
+            Opcode::And => ins.band(a, b),
+            Opcode::Or => ins.bor(a, b),
+            Opcode::Xor => ins.bxor(a, b),
+            Opcode::Add => ins.iadd(a, b),
+            Opcode::Sub => ins.isub(a, b),
+            Opcode::Mul => ins.imul(a, b),
+            Opcode::Fadd
+            | Opcode::Fsub
+            | Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fsqrt
+            | Opcode::Ftrunc => {
+                let (x, y) = (self.as_floats(a), self.as_floats(b));
+                let ins = self.b.ins();
+                let value = match opcode {
+                    Opcode::Fadd => ins.fadd(x, y),
+                    Opcode::Fsub => ins.fsub(x, y),
+                    Opcode::Fmul => ins.fmul(x, y),
+                    Opcode::Fdiv => ins.fdiv(x, y),
+                    Opcode::Fsqrt => ins.sqrt(x),
+                    _ => ins.trunc(x),
+                };
+                self.as_ints(value)
+            }
+            Opcode::Ffma if self.has_fma => {
+                let [x, y, z] = [a, b, words[2]].map(|word| self.as_floats(word));
+                let value = self.b.ins().fma(x, y, z);
+                self.as_ints(value)
+            }
+            _ => return None,
+        })
+    }
+
+    /// The operation on all lanes, if the host has it for vectors.
+    fn vector_operation(&mut self, opcode: Opcode, vals: &mut [Val]) -> Option<Vec<Value>> {
+        let narrow = self.shape.bytes() == 4;
+        match opcode {
+            Opcode::Shl | Opcode::Srl | Opcode::Sra => {
+                if !vals[1].class.is_uniform() {
+                    return None;
+                }
+                return Some(self.shift_vectors(opcode, vals));
+            }
+            Opcode::Ftoi | Opcode::Ftou | Opcode::Itof | Opcode::Utof if !narrow => return None,
+            _ => {}
+        }
+        let known = matches!(
+            opcode,
+            Opcode::Neg
+                | Opcode::Not
+                | Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Fadd
+                | Opcode::Fsub
+                | Opcode::Fmul
+                | Opcode::Fdiv
+                | Opcode::Fsqrt
+                | Opcode::Ftrunc
+                | Opcode::Fmin
+                | Opcode::Fmax
+                | Opcode::Ftoi
+                | Opcode::Ftou
+                | Opcode::Itof
+                | Opcode::Utof
+        ) || opcode == Opcode::Ffma && self.has_fma;
+        if !known {
+            return None;
+        }
+        let sources: Vec<Vectors> = vals.iter_mut().map(|val| self.vectors(val)).collect();
+        let mut result = Vec::new();
+        for k in 0..self.shape.vectors() {
+            let words: Vec<Value> = sources.iter().map(|vectors| vectors[k]).collect();
+            result.push(match opcode {
+                Opcode::Fmin | Opcode::Fmax => self.extreme(opcode, words[0], words[1]),
+                Opcode::Ftoi => {
+                    let x = self.as_floats(words[0]);
+                    self.b.ins().fcvt_to_sint_sat(types::I32X4, x)
+                }
+                Opcode::Ftou => {
+                    let x = self.as_floats(words[0]);
+                    self.b.ins().fcvt_to_uint_sat(types::I32X4, x)
+                }
+                Opcode::Itof => {
+                    let x = self.b.ins().fcvt_from_sint(types::F32X4, words[0]);
+                    self.as_ints(x)
+                }
+                Opcode::Utof => {
+                    let x = self.b.ins().fcvt_from_uint(types::F32X4, words[0]);
+                    self.as_ints(x)
+                }
+                _ => self.plain(opcode, &words)?,
+            });
+        }
+        Some(result)
+    }
+
+    fn extreme(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
+        let (x, y) = (self.as_floats(a), self.as_floats(b));
+        let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
+        let greater = self.b.ins().fcmp(FloatCC::GreaterThan, x, y);
+        let equal = self.b.ins().fcmp(FloatCC::Equal, x, y);
+        let sum = self.b.ins().fadd(x, y);
+        let sum = self.as_ints(sum);
+        let (first, second, zero) = match opcode {
+            Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
+            _ => (greater, less, self.b.ins().band(a, b)),
+        };
+        let value = self.b.ins().bitselect(equal, zero, sum);
+        let value = self.b.ins().bitselect(second, b, value);
+        self.b.ins().bitselect(first, a, value)
+    }
+
+    /// Shifts all lanes by the same count.
+    fn shift_vectors(&mut self, opcode: Opcode, vals: &mut [Val]) -> Vec<Value> {
+        let vectors = self.vectors(&mut vals[0]);
+        let width = u64::from(self.shape.word.bits());
+        let (count, keeps) = match vals[1].class {
+            Class::Const(count) => {
+                let capped = self.long(count.min(width - 1));
+                (capped, (count < width).then_some(None))
+            }
+            _ => {
+                let word = self.scalar(&mut vals[1]);
+                let beyond =
+                    self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, word, width as i64);
+                let last = self.constant(width - 1);
+                let count = self.b.ins().select(beyond, last, word);
+                let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, word, width as i64);
+                (count, Some(Some(within)))
+            }
+        };
+        if opcode == Opcode::Sra {
+            return self.each(&vectors, |e, v| e.b.ins().sshr(v, count));
+        }
+        let Some(within) = keeps else {
+            let zero = self.vector_constant(self.shape.int_vector(), |_| 0);
+            return vec![zero; vectors.len()];
+        };
+        let shifted = self.each(&vectors, |e, v| match opcode {
+            Opcode::Shl => e.b.ins().ishl(v, count),
+            _ => e.b.ins().ushr(v, count),
+        });
+        match within {
+            None => shifted,
+            Some(within) => {
+                let mask = self.spread(within);
+                self.zip(&shifted, &mask, |e, v, mask| e.b.ins().band(v, mask))
+            }
+        }
+    }
+
+    /// Has the operation done outside, lane by lane.
+    pub(super) fn slow(&mut self, opcode: Opcode, vals: &mut [Val]) -> Val {
+        for (number, val) in vals.iter_mut().enumerate() {
+            let vectors = self.vectors(val);
+            self.put_scratch(number, &vectors);
+        }
+        self.call_slow(opcode);
+        let result = self.scratch_vectors(3);
+        Val::vector(result)
+    }
+
+    fn slow_scalar(&mut self, opcode: Opcode, words: &[Value]) -> Value {
+        for (number, &word) in words.iter().enumerate() {
+            self.b.ins().store(aligned(), word, self.frame, scratch(number));
+        }
+        self.call_slow(opcode);
+        let ty = self.shape.int();
+        self.b.ins().load(ty, aligned(), self.frame, scratch(3))
+    }
+
+    pub(super) fn put_scratch(&mut self, number: usize, vectors: &[Value]) {
+        for (k, &v) in vectors.iter().enumerate() {
+            self.b.ins().store(aligned(), v, self.frame, scratch(number) + 16 * k as i32);
+        }
+    }
+
+    fn scratch_vectors(&mut self, number: usize) -> Vec<Value> {
+        let ty = self.shape.int_vector();
+        let place = |k: usize| scratch(number) + 16 * k as i32;
+        (0..self.shape.vectors())
+            .map(|k| self.b.ins().load(ty, aligned(), self.frame, place(k)))
+            .collect()
+    }
+
+    fn call_slow(&mut self, opcode: Opcode) {
+        let mut signature = Signature::new(self.call_conv);
+        signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
+        let signature = self.b.import_signature(signature);
+        let callee = self.long(code::slow_address() as u64);
+        let number = Opcode::ALL.iter().position(|&other| other == opcode).unwrap_or(usize::MAX);
+        let number = self.b.ins().iconst(types::I32, number as i64);
+        let frame = self.frame;
+        self.b.ins().call_indirect(signature, callee, &[frame, number]);
+    }
+
+    /// `value` of the lane that `from` names among those that execute, else the lane's own.
+    pub(super) fn shuffle(&mut self, value: u8, from: u8) -> Val {
+        let executing = self.executing_bits();
+        self.b.ins().store(aligned(), executing, self.frame, at!(executing));
+        let mut vals = [self.reg(value), self.reg(from)];
+        self.slow(Opcode::Shfl, &mut vals)
+    }
+
+    /// Whether the sources compare.
+    pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src) -> PredVal {
+        let mut vals = [self.source(a), self.source(b)];
+        if vals.iter().all(|val| val.class.is_uniform()) {
+            let [x, y] = &mut vals;
+            let (x, y) = (self.scalar(x), self.scalar(y));
+            let flag = Some(self.compare(compare, x, y));
+            return PredVal { flag, ..PredVal::default() };
+        }
+        let [x, y] = &mut vals;
+        let (x, y) = (self.vectors(x), self.vectors(y));
+        let vectors = self.zip(&x, &y, |e, x, y| e.compare(compare, x, y));
+        self.keep(a, &vals[0]);
+        self.keep(b, &vals[1]);
+        PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
+    }
+
+    fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {
+        let int = |e: &mut Self, cc| e.b.ins().icmp(cc, a, b);
+        let float = |e: &mut Self, cc| {
+            let (x, y) = (e.as_floats(a), e.as_floats(b));
+            e.b.ins().fcmp(cc, x, y)
+        };
+        match compare {
+            Compare::Equal => int(self, IntCC::Equal),
+            Compare::NotEqual => int(self, IntCC::NotEqual),
+            Compare::Less => int(self, IntCC::SignedLessThan),
+            Compare::LessUnsigned => int(self, IntCC::UnsignedLessThan),
+            Compare::FloatEqual => float(self, FloatCC::Equal),
+            Compare::FloatLess => float(self, FloatCC::LessThan),
+            Compare::FloatLessOrEqual => float(self, FloatCC::LessThanOrEqual),
+        }
+    }
+
+    /// Two predicates combined.
+    pub(super) fn logic(&mut self, logic: Logic, a: u8, b: u8, lanes: Lanes) -> PredVal {
+        let uniform = self.at.state.is_uniform_pred(a) && self.at.state.is_uniform_pred(b);
+        if uniform && !matches!(logic, Logic::Any | Logic::All) {
+            let (x, y) = (self.pred_flag(a), self.pred_flag(b));
+            let flag = self.combine(logic, x, y);
+            let flag = match logic {
+                Logic::Not => self.b.ins().bxor_imm_s(x, 1),
+                _ => flag,
+            };
+            return PredVal { flag: Some(flag), ..PredVal::default() };
+        }
+        let (x, y) = (self.pred_bits(a), self.pred_bits(b));
+        if let Logic::Any | Logic::All = logic {
+            let executing = match lanes {
+                Lanes::All => self.long(self.shape.full()),
+                _ => self.executing_bits(),
+            };
+            let chosen = self.b.ins().band(x, executing);
+            let flag = match logic {
+                Logic::Any => self.b.ins().icmp_imm_s(IntCC::NotEqual, chosen, 0),
+                _ => self.b.ins().icmp(IntCC::Equal, chosen, executing),
+            };
+            return PredVal { flag: Some(flag), ..PredVal::default() };
+        }
+        let bits = self.combine(logic, x, y);
+        let full = self.long(self.shape.full());
+        let bits = self.b.ins().band(bits, full);
+        PredVal { bits: Some(bits), ..PredVal::default() }
+    }
+
+    fn combine(&mut self, logic: Logic, x: Value, y: Value) -> Value {
+        match logic {
+            Logic::And => self.b.ins().band(x, y),
+            Logic::Or => self.b.ins().bor(x, y),
+            Logic::Xor => self.b.ins().bxor(x, y),
+            _ => self.b.ins().bnot(x),
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! The instructions of a block.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+
+use super::values::{PredVal, Val, Vectors};
+use super::{Emitter, aligned};
+use crate::body::{Body, Inst};
+use crate::class::{Class, Lanes, State, lanes};
+use crate::frame::{Leave, at};
+use crate::region::{Key, Region};
+
+/// Registers and predicates as values.
+#[derive(Clone, Debug)]
+pub(super) struct Local {
+    pub(super) regs: Vec<Val>,
+    pub(super) preds: Vec<PredVal>,
+    /// The predicates that the block has written.
+    pub(super) written_preds: u64,
+    /// The registers that may differ from those in memory.
+    pub(super) changed: u64,
+}
+
+impl Local {
+    fn new(state: &State, changed: u64) -> Local {
+        Local {
+            regs: state.regs.iter().map(|&class| Val::of(class)).collect(),
+            preds: vec![PredVal::default(); 64],
+            written_preds: 0,
+            changed,
+        }
+    }
+}
+
+/// What was done in a block so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) issued: u64,
+    /// Instructions, loads and stores that all active lanes executed.
+    pub(super) plain: [u64; 3],
+    /// The sums of the lanes that executed others.
+    pub(super) sums: [Option<Value>; 3],
+    /// Instructions that count for all lanes that were activated.
+    pub(super) activated: u64,
+}
+
+/// A place to go back to, and the stub that does.
+#[derive(Clone, Debug)]
+pub(super) struct Stub {
+    pub(super) block: Block,
+    pub(super) pc: u64,
+    pub(super) local: Local,
+    pub(super) counts: Counts,
+}
+
+/// Where the emitter is.
+pub(super) struct At {
+    pub(super) key: Key,
+    pub(super) inst: Inst,
+    /// What is known before the instruction.
+    pub(super) state: State,
+    pub(super) local: Local,
+    pub(super) counts: Counts,
+    /// Whether something has been done since the last stub's place that cannot be taken back.
+    pub(super) has_effect: bool,
+    pub(super) stubs: Vec<Stub>,
+    /// The budget at the head of the block.
+    pub(super) budget: Option<Value>,
+    pub(super) masks: Masks,
+}
+
+/// Lanes, as bits and as vectors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Masks {
+    /// The active ones.
+    active: Option<Value>,
+    active_vectors: Option<Vectors>,
+    /// Those that execute the instruction.
+    executing: Option<Value>,
+    executing_vectors: Option<Vectors>,
+}
+
+impl At {
+    pub(super) fn start(region: &Region, key: Key) -> At {
+        let block = &region.blocks[&key];
+        At {
+            key,
+            inst: block.insts[0],
+            state: block.state.clone(),
+            local: Local::new(&block.state, block.changed),
+            counts: Counts::default(),
+            has_effect: true,
+            stubs: Vec::new(),
+            budget: None,
+            masks: Masks::default(),
+        }
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// Emits a block.
+    pub(super) fn block(&mut self, key: Key) {
+        let insts = self.region.blocks[&key].insts.clone();
+        self.at = At::start(self.region, key);
+        self.b.switch_to_block(self.blocks[&key]);
+        let budget = self.b.use_var(self.variables.budget);
+        self.at.budget = Some(budget);
+        self.begin_leaving();
+        let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, budget, insts.len() as i64);
+        self.leave_if(short, Leave::Budget);
+        let mut is_open = true;
+        for inst in insts {
+            self.at.inst = inst;
+            self.forget_executing();
+            if inst.ends_block() {
+                self.control();
+                is_open = false;
+                break;
+            }
+            self.instruction();
+        }
+        if is_open {
+            let (next, state) = (Key { pc: self.at.inst.next, ..key }, self.at.state.clone());
+            self.go(next, &state);
+        }
+        for stub in std::mem::take(&mut self.at.stubs) {
+            self.stub(stub);
+        }
+    }
+
+    fn instruction(&mut self) {
+        let inst = self.at.inst;
+        let lanes = lanes(&self.at.state, &inst, self.at.key.full);
+        let mut after = self.at.state.clone();
+        self.rules.step(&mut after, &inst, self.at.key.full);
+        match inst.body {
+            Body::Map { opcode, dst, sources, count } => {
+                let val = self.map(opcode, &sources[..count]);
+                self.write(dst, val, lanes, &after);
+            }
+            Body::Test { compare, dst, a, b } => {
+                let val = self.test(compare, a, b);
+                self.write_pred(dst, val, lanes, &after);
+            }
+            Body::Logic { logic, dst, a, b } => {
+                let val = self.logic(logic, a, b, lanes);
+                self.write_pred(dst, val, lanes, &after);
+            }
+            Body::FromPred { dst, src } => {
+                let val = self.pred_word(src);
+                self.write(dst, val, lanes, &after);
+            }
+            Body::Load { dst, base, offset, access } => {
+                let val = self.load(base, offset, access, lanes);
+                self.write(dst, val, lanes, &after);
+            }
+            Body::Store { value, base, offset, access } => {
+                self.store(value, base, offset, access, lanes);
+            }
+            Body::Csr { dst, index } => {
+                let val = self.csr(index);
+                self.write(dst, val, lanes, &after);
+            }
+            Body::Ballot { dst, src, index } => {
+                let (bits, executing) = (self.pred_bits(src), self.executing_bits());
+                let chosen = self.b.ins().band(bits, executing);
+                let val = self.mask_word(chosen, index);
+                self.write(dst, val, lanes, &after);
+            }
+            Body::Shuffle { dst, value, from } => {
+                let val = self.shuffle(value, from);
+                let val = if self.shape.lanes == 1 { self.coerce_first(val) } else { val };
+                self.write(dst, val, lanes, &after);
+            }
+            _ => {}
+        }
+        self.count_inst(lanes);
+        self.at.state = after;
+    }
+
+    fn coerce_first(&mut self, mut val: Val) -> Val {
+        val.class = Class::Uniform;
+        let scalar = self.scalar(&mut val);
+        Val::uniform(scalar)
+    }
+
+    fn pred_word(&mut self, src: u8) -> Val {
+        if self.at.state.is_uniform_pred(src) {
+            let flag = self.pred_flag(src);
+            let ty = self.shape.int();
+            return Val::uniform(self.b.ins().uextend(ty, flag));
+        }
+        let vectors = self.pred_vectors(src);
+        let one = self.vector_constant(self.shape.int_vector(), |_| 1);
+        Val::vector(self.each(&vectors, |e, v| e.b.ins().band(v, one)))
+    }
+
+    fn csr(&mut self, index: u8) -> Val {
+        let place = |number: usize| at!(place) + 8 * number as i32;
+        let offset = match index {
+            0 => {
+                let class = if self.shape.lanes == 1 { Class::Const(0) } else { Class::Affine(1) };
+                let scalar = Some(self.constant(0));
+                return Val { class, scalar, vectors: None };
+            }
+            3 => return Val::of(Class::Const(self.shape.lanes as u64)),
+            4 => return Val::of(Class::Const(self.shape.arch.warps().into())),
+            8 | 9 => {
+                let active = self.active_bits();
+                return self.mask_word(active, index - 8);
+            }
+            1 => place(0),
+            2 => place(1),
+            _ => place(2),
+        };
+        let ty = self.shape.int();
+        Val::uniform(self.b.ins().load(ty, aligned(), self.frame, offset))
+    }
+
+    /// Word number `index` of a mask.
+    fn mask_word(&mut self, bits: Value, index: u8) -> Val {
+        let width = i64::from(self.shape.word.bits());
+        let word = match (self.shape.bytes(), index) {
+            (4, 0) => self.b.ins().ireduce(types::I32, bits),
+            (4, _) => {
+                let high = self.b.ins().ushr_imm_u(bits, width);
+                self.b.ins().ireduce(types::I32, high)
+            }
+            (_, 0) => bits,
+            _ => self.long(0),
+        };
+        Val::uniform(word)
+    }
+
+    /// Writes a register in the lanes that execute.
+    pub(super) fn write(&mut self, dst: u8, new: Val, lanes: Lanes, after: &State) {
+        let class = after.regs[usize::from(dst)];
+        let val = if lanes == Lanes::All || class == new.class && matches!(class, Class::Const(_)) {
+            self.coerce(new, class)
+        } else {
+            self.blend(dst, new, class)
+        };
+        self.at.local.regs[usize::from(dst)] = val;
+        self.at.local.changed |= 1 << dst;
+    }
+
+    fn blend(&mut self, dst: u8, mut new: Val, class: Class) -> Val {
+        if class != Class::Vector {
+            let bits = self.executing_bits();
+            let (old, new) = (self.reg_scalar(dst), self.scalar(&mut new));
+            let scalar = self.b.ins().select(bits, new, old);
+            return Val { class, scalar: Some(scalar), vectors: None };
+        }
+        let mask = self.executing_vectors();
+        let (old, new) = (self.reg_vectors(dst), self.vectors(&mut new));
+        let both: Vec<(Value, Value)> = old.iter().copied().zip(new.iter().copied()).collect();
+        let vectors = both.into_iter().zip(mask.iter());
+        let vectors: Vec<Value> =
+            vectors.map(|((old, new), &mask)| self.b.ins().bitselect(mask, new, old)).collect();
+        Val::vector(vectors)
+    }
+
+    /// Writes a predicate in the lanes that execute.
+    fn write_pred(&mut self, dst: u8, new: PredVal, lanes: Lanes, after: &State) {
+        let index = usize::from(dst);
+        let val = if lanes == Lanes::All {
+            new
+        } else if let (true, Some(flag)) = (after.is_uniform_pred(dst), new.flag) {
+            let executing = self.executing_bits();
+            let old = self.pred_flag(dst);
+            let flag = self.b.ins().select(executing, flag, old);
+            PredVal { flag: Some(flag), ..PredVal::default() }
+        } else {
+            let executing = self.executing_bits();
+            let old = self.pred_bits(dst);
+            self.at.local.preds[index] = new;
+            let new = self.pred_bits(dst);
+            let differ = self.b.ins().bxor(old, new);
+            let differ = self.b.ins().band(differ, executing);
+            PredVal { bits: Some(self.b.ins().bxor(old, differ)), ..PredVal::default() }
+        };
+        self.at.local.preds[index] = val;
+        self.at.local.written_preds |= 1 << dst;
+    }
+
+    // Masks
+
+    /// Another instruction executes, or the same one in other lanes.
+    pub(super) fn forget_executing(&mut self) {
+        (self.at.masks.executing, self.at.masks.executing_vectors) = (None, None);
+    }
+
+    /// Makes these lanes the active ones. What those before have done is counted.
+    pub(super) fn activate(&mut self, active: Value) {
+        self.at.masks = Masks { active: Some(active), ..Masks::default() };
+    }
+
+    pub(super) fn active_bits(&mut self) -> Value {
+        let active = match self.at.masks.active {
+            Some(active) => active,
+            None if self.at.key.full => self.long(self.shape.full()),
+            None => self.b.use_var(self.variables.active),
+        };
+        self.at.masks.active = Some(active);
+        active
+    }
+
+    /// The lanes that execute the instruction, as bits.
+    pub(super) fn executing_bits(&mut self) -> Value {
+        if let Some(bits) = self.at.masks.executing {
+            return bits;
+        }
+        let bits = match (self.at.inst.guard, self.at.key.full) {
+            (None, _) => self.active_bits(),
+            (Some(guard), true) => self.pred_bits(guard),
+            (Some(guard), false) => {
+                let (active, bits) = (self.active_bits(), self.pred_bits(guard));
+                self.b.ins().band(active, bits)
+            }
+        };
+        self.at.masks.executing = Some(bits);
+        bits
+    }
+
+    /// The lanes that execute the instruction, as vectors.
+    pub(super) fn executing_vectors(&mut self) -> Vectors {
+        if let Some(vectors) = &self.at.masks.executing_vectors {
+            return vectors.clone();
+        }
+        let vectors = match (self.at.inst.guard, self.at.key.full) {
+            (None, _) => self.active_vectors(),
+            (Some(guard), true) => self.pred_vectors(guard),
+            (Some(_), false) => {
+                // From bits: what a comparison yields blends with one instruction.
+                let bits = self.executing_bits();
+                self.expand(bits)
+            }
+        };
+        self.at.masks.executing_vectors = Some(vectors.clone());
+        vectors
+    }
+
+    fn active_vectors(&mut self) -> Vectors {
+        if let Some(vectors) = &self.at.masks.active_vectors {
+            return vectors.clone();
+        }
+        let bits = self.active_bits();
+        let vectors = self.expand(bits);
+        self.at.masks.active_vectors = Some(vectors.clone());
+        vectors
+    }
+
+    /// Those of the lanes that execute.
+    pub(super) fn only_executing(&mut self, bits: Value) -> Value {
+        let executing = self.executing_bits();
+        self.b.ins().band(bits, executing)
+    }
+
+    // Counts
+
+    /// Counts the instruction.
+    pub(super) fn count_inst(&mut self, lanes: Lanes) {
+        self.at.counts.issued += 1;
+        self.count(0, lanes);
+    }
+
+    pub(super) fn count_load(&mut self, lanes: Lanes) {
+        self.count(1, lanes);
+    }
+
+    pub(super) fn count_store(&mut self, lanes: Lanes) {
+        self.count(2, lanes);
+    }
+
+    fn count(&mut self, what: usize, lanes: Lanes) {
+        if lanes == Lanes::All || self.at.inst.guard.is_none() {
+            self.at.counts.plain[what] += 1;
+            return;
+        }
+        let bits = self.executing_bits();
+        let count = self.b.ins().popcnt(bits);
+        let sum = match self.at.counts.sums[what] {
+            Some(sum) => self.b.ins().iadd(sum, count),
+            None => count,
+        };
+        self.at.counts.sums[what] = Some(sum);
+    }
+
+    /// Adds what was counted to the frame's counts.
+    pub(super) fn settle(&mut self) {
+        let issued = self.at.counts.issued;
+        let counts = std::mem::replace(&mut self.at.counts, Counts { issued, ..Counts::default() });
+        self.flush(&counts);
+    }
+
+    /// Adds counts to the frame's.
+    fn flush(&mut self, counts: &Counts) {
+        let fields = [at!(insts), at!(loads), at!(stores)];
+        for (what, offset) in fields.into_iter().enumerate() {
+            let mut added = counts.sums[what];
+            let mut add = |e: &mut Self, value| {
+                added = Some(match added {
+                    Some(sum) => e.b.ins().iadd(sum, value),
+                    None => value,
+                });
+            };
+            if counts.plain[what] > 0 {
+                let value = if self.at.key.full {
+                    self.long(counts.plain[what] * self.shape.lanes as u64)
+                } else {
+                    let active = self.active_bits();
+                    let lanes = self.b.ins().popcnt(active);
+                    self.b.ins().imul_imm_s(lanes, counts.plain[what] as i64)
+                };
+                add(self, value);
+            }
+            if what == 0 && counts.activated > 0 {
+                let activated =
+                    self.b.ins().load(types::I64, aligned(), self.frame, at!(activated));
+                let value = self.b.ins().imul_imm_s(activated, counts.activated as i64);
+                add(self, value);
+            }
+            if let Some(added) = added {
+                let old = self.b.ins().load(types::I64, aligned(), self.frame, offset);
+                let new = self.b.ins().iadd(old, added);
+                self.b.ins().store(aligned(), new, self.frame, offset);
+            }
+        }
+    }
+
+    // Leaving
+
+    /// From here on it may be left: to here, if something has been done that cannot be taken back.
+    pub(super) fn begin_leaving(&mut self) {
+        if !std::mem::replace(&mut self.at.has_effect, false) {
+            return;
+        }
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        self.b.append_block_param(block, types::I64);
+        self.at.stubs.push(Stub {
+            block,
+            pc: if self.at.counts.issued == 0 { self.at.key.pc } else { self.at.inst.pc },
+            local: self.at.local.clone(),
+            counts: self.at.counts.clone(),
+        });
+    }
+
+    /// Leaves if `bad`.
+    pub(super) fn leave_if(&mut self, bad: Value, why: Leave) {
+        let Some(stub) = self.at.stubs.last().map(|stub| stub.block) else { return };
+        let why = self.long(why as u64);
+        let go_on = self.b.create_block();
+        self.b.ins().brif(bad, stub, &[why.into()], go_on, &[]);
+        self.b.seal_block(go_on);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// Leaves if `bad` and any lane executes.
+    pub(super) fn leave_if_executing(&mut self, bad: Value, why: Leave) {
+        if self.at.inst.guard.is_none() {
+            return self.leave_if(bad, why);
+        }
+        let bits = self.executing_bits();
+        let some = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
+        let bad = self.b.ins().band(bad, some);
+        self.leave_if(bad, why);
+    }
+
+    /// Leaves if any lane executes.
+    pub(super) fn leave_always(&mut self, why: Leave) {
+        self.begin_leaving();
+        let bad = self.b.ins().iconst(types::I8, 1);
+        self.leave_if_executing(bad, why);
+    }
+}

@@ -1,0 +1,154 @@
+//! Host code for a region.
+//!
+//! Each block of the region is a block of Cranelift's, or several. Registers and predicates are variables, of which
+//! Cranelift's builder makes SSA values: for a register one for lane 0 and one for each vector, of which a block uses
+//! those that the register's class before the block needs. Whatever must be left to the interpreter jumps to a *stub*,
+//! which writes the state as it was at the head of the block, or behind its last effect, and returns. Counts are
+//! added to the frame at the ends of blocks, and in stubs for the part that was done.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `values` | registers and predicates in their forms |
+//! | `alu`, `memory` | what instructions do |
+//! | `block` | a block's instructions, and what they count |
+//! | `control` | jumps, splits, joins; edges between blocks |
+//! | `ways` | ways into the region and out of it |
+
+mod alu;
+mod block;
+mod control;
+mod memory;
+mod values;
+mod ways;
+
+use std::collections::BTreeMap;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{
+    self, AbiParam, Block, InstBuilder, MemFlagsData, Signature, UserFuncName, Value, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+
+use crate::class::Rules;
+use crate::frame::at;
+use crate::region::{Key, Region};
+use crate::shape::Shape;
+use block::At;
+
+/// Accesses of the frame, registers and predicates.
+fn aligned() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+/// The variables of the function.
+struct Variables {
+    /// Lane 0 of each register.
+    scalars: Vec<Variable>,
+    /// All lanes of each register.
+    vectors: Vec<Vec<Variable>>,
+    preds: Vec<Variable>,
+    active: Variable,
+    budget: Variable,
+}
+
+struct Emitter<'a, 'b> {
+    b: FunctionBuilder<'b>,
+    rules: Rules,
+    shape: Shape,
+    region: &'a Region,
+    memory_bytes: u64,
+    has_fma: bool,
+    call_conv: CallConv,
+    variables: Variables,
+    blocks: BTreeMap<Key, Block>,
+    /// The predicates that the region reads or writes, and those that it writes, as bits.
+    preds: [u64; 2],
+    frame: Value,
+    memory: Value,
+    registers: Value,
+    predicates: Value,
+    /// Where in the region it is.
+    at: At,
+}
+
+/// A function for the region, for the host `isa` and machines with that much memory.
+pub(crate) fn emit(
+    region: &Region,
+    rules: Rules,
+    memory_bytes: u64,
+    isa: &dyn TargetIsa,
+) -> Context {
+    let mut context = Context::new();
+    let call_conv = isa.default_call_conv();
+    let mut signature = Signature::new(call_conv);
+    signature.params.push(AbiParam::new(types::I64));
+    context.func = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature);
+    let mut builder = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
+    let shape = rules.shape;
+    let mut declare =
+        |ty, count: usize| -> Vec<Variable> { (0..count).map(|_| b.declare_var(ty)).collect() };
+    let variables = Variables {
+        scalars: declare(shape.int(), 64),
+        vectors: (0..64).map(|_| declare(shape.int_vector(), shape.vectors())).collect(),
+        preds: declare(types::I64, 64),
+        active: declare(types::I64, 1)[0],
+        budget: declare(types::I64, 1)[0],
+    };
+    let start = b.create_block();
+    b.append_block_params_for_function_params(start);
+    b.switch_to_block(start);
+    b.seal_block(start);
+    let frame = b.block_params(start)[0];
+    let mut pointer = |offset| b.ins().load(types::I64, aligned(), frame, offset);
+    let (memory, registers, predicates) =
+        (pointer(at!(memory)), pointer(at!(registers)), pointer(at!(predicates)));
+    let blocks = region.blocks.keys().map(|&key| (key, b.create_block())).collect();
+    let has_fma =
+        isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
+    let preds = preds_of(region);
+    let at = At::start(region, region.head);
+    let mut emitter = Emitter {
+        b,
+        rules,
+        shape,
+        region,
+        memory_bytes,
+        has_fma,
+        call_conv,
+        variables,
+        blocks,
+        preds,
+        frame,
+        memory,
+        registers,
+        predicates,
+        at,
+    };
+    emitter.ways_in();
+    for &key in region.blocks.keys() {
+        emitter.block(key);
+    }
+    emitter.b.seal_all_blocks();
+    emitter.b.finalize(isa.frontend_config());
+    context
+}
+
+/// The predicates that a region reads or writes, and those that it writes, as bits.
+fn preds_of(region: &Region) -> [u64; 2] {
+    use crate::body::Body;
+    let mut preds = [0u64; 2];
+    for inst in region.blocks.values().flat_map(|block| &block.insts) {
+        let read = match inst.body {
+            Body::Logic { a, b, .. } => 1 << a | 1 << b,
+            Body::FromPred { src, .. } | Body::Ballot { src, .. } => 1 << src,
+            _ => 0,
+        };
+        let guard = inst.guard.map_or(0, |guard| 1u64 << guard);
+        let written = inst.pred_written().map_or(0, |pred| 1u64 << pred);
+        preds[0] |= read | guard | written;
+        preds[1] |= written;
+    }
+    preds
+}

@@ -1,0 +1,218 @@
+//! What host code and the rest of this crate share while it runs.
+
+use std::mem::offset_of;
+
+use harp_emu::{Frame, StackEntry, compute};
+use harp_isa::{Opcode, WordSize};
+
+/// Entries of the divergence stack that a frame holds.
+pub(crate) const ENTRIES: usize = 48;
+/// Of these, the most that are copied when a warp enters.
+const COPIED: usize = 24;
+/// In a [`RawEntry`], that control continues at the next instruction; no address.
+pub(crate) const NOWHERE: u64 = u64::MAX;
+
+/// An entry of the divergence stack.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawEntry {
+    pub(crate) mask: u64,
+    /// Where control continues, or [`NOWHERE`].
+    pub(crate) resume: u64,
+    pub(crate) behind: u64,
+}
+
+/// Why host code was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+pub(crate) enum Leave {
+    /// The budget does not suffice for the next block.
+    Budget,
+    /// The interpreter must do the next instruction.
+    Foreign,
+    /// An access may trap, or concerns code, or is misaligned.
+    Access,
+    /// A division by zero, a branch on which lanes disagree, a full stack.
+    Trap,
+    /// What is assumed does not hold.
+    Guard,
+    /// Control leaves the region.
+    End,
+    /// The registers are not as the entry expects.
+    Entry,
+}
+
+impl Leave {
+    pub(crate) const ALL: [Leave; 7] = [
+        Leave::Budget,
+        Leave::Foreign,
+        Leave::Access,
+        Leave::Trap,
+        Leave::Guard,
+        Leave::End,
+        Leave::Entry,
+    ];
+}
+
+/// The state that host code reads and writes. Addresses are those of the host.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct RawFrame {
+    pub(crate) registers: u64,
+    pub(crate) predicates: u64,
+    pub(crate) memory: u64,
+    /// Bytes of memory.
+    pub(crate) size: u64,
+    pub(crate) plain_from: u64,
+    pub(crate) active: u64,
+    pub(crate) budget: u64,
+    /// Counted by this visit.
+    pub(crate) insts: u64,
+    pub(crate) loads: u64,
+    pub(crate) stores: u64,
+    pub(crate) pc: u64,
+    /// A [`Leave`].
+    pub(crate) leave: u64,
+    /// The number of the entry.
+    pub(crate) entry: u64,
+    /// The lanes that were last activated.
+    pub(crate) activated: u64,
+    pub(crate) place: [u64; 3],
+    pub(crate) stack_len: u64,
+    /// How many entries there may be.
+    pub(crate) stack_limit: u64,
+    /// The most entries that there were after a `split`.
+    pub(crate) high_water: u64,
+    pub(crate) word: u64,
+    pub(crate) lanes: u64,
+    pub(crate) stack: [RawEntry; ENTRIES],
+    /// Words of a vector for [`slow`](RawFrame::slow): three sources, and the result.
+    pub(crate) scratch: [[u64; 64]; 4],
+    /// The lanes that execute, for [`slow`](RawFrame::slow).
+    pub(crate) executing: u64,
+    /// Entries of the real stack below those here.
+    below: usize,
+}
+
+/// The offset of a field, as host code needs it.
+macro_rules! at {
+    ($($field:tt)+) => {
+        i32::try_from(std::mem::offset_of!(crate::frame::RawFrame, $($field)+)).unwrap_or(i32::MAX)
+    };
+}
+pub(crate) use at;
+
+/// The offset of a scratch vector.
+pub(crate) fn scratch(number: usize) -> i32 {
+    let bytes = offset_of!(RawFrame, scratch) + number * size_of::<[u64; 64]>();
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+impl RawFrame {
+    pub(crate) fn new() -> RawFrame {
+        RawFrame {
+            registers: 0,
+            predicates: 0,
+            memory: 0,
+            size: 0,
+            plain_from: 0,
+            active: 0,
+            budget: 0,
+            insts: 0,
+            loads: 0,
+            stores: 0,
+            pc: 0,
+            leave: 0,
+            entry: 0,
+            activated: 0,
+            place: [0; 3],
+            stack_len: 0,
+            stack_limit: 0,
+            high_water: 0,
+            word: 0,
+            lanes: 0,
+            stack: [RawEntry::default(); ENTRIES],
+            scratch: [[0; 64]; 4],
+            executing: 0,
+            below: 0,
+        }
+    }
+
+    /// Takes the warp's state, apart from what is behind pointers.
+    pub(crate) fn take(&mut self, frame: &Frame<'_>) {
+        self.plain_from = frame.plain_stores_from;
+        self.active = *frame.active;
+        self.budget = frame.budget;
+        (self.insts, self.loads, self.stores, self.high_water) = (0, 0, 0, 0);
+        self.activated = frame.active_count.into();
+        self.place = frame.place.map(u64::from);
+        self.below = frame.stack.len().saturating_sub(COPIED);
+        let here = frame.stack.len() - self.below;
+        self.stack_len = here as u64;
+        let room = frame.stack.limit().saturating_sub(self.below);
+        self.stack_limit = room.min(ENTRIES) as u64;
+        for (index, raw) in self.stack[..here].iter_mut().enumerate() {
+            if let Some(StackEntry { mask, resume, behind }) = frame.stack.get(self.below + index) {
+                *raw = RawEntry { mask, resume: resume.unwrap_or(NOWHERE), behind };
+            }
+        }
+    }
+
+    /// Gives it back.
+    pub(crate) fn give(&self, frame: &mut Frame<'_>) {
+        *frame.pc = self.pc;
+        *frame.active = self.active;
+        frame.stats.steps += frame.budget - self.budget;
+        frame.stats.insts += self.insts;
+        frame.stats.loads += self.loads;
+        frame.stats.stores += self.stores;
+        if self.high_water > 0 {
+            let most = self.below + self.high_water as usize;
+            frame.stats.divergence_high_water = frame.stats.divergence_high_water.max(most);
+        }
+        frame.stack.truncate(self.below);
+        for &RawEntry { mask, resume, behind } in &self.stack[..self.stack_len as usize] {
+            let resume = (resume != NOWHERE).then_some(resume);
+            let fits = frame.stack.push(StackEntry { mask, resume, behind });
+            debug_assert!(fits, "splits look for room");
+        }
+    }
+
+    /// What the topmost entries of the stack are, as known before a block.
+    pub(crate) fn top(&self) -> &[RawEntry] {
+        &self.stack[..self.stack_len as usize]
+    }
+
+    /// Does an instruction lane by lane: the operation on the scratch vectors, or, for [`Opcode::Shfl`], the choice of
+    /// values among the executing lanes.
+    pub(crate) fn slow(&mut self, opcode: Opcode) {
+        let word = if self.word == 4 { WordSize::Four } else { WordSize::Eight };
+        for lane in 0..self.lanes as usize {
+            let [a, b, c] = [0, 1, 2].map(|k| self.scratch_word(k, lane));
+            let result = if opcode == Opcode::Shfl {
+                let executes = b < 64 && self.executing >> b & 1 != 0;
+                if executes { self.scratch_word(0, b as usize) } else { a }
+            } else {
+                compute(opcode, word, [a, b, c]).unwrap_or(0)
+            };
+            self.set_result(lane, result);
+        }
+    }
+
+    fn scratch_word(&self, number: usize, lane: usize) -> u64 {
+        match self.word {
+            4 => self.scratch[number][lane / 2] >> (32 * (lane % 2)) & 0xffff_ffff,
+            _ => self.scratch[number][lane],
+        }
+    }
+
+    fn set_result(&mut self, lane: usize, value: u64) {
+        match self.word {
+            4 => {
+                let (pair, shift) = (&mut self.scratch[3][lane / 2], 32 * (lane % 2));
+                *pair = *pair & !(0xffff_ffff << shift) | (value & 0xffff_ffff) << shift;
+            }
+            _ => self.scratch[3][lane] = value,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Host code for HARP programs: a tier of [`harp_emu`] that translates hot regions of a program to the host's
+//! instructions, by Cranelift, and is exact. Registers, predicates, memory, divergence stack, pc, counts and traps are
+//! those of the interpreter after every instruction, whatever the machine.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harp_emu::{HostTier, Machine, MachineConfig, Memory};
+//! use harp_isa::{ArchId, Gpr, Op, Pred};
+//! use harp_native::{Native, When};
+//!
+//! // Counts to a million.
+//! let arch: ArchId = "4w8/8/16/16".parse()?;
+//! let (count, left, goes_on) = (Gpr::new(1), Gpr::new(2), Pred::new(0));
+//! let program = [
+//!     Op::Ldi { dst: left, imm: 1000 }.into(),
+//!     Op::Muli { dst: left, src: left, imm: 1000 }.into(),
+//!     Op::Addi { dst: count, src: count, imm: 1 }.into(),
+//!     Op::Subi { dst: left, src: left, imm: 1 }.into(),
+//!     Op::Rtop { dst: goes_on, src: left }.into(),
+//!     harp_isa::Instruction::from(Op::Jmpi { rel: -16 }).guarded_by(goes_on),
+//!     Op::Halt {}.into(),
+//! ];
+//! let mut code = Vec::new();
+//! for instruction in program {
+//!     harp_isa::encode(&instruction, arch, &mut code)?;
+//! }
+//! let memory = Memory::new(arch.word(), 1 << 16)?;
+//! memory.write(0, &code)?;
+//!
+//! let mut machine = Machine::new(MachineConfig::new(arch), &memory)?;
+//! if let Some(native) = Native::new(When::AtOnce) {
+//!     let tier: Arc<dyn HostTier> = Arc::new(native);
+//!     machine.set_host_tier(&tier);
+//! }
+//! let stats = machine.run()?;
+//! assert_eq!(stats.issued(), 2 + 4 * 1_000_000 + 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//!
+//! A *region* is what is reachable from a hot address: blocks of instructions, calls included as long as the
+//! link register's value is known. Before each block a data flow analysis says which registers have
+//! the same value in all lanes or a constant difference between lanes: such a register is one word in host code, others
+//! are vectors of 16 bytes. What is seen in the registers when a region is translated is assumed to hold when control comes back to
+//! its head from outside of the loop there; this is checked, and so is what an entry expects.
+//!
+//! Blocks are transactions. What might stop in the middle leaves to the interpreter before it has an effect: instructions that
+//! trap, accesses outside of plain memory, assumptions that do not hold, a budget that does not suffice. The interpreter
+//! then does the same instructions, and makes the trap. So there is one definition of each trap. What an operation
+//! means in a lane is defined once, too, where the host has no instruction for it: host code calls
+//! [`harp_emu::compute`].
+//!
+//! Which NaN a float operation yields is unspecified, as in the interpreter.
+//!
+//! # How it is built
+//!
+//! | module | contents |
+//! |---|---|
+//! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
+//! | `class`, `region`, `live` | what is known of registers; blocks and edges; which registers matter |
+//! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
+//! | `emit` | regions to Cranelift's functions |
+//! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |
+#![deny(unsafe_code)]
+
+mod body;
+mod class;
+mod code;
+mod emit;
+mod frame;
+mod live;
+mod record;
+mod region;
+mod shape;
+mod tier;
+mod translated;
+
+pub use tier::{LeaveCounts, Native, TierStats, USUAL, When};

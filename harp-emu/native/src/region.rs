@@ -1,0 +1,283 @@
+//! Regions: the blocks of instructions that are reachable from a hot address, and what is known before each.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use crate::body::{Body, Inst};
+use crate::class::{Class, Lanes, Level, Rules, State, lanes};
+
+/// A block: its first address, and whether all lanes of the machine are known to be active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) pc: u64,
+    pub(crate) full: bool,
+}
+
+/// Instructions that the same lanes execute one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) insts: Vec<Inst>,
+    /// What is known before it.
+    pub(crate) state: State,
+    /// The registers that may have changed since the region was entered, as bits, before it.
+    pub(crate) changed: u64,
+}
+
+/// The blocks that are reachable from the address at which a warp is.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) head: Key,
+    pub(crate) blocks: BTreeMap<Key, Block>,
+    /// Blocks at which warps may enter it; the first is the head.
+    pub(crate) entries: Vec<Key>,
+    /// The registers that it reads or writes, as bits.
+    pub(crate) registers: u64,
+}
+
+/// Where control may go, and what is known there.
+pub(crate) type Edge = (Key, State);
+
+impl Rules {
+    /// Where control may go after `inst`, the last of a block, before which `state` holds.
+    pub(crate) fn edges(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
+        let by_jump = |pc: Option<u64>| {
+            let mut edges = Vec::new();
+            if let Some(pc) = pc {
+                let mut taken = state.clone();
+                // Whoever jumps does it together.
+                let inst = Inst { guard: None, ..*inst };
+                self.step(&mut taken, &inst, full);
+                edges.push((Key { pc, full }, taken));
+            }
+            if inst.guard.is_some() {
+                edges.push((Key { pc: inst.next, full }, state.clone()));
+            }
+            edges
+        };
+        match inst.body {
+            Body::Jump { target, .. } => by_jump(Some(target)),
+            Body::JumpTo { link, target } => by_jump(self.target(state, inst, link, target)),
+            Body::Split => self.after_split(state, inst, full),
+            Body::Join => self.after_join(state, inst, full),
+            Body::Unknown => Vec::new(),
+            _ => {
+                let mut after = state.clone();
+                self.step(&mut after, inst, full);
+                vec![(Key { pc: inst.next, full }, after)]
+            }
+        }
+    }
+
+    /// The constant to which `inst` jumps, if it is one.
+    pub(crate) fn target(
+        self,
+        state: &State,
+        inst: &Inst,
+        link: Option<u8>,
+        target: u8,
+    ) -> Option<u64> {
+        match state.regs[usize::from(target)] {
+            _ if link == Some(target) => Some(inst.next),
+            Class::Const(pc) => Some(pc),
+            _ => None,
+        }
+    }
+
+    fn after_split(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
+        let mut after = state.clone();
+        after.stack.push(Level { behind: inst.next, was_full: Some(full) });
+        if after.stack.len() > KNOWN_LEVELS {
+            after.stack.remove(0);
+        }
+        let mut edges = vec![(Key { pc: inst.next, full }, after.clone())];
+        if full && lanes(state, inst, full) == Lanes::Some {
+            edges.push((Key { pc: inst.next, full: false }, after));
+        }
+        edges
+    }
+
+    fn after_join(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
+        let mut popped = state.clone();
+        let next = |full| Key { pc: inst.next, full };
+        match popped.stack.pop() {
+            _ if full => vec![(next(true), popped)],
+            None | Some(Level { was_full: None, .. }) => {
+                let edges = [(next(true), popped.clone()), (next(false), popped)];
+                let other = state.stack.last().map(|level| level.behind);
+                let other = other.map(|pc| (Key { pc, full: false }, state.clone()));
+                other.into_iter().chain(edges).collect()
+            }
+            Some(Level { behind, was_full: Some(was_full) }) => {
+                vec![(Key { pc: behind, full: false }, state.clone()), (next(was_full), popped)]
+            }
+        }
+    }
+}
+
+/// The most splits of the divergence stack that are remembered.
+const KNOWN_LEVELS: usize = 16;
+
+/// The region of the warp at `head`, of whose registers `state` is known. `fetch` gives the instruction at an address,
+/// if there is one. Of what control reaches by jumps, only
+/// blocks that were `seen` are part of it, if given. The instructions have at most `room` places together. `None` if there is nothing to gain.
+pub(crate) fn form(
+    rules: Rules,
+    head: Key,
+    state: State,
+    room: usize,
+    seen: Option<&HashSet<Key>>,
+    fetch: &mut dyn FnMut(u64) -> Option<Inst>,
+) -> Option<Region> {
+    let leaders = leaders(head.pc, room, fetch);
+    let mut maker = Maker { rules, head, leaders, room, seen, blocks: BTreeMap::new(), fetch };
+    maker.spread(state)?;
+    maker.finish()
+}
+
+/// The addresses at which blocks begin: where control arrives other than from the instruction before.
+fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -> BTreeSet<u64> {
+    let mut found = BTreeSet::from([head]);
+    let mut seen = BTreeSet::new();
+    let mut todo = VecDeque::from([head]);
+    while let Some(start) = todo.pop_front() {
+        let mut pc = start;
+        while seen.len() < 4 * room && seen.insert(pc) {
+            let Some(inst) = fetch(pc) else { break };
+            pc = inst.next;
+            if !inst.ends_block() {
+                continue;
+            }
+            let mut places = vec![inst.next];
+            if let Body::Jump { target, .. } = inst.body {
+                places.push(target);
+            }
+            for place in places {
+                if found.insert(place) {
+                    todo.push_back(place);
+                }
+            }
+            break;
+        }
+    }
+    found
+}
+
+struct Maker<'a> {
+    rules: Rules,
+    head: Key,
+    leaders: BTreeSet<u64>,
+    room: usize,
+    seen: Option<&'a HashSet<Key>>,
+    blocks: BTreeMap<Key, Block>,
+    fetch: &'a mut dyn FnMut(u64) -> Option<Inst>,
+}
+
+impl Maker<'_> {
+    /// Finds blocks, and what is known before them, until nothing changes.
+    fn spread(&mut self, state: State) -> Option<()> {
+        self.add(self.head, &state)?;
+        let mut todo = VecDeque::from([self.head]);
+        while let Some(key) = todo.pop_front() {
+            for (to, state) in self.edges(key) {
+                let (is_guarded, is_wanted) = (self.is_guarded(key, to), self.is_wanted(key, to));
+                let changed = match self.blocks.get_mut(&to) {
+                    None if !is_wanted => false,
+                    None => self.add(to, &state).is_some(),
+                    Some(_) if is_guarded => false,
+                    Some(block) => {
+                        let joined = block.state.join(&state);
+                        let changed = joined != block.state;
+                        block.state = joined;
+                        changed
+                    }
+                };
+                if changed && !todo.contains(&to) {
+                    todo.push_back(to);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether what was seen at the head is assumed to hold whenever control comes from block `from`, which is not in
+    /// the head's loop as far as the order of addresses shows.
+    fn is_guarded(&self, from: Key, to: Key) -> bool {
+        self.rules.assumes && to == self.head && from.pc < to.pc
+    }
+
+    /// Whether block `to`, to which control comes from block `from`, should be part of the region.
+    fn is_wanted(&self, from: Key, to: Key) -> bool {
+        let falls = self.blocks[&from].insts.last().is_some_and(|last| !last.ends_block());
+        falls || self.seen.is_none_or(|seen| seen.contains(&to))
+    }
+
+    /// Adds a block, if there is room and there are instructions.
+    fn add(&mut self, key: Key, state: &State) -> Option<()> {
+        let mut insts: Vec<Inst> = Vec::new();
+        let mut pc = key.pc;
+        while let Some(inst) = (self.fetch)(pc) {
+            insts.push(inst);
+            pc = inst.next;
+            if inst.ends_block() || self.leaders.contains(&pc) || insts.len() >= LONGEST {
+                break;
+            }
+        }
+        if insts.is_empty() || insts.len() > self.room {
+            return None;
+        }
+        self.room -= insts.len();
+        self.blocks.insert(key, Block { insts, state: state.clone(), changed: 0 });
+        Some(())
+    }
+
+    fn edges(&self, key: Key) -> Vec<Edge> {
+        let block = &self.blocks[&key];
+        let Some((last, insts)) = block.insts.split_last() else { return Vec::new() };
+        let mut state = block.state.clone();
+        for inst in insts {
+            self.rules.step(&mut state, inst, key.full);
+        }
+        self.rules.edges(&state, last, key.full)
+    }
+
+    /// Drops what has turned out not to be reachable, and finds entries and what changes.
+    fn finish(mut self) -> Option<Region> {
+        let mut entries = vec![self.head];
+        let mut reached = BTreeSet::from([self.head]);
+        let mut todo = vec![self.head];
+        while let Some(key) = todo.pop() {
+            let written = self.blocks[&key].insts.iter().filter_map(|inst| inst.registers().1);
+            let changed = written.fold(self.blocks[&key].changed, |bits, r| bits | 1 << r);
+            let last = *self.blocks[&key].insts.last()?;
+            for (to, _) in self.edges(key) {
+                let Some(block) = self.blocks.get_mut(&to) else { continue };
+                let is_loop = to.pc <= last.pc;
+                let resumes = matches!(last.body, Body::Foreign { .. });
+                if (is_loop || resumes) && !entries.contains(&to) && entries.len() < MOST_ENTRIES {
+                    entries.push(to);
+                }
+                let grows = block.changed | changed != block.changed;
+                block.changed |= changed;
+                if reached.insert(to) || grows {
+                    todo.push(to);
+                }
+            }
+        }
+        self.blocks.retain(|key, _| reached.contains(key));
+        let insts = self.blocks.values().flat_map(|block| &block.insts);
+        let registers = insts.clone().fold(0u64, |bits, inst| {
+            let (read, written) = inst.registers();
+            read.into_iter().chain(written).fold(bits, |bits, r| bits | 1 << r)
+        });
+        let does = |inst: &Inst| !matches!(inst.body, Body::Foreign { .. } | Body::Unknown);
+        let is_worth_it = insts.clone().filter(|inst| does(inst)).count() >= LEAST;
+        let Maker { head, blocks, .. } = self;
+        is_worth_it.then_some(Region { head, blocks, entries, registers })
+    }
+}
+
+/// The most instructions of a block.
+const LONGEST: usize = 64;
+/// The most blocks at which warps may enter a region.
+const MOST_ENTRIES: usize = 8;
+/// Regions of fewer instructions are not worth it.
+const LEAST: usize = 4;

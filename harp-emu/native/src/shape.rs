@@ -1,0 +1,75 @@
+//! The shape of a machine's registers in host code.
+
+use cranelift_codegen::ir::{Type, types};
+use harp_isa::{ArchId, WordSize};
+
+/// Bytes of the host's vectors.
+pub(crate) const VECTOR_BYTES: usize = 16;
+
+/// Words, lanes, and the vectors that hold a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) arch: ArchId,
+    pub(crate) word: WordSize,
+    /// Lanes of the machine.
+    pub(crate) lanes: usize,
+    /// Words from a register to the next.
+    pub(crate) lane_words: usize,
+}
+
+impl Shape {
+    pub(crate) fn new(arch: ArchId, lane_words: usize) -> Shape {
+        Shape { arch, word: arch.word(), lanes: arch.lanes().into(), lane_words }
+    }
+
+    /// Bytes of a word.
+    pub(crate) fn bytes(self) -> usize {
+        self.word.bytes().into()
+    }
+
+    /// Lanes in a vector.
+    pub(crate) fn per_vector(self) -> usize {
+        VECTOR_BYTES / self.bytes()
+    }
+
+    /// Vectors of a register.
+    pub(crate) fn vectors(self) -> usize {
+        self.lanes.div_ceil(self.per_vector())
+    }
+
+    /// Whether vectors have no more lanes than the machine.
+    pub(crate) fn is_whole(self) -> bool {
+        self.lanes.is_multiple_of(self.per_vector())
+    }
+
+    /// All lanes of the machine.
+    pub(crate) fn full(self) -> u64 {
+        u64::MAX >> (64 - self.lanes)
+    }
+
+    /// The low bits that a word has.
+    pub(crate) fn cut(self, value: u64) -> u64 {
+        value & self.word.mask()
+    }
+
+    pub(crate) fn int(self) -> Type {
+        match self.word {
+            WordSize::Four => types::I32,
+            WordSize::Eight => types::I64,
+        }
+    }
+
+    pub(crate) fn float(self) -> Type {
+        match self.word {
+            WordSize::Four => types::F32,
+            WordSize::Eight => types::F64,
+        }
+    }
+
+    pub(crate) fn int_vector(self) -> Type {
+        match self.word {
+            WordSize::Four => types::I32X4,
+            WordSize::Eight => types::I64X2,
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The tier: which regions are translated, when, and how warps get there.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use harp_emu::{Frame, HostCode, HostTier};
+use harp_isa::ArchId;
+
+use crate::frame::{Leave, NOWHERE, RawFrame};
+use crate::record::{Recorder, Step};
+use crate::region::Key;
+use crate::shape::Shape;
+use crate::translated::Translated;
+
+/// When regions are translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// When a warp first gets there.
+    AtOnce,
+    /// When the interpreter has issued about this many instructions there.
+    After(u64),
+}
+
+/// The instructions after which a region is worth its translation, as a rule.
+pub const USUAL: When = When::After(1 << 17);
+
+/// What a [`Native`] tier has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TierStats {
+    /// Regions that were translated.
+    pub regions: usize,
+    /// Bytes of their host code.
+    pub code_bytes: usize,
+    /// The time that it took to translate them.
+    pub time: Duration,
+    /// The longest that one took.
+    pub longest: Duration,
+    /// Regions that were given up, because they were left too soon or what they assume does not hold.
+    pub given_up: usize,
+    /// How often warps entered.
+    pub visits: u64,
+    /// Instructions that were issued in host code.
+    pub issued: u64,
+    /// How often warps left, by reason.
+    pub left: LeaveCounts,
+}
+
+/// Why and how often warps left host code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaveCounts {
+    /// The budget did not suffice for another block.
+    pub budget: u64,
+    /// The next instruction is one that the interpreter does.
+    pub foreign: u64,
+    /// An access outside of plain memory, or a misaligned one.
+    pub access: u64,
+    /// A division by zero, a divergent branch, a full or empty divergence stack.
+    pub trap: u64,
+    /// What was assumed did not hold.
+    pub guard: u64,
+    /// Control left the region.
+    pub end: u64,
+    /// The registers were not as the entry expects.
+    pub entry: u64,
+}
+
+/// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
+///
+/// Its clones are the same tier. It may serve any number of machines, one after the other or at the same time; what
+/// one has translated serves the others as far as they run the same instructions.
+#[derive(Clone, Debug)]
+pub struct Native {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    when: When,
+    isa: OwnedTargetIsa,
+    /// The number of changes to the regions.
+    version: AtomicU64,
+    state: Mutex<Regions>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("when", &self.when).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Regions {
+    all: Vec<Arc<Translated>>,
+    /// Instructions that the interpreter has issued, by the addresses where it was seen then.
+    hot: HashMap<u64, Hot>,
+    /// Heads that were given up, and how often they had been translated.
+    refused: HashSet<Key>,
+    /// Heads whose regions assume nothing any more.
+    plain: HashSet<Key>,
+    stats: TierStats,
+}
+
+/// How much the interpreter does at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hot {
+    issued: u64,
+    /// The binary logarithm of how much longer than usual it must go on.
+    patience: u32,
+}
+
+/// Addresses that count as one place when the interpreter is seen there, in bytes.
+const PLACE_BYTES: u64 = 256;
+/// The most regions.
+const MOST_REGIONS: usize = 256;
+
+impl Native {
+    /// A tier without regions. `None` if it has no code for this host.
+    pub fn new(when: When) -> Option<Native> {
+        let isa = host()?;
+        let (version, state) = (AtomicU64::new(0), Mutex::default());
+        Some(Native { shared: Arc::new(Shared { when, isa, version, state }) })
+    }
+
+    /// What it has done so far; what running machines do is counted when they end.
+    pub fn stats(&self) -> TierStats {
+        self.shared.regions().stats.clone()
+    }
+}
+
+/// The host, if host code may be made for it: with the vector instructions that all of x86-64's descendants of the
+/// last fifteen years have. On others nobody has compared the results yet.
+fn host() -> Option<OwnedTargetIsa> {
+    if !cfg!(all(target_arch = "x86_64", target_endian = "little", target_pointer_width = "64")) {
+        return None;
+    }
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("opt_level", "none"),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+    ] {
+        flags.set(name, value).ok()?;
+    }
+    let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
+    let has = |name: &str| {
+        isa.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true))
+    };
+    (has("has_sse41") && has("has_sse42") && has("has_popcnt")).then_some(isa)
+}
+
+impl HostTier for Native {
+    fn for_core(&self, arch: ArchId) -> Box<dyn HostCode> {
+        Box::new(CoreCode {
+            shared: self.shared.clone(),
+            arch,
+            raw: Box::new(RawFrame::new()),
+            version: None,
+            adopted: Vec::new(),
+            places: HashMap::new(),
+            range: 0..0,
+            pause: FIRST_PAUSE,
+            recorder: Recorder::default(),
+            last: None,
+            left: LeaveCounts::default(),
+            visits: 0,
+            issued: 0,
+        })
+    }
+}
+
+impl Shared {
+    fn regions(&self) -> MutexGuard<'_, Regions> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of an instruction in a region.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// How many instructions there are from here to the end of the block.
+    left: u64,
+    /// The region's number and its entry here, for warps of which not all lanes are active, and for others.
+    entries: [Option<(usize, usize)>; 2],
+}
+
+/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
+/// most.
+const FIRST_PAUSE: u64 = 32;
+const LONGEST_PAUSE: u64 = 2048;
+
+/// Host code for a core.
+struct CoreCode {
+    shared: Arc<Shared>,
+    arch: ArchId,
+    raw: Box<RawFrame>,
+    /// The version of the regions when it last looked, none if memory has changed since.
+    version: Option<u64>,
+    adopted: Vec<Arc<Translated>>,
+    places: HashMap<u64, Place>,
+    range: Range<u64>,
+    pause: u64,
+    recorder: Recorder,
+    /// The warp that was last seen where there is no host code, and what it had issued.
+    last: Option<(u16, u64)>,
+    left: LeaveCounts,
+    visits: u64,
+    issued: u64,
+}
+
+impl HostCode for CoreCode {
+    fn run(&mut self, frame: &mut Frame<'_>) -> u64 {
+        let shape = Shape::new(self.arch, frame.lane_words);
+        loop {
+            self.adopt(shape, frame);
+            let full = *frame.active == shape.full();
+            let Some(&place) = self.places.get(&*frame.pc) else {
+                match self.outside(shape, frame) {
+                    Some(pause) => return pause,
+                    None => continue,
+                }
+            };
+            self.pause = FIRST_PAUSE;
+            let Some((number, entry)) = place.entries[usize::from(full)] else {
+                return place.left;
+            };
+            match self.enter(number, entry, shape, frame) {
+                // It goes on where another entry may be.
+                Some(Leave::End) if frame.budget > 0 => {}
+                Some(Leave::Foreign) => return 1,
+                _ => return self.places.get(&*frame.pc).map_or(1, |place| place.left),
+            }
+        }
+    }
+
+    fn code(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn forget(&mut self) {
+        self.recorder.forget();
+        self.version = None;
+    }
+}
+
+impl CoreCode {
+    /// Looks for regions whose instructions are in memory, if there may be others than before.
+    fn adopt(&mut self, shape: Shape, frame: &Frame<'_>) {
+        let version = self.shared.version.load(Ordering::Acquire);
+        if self.version == Some(version) {
+            return;
+        }
+        self.adopted.clear();
+        self.places.clear();
+        self.range = 0..0;
+        let all = self.shared.regions().all.clone();
+        let memory = frame.memory;
+        let here = all.into_iter().filter(|translated| translated.holds(shape, memory));
+        for translated in here {
+            self.add(translated);
+        }
+        self.version = Some(version);
+    }
+
+    fn add(&mut self, translated: Arc<Translated>) {
+        let number = self.adopted.len();
+        for (key, block) in &translated.region.blocks {
+            let count = block.insts.len();
+            for (index, inst) in block.insts.iter().enumerate() {
+                let place = Place { left: (count - index) as u64, entries: [None; 2] };
+                self.places.entry(inst.pc).or_insert(place);
+            }
+            if let Some(entry) = translated.region.entries.iter().position(|entry| entry == key)
+                && let Some(place) = self.places.get_mut(&key.pc)
+            {
+                place.entries[usize::from(key.full)].get_or_insert((number, entry));
+                place.left = count as u64;
+            }
+        }
+        let range = translated.range();
+        self.range = match self.range.is_empty() {
+            true => range,
+            false => self.range.start.min(range.start)..self.range.end.max(range.end),
+        };
+        self.adopted.push(translated);
+    }
+
+    /// Runs a region. Returns why it was left; `None` if it was not entered.
+    fn enter(
+        &mut self,
+        number: usize,
+        entry: usize,
+        shape: Shape,
+        frame: &mut Frame<'_>,
+    ) -> Option<Leave> {
+        let translated = self.adopted.get(number)?.clone();
+        let raw = &mut *self.raw;
+        raw.take(frame);
+        let code_end = self.range.end.next_multiple_of(shape.bytes() as u64);
+        raw.plain_from = raw.plain_from.max(code_end);
+        raw.pc = *frame.pc;
+        raw.entry = entry as u64;
+        let key = translated.region.entries[entry];
+        let why = if stands(raw, &translated, key, shape) {
+            let memory = frame.memory;
+            let is_called =
+                translated.function.call(raw, &mut frame.registers, frame.predicates, memory);
+            if !is_called {
+                return None;
+            }
+            *Leave::ALL.get(raw.leave as usize)?
+        } else {
+            Leave::Entry
+        };
+        let issued = frame.budget - raw.budget;
+        raw.give(frame);
+        frame.budget -= issued;
+        self.visits += 1;
+        self.issued += issued;
+        self.count(why);
+        self.judge(&translated, why, issued);
+        Some(why)
+    }
+
+    fn count(&mut self, why: Leave) {
+        let left = &mut self.left;
+        *match why {
+            Leave::Budget => &mut left.budget,
+            Leave::Foreign => &mut left.foreign,
+            Leave::Access => &mut left.access,
+            Leave::Trap => &mut left.trap,
+            Leave::Guard => &mut left.guard,
+            Leave::End => &mut left.end,
+            Leave::Entry => &mut left.entry,
+        } += 1;
+    }
+
+    /// Gives a region up that is not worth it.
+    fn judge(&mut self, translated: &Arc<Translated>, why: Leave, issued: u64) {
+        let failed = matches!(why, Leave::Guard | Leave::Entry);
+        let add = |count: &AtomicU64, more| count.fetch_add(more, Ordering::Relaxed) + more;
+        let visits = add(&translated.visits, 1);
+        let total = add(&translated.issued, issued);
+        let failures = add(&translated.failed, failed.into());
+        if self.shared.when == When::AtOnce || visits < TRIAL_VISITS || !visits.is_power_of_two() {
+            return;
+        }
+        let fails = failures * 8 > visits;
+        let is_short = total / visits < LEAST_ISSUED;
+        if !fails && !is_short {
+            return;
+        }
+        let mut regions = self.shared.regions();
+        let before = regions.all.len();
+        regions.all.retain(|other| !Arc::ptr_eq(other, translated));
+        if regions.all.len() < before {
+            regions.stats.given_up += 1;
+            let head = translated.region.head;
+            let assumed = translated.rules.assumes;
+            let place = regions.hot.entry(head.pc / PLACE_BYTES).or_default();
+            place.patience += 2;
+            if place.patience > MOST_PATIENCE {
+                regions.refused.insert(head);
+            } else if fails && assumed {
+                regions.plain.insert(head);
+            }
+            drop(regions);
+            self.shared.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
+    fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
+        let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
+        let When::After(limit) = self.shared.when else {
+            return if self.translate(key, shape, frame) { None } else { Some(1) };
+        };
+        if self.recorder.is_idle() {
+            if !self.is_hot(key, limit, frame) {
+                let pause = self.pause;
+                self.pause = (2 * pause).min(LONGEST_PAUSE);
+                return Some(pause);
+            }
+            self.recorder.start();
+        }
+        match self.recorder.step(key, shape, frame) {
+            Step::Wait(pause) => Some(pause),
+            Step::Found if self.translate(key, shape, frame) => None,
+            Step::Found | Step::Nothing => {
+                let mut regions = self.shared.regions();
+                let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+                place.patience = (place.patience + 2).min(20);
+                Some(self.pause)
+            }
+        }
+    }
+
+    /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
+    fn is_hot(&mut self, key: Key, limit: u64, frame: &Frame<'_>) -> bool {
+        // Of another warp it is not known how much it has issued since it was last seen.
+        let (warp, steps) = (frame.place[0], frame.stats.steps);
+        let before = self.last.replace((warp, steps)).filter(|&(other, _)| other == warp);
+        let issued = before.map_or(FIRST_PAUSE, |(_, before)| steps.saturating_sub(before));
+        let mut regions = self.shared.regions();
+        let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+        place.issued += issued.min(LONGEST_PAUSE);
+        let is_hot = place.issued >= limit << place.patience;
+        if is_hot {
+            place.issued = 0;
+        }
+        is_hot
+    }
+
+    /// Translates the region at the warp's pc. Returns whether there is one now.
+    fn translate(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> bool {
+        let assumes = {
+            let regions = self.shared.regions();
+            if regions.refused.contains(&key) || regions.all.len() >= MOST_REGIONS {
+                return false;
+            }
+            !regions.plain.contains(&key)
+        };
+        let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
+        let made = Translated::new(frame, shape, assumes, seen, &self.shared.isa);
+        let mut regions = self.shared.regions();
+        match made {
+            Some(translated) => {
+                let time = Duration::from_nanos(translated.nanoseconds);
+                regions.stats.regions += 1;
+                regions.stats.code_bytes += translated.function.bytes;
+                regions.stats.time += time;
+                regions.stats.longest = regions.stats.longest.max(time);
+                regions.all.push(Arc::new(translated));
+                drop(regions);
+                self.shared.version.fetch_add(1, Ordering::Release);
+                true
+            }
+            None => {
+                regions.refused.insert(key);
+                false
+            }
+        }
+    }
+}
+
+/// Where regions were given up this often, nothing is translated any more.
+const MOST_PATIENCE: u32 = 6;
+
+/// Visits after which a region is judged.
+const TRIAL_VISITS: u64 = 64;
+/// A region whose visits issue fewer instructions than this costs more than it gains: visits of 25 took 1.8 times the
+/// interpreter's time.
+const LEAST_ISSUED: u64 = 48;
+
+/// Whether the divergence stack is as known before a block.
+fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bool {
+    let Some(block) = translated.region.blocks.get(&key) else { return false };
+    let mut entries = raw.top().iter().rev().peekable();
+    block.state.stack.iter().rev().all(|level| {
+        let Some(top) = entries.next().filter(|entry| entry.behind == level.behind) else {
+            return false;
+        };
+        let lowest = match top.resume == NOWHERE {
+            true => Some(top),
+            false => {
+                entries.next_if(|entry| entry.behind == level.behind && entry.resume == NOWHERE)
+            }
+        };
+        lowest.is_some_and(|entry| {
+            level.was_full.is_none_or(|was_full| (entry.mask == shape.full()) == was_full)
+        })
+    })
+}
+
+impl Drop for CoreCode {
+    fn drop(&mut self) {
+        let mut regions = self.shared.regions();
+        let stats = &mut regions.stats;
+        stats.visits += self.visits;
+        stats.issued += self.issued;
+        let (all, own) = (&mut stats.left, self.left);
+        all.budget += own.budget;
+        all.foreign += own.foreign;
+        all.access += own.access;
+        all.trap += own.trap;
+        all.guard += own.guard;
+        all.end += own.end;
+        all.entry += own.entry;
+    }
+}

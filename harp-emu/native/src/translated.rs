@@ -1,0 +1,193 @@
+//! A translated region: its host code, and the instructions that it was made of.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use harp_emu::{Frame, MemoryWords, RegisterWords};
+use harp_isa::MAX_ENCODED_BYTES;
+
+use crate::body::Inst;
+use crate::class::{Class, Level, Rules, State};
+use crate::code::HostFunction;
+use crate::emit::emit;
+use crate::live::live_at_head;
+use crate::region::{self, Key, Region};
+use crate::shape::Shape;
+
+/// A region with host code.
+#[derive(Debug)]
+pub(crate) struct Translated {
+    pub(crate) region: Region,
+    pub(crate) function: HostFunction,
+    pub(crate) rules: Rules,
+    /// The bytes of its instructions by address.
+    code: BTreeMap<u64, Vec<u8>>,
+    /// The time that it took to make, in nanoseconds.
+    pub(crate) nanoseconds: u64,
+    /// Visits, instructions issued in them, and visits that ended because an assumption or the entry's expectation did not
+    /// hold.
+    pub(crate) visits: AtomicU64,
+    pub(crate) issued: AtomicU64,
+    pub(crate) failed: AtomicU64,
+}
+
+/// Instructions in memory.
+pub(crate) struct Fetcher<'a> {
+    shape: Shape,
+    memory: MemoryWords<'a>,
+    code: BTreeMap<u64, Vec<u8>>,
+    known: BTreeMap<u64, Option<Inst>>,
+}
+
+impl<'a> Fetcher<'a> {
+    pub(crate) fn new(shape: Shape, memory: MemoryWords<'a>) -> Fetcher<'a> {
+        Fetcher { shape, memory, code: BTreeMap::new(), known: BTreeMap::new() }
+    }
+
+    /// The instruction at `pc`.
+    pub(crate) fn fetch(&mut self, pc: u64) -> Option<Inst> {
+        if let Some(known) = self.known.get(&pc) {
+            return *known;
+        }
+        let bytes = read(self.memory, pc, MAX_ENCODED_BYTES);
+        let inst = harp_isa::decode(&bytes, self.shape.arch).ok().map(|(instruction, size)| {
+            self.code.insert(pc, bytes[..size].to_vec());
+            Inst::new(pc, size, instruction, self.shape)
+        });
+        self.known.insert(pc, inst);
+        inst
+    }
+}
+
+/// At most `count` bytes of memory from `address` on.
+fn read(memory: MemoryWords<'_>, address: u64, count: usize) -> Vec<u8> {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (width, size) = match memory {
+        MemoryWords::Four(words) => (4, size_of_val(words)),
+        MemoryWords::Eight(words) => (8, size_of_val(words)),
+    };
+    let Ok(start) = usize::try_from(address) else { return Vec::new() };
+    let byte = |at: usize| {
+        let word = match memory {
+            MemoryWords::Four(words) => words[at / width].load(Relaxed).into(),
+            MemoryWords::Eight(words) => words[at / width].load(Relaxed),
+        };
+        (word >> (8 * (at % width))) as u8
+    };
+    (start..start.saturating_add(count).min(size)).map(byte).collect()
+}
+
+/// Bytes of memory.
+pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
+    match memory {
+        MemoryWords::Four(words) => size_of_val(words) as u64,
+        MemoryWords::Eight(words) => size_of_val(words) as u64,
+    }
+}
+
+impl Translated {
+    /// Translates the region of the warp at its pc, of the blocks that were `seen` if only those are wanted. `None` if that is not possible or not worth it.
+    pub(crate) fn new(
+        frame: &Frame<'_>,
+        shape: Shape,
+        assumes: bool,
+        seen: Option<&HashSet<Key>>,
+        isa: &OwnedTargetIsa,
+    ) -> Option<Translated> {
+        let start = Instant::now();
+        let rules = Rules { shape, assumes };
+        let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
+        let mut fetcher = Fetcher::new(shape, frame.memory);
+        let room = room(shape);
+        let unknown = State::unknown(shape);
+        let trial = region::form(rules, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let state = observed(frame, shape, live_at_head(&trial, rules));
+        let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let bytes = memory_bytes(frame.memory);
+        let context = emit(&region, rules, bytes, &**isa);
+        let function = HostFunction::compile(isa.clone(), context, shape, bytes)?;
+        let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
+        let code = used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect();
+        Some(Translated {
+            region,
+            function,
+            rules,
+            code,
+            nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            visits: AtomicU64::new(0),
+            issued: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether memory holds the instructions that it was made of, for a machine of that shape.
+    pub(crate) fn holds(&self, shape: Shape, memory: MemoryWords<'_>) -> bool {
+        self.rules.shape == shape
+            && self.code.iter().all(|(&pc, bytes)| read(memory, pc, bytes.len()) == *bytes)
+    }
+
+    /// The addresses of its instructions: the first, and that behind the last.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        let start = self.code.keys().next().copied().unwrap_or(0);
+        let end = self.code.iter().next_back().map_or(0, |(&pc, bytes)| pc + bytes.len() as u64);
+        start..end
+    }
+}
+
+/// The most instructions of a region, so that it compiles in time.
+fn room(shape: Shape) -> usize {
+    (4800 / shape.vectors()).clamp(300, 1200)
+}
+
+/// What is seen in a warp's registers, of those that are live, and on its divergence stack.
+fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
+    let mut state = State::unknown(shape);
+    state.stack = levels(frame, shape);
+    if shape.lanes == 1 {
+        return state;
+    }
+    let link = shape.arch.gprs().saturating_sub(1);
+    for r in (0..shape.arch.gprs().min(64)).filter(|r| live >> r & 1 != 0) {
+        let first = usize::from(r) * shape.lane_words;
+        let lanes: Vec<u64> = match &frame.registers {
+            RegisterWords::Four(words) => {
+                words[first..first + shape.lanes].iter().map(|&word| word.into()).collect()
+            }
+            RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
+        };
+        let stride = shape.cut(lanes[1].wrapping_sub(lanes[0]));
+        let is_row =
+            lanes.windows(2).all(|pair| shape.cut(pair[1].wrapping_sub(pair[0])) == stride);
+        state.regs[usize::from(r)] = match stride {
+            _ if !is_row => Class::Vector,
+            0 if r == link => Class::Const(lanes[0]),
+            0 => Class::Uniform,
+            stride => Class::Affine(stride),
+        };
+    }
+    state
+}
+
+/// The most levels of the divergence stack that are looked at.
+const LEVELS: usize = 4;
+
+/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost.
+fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
+    let entries = (0..frame.stack.len()).rev().filter_map(|index| frame.stack.get(index));
+    let mut entries = entries.peekable();
+    let mut levels = Vec::new();
+    while let Some(top) = entries.next().filter(|_| levels.len() < LEVELS) {
+        let lowest = match top.resume {
+            None => Some(top),
+            Some(_) => {
+                entries.next_if(|entry| entry.behind == top.behind && entry.resume.is_none())
+            }
+        };
+        let Some(lowest) = lowest else { break };
+        levels.push(Level { behind: top.behind, was_full: Some(lowest.mask == shape.full()) });
+    }
+    levels.reverse();
+    levels
+}

@@ -1,0 +1,87 @@
+//! Lends warps to host code.
+
+use super::Lanes;
+use crate::exec::End;
+use crate::exec::fast::{self, Host};
+use crate::host_code::{Frame, FrameStack, HostTier};
+use crate::word::Word;
+
+use super::name;
+
+/// Fewer instructions than this are not worth the way to host code and back.
+const LEAST: u64 = 16;
+
+impl<W: Word, const C: usize> Lanes<'_, W, C> {
+    /// Lets a warp run in host code of this tier, where it has some.
+    pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
+        self.host_code = (!self.env.translates).then(|| tier.for_core(self.env.arch));
+    }
+
+    /// As `issue`, partly in host code. `None` if there is none, or it is not worth it.
+    pub(super) fn issue_in_host_code(&mut self, number: usize, budget: u64) -> Option<End<W>> {
+        if budget < LEAST || self.host_code.is_none() {
+            return None;
+        }
+        let mut left = budget;
+        while left > 0 {
+            let before = self.warps[number].stats.steps;
+            let pause = self.lend(number, left)?;
+            left -= self.warps[number].stats.steps - before;
+            let piece = left.min(pause.max(1));
+            if piece == 0 {
+                break;
+            }
+            let before = self.warps[number].stats.steps;
+            let host = Host {
+                warp: &mut self.warps[number],
+                env: &self.env,
+                system: &mut self.system,
+                number: name(number),
+            };
+            let end = fast::run(self.level, host, &self.code, piece);
+            left -= self.warps[number].stats.steps - before;
+            if !matches!(end, End::Budget) {
+                return Some(end);
+            }
+        }
+        Some(End::Budget)
+    }
+
+    /// Lends a warp to the host code, and returns for how many instructions that does not want it again.
+    fn lend(&mut self, number: usize, budget: u64) -> Option<u64> {
+        let host_code = self.host_code.as_mut()?;
+        let warp = &mut self.warps[number];
+        let env = &self.env;
+        let predicates = warp.preds.first_chunk_mut()?;
+        let mut frame = Frame {
+            registers: W::registers(warp.regs.as_flattened_mut().as_flattened_mut()),
+            lane_words: C * crate::warp::GROUP,
+            predicates,
+            memory: W::memory(env.cells),
+            plain_stores_from: env.plain_stores_from,
+            pc: &mut warp.pc,
+            active: &mut warp.active,
+            active_count: warp.active_count,
+            stack: FrameStack { entries: &mut warp.stack, limit: env.divergence_depth },
+            stats: &mut warp.stats,
+            budget,
+            place: [u16::from(name(number)), env.core, env.cores],
+        };
+        let pause = host_code.run(&mut frame);
+        self.env.plain_stores_from = self.plain_stores_from();
+        Some(pause)
+    }
+
+    /// Whether host code holds any of the bytes `first` to `last`.
+    pub(super) fn host_code_has_any(&self, first: u64, last: u64) -> bool {
+        let range = self.host_code.as_ref().map_or(0..0, |code| code.code());
+        first < range.end && last >= range.start
+    }
+
+    /// Lets host code look at memory again.
+    pub(super) fn forget_host_code(&mut self) {
+        if let Some(code) = &mut self.host_code {
+            code.forget();
+        }
+    }
+}

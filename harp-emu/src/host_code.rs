@@ -1,0 +1,180 @@
+//! The hook for host code: something outside of this crate that issues instructions of a warp in another way than
+//! the interpreter, with the same outcome.
+//!
+//! A [`HostTier`] makes a [`HostCode`] for each core. Before the interpreter runs a warp the core lends it the warp's
+//! state as a [`Frame`]. It may issue any number of instructions up to the budget, each wholly or not at all, and
+//! leaves everything else to the interpreter: what it cannot do, and what traps. Then it says for how many instructions
+//! it does not want to be asked again.
+
+use harp_isa::{ArchId, Opcode, WordSize};
+
+use crate::inspect::StackEntry;
+use crate::stats::WarpStats;
+use crate::word::{MemoryWords, RegisterWords, Word};
+
+/// Makes what runs warps in host code, for machines that share it.
+pub trait HostTier: Send + Sync {
+    /// For one core of a machine, which executes in the order of fetched instructions, at physical addresses, with IEEE
+    /// floats; no instruction is observed.
+    fn for_core(&self, arch: ArchId) -> Box<dyn HostCode>;
+}
+
+/// Runs the warps of a core in host code, where it can.
+pub trait HostCode: Send {
+    /// Issues at most [`Frame::budget`] instructions. Afterwards the frame's state is as if the interpreter had
+    /// issued them. Returns how many instructions the interpreter should issue, at least 1, before it asks again.
+    fn run(&mut self, frame: &mut Frame<'_>) -> u64;
+
+    /// The addresses of all instructions that it may run without looking at memory again lie in this range; the end
+    /// is the first address behind. Stores to it are left to the interpreter, and followed by
+    /// [`forget`](Self::forget).
+    fn code(&self) -> std::ops::Range<u64>;
+
+    /// The memory that held its instructions may have changed.
+    fn forget(&mut self);
+}
+
+/// The state of a ready warp, lent to a [`HostCode`].
+#[derive(Debug)]
+pub struct Frame<'a> {
+    /// The general registers: register r of lane i is word r * [`lane_words`](Self::lane_words) + i. Lanes that the
+    /// machine lacks have undefined values.
+    pub registers: RegisterWords<'a>,
+    /// The words from a register to the next, at least 8.
+    pub lane_words: usize,
+    /// The predicates, each with a bit for each lane; bits of lanes that the machine lacks stay as they are.
+    pub predicates: &'a mut [u64; 64],
+    /// All of guest memory.
+    pub memory: MemoryWords<'a>,
+    /// The first address, a word's, from which on stores are plain: they concern neither read-only memory nor code.
+    pub plain_stores_from: u64,
+    /// The address of the next instruction.
+    pub pc: &'a mut u64,
+    /// The active lanes; never none.
+    pub active: &'a mut u64,
+    /// The lanes that were last activated together.
+    pub active_count: u8,
+    /// The divergence stack.
+    pub stack: FrameStack<'a>,
+    /// The counts, which include what is issued here.
+    pub stats: &'a mut WarpStats,
+    /// The most instructions to issue.
+    pub budget: u64,
+    /// The numbers of warp and core, and how many cores there are.
+    pub place: [u16; 3],
+}
+
+/// The divergence stack of a [`Frame`].
+#[derive(Debug)]
+pub struct FrameStack<'a> {
+    pub(crate) entries: &'a mut Vec<crate::warp::Entry>,
+    pub(crate) limit: usize,
+}
+
+impl FrameStack<'_> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many entries there may be before a `split` must be left to the interpreter.
+    pub fn limit(&self) -> usize {
+        self.limit.min(self.entries.capacity())
+    }
+
+    /// The entry number `index` from the bottom.
+    pub fn get(&self, index: usize) -> Option<StackEntry> {
+        self.entries.get(index).map(crate::warp::Entry::view)
+    }
+
+    /// Removes the entries from number `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+    }
+
+    /// Adds an entry at the top, if there is room. Returns whether there was.
+    pub fn push(&mut self, entry: StackEntry) -> bool {
+        let has_room = self.entries.len() < self.limit();
+        if has_room {
+            let StackEntry { mask, resume, behind } = entry;
+            self.entries.push(crate::warp::Entry { mask, resume, behind });
+        }
+        has_room
+    }
+}
+
+/// What an instruction computes in one lane from the words of its sources, in the order of its operands; `ffma` and
+/// `ffmas` have the accumulator as the last one. Divisors are not zero. `None` if the instruction's result is not a
+/// word, or depends on more than words.
+pub fn compute(opcode: Opcode, word: WordSize, sources: [u64; 3]) -> Option<u64> {
+    match word {
+        WordSize::Four => compute_word::<u32>(opcode, sources.map(Word::from_u64)),
+        WordSize::Eight => match opcode {
+            Opcode::Fadds
+            | Opcode::Fsubs
+            | Opcode::Fmuls
+            | Opcode::Fdivs
+            | Opcode::Fsqrts
+            | Opcode::Ffmas => compute_word::<u32>(whole(opcode), sources.map(Word::from_u64)),
+            Opcode::Fcvtsd => Some(f64::from(f32::from_bits(sources[0] as u32)).to_bits()),
+            Opcode::Fcvtds => Some((f64::from_bits(sources[0]) as f32).to_bits().into()),
+            _ => compute_word::<u64>(opcode, sources),
+        },
+    }
+}
+
+/// The instruction on whole words that does what one on their low halves does.
+fn whole(opcode: Opcode) -> Opcode {
+    match opcode {
+        Opcode::Fadds => Opcode::Fadd,
+        Opcode::Fsubs => Opcode::Fsub,
+        Opcode::Fmuls => Opcode::Fmul,
+        Opcode::Fdivs => Opcode::Fdiv,
+        Opcode::Fsqrts => Opcode::Fsqrt,
+        Opcode::Ffmas => Opcode::Ffma,
+        other => other,
+    }
+}
+
+fn compute_word<W: Word>(opcode: Opcode, [a, b, c]: [W; 3]) -> Option<u64> {
+    let result = match opcode {
+        Opcode::Neg => W::ZERO.sub(a),
+        Opcode::Not => !a,
+        Opcode::And | Opcode::Andi => a & b,
+        Opcode::Or | Opcode::Ori => a | b,
+        Opcode::Xor | Opcode::Xori => a ^ b,
+        Opcode::Add | Opcode::Addi => a.add(b),
+        Opcode::Sub | Opcode::Subi => a.sub(b),
+        Opcode::Mul | Opcode::Muli => a.mul(b),
+        Opcode::Div | Opcode::Divi => a.div(b),
+        Opcode::Mod | Opcode::Modi => a.rem(b),
+        Opcode::Shl | Opcode::Shli => a.shl(b),
+        Opcode::Shr | Opcode::Shri => a.shr(b),
+        Opcode::Sra => a.sra(b),
+        Opcode::Srl => a.srl(b),
+        Opcode::Divs => a.divs(b),
+        Opcode::Mods => a.mods(b),
+        Opcode::Mulh => a.mulh(b),
+        Opcode::Mulhu => a.mulhu(b),
+        Opcode::Itof => a.itof(),
+        Opcode::Ftoi => a.ftoi(),
+        Opcode::Utof => a.utof(),
+        Opcode::Ftou => a.ftou(),
+        Opcode::Fadd => a.fadd(b),
+        Opcode::Fsub => a.fsub(b),
+        Opcode::Fmul => a.fmul(b),
+        Opcode::Fdiv => a.fdiv(b),
+        Opcode::Fmin => a.fmin(b),
+        Opcode::Fmax => a.fmax(b),
+        Opcode::Fsqrt => a.fsqrt(),
+        Opcode::Ftrunc => a.ftrunc(),
+        Opcode::Ffma => c.ffma(a, b),
+        _ => return None,
+    };
+    Some(result.to_u64())
+}

@@ -1,0 +1,60 @@
+//! How a device's machines run programs.
+
+use harp_emu::Machine;
+
+/// How a device runs kernels. The results are the same, down to counts and traps; only which NaN a float operation yields
+/// is unspecified in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Tier {
+    /// All instructions are interpreted.
+    #[default]
+    Interpreter,
+    /// Instructions are translated to the host's when they are first reached: slow to begin, for tests. Where there is
+    /// no code generator for the host, or the feature `native` is off, they are interpreted.
+    Native,
+    /// Instructions are interpreted, and translated where that goes on for long. Kernels with few barriers and atomic
+    /// operations gain; translating takes milliseconds for each hot loop, once a device.
+    Tiered,
+}
+
+/// What a device has translated.
+#[derive(Debug)]
+pub(crate) struct HostCode {
+    #[cfg(feature = "native")]
+    native: Option<harp_native::Native>,
+}
+
+#[cfg(feature = "native")]
+impl HostCode {
+    pub(crate) fn new(tier: Tier) -> HostCode {
+        use harp_native::{Native, USUAL, When};
+        let native = match tier {
+            Tier::Interpreter => None,
+            Tier::Native => Native::new(When::AtOnce),
+            Tier::Tiered => Native::new(USUAL),
+        };
+        HostCode { native }
+    }
+
+    /// Lets a machine use it.
+    pub(crate) fn serve(&self, machine: &mut Machine<'_>) {
+        if let Some(native) = &self.native {
+            let tier: std::sync::Arc<dyn harp_emu::HostTier> = std::sync::Arc::new(native.clone());
+            machine.set_host_tier(&tier);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Option<harp_native::TierStats> {
+        self.native.as_ref().map(harp_native::Native::stats)
+    }
+}
+
+#[cfg(not(feature = "native"))]
+impl HostCode {
+    pub(crate) fn new(_: Tier) -> HostCode {
+        HostCode {}
+    }
+
+    pub(crate) fn serve(&self, _: &mut Machine<'_>) {}
+}
