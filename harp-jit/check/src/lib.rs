@@ -112,9 +112,8 @@
 //!
 //! # Out of reach
 //!
-//! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs.
-//! [`CodeError::undecided`] says so. Of one of 15,000 random kernels (seed 12644, for 4b12/64/32/1) it says that lanes
-//! may disagree, although they are not seen to; why is not known yet.
+//! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs,
+//! one of 15,000 random kernels of nested statements. [`CodeError::undecided`] says so.
 //!
 //! It proves less than is true: relations between places are known by conditions of few numbers only, and
 //! memory other than the frame is not followed. What is computed is checked by other means. It is assumed,
