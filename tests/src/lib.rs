@@ -1,21 +1,20 @@
-//! Oracles, generators and benchmark kernels.
+//! Generators of cases, what compares them with the oracle, and benchmark kernels.
 
 pub mod base_forms;
-pub mod functions;
 pub mod fuzzing;
 pub mod generate;
 pub mod machines;
 pub mod mutate;
-pub mod oracle;
 pub mod progress;
 pub mod quality;
 pub mod random;
 pub mod saxpy;
 pub mod seeds;
-pub mod spirv;
 pub mod workloads;
 
 pub use harp_bench as harpbench;
+pub use harp_oracle::{self as oracle, functions};
+pub use harp_spirv_writer as spirv;
 
 /// The README's examples, compiled and run.
 #[cfg(doctest)]

@@ -112,8 +112,8 @@
 //!
 //! # Out of reach
 //!
-//! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs,
-//! one of 15,000 random kernels of nested statements. [`CodeError::undecided`] says so.
+//! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs.
+//! [`CodeError::undecided`] says so.
 //!
 //! It proves less than is true: relations between places are known by conditions of few numbers only, and
 //! memory other than the frame is not followed. What is computed is checked by other means. It is assumed,

@@ -27,6 +27,11 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("harp-runtime", &["harp-isa", "harp-emu", "harp-native", "harp-jit"]),
         ("tests/bench", runtime),
         ("tests/filetest", runtime),
+        ("tests/oracle", &["harp-isa", "harp-emu", "harp-jit", "harp-runtime", "cranelift-*"]),
+        (
+            "tests/spirv-writer",
+            &["harp-isa", "harp-jit", "harp-oracle", "harp-spirv", "cranelift-*"],
+        ),
         ("harp-runtime/cli", &["harp-*"]),
     ])
 }

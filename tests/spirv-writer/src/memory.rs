@@ -10,8 +10,8 @@ use rspirv::spirv::{BuiltIn, MemoryAccess, MemorySemantics, Op, Scope, StorageCl
 
 use super::function::Body;
 use super::{Result, Unwritable};
-use crate::functions::name;
-use crate::oracle::{Address, Argument, Start};
+use harp_oracle::functions::name;
+use harp_oracle::{Address, Argument, Start};
 
 impl Body<'_, '_> {
     /// Writes an instruction of this family; false if it is of another one.

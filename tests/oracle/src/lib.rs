@@ -22,10 +22,9 @@ use cranelift_codegen::ir::{
 use harp_isa::WordSize;
 use thiserror::Error;
 
-use crate::functions::word_type;
-
 mod atomic;
 mod case;
+pub mod functions;
 mod interpret;
 mod memory;
 mod run;
@@ -34,6 +33,7 @@ pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
 pub use interpret::Trace;
 pub use run::{CaseError, Code, Compiled, Observed, Trapped, options};
 
+use functions::word_type;
 use memory::FlatMemory;
 
 /// CLIF instructions that a work-item, or a call, may take.

@@ -14,8 +14,8 @@ use rspirv::spirv::{
 
 use super::function::Body;
 use super::{Result, Unwritable};
-use crate::functions::{name, word_type};
-use crate::oracle::{Address, Argument, Case, Datum};
+use harp_oracle::functions::{name, word_type};
+use harp_oracle::{Address, Argument, Case, Datum};
 
 /// The alignment of data, as the oracle has it.
 const DATA_ALIGN: u32 = 16;

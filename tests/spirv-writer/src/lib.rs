@@ -19,8 +19,8 @@ use harp_jit::{ArchId, CompileOptions, ModuleError};
 use harp_spirv::{SpirvError, SpirvModule};
 use thiserror::Error;
 
-use crate::functions::name;
-use crate::oracle::{Case, Code, Compiled, Effect, Ending, ItemTrap, Start, Stop};
+use harp_oracle::functions::name;
+use harp_oracle::{Case, Code, Compiled, Effect, Ending, ItemTrap, Start, Stop};
 
 mod calls;
 mod function;

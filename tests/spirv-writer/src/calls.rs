@@ -6,7 +6,7 @@ use rspirv::spirv::{BuiltIn, Op, Word};
 
 use super::function::Body;
 use super::{Result, Unwritable};
-use crate::functions::name;
+use harp_oracle::functions::name;
 
 impl Body<'_, '_> {
     /// Calls a function or an intrinsic with these arguments, behind a function's address if there is one; gives the
