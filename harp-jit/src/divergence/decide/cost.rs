@@ -365,12 +365,18 @@ fn chance(func: &Function, condition: Value) -> f64 {
     }
 }
 
+/// The condition and the operands of a comparison of integers.
+fn integer_comparison(func: &Function, condition: Value) -> Option<(IntCC, [Value; 2])> {
+    let (_, inst) = comparison(func, condition)?;
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { cond, args, .. } => Some((cond, args)),
+        _ => None,
+    }
+}
+
 /// Whether a condition is that a work-item's position is below a bound that does not depend on it.
 fn is_bound_check(func: &Function, condition: Value) -> bool {
-    let Some((Opcode::Icmp, inst)) = comparison(func, condition) else { return false };
-    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
-        return false;
-    };
+    let Some((cond, [x, y])) = integer_comparison(func, condition) else { return false };
     let (position, bound) = match cond {
         IntCC::UnsignedLessThan | IntCC::SignedLessThan => (x, y),
         IntCC::UnsignedGreaterThan | IntCC::SignedGreaterThan => (y, x),
@@ -381,16 +387,13 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
 
 /// Whether a condition is that a work-item's position plus a uniform value is negative (`true`), or not (`false`).
 fn is_border_check(func: &Function, condition: Value) -> Option<bool> {
-    let (_, inst) = comparison(func, condition)?;
-    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
-        return None;
-    };
+    let (cond, [x, y]) = integer_comparison(func, condition)?;
     let bound = func.dfg.value_def(func.dfg.resolve_aliases(y)).inst()?;
     let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = func.dfg.insts[bound] else {
         return None;
     };
-    let bits = func.dfg.value_type(y).bits();
-    let negative = match (cond, imm.bits() << (64 - bits) >> (64 - bits)) {
+    let bound = imm.sign_extend_from_width(func.dfg.value_type(y).bits()).bits();
+    let negative = match (cond, bound) {
         (IntCC::SignedLessThan, 0) | (IntCC::SignedLessThanOrEqual, -1) => true,
         (IntCC::SignedGreaterThanOrEqual, 0) | (IntCC::SignedGreaterThan, -1) => false,
         _ => return None,
@@ -400,10 +403,7 @@ fn is_border_check(func: &Function, condition: Value) -> Option<bool> {
 
 /// The odds if a condition compares a work-item's position plus a uniform value with a uniform value.
 fn compared_position(func: &Function, condition: Value) -> Option<Odds> {
-    let (_, inst) = comparison(func, condition)?;
-    let InstructionData::IntCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
-        return None;
-    };
+    let (cond, [x, y]) = integer_comparison(func, condition)?;
     let compares =
         |position, bound| is_moved_position(func, position) && !depends_on_lane(func, bound);
     if !compares(x, y) && !compares(y, x) {
