@@ -150,6 +150,16 @@ pub enum LaunchError {
         /// The kernel's name.
         kernel: String,
     },
+    /// The launch was to be checked, but has more work-items than checks can tell apart.
+    #[error(
+        "checks tell {limit} work-items apart, and those of this grid and its groups count as {given}"
+    )]
+    GridTooLargeToCheck {
+        /// The work-items, those of each group counted as the next power of two.
+        given: u64,
+        /// The most work-items.
+        limit: u64,
+    },
     /// The kernel ran to its end, and the checks have found something.
     #[error(transparent)]
     Findings(Box<Findings>),

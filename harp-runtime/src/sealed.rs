@@ -64,6 +64,13 @@ pub(crate) enum FileError {
     NotSaved(#[from] postcard::Error),
 }
 
+impl FileError {
+    /// Whether there is such a file already.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self, FileError::Failed(error) if error.kind() == ErrorKind::AlreadyExists)
+    }
+}
+
 impl Format {
     /// A file with `value`.
     ///
@@ -150,6 +157,34 @@ impl Format {
         key: &[u8],
         value: &impl Serialize,
     ) -> Result<(), FileError> {
+        let file = self.prepare(path, key, value)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// The same, but if there is such a file it stays.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, or is there.
+    pub(crate) fn write_new(
+        &self,
+        path: &Path,
+        key: &[u8],
+        value: &impl Serialize,
+    ) -> Result<(), FileError> {
+        let file = self.prepare(path, key, value)?;
+        file.persist_noclobber(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// A file with all that is to be in the one at `path`, beside that.
+    fn prepare(
+        &self,
+        path: &Path,
+        key: &[u8],
+        value: &impl Serialize,
+    ) -> Result<NamedTempFile, FileError> {
         let bytes = self.seal(key, value)?;
         if bytes.len() as u64 > self.max_bytes {
             return Err(io::Error::from(ErrorKind::FileTooLarge).into());
@@ -159,7 +194,6 @@ impl Format {
         fs::create_dir_all(folder)?;
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(&bytes)?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        Ok(file)
     }
 }

@@ -14,7 +14,7 @@ use crate::device::{Device, DeviceError};
 use crate::heap::Allocation;
 use crate::kept::SavedReplay;
 use crate::memory::BufferMemory;
-use crate::sealed::Format;
+use crate::sealed::{FileError, Format};
 
 /// Bytes that are saved together, unless all are zero.
 const PAGE: u64 = 4096;
@@ -92,6 +92,10 @@ pub(crate) struct Restored {
     _taken: (Vec<Allocation>, Vec<Arc<BufferMemory>>),
 }
 
+fn not_written(path: &Path, error: &FileError) -> ReplayError {
+    ReplayError::Write { path: path.to_owned(), reason: error.to_string() }
+}
+
 impl Snapshot {
     /// The state of a device now; `None` if an argument is a buffer of another one.
     pub(crate) fn capture(
@@ -123,10 +127,8 @@ impl Snapshot {
 
     /// Writes a file, whose folder is made if it is not there.
     pub(crate) fn write(&self, path: &Path) -> Result<(), ReplayError> {
-        FORMAT.write(path, SOURCES_HASH.as_bytes(), self).map_err(|error| {
-            let (path, reason) = (path.to_owned(), error.to_string());
-            ReplayError::Write { path, reason }
-        })
+        let written = FORMAT.write(path, SOURCES_HASH.as_bytes(), self);
+        written.map_err(|error| not_written(path, &error))
     }
 
     /// Writes it to a file in `folder` that no other has.
@@ -135,14 +137,16 @@ impl Snapshot {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .take(64)
             .collect();
-        let path = (0_u64..)
-            .map(|number| folder.join(format!("{name}-{number}.harpreplay")))
-            .find(|path| !path.exists())
-            .expect("a folder has fewer files than there are numbers");
-        match self.write(&path) {
-            Ok(()) => SavedReplay::File(path),
-            Err(error) => SavedReplay::Failed(error.to_string()),
+        let paths = (0_u64..).map(|number| folder.join(format!("{name}-{number}.harpreplay")));
+        for path in paths.filter(|path| !path.exists()) {
+            match FORMAT.write_new(&path, SOURCES_HASH.as_bytes(), self) {
+                Ok(()) => return SavedReplay::File(path),
+                // Another process has taken the name meanwhile.
+                Err(error) if error.is_there() => {}
+                Err(error) => return SavedReplay::Failed(not_written(&path, &error).to_string()),
+            }
         }
+        unreachable!("a folder has fewer files than there are numbers")
     }
 
     /// A device with the saved memory.

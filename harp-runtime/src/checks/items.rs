@@ -16,6 +16,16 @@ impl Items {
         Items { grid, group, bits: count.next_power_of_two().ilog2() }
     }
 
+    /// The most numbers that work-items can have: one less than there are, so that no other has the largest one.
+    pub(super) const MOST: u64 = u32::MAX as u64 - 1;
+
+    /// How many numbers a launch needs; none if more than can be counted.
+    pub(super) fn needed(&self) -> Option<u64> {
+        let groups = self.group.map_or(self.grid, |extent| self.groups(extent));
+        let mut all = [1 << self.bits].into_iter().chain(groups);
+        all.try_fold(1_u64, u64::checked_mul)
+    }
+
     /// The number of the work-item at a position; the largest one for all that would have larger ones. A kernel may
     /// report any position.
     pub(super) fn number(&self, position: [u64; 3]) -> u32 {
@@ -102,5 +112,21 @@ mod tests {
             }
             assert_eq!(items.number([u64::MAX; 3]), u32::MAX);
         }
+    }
+
+    #[test]
+    fn the_last_work_item_has_the_largest_number_that_is_needed() {
+        for (grid, group) in
+            [([7, 3, 4], None), ([8, 4, 2], Some([4, 2, 1])), ([9, 1, 1], Some([3, 1, 1]))]
+        {
+            let items = Items::new(grid, group);
+            let last = u64::from(items.number(grid.map(|extent| extent - 1)));
+            let unused = group.map_or(0, |extent| {
+                let items: u64 = extent.iter().product();
+                items.next_power_of_two() - items
+            });
+            assert_eq!(items.needed(), Some(last + unused), "{grid:?} {group:?}");
+        }
+        assert_eq!(Items::new([u64::MAX, 2, 1], None).needed(), None);
     }
 }

@@ -12,6 +12,7 @@ mod monitor;
 mod races;
 mod regions;
 
+use items::Items;
 pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor, WordAt};
 pub(crate) use races::Races;
 pub(crate) use regions::{Argument, GroupPlaces, Regions};
@@ -25,6 +26,8 @@ pub(crate) use regions::{Argument, GroupPlaces, Regions};
 ///   those that the compiler leaves out.
 /// * An address that was loaded from memory, or that a function got as an argument, may be in any buffer: an access
 ///   through it is out of bounds where there is nothing.
+/// * There may be 2^32 - 2 work-items, where those of a group count as the next power of two: others are refused,
+///   [`LaunchError::GridTooLargeToCheck`](crate::LaunchError::GridTooLargeToCheck).
 /// * Only barriers order work-items. Accesses that are in order because of an atomic flag or a lock are races
 ///   here. Of races at the same two places in the source one is described, the others are counted.
 /// * Races are those within a launch. Launches of a device never run at the same time, so two of them in different queues
@@ -92,4 +95,10 @@ impl Default for Checks {
     fn default() -> Checks {
         Checks::all()
     }
+}
+
+/// How many numbers of work-items a launch needs, and how many there are, if that is fewer.
+pub(crate) fn too_many_items(grid: [u64; 3], group: Option<[u64; 3]>) -> Option<(u64, u64)> {
+    let needed = Items::new(grid, group).needed().unwrap_or(u64::MAX);
+    (needed > Items::MOST).then_some((needed, Items::MOST))
 }

@@ -9,7 +9,7 @@ use harp_isa::{Image, WordSize};
 use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, ProfileError};
 
 use crate::args::{Arg, Arguments};
-use crate::checks::Checks;
+use crate::checks::{Checks, too_many_items};
 use crate::config::LaunchConfig;
 use crate::device::{Bottom, Device, Limits};
 use crate::error::{LaunchError, LaunchTrap, TrapSite};
@@ -142,6 +142,11 @@ impl Device {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
         let plan = Plan::new(config, self.arch(), self.config().cores)?;
+        if let (Some(_), Some(_), Some((given, limit))) =
+            (checks, &plan, too_many_items(config.grid, config.group))
+        {
+            return Err(LaunchError::GridTooLargeToCheck { given, limit });
+        }
         let printing = (kernel.prints.zip(plan.as_ref()))
             .map(|(sites, plan)| self.printing(sites, plan, config))
             .transpose()?;

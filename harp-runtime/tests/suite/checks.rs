@@ -446,6 +446,13 @@ fn checks_are_asked_for_and_findings_are_limited() {
     assert_eq!((found.list.len(), found.more), (3, 2 * 64));
     assert!(error.to_string().contains("and 128 more"), "{error}");
     assert!(found.report.as_ref().is_some_and(|report| report.work_items() == 64));
+    // There are numbers for so many work-items only.
+    let wide = self::device("harp64");
+    let kernel_64 = compiled(wide.arch(), &build);
+    let data_64 = wide.buffer_zeroed::<i32>(64).unwrap();
+    let huge = LaunchConfig::grid_1d(1 << 33).with_checks(Checks::all());
+    let error = wide.launch(&kernel_64, huge, &[Arg::from(&data_64)]).unwrap_err();
+    assert_eq!(error, LaunchError::GridTooLargeToCheck { given: 1 << 33, limit: (1 << 32) - 2 });
     // A kernel that does not report cannot be checked.
     let plain = compiled_with(device.arch(), &CompileOptions::default(), &build);
     let error = device.launch(&plain, grid.with_checks(Checks::all()), &args).unwrap_err();
