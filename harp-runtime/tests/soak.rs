@@ -1,10 +1,10 @@
 //! Many launches of all kinds from several host threads: results stay right, and memory stays where it is.
 //!
-//! `HARP_SOAK=100000` makes as many launches, at least 10,000.
+//! `HARP_SOAK=100000` makes as many launches, at least 10,000; `HARP_DEVICES=10000` as many devices with host code.
 #![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::{env, fs, thread};
 
 use harp_runtime::prelude::*;
@@ -14,6 +14,8 @@ const ARCH: &str = "4w32/16/8/8+x";
 const THREADS: u64 = 4;
 /// Launches after which memory grows no more.
 const WARM: u64 = 10_000;
+/// Tests run one after the other: the process has one size.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// `data[i] = (data[i] + i) / divisor`
 fn kernel(report_accesses: bool) -> Arc<Kernel> {
@@ -90,8 +92,15 @@ fn launch(device: &Device, queue: &Queue, kernels: &[Arc<Kernel>; 2], numbers: &
     assert_eq!(device.read(&data).unwrap(), expected);
 }
 
+/// The process has about as many pages as before.
+fn assert_is_flat(early: u64, what: &str) {
+    let late = resident_pages().unwrap_or(0);
+    assert!(late <= early + early / 20, "{early} pages after some {what}, {late} at the end");
+}
+
 #[test]
 fn memory_stays_flat_and_results_right() {
+    let _alone = ALONE.lock();
     let launches = env::var("HARP_SOAK").map_or(30_000, |text| text.parse().unwrap());
     let device = Device::new(DeviceConfig { cores: 2, ..DeviceConfig::new(ARCH.parse().unwrap()) });
     let device = device.unwrap();
@@ -123,9 +132,35 @@ fn memory_stays_flat_and_results_right() {
             });
         }
     });
-    let (early, late) = (early.into_inner(), resident_pages().unwrap_or(0));
-    assert!(late <= early + early / 20, "{early} pages after {WARM} launches, {late} at the end");
+    assert_is_flat(early.into_inner(), "launches");
     // All of the device's memory is free again.
     let all = (256 << 20) - (1 << 20);
     assert!(device.buffer_uninitialized::<u8>(all).is_ok());
+}
+
+/// Host code goes with its device.
+#[test]
+#[cfg(feature = "native")]
+fn devices_with_host_code_leave_nothing_behind() {
+    use harp_runtime::Tier;
+
+    let _alone = ALONE.lock();
+    let devices = env::var("HARP_DEVICES").map_or(60, |text| text.parse().unwrap());
+    let kernel = kernel(false);
+    let mut early = 0;
+    for number in 0..devices {
+        let config = DeviceConfig { tier: Tier::Native, ..DeviceConfig::new(kernel.arch()) };
+        let device = Device::new(config).unwrap();
+        let data = device.buffer_from_slice(&[number; 100]).unwrap();
+        let args = [Arg::from(&data), 3_u32.into()];
+        device.launch(&kernel, LaunchConfig::grid_1d(100), &args).unwrap();
+        let expected: Vec<u32> = (0..100).map(|i| (number + i) / 3).collect();
+        assert_eq!(device.read(&data).unwrap(), expected);
+        let regions = device.tier_stats().map(|stats| stats.regions);
+        assert!(regions.is_none_or(|regions| regions > 0), "nothing was translated");
+        if number == devices / 3 {
+            early = resident_pages().unwrap_or(0);
+        }
+    }
+    assert_is_flat(early, "devices");
 }
