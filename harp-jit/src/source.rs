@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 
 use cranelift_codegen::ir::SourceLoc;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use serde::{Deserialize, Serialize};
 
 /// A place in the source code that a kernel was built from.
@@ -46,7 +46,9 @@ impl fmt::Display for SourcePlace {
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     places: Vec<(SourcePlace, Option<Arc<str>>)>,
-    numbers: HashMap<(SourcePlace, Option<Arc<str>>), SourceLoc>,
+    /// The numbers, found by what they stand for.
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
 impl SourceMap {
@@ -69,15 +71,19 @@ impl SourceMap {
     }
 
     fn number(&mut self, entry: (SourcePlace, Option<Arc<str>>)) -> SourceLoc {
-        if let Some(&number) = self.numbers.get(&entry) {
-            return number;
+        let SourceMap { places, numbers, hasher } = self;
+        let hash = hasher.hash_one(&entry);
+        let known = numbers.find(hash, |&number| places[number as usize] == entry);
+        if let Some(&number) = known {
+            return SourceLoc::new(number);
         }
-        let number = u32::try_from(self.places.len()).map_or(SourceLoc::default(), SourceLoc::new);
-        if !number.is_default() {
-            self.places.push(entry.clone());
-            self.numbers.insert(entry, number);
+        let next = u32::try_from(places.len()).map_or(SourceLoc::default(), SourceLoc::new);
+        if !next.is_default() {
+            places.push(entry);
+            let hash_of = |&number: &u32| hasher.hash_one(&places[number as usize]);
+            numbers.insert_unique(hash, next.bits(), hash_of);
         }
-        number
+        next
     }
 
     /// The place with this number; none for the default location or a number of another table.

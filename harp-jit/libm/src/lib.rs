@@ -25,6 +25,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use cranelift_codegen::ir::{Function, InstBuilder, Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -97,6 +99,14 @@ pub fn build(math: Math, float: Float, fma: Fma) -> Function {
     builder.ins().return_(&results);
     builder.finalize(FRONTEND);
     function
+}
+
+/// What [`build`] makes, once for all that ask for it.
+pub fn built(math: Math, float: Float, fma: Fma) -> &'static Function {
+    static BUILT: [OnceLock<Function>; Math::ALL.len() * 4] =
+        [const { OnceLock::new() }; Math::ALL.len() * 4];
+    let index = (math as usize * 2 + float as usize) * 2 + fma as usize;
+    BUILT[index].get_or_init(|| build(math, float, fma))
 }
 
 /// Appends code that computes `math` in `float` to the current block and returns the results: one, or two where

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 use rspirv::spirv::Op;
+use smallvec::SmallVec;
 
 use crate::error::{Result, SpirvErrorKind};
 use crate::reader::{Id, Instruction};
@@ -18,6 +19,9 @@ pub(crate) enum Scalar {
     /// So many bytes behind the start of a variable of the module.
     Address { variable: Id, offset: i64 },
 }
+
+/// The scalars of a constant. Most constants have few.
+pub(crate) type Scalars = SmallVec<[Scalar; 4]>;
 
 /// What a constant is made of.
 #[derive(Clone, Debug)]
@@ -156,8 +160,8 @@ impl Constants {
     }
 
     fn get(&self, id: Id) -> Result<&Constant> {
-        let undefined = SpirvErrorKind::Undefined { id, role: "a constant" };
-        self.by_id.get(&id).ok_or(undefined)
+        let undefined = || SpirvErrorKind::Undefined { id, role: "a constant" };
+        self.by_id.get(&id).ok_or_else(undefined)
     }
 
     /// Whether an id is a constant.
@@ -171,18 +175,18 @@ impl Constants {
     }
 
     /// All scalars of a constant.
-    pub(crate) fn scalars(&self, id: Id, types: &Types) -> Result<Vec<Scalar>> {
+    pub(crate) fn scalars(&self, id: Id, types: &Types) -> Result<Scalars> {
         let (given, limit) = (types.get(self.ty(id)?)?.leaves, MAX_SCALARS);
         if given > limit {
             let what = "scalars of a constant";
             return Err(SpirvErrorKind::TooMany { what, given, limit });
         }
-        let mut scalars = Vec::with_capacity(given as usize);
+        let mut scalars = Scalars::with_capacity(given as usize);
         self.append(id, types, &mut scalars)?;
         Ok(scalars)
     }
 
-    fn append(&self, id: Id, types: &Types, scalars: &mut Vec<Scalar>) -> Result<()> {
+    fn append(&self, id: Id, types: &Types, scalars: &mut Scalars) -> Result<()> {
         let Constant { ty, value, .. } = self.get(id)?;
         match value {
             Value::Scalars(own) => scalars.extend_from_slice(own),
@@ -201,7 +205,7 @@ impl Constants {
 
     /// The only scalar of a constant.
     pub(crate) fn scalar(&self, id: Id, types: &Types) -> Result<Scalar> {
-        match *self.scalars(id, types)? {
+        match self.scalars(id, types)?[..] {
             [scalar] => Ok(scalar),
             _ => {
                 let (given, expected) = (types.describe(self.ty(id)?), "a scalar".to_owned());

@@ -10,13 +10,16 @@ use crate::reader::{Id, Instruction};
 /// A decoration with its operands.
 type Decorated = (u32, SmallVec<[u32; 1]>);
 
+/// The decorations of an id or member. Most have one or two.
+type Own = SmallVec<[Decorated; 2]>;
+
 /// Names and decorations by id, and by member of a structure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decorations {
     names: HashMap<Id, String>,
     member_names: HashMap<(Id, u32), String>,
-    of: HashMap<Id, Vec<Decorated>>,
-    of_members: HashMap<(Id, u32), Vec<Decorated>>,
+    of: HashMap<Id, Own>,
+    of_members: HashMap<(Id, u32), Own>,
 }
 
 impl Decorations {
@@ -102,7 +105,7 @@ impl Decorations {
 
     /// Whether a parameter has an attribute.
     pub(crate) fn has_attribute(&self, id: Id, attribute: u32) -> bool {
-        let decorated = self.of.get(&id).map(Vec::as_slice).unwrap_or_default();
+        let decorated = self.of.get(&id).map(SmallVec::as_slice).unwrap_or_default();
         decorated.iter().any(|(decoration, operands)| {
             *decoration == Decoration::FuncParamAttr as u32 && operands.first() == Some(&attribute)
         })

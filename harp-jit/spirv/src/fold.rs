@@ -72,7 +72,7 @@ impl Fold<'_> {
     }
 
     fn scalars(self, operand: usize) -> Result<Vec<Scalar>> {
-        self.constants.scalars(self.inst.word(operand)?, self.types)
+        Ok(self.constants.scalars(self.inst.word(operand)?, self.types)?.into_vec())
     }
 
     fn slice(self, id: Id, first: usize, count: usize) -> Result<Vec<Scalar>> {

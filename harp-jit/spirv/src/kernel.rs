@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use harp_jit::{
     ArchId, CallConv, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource, Linkage,
-    Module, ModuleError, Param, SourceMap, Triple, frontend_config,
+    Module, ModuleError, Param, Triple, frontend_config,
 };
 use hashbrown::HashSet;
 use rspirv::spirv::StorageClass;
@@ -28,7 +28,6 @@ pub struct SpirvKernel {
     /// The declarations of what the kernel needs; nothing is compiled in it.
     declarations: Module,
     definitions: Vec<Definition>,
-    sources: SourceMap,
     entry: EntryPoint,
 }
 
@@ -54,14 +53,19 @@ impl SpirvKernel {
         let unprofiled = options.profile.as_ref().map(|_| options.without_profile());
         let compiler = unprofiled.map(|options| self.declared(options)).transpose()?;
         for definition in &self.definitions {
-            match definition {
-                Definition::Data { id, contents } => module.define_data(*id, contents)?,
-                Definition::Function { id, body } => {
-                    let compiler = compiler.as_ref().unwrap_or(&module);
-                    let compiled = compiler.compile(*id, body, &self.sources)?;
-                    module.define_compiled(*id, compiled)?;
+            let (id, body) = match definition {
+                Definition::Data { id, contents } => {
+                    module.define_data(*id, contents)?;
+                    continue;
                 }
-            }
+                Definition::Function { id, body } => (*id, &**body),
+                &Definition::Math { id, math, float, fma } => {
+                    (id, harp_libm::built(math, float, fma))
+                }
+            };
+            let compiler = compiler.as_ref().unwrap_or(&module);
+            let compiled = compiler.compile(id, body, self.source.sources())?;
+            module.define_compiled(id, compiled)?;
         }
         Ok(module)
     }
@@ -138,11 +142,10 @@ impl SpirvModule {
         }
         let Unit { declarations, definitions, sources, prints, uses_groups, group_arrays, .. } =
             unit;
-        let parts =
-            KernelParts { params, sources: sources.clone(), group_arrays, uses_groups, prints };
+        let parts = KernelParts { params, sources, group_arrays, uses_groups, prints };
         let source = KernelSource::from_parts(func, arch, parts)
             .map_err(|error| plain(SpirvErrorKind::Build(error)))?;
-        Ok(SpirvKernel { source, declarations, definitions, sources, entry: entry.clone() })
+        Ok(SpirvKernel { source, declarations, definitions, entry: entry.clone() })
     }
 }
 
@@ -211,13 +214,10 @@ impl<'m> Translator<'_, '_, 'm> {
         if !matches!(module.types.kind(function.result)?, Kind::Void) {
             return Err(SpirvErrorKind::malformed("a kernel that returns something"));
         }
-        let used = module.used_globals(entry.function);
-        let functions = module.reachable(entry.function);
-        let own = |id: &Id| {
-            let class = module.globals[id].class;
-            matches!(class, StorageClass::Private | StorageClass::PushConstant)
-        };
-        let promoted = promotion::of_globals(module, &functions, used.iter().copied().filter(own));
+        let own = module.used_globals(entry.function, |global| {
+            matches!(global.class, StorageClass::Private | StorageClass::PushConstant)
+        });
+        let promoted = promotion::of_globals(module, entry.function, &own);
         let mut args = vec![None; function.params.len()];
         let mut first = 0;
         for (param, &target) in entry.params().iter().zip(&entry.targets) {
@@ -240,9 +240,8 @@ impl<'m> Translator<'_, '_, 'm> {
                 }
             }
         }
-        for id in
-            used.iter().copied().filter(|id| module.globals[id].class == StorageClass::Private)
-        {
+        let private = |id: &Id| module.globals[id].class == StorageClass::Private;
+        for id in own.into_iter().filter(private) {
             self.private(id, &promoted)?;
         }
         self.body(function, args.into_iter().flatten().collect(), None)

@@ -35,17 +35,12 @@ pub(crate) fn of_function(module: &SpirvModule, function: &Function) -> HashSet<
     remaining(module, function, candidates)
 }
 
-/// Those of the module's variables in `candidates` that need no memory in any of the functions.
-pub(crate) fn of_globals(
-    module: &SpirvModule,
-    functions: &[Id],
-    candidates: impl Iterator<Item = Id>,
-) -> HashSet<Id> {
-    let mut candidates: HashSet<Id> = candidates
-        .filter(|id| module.constants.ty(*id).is_ok_and(|ty| is_small(module, ty)))
-        .collect();
-    for function in functions {
-        candidates = remaining(module, &module.functions[function], candidates);
+/// Those of the module's variables in `candidates` that need no memory in a function and all that it calls.
+pub(crate) fn of_globals(module: &SpirvModule, function: Id, candidates: &[Id]) -> HashSet<Id> {
+    let is_small = |id: &Id| module.constants.ty(*id).is_ok_and(|ty| is_small(module, ty));
+    let mut candidates: HashSet<Id> = candidates.iter().copied().filter(is_small).collect();
+    for function in module.reachable(function) {
+        candidates = remaining(module, &module.functions[&function], candidates);
     }
     candidates
 }
@@ -69,6 +64,9 @@ fn remaining(
     function: &Function,
     mut candidates: HashSet<Id>,
 ) -> HashSet<Id> {
+    if candidates.is_empty() {
+        return candidates;
+    }
     let mut pointers: HashMap<Id, Pointer> = candidates
         .iter()
         .map(|&variable| (variable, Pointer { variable, is_marker: false }))

@@ -27,10 +27,20 @@ const MAX_WORDS: usize = 1 << 26;
 /// Words before the first instruction.
 const HEADER_WORDS: usize = 5;
 
+/// What an instruction declares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Declares {
+    Type,
+    Constant,
+    /// Something else, or nothing.
+    Other,
+}
+
 /// What the grammar says about an opcode.
 struct Form {
     op: Op,
     name: &'static str,
+    declares: Declares,
     has_type: bool,
     has_result: bool,
     /// Operands that are always there, type and result aside; each has at least a word.
@@ -73,7 +83,15 @@ impl Form {
         }
         let least = needed - usize::from(has_type) - usize::from(has_result);
         let (op, name) = (row.opcode, row.opname);
-        Form { op, name, has_type, has_result, least, slots, repeats }
+        let begins = |with| name.starts_with(with);
+        let declares = match op {
+            Op::TypeForwardPointer => Declares::Other,
+            Op::Undef => Declares::Constant,
+            _ if begins("Type") => Declares::Type,
+            _ if begins("Constant") || begins("SpecConstant") => Declares::Constant,
+            _ => Declares::Other,
+        };
+        Form { op, name, declares, has_type, has_result, least, slots, repeats }
     }
 }
 
@@ -82,14 +100,14 @@ static FORMS: LazyLock<HashMap<u32, Form>> = LazyLock::new(|| {
     INSTRUCTION_TABLE.iter().map(|row| (row.opcode as u32, Form::new(row))).collect()
 });
 
-/// The name of an instruction in the specification, without its `Op`.
-pub(crate) fn short_name(op: Op) -> &'static str {
-    FORMS.get(&(op as u32)).map_or("?", |form| form.name)
+/// What an instruction declares.
+pub(crate) fn declares(op: Op) -> Declares {
+    FORMS.get(&(op as u32)).map_or(Declares::Other, |form| form.declares)
 }
 
 /// The name of an instruction in the specification.
 pub(crate) fn op_name(op: Op) -> String {
-    format!("Op{}", short_name(op))
+    format!("Op{}", FORMS.get(&(op as u32)).map_or("?", |form| form.name))
 }
 
 /// Where an instruction is among a module's words.
@@ -135,15 +153,17 @@ impl<'m> Instruction<'m> {
     /// The string that begins at an operand, and the index of the operand behind it.
     pub(crate) fn string(self, index: usize) -> Result<(String, usize)> {
         let words = self.rest(index);
-        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
-        let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
-        let used = bytes.len() / 4 + 1;
-        if used > words.len() {
+        let ends = |word: &u32| word.to_le_bytes().contains(&0);
+        let Some(last) = words.iter().position(ends) else {
             return Err(SpirvErrorKind::malformed("a string does not end"));
-        }
+        };
+        let mut bytes = Vec::with_capacity(4 * last + 4);
+        words[..=last].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes
+            .truncate(4 * last + words[last].to_le_bytes().iter().take_while(|&&b| b != 0).count());
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| SpirvErrorKind::malformed("a string is not UTF-8"))?;
-        Ok((text, index + used))
+        Ok((text, index + last + 1))
     }
 
     /// The alignment among the memory operands that begin with an operand.
@@ -194,6 +214,8 @@ struct Line {
 pub(crate) struct Code {
     words: Vec<u32>,
     entries: Vec<Entry>,
+    /// The types of results by their ids, 0 for none.
+    result_types: Vec<Id>,
     lines: Vec<Line>,
     files: HashMap<Id, String>,
 }
@@ -203,14 +225,23 @@ impl Code {
     /// offset of the word.
     pub(crate) fn read(bytes: &[u8]) -> std::result::Result<Code, (SpirvErrorKind, Option<usize>)> {
         let words = words_of(bytes).map_err(|kind| (kind, None))?;
-        let mut code =
-            Code { words, entries: Vec::new(), lines: Vec::new(), files: HashMap::new() };
+        let mut code = Code {
+            result_types: vec![0; words[3] as usize],
+            // Most instructions have three words or more.
+            entries: Vec::with_capacity(words.len() / 3),
+            words,
+            lines: Vec::new(),
+            files: HashMap::new(),
+        };
         let mut at = HEADER_WORDS;
         let mut line = 0;
         let mut silent = HashSet::new();
         while at < code.words.len() {
             let entry = code.entry_at(at, line).map_err(|kind| (kind, Some(at)))?;
             at = entry.end as usize;
+            if entry.ty != 0 {
+                code.result_types[entry.id as usize] = entry.ty;
+            }
             let operands = &code.words[entry.start as usize..entry.end as usize];
             match entry.op {
                 // Line 0 says that there is none.
@@ -302,6 +333,11 @@ impl Code {
     fn view(&self, entry: Entry) -> Instruction<'_> {
         let Entry { op, ty, id, start, end, .. } = entry;
         Instruction { op, ty, id, operands: &self.words[start as usize..end as usize] }
+    }
+
+    /// The type of the result with this id; none if no instruction has it.
+    pub(crate) fn result_type(&self, id: Id) -> Option<Id> {
+        self.result_types.get(id as usize).copied().filter(|&ty| ty != 0)
     }
 
     /// The offset of an instruction's first word.

@@ -7,6 +7,7 @@
 use cranelift_codegen::ir::{self, types};
 use hashbrown::HashMap;
 use rspirv::spirv::{Decoration, Op, StorageClass};
+use smallvec::SmallVec;
 
 use crate::decorations::Decorations;
 use crate::error::{Result, SpirvErrorKind};
@@ -106,6 +107,9 @@ pub(crate) struct Type {
 /// A scalar in memory: its offset and its type there.
 pub(crate) type Leaf = (u64, ir::Type);
 
+/// The scalars of a type. Most types have few.
+pub(crate) type Leaves = SmallVec<[Leaf; 4]>;
+
 /// The types of a module by their ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Types {
@@ -122,8 +126,8 @@ impl Types {
 
     /// The type with an id.
     pub(crate) fn get(&self, id: Id) -> Result<&Type> {
-        let undefined = SpirvErrorKind::Undefined { id, role: "a type" };
-        self.by_id.get(&id).ok_or(undefined)
+        let undefined = || SpirvErrorKind::Undefined { id, role: "a type" };
+        self.by_id.get(&id).ok_or_else(undefined)
     }
 
     /// What the type with an id is.
@@ -318,16 +322,16 @@ impl Types {
         id: Id,
         matrix: Option<MatrixLayout>,
         word: ir::Type,
-    ) -> Result<Vec<Leaf>> {
+    ) -> Result<Leaves> {
         self.check_leaves(id)?;
-        let mut leaves = Vec::new();
+        let mut leaves = Leaves::new();
         self.append_leaves(id, matrix, word, 0, &mut leaves)?;
         Ok(leaves)
     }
 
     /// The scalars of a type that is memory only, however many there are.
-    pub(crate) fn all_leaves(&self, id: Id, word: ir::Type) -> Result<Vec<Leaf>> {
-        let mut leaves = Vec::new();
+    pub(crate) fn all_leaves(&self, id: Id, word: ir::Type) -> Result<Leaves> {
+        let mut leaves = Leaves::new();
         self.append_leaves(id, None, word, 0, &mut leaves)?;
         Ok(leaves)
     }
@@ -348,7 +352,7 @@ impl Types {
         matrix: Option<MatrixLayout>,
         word: ir::Type,
         offset: u64,
-        leaves: &mut Vec<Leaf>,
+        leaves: &mut Leaves,
     ) -> Result<()> {
         if let Some(scalar) = self.scalar(id, word)? {
             leaves.push((offset, scalar));

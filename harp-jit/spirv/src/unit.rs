@@ -27,8 +27,21 @@ const MAX_ALIGN: u64 = 1 << 12;
 /// A definition of the kernel's module.
 #[derive(Clone, Debug)]
 pub(crate) enum Definition {
-    Function { id: FuncId, body: Box<ir::Function> },
-    Data { id: DataId, contents: DataDescription },
+    Function {
+        id: FuncId,
+        body: Box<ir::Function>,
+    },
+    /// A function of harp-libm.
+    Math {
+        id: FuncId,
+        math: Math,
+        float: Float,
+        fma: Fma,
+    },
+    Data {
+        id: DataId,
+        contents: DataDescription,
+    },
 }
 
 /// The shared state.
@@ -158,17 +171,10 @@ impl<'m> Unit<'m> {
             return Ok(function);
         }
         let name = format!("{}.{}", math.name(), float.ty());
-        let body = harp_libm::build(math, float, self.fma());
-        let function = self.define(name, body)?;
-        self.math.insert((math, float), function);
-        Ok(function)
-    }
-
-    /// Declares and defines a function.
-    pub(crate) fn define(&mut self, name: String, body: ir::Function) -> Result<FuncId> {
-        let local = Linkage::Local;
-        let id = self.declarations.declare_function(&name, local, &body.signature)?;
-        self.definitions.push(Definition::Function { id, body: Box::new(body) });
+        let signature = math.signature(float);
+        let id = self.declarations.declare_function(&name, Linkage::Local, &signature)?;
+        self.definitions.push(Definition::Math { id, math, float, fma: self.fma() });
+        self.math.insert((math, float), id);
         Ok(id)
     }
 
@@ -283,8 +289,8 @@ impl<'m> Unit<'m> {
             return known;
         }
         let module = self.module;
-        let callees = module.callees(function);
-        let recursive = callees.iter().any(|&callee| module.reachable(callee).contains(&function));
+        let mut callees = module.callees(function);
+        let recursive = callees.any(|callee| module.reachable(callee).contains(&function));
         self.recursive.insert(function, recursive);
         recursive
     }

@@ -53,7 +53,7 @@ impl Place {
     }
 
     /// The variables of so many scalars.
-    pub(crate) fn variables(self, count: usize) -> impl Iterator<Item = Variable> {
+    pub(crate) fn variables(self, count: usize) -> impl Iterator<Item = Variable> + use<> {
         (self.first..).take(count).map(Variable::from_u32)
     }
 }

@@ -95,7 +95,7 @@ fn times(made: &Made, arch: ArchId, rounds: usize, kernels: &[(&str, SpirvKernel
             }
         }));
     }
-    Times { arch: arch.to_string(), whole: least(whole), direct: least(direct), tools: made.tools }
+    Times { arch: arch.to_string(), whole: least(whole), direct: least(direct), host: made.host }
 }
 
 fn microseconds(act: impl FnOnce()) -> f64 {

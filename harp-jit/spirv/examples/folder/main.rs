@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Times are from a module's bytes to all its kernels; the same from CLIF that is already built (for the file `peers.cl`
-//! with the builder instead); and of the tools that made the module of its source. OpenCL C takes clang-14 and
-//! llvm-spirv-14, WGSL the command `naga`. The shortest of some rounds counts, since what else the computer does can only
-//! add to it.
+//! with the builder instead); and of OpenCL C from the source to an object for the host, by clang and llc. OpenCL C takes
+//! clang-14, llvm-spirv-14 and llc-14, WGSL the command `naga`. The shortest of some rounds counts, since what else the
+//! computer does can only add to it.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 mod finalize;

@@ -36,8 +36,8 @@ pub(crate) struct Times {
     pub(crate) whole: f64,
     /// From CLIF to finished kernels.
     pub(crate) direct: f64,
-    /// From the source to the module.
-    pub(crate) tools: Option<f64>,
+    /// From the source to an object for the host.
+    pub(crate) host: Option<f64>,
 }
 
 impl FileReport {
@@ -68,7 +68,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// A table of files, what was refused, and sums.
 pub(crate) fn table(reports: &[FileReport]) -> String {
     let mut text = String::from(
-        "| file | kernels | compiled | refused | panicked | machine | µs | µs from CLIF | ratio | µs of tools | times |\n\
+        "| file | kernels | compiled | refused | panicked | machine | µs | µs from CLIF | ratio | µs of clang and llc | times |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for report in reports {
@@ -83,13 +83,13 @@ pub(crate) fn table(reports: &[FileReport]) -> String {
         if report.times.is_empty() {
             line(&mut text, format_args!("| {counts} | | | | | | |"));
         }
-        for Times { arch, whole, direct, tools } in &report.times {
+        for Times { arch, whole, direct, host } in &report.times {
             let times = format!("{arch} | {whole:.0} | {direct:.0} | {:.2}", whole / direct);
-            let tools = tools.map_or_else(
+            let host = host.map_or_else(
                 || " | ".to_owned(),
-                |tools| format!("{tools:.0} | {:.0}", tools / whole),
+                |host| format!("{host:.0} | {:.0}", host / whole),
             );
-            line(&mut text, format_args!("| {counts} | {times} | {tools} |"));
+            line(&mut text, format_args!("| {counts} | {times} | {host} |"));
         }
     }
     text.push('\n');
@@ -128,22 +128,20 @@ fn totals(text: &mut String, reports: &[FileReport]) {
     }
 }
 
-/// The means of a machine's times. What tools take is that of OpenCL C's, which begin with clang.
+/// The means of a machine's times.
 fn means(text: &mut String, reports: &[FileReport], arch: &str) {
-    let times = |extension: &'static str| {
-        let files = reports.iter().filter(move |report| report.file.ends_with(extension));
-        files.flat_map(|report| &report.times).filter(|times| times.arch == arch)
-    };
-    if let Some(mean) = geometric_mean(times("").map(|times| times.whole / times.direct)) {
+    let times =
+        || reports.iter().flat_map(|report| &report.times).filter(|times| times.arch == arch);
+    if let Some(mean) = geometric_mean(times().map(|times| times.whole / times.direct)) {
         line(text, format_args!("{arch}: {mean:.3} times as long as from CLIF (geometric mean)"));
     }
-    let faster = || times(".cl").filter_map(|times| Some(times.tools? / times.whole));
+    let faster = || times().filter_map(|times| Some(times.host? / times.whole));
     if let Some(mean) = geometric_mean(faster()) {
         let least = least(faster().collect());
         line(
             text,
             format_args!(
-                "{arch}: clang takes {mean:.0} times as long (geometric mean), at least {least:.0} times"
+                "{arch}: clang and llc take {mean:.0} times as long (geometric mean), at least {least:.0} times"
             ),
         );
     }

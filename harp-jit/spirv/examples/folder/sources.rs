@@ -12,11 +12,14 @@ use tempfile::TempDir;
 
 use crate::report::least;
 
-/// A module, and how long tools took to make it of a source, in microseconds.
+/// The target of objects for the host.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// A module, and how many microseconds it takes to make an object for the host of its source, if that is timed.
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
     pub(crate) name: String,
-    pub(crate) tools: Option<f64>,
+    pub(crate) host: Option<f64>,
 }
 
 /// Adds the files under a path that have one of the extensions.
@@ -47,42 +50,54 @@ impl Tools {
     pub(crate) fn module(&self, file: &Path, word: WordSize) -> Result<Made, String> {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let result = self.folder.path().join("module.spv");
-        let mut times = Vec::new();
-        let extension = file.extension().and_then(OsStr::to_str);
-        for _ in 0..self.rounds.max(1) {
-            let start = Instant::now();
-            match extension {
-                Some("cl") => self.opencl(file, word, &result)?,
-                Some("wgsl") => {
-                    let version = ["--spirv-version", "1.3"];
-                    run(Command::new("naga").args(version).args([file, &result]))?;
-                }
-                _ => {
-                    let bytes = fs::read(file).map_err(|error| error.to_string())?;
-                    return Ok(Made { bytes, name, tools: None });
-                }
+        let mut host = None;
+        let module = match file.extension().and_then(OsStr::to_str) {
+            Some("cl") => {
+                self.opencl(file, word, &result)?;
+                let times = (0..self.rounds).map(|_| self.for_host(file));
+                let times = times.collect::<Result<Vec<_>, _>>()?;
+                host = (!times.is_empty()).then(|| least(times));
+                &*result
             }
-            times.push(start.elapsed().as_secs_f64() * 1e6);
-        }
-        let bytes = fs::read(&result).map_err(|error| error.to_string())?;
-        Ok(Made { bytes, name, tools: Some(least(times)) })
+            Some("wgsl") => {
+                let version = ["--spirv-version", "1.3"];
+                run(Command::new("naga").args(version).args([file, &result]))?;
+                &*result
+            }
+            _ => file,
+        };
+        let bytes = fs::read(module).map_err(|error| error.to_string())?;
+        Ok(Made { bytes, name, host })
+    }
+
+    /// Makes an object for the host, as far as clang and llc do that, and returns the microseconds.
+    fn for_host(&self, file: &Path) -> Result<f64, String> {
+        let [code, object] = ["host.bc", "host.o"].map(|name| self.folder.path().join(name));
+        let start = Instant::now();
+        run(self.clang(file, HOST, "-O2").arg("-o").arg(&code))?;
+        run(Command::new("llc-14")
+            .args(["-O2", "-filetype=obj"])
+            .arg(&code)
+            .arg("-o")
+            .arg(object))?;
+        Ok(start.elapsed().as_secs_f64() * 1e6)
     }
 
     fn opencl(&self, file: &Path, word: WordSize, result: &Path) -> Result<(), String> {
         let code = self.folder.path().join("module.bc");
+        let target = match word {
+            WordSize::Four => "spir",
+            WordSize::Eight => "spir64",
+        };
         let translate = |level| {
-            run(self.clang(file, word, level).arg("-o").arg(&code))?;
+            run(self.clang(file, target, level).arg("-o").arg(&code))?;
             run(Command::new("llvm-spirv-14").arg(&code).arg("-o").arg(result))
         };
         // Of optimized code llvm-spirv refuses some, such as `freeze`.
         translate("-O2").or_else(|_| translate("-O0")).map(drop)
     }
 
-    fn clang(&self, file: &Path, word: WordSize, level: &str) -> Command {
-        let target = match word {
-            WordSize::Four => "spir",
-            WordSize::Eight => "spir64",
-        };
+    fn clang(&self, file: &Path, target: &str, level: &str) -> Command {
         let mut command = Command::new("clang-14");
         command.args(["-w", "-target", target, "-cl-std=CL1.2", level, "-fno-slp-vectorize"]);
         // C99 has `inline` functions without code of their own; programs expect that of the drivers, where they have it.

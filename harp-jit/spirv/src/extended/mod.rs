@@ -70,16 +70,6 @@ impl Translator<'_, '_, '_> {
         self.set(inst, first)
     }
 
-    /// The class and the target of a pointer, which may be to a variable without an address.
-    fn pointed(&mut self, pointer: Id) -> Result<(bool, Id)> {
-        use crate::values::Def;
-        match self.def(pointer)? {
-            Def::Place(place) => Ok((false, place.ty)),
-            Def::Value(value) => Ok((true, self.module.types.pointer(value.ty)?.1)),
-            _ => Err(SpirvErrorKind::malformed("an operand is no pointer")),
-        }
-    }
-
     /// Checks that scalars are those of a type.
     fn check_parts(&self, ty: Id, parts: &Parts) -> Result<()> {
         let given = parts.iter().map(|&part| self.b.func.dfg.value_type(part));

@@ -4,10 +4,13 @@
 //! its callers, since unoptimized modules have small functions that take pointers to variables; only recursive functions
 //! are called, and those that would make the kernel too large.
 
+use std::ops::Range;
+
 use cranelift_codegen::ir::{self, Block, InstBuilder, Type, types};
 use cranelift_frontend::FunctionBuilder;
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::Op;
+use smallvec::SmallVec;
 
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
@@ -25,6 +28,9 @@ use terminators::ordered;
 
 /// The most calls inside of each other whose code is put into the callers.
 const MAX_NESTED: usize = 128;
+
+/// The most values for which there is room at first. A function may be refused at its first instruction.
+const MAX_RESERVED: usize = 1 << 12;
 
 /// The translation of one function of CLIF.
 pub(crate) struct Translator<'f, 'u, 'm> {
@@ -60,8 +66,8 @@ pub(crate) struct Frame {
 #[derive(Clone)]
 struct Target {
     block: Block,
-    /// The indices of its phis.
-    phis: Vec<usize>,
+    /// The indices of its phis, which it begins with.
+    phis: Range<usize>,
 }
 
 impl<'m> Translator<'_, '_, 'm> {
@@ -90,7 +96,8 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         let promoted = self.unit.promoted(function);
         let params = function.params.iter().map(|&(id, _)| id);
-        let values = params.zip(args).collect();
+        let mut values = HashMap::with_capacity(function.len().min(MAX_RESERVED));
+        values.extend(params.zip(args));
         let inner = Frame { values, blocks: HashMap::new(), promoted, label: 0, exit };
         let outer = std::mem::replace(&mut self.frame, inner);
         let outer_at = self.at;
@@ -109,7 +116,7 @@ impl<'m> Translator<'_, '_, 'm> {
             if number > 0 {
                 let Target { block: target, phis } = self.frame.blocks[&block.label].clone();
                 self.b.switch_to_block(target);
-                self.bind_phis(target, &phis)?;
+                self.bind_phis(target, phis)?;
             }
             self.frame.label = block.label;
             self.block(block)?;
@@ -124,7 +131,7 @@ impl<'m> Translator<'_, '_, 'm> {
     fn outline(&mut self, blocks: &[&module::Block]) -> Result<()> {
         for (number, block) in blocks.iter().enumerate() {
             let target = self.b.create_block();
-            let mut phis = Vec::new();
+            let mut phis = block.start..block.start;
             for at in block.start..block.end {
                 self.at = at;
                 let inst = self.module.code.get(at);
@@ -134,7 +141,7 @@ impl<'m> Translator<'_, '_, 'm> {
                 for (_, ty) in self.module.types.leaves(inst.ty, None, self.unit.word)? {
                     self.b.append_block_param(target, ty);
                 }
-                phis.push(at);
+                phis.end = at + 1;
             }
             if number == 0 {
                 if !phis.is_empty() {
@@ -149,9 +156,9 @@ impl<'m> Translator<'_, '_, 'm> {
         Ok(())
     }
 
-    fn bind_phis(&mut self, block: Block, phis: &[usize]) -> Result<()> {
-        let mut params = self.b.block_params(block).to_vec().into_iter();
-        for &at in phis {
+    fn bind_phis(&mut self, block: Block, phis: Range<usize>) -> Result<()> {
+        let mut params = Parts::from_slice(self.b.block_params(block)).into_iter();
+        for at in phis {
             self.at = at;
             let inst = self.module.code.get(at);
             let count = self.module.types.get(inst.ty)?.leaves as usize;
@@ -261,7 +268,7 @@ impl<'m> Translator<'_, '_, 'm> {
     }
 
     /// The scalars of a type.
-    pub(crate) fn leaf_types(&self, ty: Id) -> Result<Vec<Type>> {
+    pub(crate) fn leaf_types(&self, ty: Id) -> Result<SmallVec<[Type; 4]>> {
         let leaves = self.module.types.leaves(ty, None, self.unit.word)?;
         Ok(leaves.into_iter().map(|(_, ty)| ty).collect())
     }

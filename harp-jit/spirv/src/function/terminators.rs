@@ -80,8 +80,9 @@ impl Translator<'_, '_, '_> {
 
     /// The block that a label stands for, and the arguments for its phis.
     fn edge(&mut self, label: Id) -> Result<(Block, Vec<BlockArg>)> {
-        let undefined = SpirvErrorKind::Undefined { id: label, role: "the target of a branch" };
-        let target = self.frame.blocks.get(&label).cloned().ok_or(undefined)?;
+        let role = "the target of a branch";
+        let undefined = || SpirvErrorKind::Undefined { id: label, role };
+        let target = self.frame.blocks.get(&label).cloned().ok_or_else(undefined)?;
         let mut args = Vec::new();
         for at in target.phis {
             let phi = self.module.code.get(at);

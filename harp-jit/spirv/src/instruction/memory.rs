@@ -28,12 +28,12 @@ impl Translator<'_, '_, '_> {
             | Op::InBoundsPtrAccessChain => self.access_chain(inst)?,
             Op::CopyMemory => {
                 let (to, from) = (inst.word(0)?, inst.word(1)?);
-                let ty = self.target(from)?;
-                if self.target(to)? != ty {
+                let ((from, ty), (to, to_ty)) = (self.pointed(from)?, self.pointed(to)?);
+                if to_ty != ty {
                     return Err(SpirvErrorKind::malformed("the pointers have different targets"));
                 }
-                let value = self.load_from(from, ty, inst.alignment(2))?;
-                self.store_to(to, &value, inst.alignment(2))?;
+                let value = self.load_from(&from, ty, inst.alignment(2))?;
+                self.store_to(&to, &value, inst.alignment(2))?;
             }
             Op::CopyMemorySized => self.copy_sized(inst)?,
             Op::PtrDiff => self.pointer_difference(inst)?,
@@ -43,52 +43,53 @@ impl Translator<'_, '_, '_> {
         Ok(true)
     }
 
-    /// The type of what a pointer points to.
-    fn target(&mut self, pointer: Id) -> Result<Id> {
-        match self.def(pointer)? {
-            Def::Value(value) => Ok(self.module.types.pointer(value.ty)?.1),
-            Def::Place(Place { ty, .. }) | Def::Builtin(BuiltinPlace { ty, .. }) => Ok(ty),
+    /// What the pointer with an id stands for, and the type of what it points to.
+    pub(crate) fn pointed(&mut self, id: Id) -> Result<(Def, Id)> {
+        let def = self.def(id)?;
+        let ty = match &def {
+            Def::Value(value) => self.module.types.pointer(value.ty)?.1,
+            Def::Place(Place { ty, .. }) | Def::Builtin(BuiltinPlace { ty, .. }) => *ty,
             Def::LoadedBuiltin(place) => {
-                Err(self.mismatch(pointer, place.ty, "a pointer".to_owned()))
+                return Err(self.mismatch(id, place.ty, "a pointer".to_owned()));
             }
-            Def::Marker => Err(SpirvErrorKind::malformed("a pointer of another type")),
-        }
+            Def::Marker => return Err(SpirvErrorKind::malformed("a pointer of another type")),
+        };
+        Ok((def, ty))
     }
 
     fn load_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let pointer = inst.word(0)?;
-        if self.target(pointer)? != inst.ty {
+        let (pointer, ty) = self.pointed(inst.word(0)?)?;
+        if ty != inst.ty {
             return Err(SpirvErrorKind::malformed("the pointer has another target"));
         }
-        if let Def::Builtin(place) = self.def(pointer)? {
+        if let Def::Builtin(place) = pointer {
             return self.define(inst.id, Def::LoadedBuiltin(place));
         }
         if inst.is_volatile(1) {
             // The mid-end takes no value from before this place for what is there now.
             self.b.ins().sequence_point();
         }
-        let value = self.load_from(pointer, inst.ty, inst.alignment(1))?;
+        let value = self.load_from(&pointer, inst.ty, inst.alignment(1))?;
         self.define(inst.id, Def::Value(value))
     }
 
     /// Loads a value of type `ty` through a pointer of any kind.
-    fn load_from(&mut self, pointer: Id, ty: Id, align: Option<u64>) -> Result<Val> {
-        match self.def(pointer)? {
+    fn load_from(&mut self, pointer: &Def, ty: Id, align: Option<u64>) -> Result<Val> {
+        match pointer {
             Def::Place(place) => {
-                let variables: Vec<Variable> = self.variables(place)?;
-                Ok(Val::new(ty, variables.into_iter().map(|v| self.b.use_var(v)).collect()))
+                let variables = self.variables(*place)?;
+                Ok(Val::new(ty, variables.map(|v| self.b.use_var(v)).collect()))
             }
-            Def::Value(pointer) => self.load(&pointer, ty, align),
-            Def::Builtin(place) => self.load_builtin(place),
+            Def::Value(pointer) => self.load(pointer, ty, align),
+            Def::Builtin(place) => self.load_builtin(*place),
             _ => Err(SpirvErrorKind::malformed("a load through something else than a pointer")),
         }
     }
 
     fn store_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let (pointer, value) = (inst.word(0)?, inst.word(1)?);
-        let ty = self.target(pointer)?;
-        let value = self.value_of(value, ty)?;
-        self.store_to(pointer, &value, inst.alignment(2))?;
+        let (pointer, ty) = self.pointed(inst.word(0)?)?;
+        let value = self.value_of(inst.word(1)?, ty)?;
+        self.store_to(&pointer, &value, inst.alignment(2))?;
         if inst.is_volatile(2) {
             // A later store does not make this one superfluous.
             self.b.ins().sequence_point();
@@ -97,26 +98,26 @@ impl Translator<'_, '_, '_> {
     }
 
     /// Stores a value through a pointer of any kind to its type.
-    pub(crate) fn store_to(&mut self, pointer: Id, value: &Val, align: Option<u64>) -> Result<()> {
-        match self.def(pointer)? {
-            Def::Place(place) => self.assign(place, value),
-            Def::Value(pointer) => self.store(&pointer, value, align),
+    fn store_to(&mut self, pointer: &Def, value: &Val, align: Option<u64>) -> Result<()> {
+        match pointer {
+            Def::Place(place) => self.assign(*place, value),
+            Def::Value(pointer) => self.store(pointer, value, align),
             _ => Err(SpirvErrorKind::malformed("a store through something else than a pointer")),
         }
     }
 
     /// Stores the result of an extended instruction through the pointer among its operands.
     pub(crate) fn store_result(&mut self, pointer: Id, value: &Val) -> Result<()> {
-        let ty = self.target(pointer)?;
+        let (def, ty) = self.pointed(pointer)?;
         if !self.alike(ty, value.ty)? {
             return Err(self.mismatch(pointer, ty, self.module.types.describe(value.ty)));
         }
-        self.store_to(pointer, &Val::new(ty, value.parts.clone()), None)
+        self.store_to(&def, &Val::new(ty, value.parts.clone()), None)
     }
 
-    fn variables(&self, place: Place) -> Result<Vec<Variable>> {
+    fn variables(&self, place: Place) -> Result<impl Iterator<Item = Variable> + use<>> {
         let count = self.module.types.get(place.ty)?.leaves as usize;
-        Ok(place.variables(count).collect())
+        Ok(place.variables(count))
     }
 
     /// Assigns a value to a variable that is no memory.
@@ -126,7 +127,7 @@ impl Translator<'_, '_, '_> {
                 "a variable is assigned a value of another type",
             ));
         }
-        for (variable, &part) in self.variables(place)?.into_iter().zip(&value.parts) {
+        for (variable, &part) in self.variables(place)?.zip(&value.parts) {
             self.b.def_var(variable, part);
         }
         Ok(())

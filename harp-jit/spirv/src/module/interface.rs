@@ -318,23 +318,16 @@ impl SpirvModule {
     /// The variables that a launch provides among those that a function and its callees use: buffers by their bindings,
     /// then push constants.
     fn interface(&self, function: Id) -> Vec<Id> {
-        let mut found: Vec<Id> = self
-            .used_globals(function)
-            .into_iter()
-            .filter(|id| {
-                let Global { class, ty, .. } = self.globals[id];
-                match class {
-                    StorageClass::StorageBuffer
-                    | StorageClass::Uniform
-                    | StorageClass::PushConstant => true,
-                    // Images and samplers, which are refused by name.
-                    StorageClass::UniformConstant => {
-                        matches!(self.types.kind(ty), Ok(Kind::Opaque { .. }))
-                    }
-                    _ => false,
-                }
-            })
-            .collect();
+        let mut found = self.used_globals(function, |&Global { class, ty, .. }| match class {
+            StorageClass::StorageBuffer | StorageClass::Uniform | StorageClass::PushConstant => {
+                true
+            }
+            // Images and samplers, which are refused by name.
+            StorageClass::UniformConstant => {
+                matches!(self.types.kind(ty), Ok(Kind::Opaque { .. }))
+            }
+            _ => false,
+        });
         let number = |id, decoration| self.decorations.number(id, decoration);
         found.sort_by_key(|&id| {
             let is_constant = self.globals[&id].class == StorageClass::PushConstant;
@@ -344,8 +337,12 @@ impl SpirvModule {
         found
     }
 
-    /// The variables of the module that a function and its callees use, in the order of their ids.
-    pub(crate) fn used_globals(&self, function: Id) -> Vec<Id> {
+    /// The variables of the module that a function and its callees use among those that are `wanted`, in the order of
+    /// their ids.
+    pub(crate) fn used_globals(&self, function: Id, wanted: impl Fn(&Global) -> bool) -> Vec<Id> {
+        if !self.globals.values().any(&wanted) {
+            return Vec::new();
+        }
         let mut globals = HashSet::new();
         for function in self.reachable(function) {
             for block in &self.functions[&function].blocks {
@@ -355,7 +352,8 @@ impl SpirvModule {
                 }
             }
         }
-        let mut globals: Vec<Id> = globals.into_iter().collect();
+        let mut globals: Vec<Id> =
+            globals.into_iter().filter(|id| wanted(&self.globals[id])).collect();
         globals.sort_unstable();
         globals
     }
@@ -369,12 +367,9 @@ impl SpirvModule {
     }
 
     /// The functions that a function calls.
-    pub(crate) fn callees(&self, function: Id) -> Vec<Id> {
-        let blocks = self.functions[&function].blocks.iter();
-        let insts = blocks.flat_map(|block| block.start..block.end).map(|at| self.code.get(at));
-        let calls = insts.filter(|inst| inst.op == Op::FunctionCall);
-        let callees = calls.map(|inst| inst.operands[0]);
-        callees.filter(|callee| self.functions.contains_key(callee)).collect()
+    pub(crate) fn callees(&self, function: Id) -> impl Iterator<Item = Id> {
+        let callees = self.functions[&function].callees.iter().copied();
+        callees.filter(|callee| self.functions.contains_key(callee))
     }
 
     /// A function and all that it calls, directly or not.
@@ -384,7 +379,7 @@ impl SpirvModule {
         let mut next = 0;
         while next < found.len() {
             let callees = self.callees(found[next]);
-            found.extend(callees.into_iter().filter(|&callee| seen.insert(callee)));
+            found.extend(callees.filter(|&callee| seen.insert(callee)));
             next += 1;
         }
         found
@@ -392,12 +387,7 @@ impl SpirvModule {
 
     /// Whether a function or its callees ask how long the array at the end of a buffer is.
     fn asks_for_lengths(&self, function: Id) -> bool {
-        self.reachable(function).iter().any(|function| {
-            let blocks = self.functions[function].blocks.iter();
-            let mut insts =
-                blocks.flat_map(|block| block.start..block.end).map(|at| self.code.get(at));
-            insts.any(|inst| inst.op == Op::ArrayLength)
-        })
+        self.reachable(function).iter().any(|function| self.functions[function].asks_for_lengths)
     }
 
     /// The parameter for a variable.

@@ -3,12 +3,13 @@
 use harp_jit::SourcePlace;
 use hashbrown::HashMap;
 use rspirv::spirv::{AddressingModel, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass};
+use smallvec::SmallVec;
 
 use crate::constants::{Constants, Scalar};
 use crate::decorations::Decorations;
 use crate::error::{InstructionPlace, Result, SpirvError, SpirvErrorKind};
 use crate::fold;
-use crate::reader::{Code, Id, Instruction, is_terminator, op_name, short_name};
+use crate::reader::{Code, Declares, Id, Instruction, declares, is_terminator, op_name};
 use crate::sets::InstructionSet;
 use crate::types::{Kind, Types};
 
@@ -44,6 +45,10 @@ pub(crate) struct Function {
     pub(crate) params: Vec<(Id, Id)>,
     /// The blocks in order; none if the function is imported.
     pub(crate) blocks: Vec<Block>,
+    /// The functions that it calls, in the order of the calls.
+    pub(crate) callees: Vec<Id>,
+    /// Whether it asks how long the array at the end of a buffer is.
+    pub(crate) asks_for_lengths: bool,
     /// The index of its first instruction.
     pub(crate) at: usize,
 }
@@ -82,8 +87,6 @@ pub struct SpirvModule {
     pub(crate) sets: HashMap<Id, InstructionSet>,
     pub(crate) globals: HashMap<Id, Global>,
     pub(crate) functions: HashMap<Id, Function>,
-    /// The types of results in functions.
-    pub(crate) result_types: HashMap<Id, Id>,
     pub(crate) entry_points: Vec<EntryPoint>,
     pub(crate) spec_constants: Vec<SpecConstant>,
 }
@@ -140,10 +143,11 @@ impl SpirvModule {
             });
             SpirvError { kind, at: at.map(Box::new) }
         })?;
+        let addressing = addressing(&code);
         let mut module = SpirvModule {
-            addressing: addressing(&code),
+            addressing,
             decorations: Decorations::default(),
-            types: Types::new(match addressing(&code) {
+            types: Types::new(match addressing {
                 Addressing::Logical => None,
                 Addressing::Physical(bytes) => Some(bytes),
             }),
@@ -152,19 +156,25 @@ impl SpirvModule {
             sets: HashMap::new(),
             globals: HashMap::new(),
             functions: HashMap::new(),
-            result_types: HashMap::new(),
             entry_points: Vec::new(),
             spec_constants: Vec::new(),
         };
+        let (mut entry_points, mut modes) = (Vec::new(), Vec::new());
         let mut at = 0;
         while at < module.code.len() {
-            let next = match module.code.get(at).op {
+            let op = module.code.get(at).op;
+            match op {
+                Op::EntryPoint => entry_points.push(at),
+                Op::ExecutionMode | Op::ExecutionModeId => modes.push(at),
+                _ => {}
+            }
+            let next = match op {
                 Op::Function => module.function(at),
                 _ => module.declaration(at, values).map(|()| at + 1),
             };
             at = next.map_err(|kind| module.error(kind, at))?;
         }
-        module.find_entry_points()?;
+        module.find_entry_points(&entry_points, &modes)?;
         Ok(module)
     }
 
@@ -212,11 +222,11 @@ impl SpirvModule {
                 Ok(())
             }
             Op::Variable => self.global(at),
-            op if is_type(op) => {
+            op if declares(op) == Declares::Type => {
                 let constants = &self.constants;
                 self.types.define(inst, &self.decorations, |types, id| constants.length(id, types))
             }
-            op if is_constant(op) => {
+            op if declares(op) == Declares::Constant => {
                 let spec = self.decorations.number(inst.id, Decoration::SpecId);
                 let given = spec.and_then(|spec| values.iter().find(|(id, _)| *id == spec));
                 let given = given.map(|&(_, value)| value);
@@ -261,25 +271,24 @@ impl SpirvModule {
     }
 
     /// The labels that the end of a block leads to.
-    pub(crate) fn successors(&self, block: &Block) -> Vec<Id> {
+    pub(crate) fn successors(&self, block: &Block) -> SmallVec<[Id; 2]> {
         let inst = self.code.get(block.end - 1);
         match inst.op {
-            Op::Branch => inst.operands[..1].to_vec(),
-            Op::BranchConditional => inst.operands[1..3].to_vec(),
+            Op::Branch => inst.operands[..1].into(),
+            Op::BranchConditional => inst.operands[1..3].into(),
             Op::Switch => {
                 let cases = inst.rest(2).chunks_exact(self.case_words(inst) + 1);
                 let labels = cases.filter_map(|case| case.last().copied());
                 inst.operands[1..2].iter().copied().chain(labels).collect()
             }
-            _ => Vec::new(),
+            _ => SmallVec::new(),
         }
     }
 
     /// Words of a number in the cases of a switch.
     pub(crate) fn case_words(&self, switch: Instruction<'_>) -> usize {
         let selector = switch.operands[0];
-        let ty = self.result_types.get(&selector).copied().or(self.constants.ty(selector).ok());
-        let kind = ty.and_then(|ty| self.types.kind(ty).ok());
+        let kind = self.code.result_type(selector).and_then(|ty| self.types.kind(ty).ok());
         if matches!(kind, Some(Kind::Int { bits: 64, .. })) { 2 } else { 1 }
     }
 
@@ -297,6 +306,8 @@ impl SpirvModule {
             result: *result,
             params: Vec::new(),
             blocks: Vec::new(),
+            callees: Vec::new(),
+            asks_for_lengths: false,
             at: start,
         };
         let expected = params.clone();
@@ -307,9 +318,6 @@ impl SpirvModule {
                 return Err(SpirvErrorKind::malformed("the function has no end"));
             }
             let inst = self.code.get(at);
-            if inst.ty != 0 {
-                self.result_types.insert(inst.id, inst.ty);
-            }
             match (inst.op, &mut open) {
                 (Op::FunctionEnd, None) => break,
                 (Op::FunctionParameter, None) if function.blocks.is_empty() => {
@@ -329,6 +337,8 @@ impl SpirvModule {
                 (_, None) => {
                     return Err(SpirvErrorKind::malformed("an instruction outside of blocks"));
                 }
+                (Op::FunctionCall, Some(_)) => function.callees.push(inst.operands[0]),
+                (Op::ArrayLength, Some(_)) => function.asks_for_lengths = true,
                 (_, Some(_)) => {}
             }
             at += 1;
@@ -342,27 +352,24 @@ impl SpirvModule {
         Ok(at + 1)
     }
 
-    /// Finds the entry points with their execution modes, and what their kernels take.
-    fn find_entry_points(&mut self) -> std::result::Result<(), SpirvError> {
-        let mut entry_points = Vec::new();
-        for at in 0..self.code.len() {
-            let inst = self.code.get(at);
-            if inst.op != Op::EntryPoint {
-                continue;
-            }
-            let entry = self.entry_point(inst).map_err(|kind| self.error(kind, at))?;
-            entry_points.push(entry);
+    /// Finds what the kernels of the entry points take. The indices are those of the entry points, and of their execution
+    /// modes.
+    fn find_entry_points(
+        &mut self,
+        entry_points: &[usize],
+        modes: &[usize],
+    ) -> std::result::Result<(), SpirvError> {
+        for &at in entry_points {
+            let entry = self.entry_point(self.code.get(at)).map_err(|kind| self.error(kind, at))?;
+            self.entry_points.push(entry);
         }
-        self.entry_points = entry_points;
-        for at in 0..self.code.len() {
+        for &at in modes {
             let inst = self.code.get(at);
-            if matches!(inst.op, Op::ExecutionMode | Op::ExecutionModeId) {
-                let size = self.local_size(inst).map_err(|kind| self.error(kind, at))?;
-                let function = inst.operands[0];
-                let entries = self.entry_points.iter_mut();
-                let entries = entries.filter(|entry| entry.function == function);
-                entries.for_each(|entry| entry.local_size = size.or(entry.local_size));
-            }
+            let size = self.local_size(inst).map_err(|kind| self.error(kind, at))?;
+            let function = inst.operands[0];
+            let entries = self.entry_points.iter_mut();
+            let entries = entries.filter(|entry| entry.function == function);
+            entries.for_each(|entry| entry.local_size = size.or(entry.local_size));
         }
         Ok(())
     }
@@ -397,22 +404,13 @@ impl SpirvModule {
 
 /// The addressing model of a module; physical addresses of 4 bytes are as good as any if it says nothing.
 fn addressing(code: &Code) -> Addressing {
-    let models = (0..code.len()).map(|at| code.get(at));
-    let model = models.rev().find(|inst| inst.op == Op::MemoryModel);
+    let mut insts = (0..code.len()).map(|at| code.get(at));
+    let model = insts.find(|inst| inst.op == Op::MemoryModel);
     match model.and_then(|inst| AddressingModel::from_u32(*inst.operands.first()?)) {
         Some(AddressingModel::Physical64) => Addressing::Physical(8),
         Some(AddressingModel::Physical32) => Addressing::Physical(4),
         _ => Addressing::Logical,
     }
-}
-
-fn is_type(op: Op) -> bool {
-    short_name(op).starts_with("Type") && op != Op::TypeForwardPointer
-}
-
-fn is_constant(op: Op) -> bool {
-    let name = short_name(op);
-    name.starts_with("Constant") || name.starts_with("SpecConstant") || op == Op::Undef
 }
 
 /// Whether an instruction outside of functions has no effect beyond names and decorations.

@@ -22,7 +22,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{I8, I32};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Layout, Opcode, Type, Value};
-use cranelift_codegen::settings;
+use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
@@ -99,7 +99,10 @@ fn without_constant_parameters(func: Function) -> Function {
     let mut context = Context::for_function(func);
     context.compute_cfg();
     context.compute_domtree();
-    let flags = settings::Flags::new(settings::builder());
+    // On unless it is turned off.
+    let mut flags = settings::builder();
+    flags.set("enable_verifier", "false").expect("Cranelift has this setting");
+    let flags = settings::Flags::new(flags);
     context.remove_constant_phis(&flags).expect("the verifier is not asked");
     context.func.dfg.resolve_all_aliases();
     context.func
