@@ -101,7 +101,10 @@ impl Translated {
         let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let mut fetcher = Fetcher::new(shape, frame.memory);
         let room = room(shape);
-        let unknown = State::unknown(shape);
+        // A known link shows where the function returns to, and what matters there.
+        let mut unknown = State::unknown(shape);
+        let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
+        unknown.regs[link] = observed(frame, shape, 1 << link).regs[link];
         let trial = region::form(rules, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let state = observed(frame, shape, live_at_head(&trial, rules));
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;

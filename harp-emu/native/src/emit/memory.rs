@@ -38,6 +38,17 @@ impl Emitter<'_, '_> {
                 let place = self.b.ins().select(outside, zero, place);
                 Val::uniform(self.load_at(place, 0, access))
             }
+            (class, Lanes::Some) if class.is_uniform() => {
+                let place = self.scalar(&mut address);
+                let outside = self.outside(place, access, 0, false);
+                let bits = self.executing_bits();
+                let some = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
+                let bad = self.b.ins().band(outside, some);
+                self.leave_if(bad, Leave::Access);
+                let zero = self.constant(0);
+                let place = self.b.ins().select(outside, zero, place);
+                Val::uniform(self.load_at(place, 0, access))
+            }
             (Class::Affine(stride), Lanes::All) if self.is_row(stride, access) => {
                 let lowest = self.lowest(&mut address, stride);
                 let bad = self.outside(lowest, access, self.span(stride), false);
