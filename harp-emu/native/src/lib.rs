@@ -77,4 +77,4 @@ mod shape;
 mod tier;
 mod translated;
 
-pub use tier::{LeaveCounts, Native, TierStats, USUAL, When};
+pub use tier::{Calls, LeaveCounts, Native, TierStats, USUAL, When};

@@ -11,6 +11,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
+use crate::class::{Callee, RETURNS, Rules};
 use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::record::{Recorder, Step};
 use crate::region::Key;
@@ -78,6 +79,18 @@ pub struct LeaveCounts {
 #[derive(Clone, Debug)]
 pub struct Native {
     shared: Arc<Shared>,
+    callee: Option<Callee>,
+}
+
+/// What a program promises about one of its functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing.
+    pub function: u64,
+    /// How many registers hold arguments.
+    pub arguments: u8,
+    /// Addresses behind calls of the function; the first four are used.
+    pub returns: Vec<u64>,
 }
 
 struct Shared {
@@ -124,7 +137,19 @@ impl Native {
     pub fn new(when: When) -> Option<Native> {
         let isa = host()?;
         let (version, state) = (AtomicU64::new(0), Mutex::default());
-        Some(Native { shared: Arc::new(Shared { when, isa, version, state }) })
+        Some(Native { shared: Arc::new(Shared { when, isa, version, state }), callee: None })
+    }
+
+    /// The same tier for programs that promise this. It then keeps registers and predicates exact only as far as the
+    /// program may still read them: where a machine stops, others may have any value. All else stays exact.
+    pub fn for_calls(&self, calls: &Calls) -> Native {
+        let mut returns = [None; RETURNS];
+        for (place, &address) in returns.iter_mut().zip(&calls.returns) {
+            *place = Some(address);
+        }
+        let Calls { function: start, arguments, .. } = *calls;
+        let callee = Some(Callee { start, arguments: arguments.min(32), returns });
+        Native { shared: self.shared.clone(), callee }
     }
 
     /// What it has done so far; what running machines do is counted when they end.
@@ -160,6 +185,7 @@ impl HostTier for Native {
         Box::new(CoreCode {
             shared: self.shared.clone(),
             arch,
+            callee: self.callee,
             raw: Box::new(RawFrame::new()),
             version: None,
             adopted: Vec::new(),
@@ -199,6 +225,7 @@ const LONGEST_PAUSE: u64 = 2048;
 struct CoreCode {
     shared: Arc<Shared>,
     arch: ArchId,
+    callee: Option<Callee>,
     raw: Box<RawFrame>,
     /// The version of the regions when it last looked, none if memory has changed since.
     version: Option<u64>,
@@ -261,7 +288,9 @@ impl CoreCode {
         self.range = 0..0;
         let all = self.shared.regions().all.clone();
         let memory = frame.memory;
-        let here = all.into_iter().filter(|translated| translated.holds(shape, memory));
+        let here =
+            all.into_iter().filter(|translated| translated.holds(shape, self.callee, memory));
+        let here: Vec<_> = here.collect();
         for translated in here {
             self.add(translated);
         }
@@ -427,7 +456,8 @@ impl CoreCode {
             !regions.plain.contains(&key)
         };
         let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
-        let made = Translated::new(frame, shape, assumes, seen, &self.shared.isa);
+        let rules = Rules { shape, assumes, callee: self.callee };
+        let made = Translated::new(frame, shape, rules, seen, &self.shared.isa);
         let mut regions = self.shared.regions();
         match made {
             Some(translated) => {

@@ -9,10 +9,10 @@ use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
-use crate::class::{Class, Level, Rules, State};
+use crate::class::{Callee, Class, Level, Rules, State};
 use crate::code::HostFunction;
 use crate::emit::emit;
-use crate::live::live_at_head;
+use crate::live::{Live, live, live_at_head};
 use crate::region::{self, Key, Region};
 use crate::shape::Shape;
 
@@ -92,12 +92,11 @@ impl Translated {
     pub(crate) fn new(
         frame: &Frame<'_>,
         shape: Shape,
-        assumes: bool,
+        rules: Rules,
         seen: Option<&HashSet<Key>>,
         isa: &OwnedTargetIsa,
     ) -> Option<Translated> {
         let start = Instant::now();
-        let rules = Rules { shape, assumes };
         let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let mut fetcher = Fetcher::new(shape, frame.memory);
         let room = room(shape);
@@ -105,11 +104,14 @@ impl Translated {
         let mut unknown = State::unknown(shape);
         let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
         unknown.regs[link] = observed(frame, shape, 1 << link).regs[link];
-        let trial = region::form(rules, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
-        let state = observed(frame, shape, live_at_head(&trial, rules));
+        unknown.stack = levels(frame, shape);
+        let plain = Rules { assumes: false, ..rules };
+        let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let state = observed(frame, shape, live_at_head(&trial, plain));
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let live = needed(&trial, &region, plain);
         let bytes = memory_bytes(frame.memory);
-        let context = emit(&region, rules, bytes, &**isa);
+        let context = emit(&region, &live, rules, bytes, &**isa);
         let function = HostFunction::compile(isa.clone(), context, shape, bytes)?;
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
         let code = used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect();
@@ -125,9 +127,16 @@ impl Translated {
         })
     }
 
-    /// Whether memory holds the instructions that it was made of, for a machine of that shape.
-    pub(crate) fn holds(&self, shape: Shape, memory: MemoryWords<'_>) -> bool {
+    /// Whether memory holds the instructions that it was made of, for a machine of that shape and a program that calls
+    /// so.
+    pub(crate) fn holds(
+        &self,
+        shape: Shape,
+        callee: Option<Callee>,
+        memory: MemoryWords<'_>,
+    ) -> bool {
         self.rules.shape == shape
+            && self.rules.callee == callee
             && self.code.iter().all(|(&pc, bytes)| read(memory, pc, bytes.len()) == *bytes)
     }
 
@@ -137,6 +146,23 @@ impl Translated {
         let end = self.code.iter().next_back().map_or(0, |(&pc, bytes)| pc + bytes.len() as u64);
         start..end
     }
+}
+
+/// What must be exact before the instructions of a region when it is left there: what is live in the `trial`, in which
+/// nothing is assumed that may turn out wrong later, or all, where the two differ or nothing says what may be dead.
+fn needed(trial: &Region, region: &Region, plain: Rules) -> Live {
+    if plain.callee.is_none() {
+        return Live::new();
+    }
+    let mut live = live(trial, plain, true);
+    live.retain(|key, _| {
+        let insts = |region: &Region| {
+            let block = region.blocks.get(key)?;
+            Some(block.insts.iter().map(|inst| inst.pc).collect::<Vec<_>>())
+        };
+        insts(trial) == insts(region)
+    });
+    live
 }
 
 /// The most instructions of a region, so that it compiles in time.

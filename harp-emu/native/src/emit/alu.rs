@@ -143,6 +143,15 @@ impl Emitter<'_, '_> {
                 let high = self.b.ins().ushr_imm_u(product, 32);
                 self.b.ins().ireduce(types::I32, high)
             }
+            Opcode::Shl | Opcode::Srl | Opcode::Sra
+                if self.known(b).is_some_and(|count| self.shape.cut(count) < width as u64) =>
+            {
+                match opcode {
+                    Opcode::Shl => self.b.ins().ishl(a, b),
+                    Opcode::Srl => self.b.ins().ushr(a, b),
+                    _ => self.b.ins().sshr(a, b),
+                }
+            }
             Opcode::Shl | Opcode::Srl | Opcode::Sra => {
                 let beyond = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, b, width);
                 let last = self.constant(width as u64 - 1);
@@ -180,21 +189,7 @@ impl Emitter<'_, '_> {
                     }
                 }
             }
-            Opcode::Fmin | Opcode::Fmax => {
-                let (x, y) = (self.as_floats(a), self.as_floats(b));
-                let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
-                let greater = self.b.ins().fcmp(FloatCC::GreaterThan, x, y);
-                let equal = self.b.ins().fcmp(FloatCC::Equal, x, y);
-                let sum = self.b.ins().fadd(x, y);
-                let sum = self.as_ints(sum);
-                let (first, second, zero) = match opcode {
-                    Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
-                    _ => (greater, less, self.b.ins().band(a, b)),
-                };
-                let value = self.b.ins().select(equal, zero, sum);
-                let value = self.b.ins().select(second, b, value);
-                self.b.ins().select(first, a, value)
-            }
+            Opcode::Fmin | Opcode::Fmax => self.extreme(opcode, a, b),
             _ => match self.plain(opcode, words) {
                 Some(value) => value,
                 None => self.slow_scalar(opcode, words),
@@ -310,6 +305,7 @@ impl Emitter<'_, '_> {
         Some(result)
     }
 
+    /// The lesser or the greater of words, or of vectors' lanes.
     fn extreme(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
         let (x, y) = (self.as_floats(a), self.as_floats(b));
         let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
@@ -321,9 +317,18 @@ impl Emitter<'_, '_> {
             Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
             _ => (greater, less, self.b.ins().band(a, b)),
         };
-        let value = self.b.ins().bitselect(equal, zero, sum);
-        let value = self.b.ins().bitselect(second, b, value);
-        self.b.ins().bitselect(first, a, value)
+        let value = self.either_of(equal, zero, sum);
+        let value = self.either_of(second, b, value);
+        self.either_of(first, a, value)
+    }
+
+    /// `a` where the condition holds, else `b`.
+    fn either_of(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        if self.b.func.dfg.value_type(a).is_vector() {
+            self.b.ins().bitselect(condition, a, b)
+        } else {
+            self.b.ins().select(condition, a, b)
+        }
     }
 
     /// Shifts all lanes by the same count.
@@ -419,8 +424,11 @@ impl Emitter<'_, '_> {
     }
 
     /// Whether the sources compare.
-    pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src) -> PredVal {
+    pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src, lanes: Lanes) -> PredVal {
         let mut vals = [self.source(a), self.source(b)];
+        if self.rules.agrees(&self.at.state, &self.at.inst) {
+            return self.test_once(&mut vals, lanes);
+        }
         if vals.iter().all(|val| val.class.is_uniform()) {
             let [x, y] = &mut vals;
             let (x, y) = (self.scalar(x), self.scalar(y));
@@ -433,6 +441,24 @@ impl Emitter<'_, '_> {
         self.keep(a, &vals[0]);
         self.keep(b, &vals[1]);
         PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
+    }
+
+    /// Whether lane 0 is negative; leaves if the last lane differs in that. The others lie between, as their distance
+    /// is short.
+    fn test_once(&mut self, vals: &mut [Val], lanes: Lanes) -> PredVal {
+        let stride = vals[0].class.stride().unwrap_or(0);
+        let first = self.scalar(&mut vals[0]);
+        let distance = self.constant(stride.wrapping_mul(self.shape.lanes as u64 - 1));
+        let last = self.b.ins().iadd(first, distance);
+        let differ = self.b.ins().bxor(first, last);
+        let differ = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, differ, 0);
+        self.begin_leaving();
+        match lanes {
+            Lanes::All => self.leave_if(differ, Leave::Guard),
+            _ => self.leave_if_executing(differ, Leave::Guard),
+        }
+        let flag = Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, first, 0));
+        PredVal { flag, ..PredVal::default() }
     }
 
     fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {

@@ -32,6 +32,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
 use crate::class::Rules;
 use crate::frame::at;
+use crate::live::Live;
 use crate::region::{Key, Region};
 use crate::shape::Shape;
 use block::At;
@@ -57,6 +58,7 @@ struct Emitter<'a, 'b> {
     rules: Rules,
     shape: Shape,
     region: &'a Region,
+    live: &'a Live,
     memory_bytes: u64,
     has_fma: bool,
     call_conv: CallConv,
@@ -75,6 +77,7 @@ struct Emitter<'a, 'b> {
 /// A function for the region, for the host `isa` and machines with that much memory.
 pub(crate) fn emit(
     region: &Region,
+    live: &Live,
     rules: Rules,
     memory_bytes: u64,
     isa: &dyn TargetIsa,
@@ -114,6 +117,7 @@ pub(crate) fn emit(
         rules,
         shape,
         region,
+        live,
         memory_bytes,
         has_fma,
         call_conv,
@@ -137,17 +141,10 @@ pub(crate) fn emit(
 
 /// The predicates that a region reads or writes, and those that it writes, as bits.
 fn preds_of(region: &Region) -> [u64; 2] {
-    use crate::body::Body;
     let mut preds = [0u64; 2];
     for inst in region.blocks.values().flat_map(|block| &block.insts) {
-        let read = match inst.body {
-            Body::Logic { a, b, .. } => 1 << a | 1 << b,
-            Body::FromPred { src, .. } | Body::Ballot { src, .. } => 1 << src,
-            _ => 0,
-        };
-        let guard = inst.guard.map_or(0, |guard| 1u64 << guard);
         let written = inst.pred_written().map_or(0, |pred| 1u64 << pred);
-        preds[0] |= read | guard | written;
+        preds[0] |= inst.preds_read() | written;
         preds[1] |= written;
     }
     preds

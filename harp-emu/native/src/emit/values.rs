@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{
+    self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Type, Value, types,
+};
 
 use super::Emitter;
 use crate::class::Class;
@@ -50,6 +52,17 @@ impl Emitter<'_, '_> {
     pub(super) fn constant(&mut self, value: u64) -> Value {
         let ty = self.shape.int();
         self.b.ins().iconst(ty, self.shape.word.sign_extend(value))
+    }
+
+    /// The value, if it is a constant.
+    pub(super) fn known(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => {
+                Some(imm.bits().cast_unsigned())
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn long(&mut self, value: u64) -> Value {
@@ -344,5 +357,5 @@ impl Emitter<'_, '_> {
 
 /// The order of bytes when vectors are read as others.
 fn little() -> MemFlagsData {
-    MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little)
+    MemFlagsData::new().with_endianness(ir::Endianness::Little)
 }

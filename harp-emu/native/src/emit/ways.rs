@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{InstBuilder, JumpTableData, Value, types};
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
-use crate::class::Class;
+use crate::class::{Bits, Class};
 use crate::frame::{Leave, at};
 use crate::region::Key;
 
@@ -47,7 +47,8 @@ impl Emitter<'_, '_> {
     fn way_in(&mut self, key: Key, refused: cranelift_codegen::ir::Block) {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
-        for r in bits_of(self.region.registers) {
+        let needed = self.needed_at(0);
+        for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
             let vectors = self.read_register(r, class);
@@ -69,7 +70,7 @@ impl Emitter<'_, '_> {
                 }
             }
         }
-        for p in bits_of(self.preds[0]) {
+        for p in bits_of(self.preds[0] & needed.preds) {
             let predicates = self.predicates;
             let bits = self.b.ins().load(types::I64, aligned(), predicates, 8 * i32::from(p));
             if self.at.state.is_uniform_pred(p) && self.shape.lanes > 1 {
@@ -118,25 +119,25 @@ impl Emitter<'_, '_> {
 
     /// Emits a stub.
     pub(super) fn stub(&mut self, stub: Stub) {
-        let Stub { block, pc, local, counts } = stub;
+        let Stub { block, pc, local, counts, needed } = stub;
         self.b.seal_block(block);
         self.b.switch_to_block(block);
         let why = self.b.block_params(block)[0];
         let budget = self.at.budget;
         self.at = At::start(self.region, self.at.key);
         (self.at.local, self.at.counts, self.at.budget) = (local, counts, budget);
-        self.write_back(Place::At(pc), why);
+        self.write_back(Place::At(pc), why, needed);
     }
 
-    /// Writes the state back and returns.
-    pub(super) fn exit(&mut self, place: Place, why: Leave) {
+    /// Writes what is `needed` of the state back and returns.
+    pub(super) fn exit(&mut self, place: Place, why: Leave, needed: Bits) {
         let why = self.long(why as u64);
-        self.write_back(place, why);
+        self.write_back(place, why, needed);
     }
 
-    fn write_back(&mut self, place: Place, why: Value) {
+    fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let changed = self.at.local.changed & self.region.registers;
+        let changed = self.at.local.changed & self.region.registers & needed.regs;
         for r in bits_of(changed) {
             let vectors = self.reg_vectors(r);
             for (k, &v) in vectors.iter().enumerate() {
@@ -144,7 +145,7 @@ impl Emitter<'_, '_> {
                 self.b.ins().store(aligned(), v, registers, offset);
             }
         }
-        for p in bits_of(self.preds[1]) {
+        for p in bits_of(self.preds[1] & needed.preds) {
             let (bits, predicates) = (self.pred_bits(p), self.predicates);
             self.b.ins().store(aligned(), bits, predicates, 8 * i32::from(p));
         }
