@@ -122,12 +122,7 @@ impl State {
     pub(crate) fn unknown(shape: Shape) -> State {
         let (reg, preds) =
             if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
-        State {
-            regs: [reg; 64],
-            uniform_preds: preds,
-            stack: Vec::new(),
-            garbage: Bits::default(),
-        }
+        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new(), garbage: Bits::default() }
     }
 
     /// What holds if either holds.

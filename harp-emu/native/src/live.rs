@@ -51,7 +51,8 @@ fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) 
         true => Bits::ALL.without(state.garbage),
         false => Bits::default(),
     };
-    let mut bits = if goes_beyond(rules, &state, last, key.full) { beyond } else { Bits::default() };
+    let mut bits =
+        if goes_beyond(rules, &state, last, key.full) { beyond } else { Bits::default() };
     for (to, state) in edges {
         bits = bits.or(match live.get(&to) {
             Some(before) => before.first().copied().unwrap_or_default(),

@@ -29,8 +29,17 @@ pub(crate) struct Region {
     pub(crate) blocks: BTreeMap<Key, Block>,
     /// Blocks at which warps may enter it; the first is the head.
     pub(crate) entries: Vec<Key>,
+    /// The divergence stack that each expects.
+    levels: Vec<Vec<Level>>,
     /// The registers that it reads or writes, as bits.
     pub(crate) registers: u64,
+}
+
+impl Region {
+    /// The topmost levels of the divergence stack that entry number `entry` expects.
+    pub(crate) fn levels(&self, entry: usize) -> &[Level] {
+        self.levels.get(entry).map_or(&[], |levels| levels)
+    }
 }
 
 /// Where control may go, and what is known there.
@@ -341,7 +350,8 @@ impl Maker<'_> {
         let does = |inst: &Inst| !matches!(inst.body, Body::Foreign { .. } | Body::Unknown);
         let is_worth_it = insts.clone().filter(|inst| does(inst)).count() >= LEAST;
         let Maker { head, blocks, .. } = self;
-        is_worth_it.then_some(Region { head, blocks, entries, registers })
+        let levels = entries.iter().map(|key| blocks[key].state.stack.clone()).collect();
+        is_worth_it.then_some(Region { head, blocks, entries, levels, registers })
     }
 }
 

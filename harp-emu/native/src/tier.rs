@@ -11,12 +11,12 @@ use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
-use crate::class::{Callee, RETURNS, Rules};
-use crate::frame::{Leave, NOWHERE, RawFrame};
-use crate::record::{Recorder, Step};
+use crate::class::{Callee, Level, RETURNS, Rules};
+use crate::frame::{Leave, NOWHERE, RawFrame, are_rows};
+use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
 use crate::shape::Shape;
-use crate::translated::Translated;
+use crate::translated::{Tally, Translated};
 
 /// When regions are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -168,7 +168,7 @@ fn host() -> Option<OwnedTargetIsa> {
     for (name, value) in [
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
-        ("opt_level", "none"),
+        ("opt_level", "speed"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ] {
         flags.set(name, value).ok()?;
@@ -190,9 +190,12 @@ impl HostTier for Native {
             version: None,
             adopted: Vec::new(),
             places: HashMap::new(),
+            recent: [(u64::MAX, None); RECENT],
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
+            vain: 0,
+            rests: 0,
             last: None,
             left: LeaveCounts::default(),
             visits: 0,
@@ -220,6 +223,17 @@ struct Place {
 /// most.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
+/// How often it does not look at most when it is asked, after it has often looked in vain.
+const LONGEST_REST: u32 = 256;
+
+/// A region that a core uses, and what it has seen of it.
+struct Adopted {
+    translated: Arc<Translated>,
+    tally: Tally,
+}
+
+/// Places that a core remembers.
+const RECENT: usize = 64;
 
 /// Host code for a core.
 struct CoreCode {
@@ -229,11 +243,16 @@ struct CoreCode {
     raw: Box<RawFrame>,
     /// The version of the regions when it last looked, none if memory has changed since.
     version: Option<u64>,
-    adopted: Vec<Arc<Translated>>,
+    adopted: Vec<Adopted>,
     places: HashMap<u64, Place>,
+    /// The places that were last looked up, by the low bits of their addresses.
+    recent: [(u64, Option<Place>); RECENT],
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
+    /// How often it was asked in vain, each time for another warp, and how often it need not look when it is asked.
+    vain: u32,
+    rests: u32,
     /// The warp that was last seen where there is no host code, and what it had issued.
     last: Option<(u16, u64)>,
     left: LeaveCounts,
@@ -243,17 +262,21 @@ struct CoreCode {
 
 impl HostCode for CoreCode {
     fn run(&mut self, frame: &mut Frame<'_>) -> u64 {
+        if self.rests > 0 {
+            self.rests -= 1;
+            return self.pause;
+        }
         let shape = Shape::new(self.arch, frame.lane_words);
         loop {
             self.adopt(shape, frame);
             let full = *frame.active == shape.full();
-            let Some(&place) = self.places.get(&*frame.pc) else {
+            let Some(place) = self.place(*frame.pc) else {
                 match self.outside(shape, frame) {
                     Some(pause) => return pause,
                     None => continue,
                 }
             };
-            self.pause = FIRST_PAUSE;
+            (self.pause, self.vain) = (FIRST_PAUSE, 0);
             let Some((number, entry)) = place.entries[usize::from(full)] else {
                 return place.left;
             };
@@ -261,7 +284,7 @@ impl HostCode for CoreCode {
                 // It goes on where another entry may be.
                 Some(Leave::End) if frame.budget > 0 => {}
                 Some(Leave::Foreign) => return 1,
-                _ => return self.places.get(&*frame.pc).map_or(1, |place| place.left),
+                _ => return self.place(*frame.pc).map_or(1, |place| place.left),
             }
         }
     }
@@ -277,14 +300,25 @@ impl HostCode for CoreCode {
 }
 
 impl CoreCode {
+    /// The place of the instruction at `pc`, if host code has it.
+    fn place(&mut self, pc: u64) -> Option<Place> {
+        let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
+        if recent.0 != pc {
+            *recent = (pc, self.places.get(&pc).copied());
+        }
+        recent.1
+    }
+
     /// Looks for regions whose instructions are in memory, if there may be others than before.
     fn adopt(&mut self, shape: Shape, frame: &Frame<'_>) {
         let version = self.shared.version.load(Ordering::Acquire);
         if self.version == Some(version) {
             return;
         }
+        self.settle();
         self.adopted.clear();
         self.places.clear();
+        self.recent = [(u64::MAX, None); RECENT];
         self.range = 0..0;
         let all = self.shared.regions().all.clone();
         let memory = frame.memory;
@@ -317,7 +351,7 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        self.adopted.push(translated);
+        self.adopted.push(Adopted { translated, tally: Tally::default() });
     }
 
     /// Runs a region. Returns why it was left; `None` if it was not entered.
@@ -328,22 +362,29 @@ impl CoreCode {
         shape: Shape,
         frame: &mut Frame<'_>,
     ) -> Option<Leave> {
-        let translated = self.adopted.get(number)?.clone();
+        let Adopted { translated, tally } = self.adopted.get_mut(number)?;
         let raw = &mut *self.raw;
         raw.take(frame);
         let code_end = self.range.end.next_multiple_of(shape.bytes() as u64);
         raw.plain_from = raw.plain_from.max(code_end);
         raw.pc = *frame.pc;
         raw.entry = entry as u64;
-        let key = translated.region.entries[entry];
-        let why = if stands(raw, &translated, key, shape) {
+        let rows = &translated.rows;
+        let is_as_expected = stands(raw, translated.region.levels(entry), shape)
+            && are_rows(&frame.registers, &rows.entries[entry], shape);
+        let why = if is_as_expected {
             let memory = frame.memory;
             let is_called =
                 translated.function.call(raw, &mut frame.registers, frame.predicates, memory);
             if !is_called {
                 return None;
             }
-            *Leave::ALL.get(raw.leave as usize)?
+            let why = *Leave::ALL.get(raw.leave as usize)?;
+            if why != Leave::Entry {
+                let left = rows.exits.get(raw.exit as usize)?;
+                raw.give_rows(&mut frame.registers, left, shape);
+            }
+            why
         } else {
             Leave::Entry
         };
@@ -352,8 +393,14 @@ impl CoreCode {
         frame.budget -= issued;
         self.visits += 1;
         self.issued += issued;
+        tally.visits += 1;
+        tally.issued += issued;
+        tally.failed += u64::from(matches!(why, Leave::Guard | Leave::Entry));
+        let is_due = tally.visits >= TRIAL_VISITS;
         self.count(why);
-        self.judge(&translated, why, issued);
+        if is_due {
+            self.judge(number);
+        }
         Some(why)
     }
 
@@ -370,16 +417,22 @@ impl CoreCode {
         } += 1;
     }
 
+    /// Adds what was seen of all regions to what others have seen.
+    fn settle(&mut self) {
+        for Adopted { translated, tally } in &mut self.adopted {
+            translated.add(std::mem::take(tally));
+        }
+    }
+
     /// Gives a region up that is not worth it.
-    fn judge(&mut self, translated: &Arc<Translated>, why: Leave, issued: u64) {
-        let failed = matches!(why, Leave::Guard | Leave::Entry);
-        let add = |count: &AtomicU64, more| count.fetch_add(more, Ordering::Relaxed) + more;
-        let visits = add(&translated.visits, 1);
-        let total = add(&translated.issued, issued);
-        let failures = add(&translated.failed, failed.into());
-        if self.shared.when == When::AtOnce || visits < TRIAL_VISITS || !visits.is_power_of_two() {
+    fn judge(&mut self, number: usize) {
+        let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
+        let Tally { visits, issued: total, failed: failures } =
+            translated.add(std::mem::take(tally));
+        if self.shared.when == When::AtOnce {
             return;
         }
+        let translated = translated.clone();
         let fails = failures * 8 > visits;
         let is_short = total / visits < LEAST_ISSUED;
         if !fails && !is_short {
@@ -387,7 +440,7 @@ impl CoreCode {
         }
         let mut regions = self.shared.regions();
         let before = regions.all.len();
-        regions.all.retain(|other| !Arc::ptr_eq(other, translated));
+        regions.all.retain(|other| !Arc::ptr_eq(other, &translated));
         if regions.all.len() < before {
             regions.stats.given_up += 1;
             let head = translated.region.head;
@@ -435,6 +488,9 @@ impl CoreCode {
         // Of another warp it is not known how much it has issued since it was last seen.
         let (warp, steps) = (frame.place[0], frame.stats.steps);
         let before = self.last.replace((warp, steps)).filter(|&(other, _)| other == warp);
+        // Warps that take turns do little in each.
+        self.vain = if before.is_some() { 0 } else { (self.vain + 1).min(LONGEST_REST) };
+        self.rests = self.vain / 2;
         let issued = before.map_or(FIRST_PAUSE, |(_, before)| steps.saturating_sub(before));
         let mut regions = self.shared.regions();
         let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
@@ -484,15 +540,11 @@ const MOST_PATIENCE: u32 = 6;
 
 /// Visits after which a region is judged.
 const TRIAL_VISITS: u64 = 64;
-/// A region whose visits issue fewer instructions than this costs more than it gains: visits of 25 took 1.8 times the
-/// interpreter's time.
-const LEAST_ISSUED: u64 = 48;
 
-/// Whether the divergence stack is as known before a block.
-fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bool {
-    let Some(block) = translated.region.blocks.get(&key) else { return false };
+/// Whether the topmost entries of the divergence stack are those of these levels.
+fn stands(raw: &RawFrame, levels: &[Level], shape: Shape) -> bool {
     let mut entries = raw.top().iter().rev().peekable();
-    block.state.stack.iter().rev().all(|level| {
+    levels.iter().rev().all(|level| {
         let Some(top) = entries.next().filter(|entry| entry.behind == level.behind) else {
             return false;
         };
@@ -510,6 +562,7 @@ fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bo
 
 impl Drop for CoreCode {
     fn drop(&mut self) {
+        self.settle();
         let mut regions = self.shared.regions();
         let stats = &mut regions.stats;
         stats.visits += self.visits;

@@ -30,7 +30,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
-use crate::class::Rules;
+use crate::class::{Class, Rules};
 use crate::frame::at;
 use crate::live::Live;
 use crate::region::{Key, Region};
@@ -72,6 +72,16 @@ struct Emitter<'a, 'b> {
     predicates: Value,
     /// Where in the region it is.
     at: At,
+    rows: Rows,
+}
+
+/// Registers that are no vectors at the ways in and out: Rust compares and writes their lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// What each entry expects.
+    pub(crate) entries: Vec<Vec<(u8, Class)>>,
+    /// What each exit leaves, with lane 0 in the frame.
+    pub(crate) exits: Vec<Vec<(u8, Class)>>,
 }
 
 /// A function for the region, for the host `isa` and machines with that much memory.
@@ -81,7 +91,7 @@ pub(crate) fn emit(
     rules: Rules,
     memory_bytes: u64,
     isa: &dyn TargetIsa,
-) -> Context {
+) -> (Context, Rows) {
     let mut context = Context::new();
     let call_conv = isa.default_call_conv();
     let mut signature = Signature::new(call_conv);
@@ -129,14 +139,16 @@ pub(crate) fn emit(
         registers,
         predicates,
         at,
+        rows: Rows::default(),
     };
     emitter.ways_in();
     for &key in region.blocks.keys() {
         emitter.block(key);
     }
     emitter.b.seal_all_blocks();
-    emitter.b.finalize(isa.frontend_config());
-    context
+    let Emitter { b, rows, .. } = emitter;
+    b.finalize(isa.frontend_config());
+    (context, rows)
 }
 
 /// The predicates that a region reads or writes, and those that it writes, as bits.

@@ -47,29 +47,31 @@ impl Emitter<'_, '_> {
     fn way_in(&mut self, key: Key, refused: cranelift_codegen::ir::Block) {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
+        let mut expected = Vec::new();
         let needed = self.needed_at(0);
         for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
-            let vectors = self.read_register(r, class);
-            let is_alone = self.shape.lanes == 1 && !matches!(class, Class::Const(_));
-            if class != Class::Vector && !is_alone {
-                let differs = self.differ_from(&vectors, class);
-                bad = Some(self.either(bad, differs));
-            }
             match class {
-                Class::Const(_) => {}
+                Class::Const(_) => expected.push((r, class)),
                 Class::Uniform | Class::Affine(_) => {
-                    let first = self.b.ins().extractlane(vectors[0], 0);
+                    expected.push((r, class));
+                    let (ty, registers) = (self.shape.int(), self.registers);
+                    let offset = self.register_offset(r, 0);
+                    let first = self.b.ins().load(ty, aligned(), registers, offset);
                     self.b.def_var(self.variables.scalars[index], first);
                 }
                 Class::Vector => {
-                    for (k, &v) in vectors.iter().enumerate() {
+                    for k in 0..self.shape.vectors() {
+                        let (ty, registers) = (self.shape.int_vector(), self.registers);
+                        let offset = self.register_offset(r, k);
+                        let v = self.b.ins().load(ty, aligned(), registers, offset);
                         self.b.def_var(self.variables.vectors[index][k], v);
                     }
                 }
             }
         }
+        self.rows.entries.push(expected);
         for p in bits_of(self.preds[0] & needed.preds) {
             let predicates = self.predicates;
             let bits = self.b.ins().load(types::I64, aligned(), predicates, 8 * i32::from(p));
@@ -90,17 +92,6 @@ impl Emitter<'_, '_> {
             Some(bad) => self.b.ins().brif(bad, refused, &[], target, &[]),
             None => self.b.ins().jump(target, &[]),
         };
-    }
-
-    /// The vectors of a register in memory, at least the first.
-    fn read_register(&mut self, r: u8, class: Class) -> Vec<Value> {
-        let ty = self.shape.int_vector();
-        let is_first = self.shape.lanes == 1 && !matches!(class, Class::Vector);
-        let count = if is_first { 1 } else { self.shape.vectors() };
-        let registers = self.registers;
-        let offsets: Vec<i32> = (0..count).map(|k| self.register_offset(r, k)).collect();
-        let load = |offset| self.b.ins().load(ty, aligned(), registers, offset);
-        offsets.into_iter().map(load).collect()
     }
 
     fn register_offset(&self, r: u8, k: usize) -> i32 {
@@ -138,11 +129,24 @@ impl Emitter<'_, '_> {
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
         let changed = self.at.local.changed & self.region.registers & needed.regs;
+        let mut rows = Vec::new();
         for r in bits_of(changed) {
-            let vectors = self.reg_vectors(r);
-            for (k, &v) in vectors.iter().enumerate() {
-                let (registers, offset) = (self.registers, self.register_offset(r, k));
-                self.b.ins().store(aligned(), v, registers, offset);
+            let class = self.reg(r).class;
+            match class {
+                Class::Const(_) => rows.push((r, class)),
+                Class::Uniform | Class::Affine(_) => {
+                    rows.push((r, class));
+                    let scalar = self.reg_scalar(r);
+                    let offset = at!(scalars) + 8 * i32::from(r);
+                    self.b.ins().store(aligned(), scalar, self.frame, offset);
+                }
+                Class::Vector => {
+                    let vectors = self.reg_vectors(r);
+                    for (k, &v) in vectors.iter().enumerate() {
+                        let (registers, offset) = (self.registers, self.register_offset(r, k));
+                        self.b.ins().store(aligned(), v, registers, offset);
+                    }
+                }
             }
         }
         for p in bits_of(self.preds[1] & needed.preds) {
@@ -155,7 +159,19 @@ impl Emitter<'_, '_> {
             Place::Value(value) => value,
         };
         let left = self.budget_left();
-        let fields = [(active, at!(active)), (pc, at!(pc)), (left, at!(budget)), (why, at!(leave))];
+        let exits = &mut self.rows.exits;
+        let exit = exits.iter().position(|other| *other == rows).unwrap_or(exits.len());
+        if exit == exits.len() {
+            exits.push(rows);
+        }
+        let exit = self.long(exit as u64);
+        let fields = [
+            (active, at!(active)),
+            (pc, at!(pc)),
+            (left, at!(budget)),
+            (why, at!(leave)),
+            (exit, at!(exit)),
+        ];
         for (value, offset) in fields {
             self.b.ins().store(aligned(), value, self.frame, offset);
         }
