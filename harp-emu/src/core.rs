@@ -121,6 +121,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     code: Codes,
     /// Host code for what has been decoded, if there is to be some.
     host_code: Option<Box<dyn HostCode>>,
+    /// The instructions to issue, of whatever warps, before host code is asked again.
+    host_pause: u64,
     warps: Warps<W, C>,
     system: System,
     /// The source of a seeded schedule.
@@ -194,6 +196,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             path: config.path,
             code,
             host_code: None,
+            host_pause: 0,
             warps,
             system: System::at_reset(config, core, None, None),
             random: seeded(config, core),

@@ -194,9 +194,6 @@ impl HostTier for Native {
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
-            vain: 0,
-            rests: 0,
-            last: None,
             left: LeaveCounts::default(),
             visits: 0,
             issued: 0,
@@ -223,8 +220,6 @@ struct Place {
 /// most.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
-/// How often it does not look at most when it is asked, after it has often looked in vain.
-const LONGEST_REST: u32 = 256;
 
 /// A region that a core uses, and what it has seen of it.
 struct Adopted {
@@ -250,11 +245,6 @@ struct CoreCode {
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
-    /// How often it was asked in vain, each time for another warp, and how often it need not look when it is asked.
-    vain: u32,
-    rests: u32,
-    /// The warp that was last seen where there is no host code, and what it had issued.
-    last: Option<(u16, u64)>,
     left: LeaveCounts,
     visits: u64,
     issued: u64,
@@ -262,10 +252,6 @@ struct CoreCode {
 
 impl HostCode for CoreCode {
     fn run(&mut self, frame: &mut Frame<'_>) -> u64 {
-        if self.rests > 0 {
-            self.rests -= 1;
-            return self.pause;
-        }
         let shape = Shape::new(self.arch, frame.lane_words);
         loop {
             self.adopt(shape, frame);
@@ -276,7 +262,7 @@ impl HostCode for CoreCode {
                     None => continue,
                 }
             };
-            (self.pause, self.vain) = (FIRST_PAUSE, 0);
+            self.pause = FIRST_PAUSE;
             let Some((number, entry)) = place.entries[usize::from(full)] else {
                 return place.left;
             };
@@ -464,7 +450,7 @@ impl CoreCode {
             return if self.translate(key, shape, frame) { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
-            if !self.is_hot(key, limit, frame) {
+            if !self.is_hot(key, limit) {
                 let pause = self.pause;
                 self.pause = (2 * pause).min(LONGEST_PAUSE);
                 return Some(pause);
@@ -484,17 +470,10 @@ impl CoreCode {
     }
 
     /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
-    fn is_hot(&mut self, key: Key, limit: u64, frame: &Frame<'_>) -> bool {
-        // Of another warp it is not known how much it has issued since it was last seen.
-        let (warp, steps) = (frame.place[0], frame.stats.steps);
-        let before = self.last.replace((warp, steps)).filter(|&(other, _)| other == warp);
-        // Warps that take turns do little in each.
-        self.vain = if before.is_some() { 0 } else { (self.vain + 1).min(LONGEST_REST) };
-        self.rests = self.vain / 2;
-        let issued = before.map_or(FIRST_PAUSE, |(_, before)| steps.saturating_sub(before));
+    fn is_hot(&mut self, key: Key, limit: u64) -> bool {
         let mut regions = self.shared.regions();
         let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
-        place.issued += issued.min(LONGEST_PAUSE);
+        place.issued += self.pause;
         let is_hot = place.issued >= limit << place.patience;
         if is_hot {
             place.issued = 0;

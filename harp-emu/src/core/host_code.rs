@@ -15,6 +15,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets a warp run in host code of this tier, where it has some.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
         self.host_code = (!self.env.translates).then(|| tier.for_core(self.env.arch));
+        self.host_pause = 0;
     }
 
     /// As `issue`, partly in host code. `None` if there is none, or it is not worth it.
@@ -24,10 +25,12 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
         let mut left = budget;
         while left > 0 {
-            let before = self.warps[number].stats.steps;
-            let pause = self.lend(number, left)?;
-            left -= self.warps[number].stats.steps - before;
-            let piece = left.min(pause.max(1));
+            if self.host_pause == 0 {
+                let before = self.warps[number].stats.steps;
+                self.host_pause = self.lend(number, left)?.max(1);
+                left -= self.warps[number].stats.steps - before;
+            }
+            let piece = left.min(self.host_pause);
             if piece == 0 {
                 break;
             }
@@ -39,7 +42,9 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 number: name(number),
             };
             let end = fast::run(self.level, host, &self.code, piece);
-            left -= self.warps[number].stats.steps - before;
+            let issued = self.warps[number].stats.steps - before;
+            left -= issued;
+            self.host_pause = self.host_pause.saturating_sub(issued);
             if !matches!(end, End::Budget) {
                 return Some(end);
             }

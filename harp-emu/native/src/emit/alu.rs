@@ -11,6 +11,26 @@ use crate::class::{Class, Lanes};
 use crate::code;
 use crate::frame::{Leave, at, scratch};
 
+/// Whether the host does the operation on words, though not on vectors.
+fn is_scalar(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Div
+            | Opcode::Mod
+            | Opcode::Mulh
+            | Opcode::Mulhu
+            | Opcode::Shl
+            | Opcode::Srl
+            | Opcode::Sra
+            | Opcode::Ftoi
+            | Opcode::Ftou
+            | Opcode::Itof
+            | Opcode::Utof
+            | Opcode::Fcvtsd
+            | Opcode::Fcvtds
+    )
+}
+
 impl Emitter<'_, '_> {
     pub(super) fn source(&mut self, src: Src) -> Val {
         match src {
@@ -48,6 +68,7 @@ impl Emitter<'_, '_> {
             Class::Uniform | Class::Affine(_) => self.affine(opcode, &mut vals, class),
             _ => match self.vector_operation(opcode, &mut vals) {
                 Some(vectors) => Val::vector(vectors),
+                None if is_scalar(opcode) => self.lane_by_lane(opcode, &mut vals),
                 None => self.slow(opcode, &mut vals),
             },
         };
@@ -190,6 +211,18 @@ impl Emitter<'_, '_> {
                 }
             }
             Opcode::Fmin | Opcode::Fmax => self.extreme(opcode, a, b),
+            Opcode::Fcvtsd => {
+                let low = self.b.ins().ireduce(types::I32, a);
+                let x = self.as_floats(low);
+                let x = self.b.ins().fpromote(types::F64, x);
+                self.as_ints(x)
+            }
+            Opcode::Fcvtds => {
+                let x = self.as_floats(a);
+                let x = self.b.ins().fdemote(types::F32, x);
+                let low = self.as_ints(x);
+                self.b.ins().uextend(types::I64, low)
+            }
             _ => match self.plain(opcode, words) {
                 Some(value) => value,
                 None => self.slow_scalar(opcode, words),
@@ -228,6 +261,28 @@ impl Emitter<'_, '_> {
                     _ => ins.trunc(x),
                 };
                 self.as_ints(value)
+            }
+            Opcode::Fadds
+            | Opcode::Fsubs
+            | Opcode::Fmuls
+            | Opcode::Fdivs
+            | Opcode::Fsqrts
+            | Opcode::Ffmas
+                if self.shape.bytes() == 8 && (opcode != Opcode::Ffmas || self.has_fma) =>
+            {
+                let floats: Vec<Value> =
+                    words.iter().map(|&word| self.as_short_floats(word)).collect();
+                let (x, y) = (floats[0], floats.get(1).copied().unwrap_or(floats[0]));
+                let ins = self.b.ins();
+                let value = match opcode {
+                    Opcode::Fadds => ins.fadd(x, y),
+                    Opcode::Fsubs => ins.fsub(x, y),
+                    Opcode::Fmuls => ins.fmul(x, y),
+                    Opcode::Fdivs => ins.fdiv(x, y),
+                    Opcode::Fsqrts => ins.sqrt(x),
+                    _ => ins.fma(x, y, floats[2]),
+                };
+                self.short_as_ints(value)
             }
             Opcode::Ffma if self.has_fma => {
                 let [x, y, z] = [a, b, words[2]].map(|word| self.as_floats(word));
@@ -273,7 +328,17 @@ impl Emitter<'_, '_> {
                 | Opcode::Ftou
                 | Opcode::Itof
                 | Opcode::Utof
-        ) || opcode == Opcode::Ffma && self.has_fma;
+        ) || opcode == Opcode::Ffma && self.has_fma
+            || !narrow
+                && (opcode == Opcode::Ffmas && self.has_fma
+                    || matches!(
+                        opcode,
+                        Opcode::Fadds
+                            | Opcode::Fsubs
+                            | Opcode::Fmuls
+                            | Opcode::Fdivs
+                            | Opcode::Fsqrts
+                    ));
         if !known {
             return None;
         }
@@ -368,6 +433,17 @@ impl Emitter<'_, '_> {
                 self.zip(&shifted, &mask, |e, v, mask| e.b.ins().band(v, mask))
             }
         }
+    }
+
+    /// Does the operation on the words of each lane.
+    fn lane_by_lane(&mut self, opcode: Opcode, vals: &mut [Val]) -> Val {
+        let sources: Vec<Vectors> = vals.iter_mut().map(|val| self.vectors(val)).collect();
+        let vectors = self.assemble(|e, lane| {
+            let words: Vec<Value> =
+                sources.iter().map(|vectors| e.lane_of(vectors, lane)).collect();
+            e.scalar_operation(opcode, &words)
+        });
+        Val::vector(vectors)
     }
 
     /// Has the operation done outside, lane by lane.

@@ -204,7 +204,10 @@ impl Emitter<'_, '_> {
     }
 
     /// Vectors of the words that `word` makes for each lane.
-    fn assemble(&mut self, mut word: impl FnMut(&mut Self, usize) -> Value) -> Vec<Value> {
+    pub(super) fn assemble(
+        &mut self,
+        mut word: impl FnMut(&mut Self, usize) -> Value,
+    ) -> Vec<Value> {
         let (ty, per) = (self.shape.int_vector(), self.shape.per_vector());
         let mut vectors = Vec::new();
         for k in 0..self.shape.vectors() {
@@ -220,7 +223,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Lane number `lane` of a register.
-    fn lane_of(&mut self, vectors: &[Value], lane: usize) -> Value {
+    pub(super) fn lane_of(&mut self, vectors: &[Value], lane: usize) -> Value {
         let per = self.shape.per_vector();
         self.b.ins().extractlane(vectors[lane / per], (lane % per) as u8)
     }

@@ -344,6 +344,26 @@ impl Emitter<'_, '_> {
         self.b.ins().bitcast(ty, little(), v)
     }
 
+    /// The low half of a word of 8 bytes as a float, or vectors of such, with others between.
+    pub(super) fn as_short_floats(&mut self, v: Value) -> Value {
+        if self.b.func.dfg.value_type(v).is_vector() {
+            return self.b.ins().bitcast(types::F32X4, little(), v);
+        }
+        let low = self.b.ins().ireduce(types::I32, v);
+        self.as_floats(low)
+    }
+
+    /// Such floats as words whose upper halves are zero.
+    pub(super) fn short_as_ints(&mut self, v: Value) -> Value {
+        if self.b.func.dfg.value_type(v).is_vector() {
+            let words = self.b.ins().bitcast(types::I64X2, little(), v);
+            let low = self.vector_constant(types::I64X2, |_| 0xffff_ffff);
+            return self.b.ins().band(words, low);
+        }
+        let low = self.as_ints(v);
+        self.b.ins().uextend(types::I64, low)
+    }
+
     pub(super) fn as_ints(&mut self, v: Value) -> Value {
         let ty = match self.b.func.dfg.value_type(v) {
             types::F32 => types::I32,
