@@ -52,7 +52,9 @@
 //! means in a lane is defined once, too, where the host has no instruction for it: host code calls
 //! [`harp_emu::compute`].
 //!
-//! Which NaN a float operation yields is unspecified, as in the interpreter.
+//! Which NaN a float operation yields is unspecified, as in the interpreter. A program may promise that one of its
+//! functions keeps the calling convention ([`Native::for_calls`]). Then registers that are dead are unspecified, too, and code
+//! is up to several times faster; memory, counts, traps and what is live stay exact.
 //!
 //! # How it is built
 //!
