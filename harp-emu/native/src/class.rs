@@ -297,9 +297,10 @@ impl Rules {
         }
     }
 
-    /// Adds what is garbage at an address, however control has come there.
-    pub(crate) fn arrive(self, state: &mut State, pc: u64) {
-        let Some(callee) = self.callee else { return };
+    /// Adds what is garbage at an address, however control has come there. Lanes that are not active have not called:
+    /// nothing is known of theirs.
+    pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
+        let Some(callee) = self.callee.filter(|_| full) else { return };
         let roles = RegisterRoles::new(self.shape.arch);
         let saved = roles.caller_saved().fold(0, |bits, r| bits | 1u64 << r.index());
         if callee.start == pc {
@@ -312,7 +313,7 @@ impl Rules {
 
     /// Changes the state to that after the instruction, apart from the divergence stack.
     pub(crate) fn step(self, state: &mut State, inst: &Inst, full: bool) {
-        self.arrive(state, inst.pc);
+        self.arrive(state, inst.pc, full);
         let lanes = lanes(state, inst, full);
         let alone = self.shape.lanes == 1;
         match inst.body {

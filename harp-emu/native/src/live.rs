@@ -38,7 +38,7 @@ fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) 
     let mut state = block.state.clone();
     let mut kills = Vec::new();
     for (index, inst) in block.insts.iter().enumerate() {
-        rules.arrive(&mut state, inst.pc);
+        rules.arrive(&mut state, inst.pc, key.full);
         let all = lanes(&state, inst, key.full) == Lanes::All;
         kills.push((all, state.garbage));
         if index + 1 < block.insts.len() {

@@ -49,14 +49,14 @@ impl Rules {
     /// Where control may go after `inst`, the last of a block, before which `state` holds.
     pub(crate) fn edges(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
         let mut state = state.clone();
-        self.arrive(&mut state, inst.pc);
+        self.arrive(&mut state, inst.pc, full);
         let mut edges = self.plain_edges(&state, inst, full);
         for (to, state) in &mut edges {
             if may_enter(inst, to.pc) {
                 // A warp that enters there may have come another way.
                 state.garbage = Bits::default();
             }
-            self.arrive(state, to.pc);
+            self.arrive(state, to.pc, to.full);
         }
         edges
     }

@@ -95,7 +95,8 @@ pub struct Calls {
 
 struct Shared {
     when: When,
-    isa: OwnedTargetIsa,
+    /// For machines with few registers, and for others.
+    isas: [OwnedTargetIsa; 2],
     /// The number of changes to the regions.
     version: AtomicU64,
     state: Mutex<Regions>,
@@ -129,15 +130,17 @@ struct Hot {
 
 /// Addresses that count as one place when the interpreter is seen there, in bytes.
 const PLACE_BYTES: u64 = 256;
+/// Machines with this many registers or more seldom keep values in memory.
+const MANY_REGISTERS: u8 = 16;
 /// The most regions.
 const MOST_REGIONS: usize = 256;
 
 impl Native {
     /// A tier without regions. `None` if it has no code for this host.
     pub fn new(when: When) -> Option<Native> {
-        let isa = host()?;
+        let isas = [host("none")?, host("speed")?];
         let (version, state) = (AtomicU64::new(0), Mutex::default());
-        Some(Native { shared: Arc::new(Shared { when, isa, version, state }), callee: None })
+        Some(Native { shared: Arc::new(Shared { when, isas, version, state }), callee: None })
     }
 
     /// The same tier for programs that promise this. It then keeps registers and predicates exact only as far as the
@@ -160,7 +163,7 @@ impl Native {
 
 /// The host, if host code may be made for it: with the vector instructions that all of x86-64's descendants of the
 /// last fifteen years have. On others nobody has compared the results yet.
-fn host() -> Option<OwnedTargetIsa> {
+fn host(opt_level: &str) -> Option<OwnedTargetIsa> {
     if !cfg!(all(target_arch = "x86_64", target_endian = "little", target_pointer_width = "64")) {
         return None;
     }
@@ -168,7 +171,7 @@ fn host() -> Option<OwnedTargetIsa> {
     for (name, value) in [
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
-        ("opt_level", "speed"),
+        ("opt_level", opt_level),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ] {
         flags.set(name, value).ok()?;
@@ -492,7 +495,9 @@ impl CoreCode {
         };
         let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
         let rules = Rules { shape, assumes, callee: self.callee };
-        let made = Translated::new(frame, shape, rules, seen, &self.shared.isa);
+        // With few registers the mid-end makes code slower, up to 1.5 times.
+        let isa = &self.shared.isas[usize::from(self.arch.gprs() >= MANY_REGISTERS)];
+        let made = Translated::new(frame, shape, rules, seen, isa);
         let mut regions = self.shared.regions();
         match made {
             Some(translated) => {

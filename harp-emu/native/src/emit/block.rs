@@ -120,7 +120,7 @@ impl Emitter<'_, '_> {
         let count = insts.len();
         for (index, inst) in insts.into_iter().enumerate() {
             (self.at.inst, self.at.index) = (inst, index);
-            self.rules.arrive(&mut self.at.state, inst.pc);
+            self.rules.arrive(&mut self.at.state, inst.pc, key.full);
             self.forget_executing();
             if index + 1 == count && inst.ends_block() {
                 self.control();
@@ -132,7 +132,7 @@ impl Emitter<'_, '_> {
         if is_open {
             let next = Key { pc: self.at.inst.next, ..key };
             let mut state = self.at.state.clone();
-            self.rules.arrive(&mut state, next.pc);
+            self.rules.arrive(&mut state, next.pc, next.full);
             self.go(next, &state);
         }
         for stub in std::mem::take(&mut self.at.stubs) {
