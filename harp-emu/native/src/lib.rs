@@ -61,7 +61,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
-//! | `class`, `region`, `live` | what is known of registers; blocks and edges; which registers matter |
+//! | `class`, `region`, `live` | what is known of registers; blocks and edges; what is live |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |

@@ -1,4 +1,4 @@
-//! Which registers a region may read before it writes them.
+//! Which registers and predicates a program may read before it writes them.
 
 use std::collections::BTreeMap;
 
