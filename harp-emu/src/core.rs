@@ -25,7 +25,6 @@ use crate::config::{
 use crate::console::SharedConsole;
 use crate::device::SharedDevice;
 use crate::exec::code::Codes;
-use crate::exec::fast::{self, Host};
 use crate::exec::simd::Level;
 use crate::exec::system::System;
 use crate::exec::{End, Env, Event, Exec, Precise};
@@ -51,6 +50,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     code: Codes,
     /// Host code for what has been decoded, if there is to be some.
     host_code: Option<Box<dyn HostCode>>,
+    /// The instructions to issue, of whatever warps, before host code is asked again.
+    host_pause: u64,
     warps: Warps<W, C>,
     system: System,
     /// The source of a seeded schedule.
@@ -124,6 +125,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             path: config.path,
             code,
             host_code: None,
+            host_pause: 0,
             warps,
             system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
@@ -285,23 +287,6 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         let host_code = self.host_code.as_ref().map_or(0, |code| code.code().end);
         let code = self.code.end().max(host_code).min(size_of_val(self.env.cells) as u64);
         self.env.read_only_below.max(code.next_multiple_of(W::BYTES as u64))
-    }
-
-    /// Lets a warp issue at most `budget` instructions.
-    fn issue(&mut self, number: usize, budget: u64, observer: Option<&mut dyn Observer>) -> End<W> {
-        if self.goes_precisely(observer.is_some()) {
-            return self.issue_precisely(number, budget, observer);
-        }
-        if let Some(end) = self.issue_in_host_code(number, budget) {
-            return end;
-        }
-        let host = Host {
-            warp: &mut self.warps[number],
-            env: &self.env,
-            system: &mut self.system,
-            number: name(number),
-        };
-        fast::run(self.level, host, &self.code, budget)
     }
 
     /// Warp `number`, ready to execute on the precise path.

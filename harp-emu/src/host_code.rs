@@ -3,8 +3,8 @@
 //!
 //! A [`HostTier`] makes a [`HostCode`] for each core. Before the interpreter runs a warp the core lends it the warp's
 //! state as a [`Frame`]. It may issue any number of instructions up to the budget, each wholly or not at all, and
-//! leaves everything else to the interpreter: what it cannot do, and what traps. Then it says for how many instructions
-//! it does not want to be asked again.
+//! leaves everything else to the interpreter: what it cannot do, and what traps. Then it says for how many instructions,
+//! of this warp and others that run meanwhile, it does not want to be asked again.
 
 use harp_isa::{ArchId, Opcode, WordSize};
 
@@ -22,7 +22,8 @@ pub trait HostTier: Send + Sync {
 /// Runs the warps of a core in host code, where it can.
 pub trait HostCode: Send {
     /// Issues at most [`Frame::budget`] instructions. Afterwards the frame's state is as if the interpreter had
-    /// issued them. Returns how many instructions the interpreter should issue, at least 1, before it asks again.
+    /// issued them. Returns how many instructions the interpreter should issue, at least 1, before it asks again: of this
+    /// warp, or of others if it stops or waits before.
     fn run(&mut self, frame: &mut Frame<'_>) -> u64;
 
     /// The addresses of all instructions that it may run without looking at memory again lie in this range; the end

@@ -210,7 +210,7 @@ impl Device {
             None => Machine::new(config, self.memory())?,
         };
         machine.set_cancel_token(self.cancel_token());
-        self.shared.host_code.serve(&mut machine);
+        self.shared.host_code.serve(&mut machine, image);
         Ok(machine)
     }
 

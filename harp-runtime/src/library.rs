@@ -38,6 +38,10 @@ pub(crate) const ARGUMENTS: &str = "runtime.arguments";
 /// The label of the split that holds surplus lanes back from the kernel.
 pub(crate) const OUTER_SPLIT: &str = "hold_back";
 
+/// The labels behind calls of the kernel, of which each form of the library has some.
+pub(crate) const RETURNS: [&str; 4] =
+    ["line_returned", "volume_returned", "remainder_end", "group_end"];
+
 /// The chunk of the lock that the host fills in, in libraries with the lock.
 pub(crate) const LOCK_PLACE: &str = "runtime.lock_place";
 

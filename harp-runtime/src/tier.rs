@@ -2,6 +2,12 @@
 
 use harp_emu::Machine;
 
+use crate::image::KernelImage;
+
+/// The registers that hold a kernel's arguments.
+#[cfg(feature = "native")]
+const KERNEL_ARGUMENTS: u8 = 2;
+
 /// How a device runs kernels. The results are the same, down to counts and traps; only which NaN a float operation yields
 /// is unspecified in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,10 +43,18 @@ impl HostCode {
         HostCode { native }
     }
 
-    /// Lets a machine use it.
-    pub(crate) fn serve(&self, machine: &mut Machine<'_>) {
+    /// Lets a machine use it, which runs that image if it is for a launch. Nobody sees the registers of a launch.
+    pub(crate) fn serve(&self, machine: &mut Machine<'_>, image: Option<&KernelImage>) {
         if let Some(native) = &self.native {
-            let tier: std::sync::Arc<dyn harp_emu::HostTier> = std::sync::Arc::new(native.clone());
+            let native = match image {
+                Some(image) => native.for_calls(&harp_native::Calls {
+                    function: image.kernel().start,
+                    arguments: KERNEL_ARGUMENTS,
+                    returns: image.returns().to_vec(),
+                }),
+                None => native.clone(),
+            };
+            let tier: std::sync::Arc<dyn harp_emu::HostTier> = std::sync::Arc::new(native);
             machine.set_host_tier(&tier);
         }
     }
@@ -56,5 +70,5 @@ impl HostCode {
         HostCode {}
     }
 
-    pub(crate) fn serve(&self, _: &mut Machine<'_>) {}
+    pub(crate) fn serve(&self, _: &mut Machine<'_>, _: Option<&KernelImage>) {}
 }

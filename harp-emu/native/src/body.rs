@@ -1,7 +1,7 @@
 //! Instructions in the form in which they are translated: families with an operation, so that immediates and
 //! registers, base and extension share the code.
 
-use harp_isa::{Gpr, Instruction, Op, Opcode, Pred};
+use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred};
 
 use crate::shape::Shape;
 
@@ -118,9 +118,11 @@ pub(crate) enum Body {
     },
     Split,
     Join,
-    /// It writes a register and else concerns no register, and control goes on: the interpreter does it.
+    /// The interpreter does it, and control goes on. It writes one general register at most, and reads those of `reads`,
+    /// as bits.
     Foreign {
         dst: Option<u8>,
+        reads: u64,
     },
     /// The interpreter does it, and nothing is known afterwards.
     Unknown,
@@ -134,13 +136,15 @@ pub(crate) struct Inst {
     pub(crate) next: u64,
     pub(crate) guard: Option<u8>,
     pub(crate) body: Body,
+    /// Whether it decides a jump, on which all active lanes must agree.
+    pub(crate) decides: bool,
 }
 
 impl Inst {
     pub(crate) fn new(pc: u64, size: usize, instruction: Instruction, shape: Shape) -> Inst {
         let next = shape.cut(pc.wrapping_add(size as u64));
         let guard = instruction.guard.map(Pred::index);
-        Inst { pc, next, guard, body: body(instruction.op, next, shape) }
+        Inst { pc, next, guard, body: body(instruction.op, next, shape), decides: false }
     }
 
     /// Whether other instructions than the next may follow, or other lanes execute.
@@ -175,11 +179,23 @@ impl Inst {
             Body::Shuffle { dst, value, from } => (vec![value, from], Some(dst)),
             Body::Jump { link, .. } => (Vec::new(), link),
             Body::JumpTo { link, target } => (vec![target], link),
-            Body::Foreign { dst } => (Vec::new(), dst),
+            Body::Foreign { dst, reads } => {
+                ((0..64).filter(|r| reads >> r & 1 != 0).collect(), dst)
+            }
             Body::Nop | Body::Logic { .. } | Body::Split | Body::Join | Body::Unknown => {
                 (Vec::new(), None)
             }
         }
+    }
+
+    /// The predicates that it reads, as bits.
+    pub(crate) fn preds_read(&self) -> u64 {
+        let read = match self.body {
+            Body::Logic { a, b, .. } => 1 << a | 1 << b,
+            Body::FromPred { src, .. } | Body::Ballot { src, .. } => 1 << src,
+            _ => 0,
+        };
+        read | self.guard.map_or(0, |guard| 1u64 << guard)
     }
 
     /// The predicate that it writes.
@@ -233,7 +249,13 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         access: Access { bytes, signed: false, aligned },
     };
     let by = |rel: i64| shape.cut(next.wrapping_add_signed(rel));
-    let foreign = |dst: Gpr| Body::Foreign { dst: Some(dst.index()) };
+    let mut reads = 0;
+    op.for_each_operand(|operand| {
+        if let Operand::Gpr(r) = operand {
+            reads |= 1u64 << r.index();
+        }
+    });
+    let foreign = |dst: Gpr| Body::Foreign { dst: Some(dst.index()), reads };
     match op {
         Op::Nop {} => Body::Nop,
         Op::Neg { dst, src }
@@ -335,7 +357,7 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         }
         Op::Split {} => Body::Split,
         Op::Join {} => Body::Join,
-        Op::Bar { .. } => Body::Foreign { dst: None },
+        Op::Bar { .. } => Body::Foreign { dst: None, reads },
         Op::AmoAdd { dst, .. }
         | Op::AmoAnd { dst, .. }
         | Op::AmoOr { dst, .. }

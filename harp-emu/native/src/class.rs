@@ -3,8 +3,9 @@
 
 use harp_emu::compute;
 use harp_isa::Opcode;
+use harp_isa::abi::RegisterRoles;
 
-use crate::body::{Body, Inst, Logic, Src};
+use crate::body::{Body, Compare, Inst, Logic, Src};
 use crate::shape::Shape;
 
 /// What is known of a general register's lanes.
@@ -68,6 +69,42 @@ impl Level {
     }
 }
 
+/// Registers and predicates, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bits {
+    pub(crate) regs: u64,
+    pub(crate) preds: u64,
+}
+
+impl Bits {
+    pub(crate) const ALL: Bits = Bits { regs: u64::MAX, preds: u64::MAX };
+
+    pub(crate) fn or(self, other: Bits) -> Bits {
+        Bits { regs: self.regs | other.regs, preds: self.preds | other.preds }
+    }
+
+    pub(crate) fn and(self, other: Bits) -> Bits {
+        Bits { regs: self.regs & other.regs, preds: self.preds & other.preds }
+    }
+
+    pub(crate) fn without(self, other: Bits) -> Bits {
+        Bits { regs: self.regs & !other.regs, preds: self.preds & !other.preds }
+    }
+}
+
+/// A function that keeps the calling convention of [`harp_isa::abi`] and returns nothing, and the addresses behind its
+/// calls, or the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Callee {
+    pub(crate) start: u64,
+    /// How many registers hold arguments.
+    pub(crate) arguments: u8,
+    pub(crate) returns: [Option<u64>; RETURNS],
+}
+
+/// The most calls of a [`Callee`] that are known.
+pub(crate) const RETURNS: usize = 4;
+
 /// What is known before an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -76,6 +113,8 @@ pub(crate) struct State {
     pub(crate) uniform_preds: u64,
     /// The topmost entries of the divergence stack, by their splits; the last is the topmost.
     pub(crate) stack: Vec<Level>,
+    /// What nobody reads before it is written, by the calling convention.
+    pub(crate) garbage: Bits,
 }
 
 impl State {
@@ -83,7 +122,7 @@ impl State {
     pub(crate) fn unknown(shape: Shape) -> State {
         let (reg, preds) =
             if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
-        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new() }
+        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new(), garbage: Bits::default() }
     }
 
     /// What holds if either holds.
@@ -92,7 +131,12 @@ impl State {
         let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
         let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
         stack.reverse();
-        State { regs, uniform_preds: self.uniform_preds & other.uniform_preds, stack }
+        State {
+            regs,
+            uniform_preds: self.uniform_preds & other.uniform_preds,
+            stack,
+            garbage: self.garbage.and(other.garbage),
+        }
     }
 
     /// Whether the divergence stack is as `expected` says.
@@ -145,6 +189,8 @@ pub(crate) struct Rules {
     pub(crate) shape: Shape,
     /// Whether what usually holds is assumed and guarded.
     pub(crate) assumes: bool,
+    /// If it is known, registers that are dead need not be exact.
+    pub(crate) callee: Option<Callee>,
 }
 
 impl Rules {
@@ -251,8 +297,23 @@ impl Rules {
         }
     }
 
+    /// Adds what is garbage at an address, however control has come there. Lanes that are not active have not called:
+    /// nothing is known of theirs.
+    pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
+        let Some(callee) = self.callee.filter(|_| full) else { return };
+        let roles = RegisterRoles::new(self.shape.arch);
+        let saved = roles.caller_saved().fold(0, |bits, r| bits | 1u64 << r.index());
+        if callee.start == pc {
+            let arguments = (1u64 << callee.arguments) - 1;
+            state.garbage = state.garbage.or(Bits { regs: saved & !arguments, preds: u64::MAX });
+        } else if callee.returns.contains(&Some(pc)) {
+            state.garbage = state.garbage.or(Bits { regs: saved, preds: u64::MAX });
+        }
+    }
+
     /// Changes the state to that after the instruction, apart from the divergence stack.
     pub(crate) fn step(self, state: &mut State, inst: &Inst, full: bool) {
+        self.arrive(state, inst.pc, full);
         let lanes = lanes(state, inst, full);
         let alone = self.shape.lanes == 1;
         match inst.body {
@@ -261,21 +322,26 @@ impl Rules {
                 *state = State { stack, ..State::unknown(self.shape) };
             }
             Body::Test { dst, a, b, .. } => {
-                let same = state.source(a).is_uniform() && state.source(b).is_uniform();
-                state.set_pred(dst, alone || same && self.keeps(state.is_uniform_pred(dst), lanes));
+                let same = state.source(a).is_uniform() && state.source(b).is_uniform()
+                    || self.agrees(state, inst);
+                self.set_pred(state, dst, same, lanes);
             }
             Body::Logic { logic, dst, a, b } => {
                 let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
                 let same =
                     sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
-                state.set_pred(dst, alone || same && self.keeps(state.is_uniform_pred(dst), lanes));
+                self.set_pred(state, dst, same, lanes);
             }
             _ => {
                 let (_, Some(dst)) = inst.registers() else { return };
                 let old = state.regs[usize::from(dst)];
                 let new = self.result(state, inst, lanes);
+                let bit = 1u64 << dst;
+                let was_garbage = state.garbage.regs & bit != 0;
+                state.garbage.regs &= !bit;
                 let reg = &mut state.regs[usize::from(dst)];
                 *reg = match lanes {
+                    _ if was_garbage => new,
                     Lanes::All => new,
                     Lanes::AllOrNone => old.join(new),
                     Lanes::Some if matches!(new, Class::Const(_)) && old == new => new,
@@ -286,6 +352,25 @@ impl Rules {
                 }
             }
         }
+    }
+
+    /// A predicate is written in these lanes, by the same value in all if `same`.
+    fn set_pred(self, state: &mut State, dst: u8, same: bool, lanes: Lanes) {
+        let was_garbage = state.garbage.preds >> dst & 1 != 0;
+        state.garbage.preds &= !(1 << dst);
+        let keeps = was_garbage || self.keeps(state.is_uniform_pred(dst), lanes);
+        state.set_pred(dst, self.shape.lanes == 1 || same && keeps);
+    }
+
+    /// Whether it is assumed that all lanes agree on a comparison with 0, which decides a jump, of a value whose lanes
+    /// differ.
+    pub(crate) fn agrees(self, state: &State, inst: &Inst) -> bool {
+        let Body::Test { compare: Compare::Less, a, b, .. } = inst.body else { return false };
+        let Class::Affine(stride) = state.source(a) else { return false };
+        let stride = self.shape.word.sign_extend(stride).unsigned_abs();
+        let distance = stride.saturating_mul(self.shape.lanes as u64);
+        let is_short = distance < 1 << (self.shape.word.bits() - 1);
+        self.assumes && inst.decides && is_short && state.source(b) == Class::Const(0)
     }
 
     /// Whether a predicate that gets a uniform value in these lanes is uniform afterwards, if it was as `old` says.

@@ -2,8 +2,11 @@
 
 use std::mem::offset_of;
 
-use harp_emu::{Frame, StackEntry, compute};
+use harp_emu::{Frame, RegisterWords, StackEntry, compute};
 use harp_isa::{Opcode, WordSize};
+
+use crate::class::Class;
+use crate::shape::Shape;
 
 /// Entries of the divergence stack that a frame holds.
 pub(crate) const ENTRIES: usize = 48;
@@ -20,6 +23,32 @@ pub(crate) struct RawEntry {
     /// Where control continues, or [`NOWHERE`].
     pub(crate) resume: u64,
     pub(crate) behind: u64,
+}
+
+/// Whether registers that are to be no vectors are as expected.
+pub(crate) fn are_rows(
+    registers: &RegisterWords<'_>,
+    expected: &[(u8, Class)],
+    shape: Shape,
+) -> bool {
+    expected.iter().all(|&(r, class)| {
+        let start = usize::from(r) * shape.lane_words;
+        let stride = class.stride().unwrap_or(0);
+        match registers {
+            RegisterWords::Four(words) => {
+                let words = &words[start..start + shape.lanes];
+                let first = if let Class::Const(value) = class { value as u32 } else { words[0] };
+                let row = (0u32..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride as u32)));
+                words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
+            }
+            RegisterWords::Eight(words) => {
+                let words = &words[start..start + shape.lanes];
+                let first = if let Class::Const(value) = class { value } else { words[0] };
+                let row = (0u64..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride)));
+                words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
+            }
+        }
+    })
 }
 
 /// Why host code was left.
@@ -75,6 +104,8 @@ pub(crate) struct RawFrame {
     pub(crate) leave: u64,
     /// The number of the entry.
     pub(crate) entry: u64,
+    /// The number of the list of registers that are no vectors where it was left.
+    pub(crate) exit: u64,
     /// The lanes that were last activated.
     pub(crate) activated: u64,
     pub(crate) place: [u64; 3],
@@ -88,6 +119,8 @@ pub(crate) struct RawFrame {
     pub(crate) stack: [RawEntry; ENTRIES],
     /// Words of a vector for [`slow`](RawFrame::slow): three sources, and the result.
     pub(crate) scratch: [[u64; 64]; 4],
+    /// Lane 0 of registers that are no vectors where it was left.
+    pub(crate) scalars: [u64; 64],
     /// The lanes that execute, for [`slow`](RawFrame::slow).
     pub(crate) executing: u64,
     /// Entries of the real stack below those here.
@@ -124,6 +157,7 @@ impl RawFrame {
             pc: 0,
             leave: 0,
             entry: 0,
+            exit: 0,
             activated: 0,
             place: [0; 3],
             stack_len: 0,
@@ -133,6 +167,7 @@ impl RawFrame {
             lanes: 0,
             stack: [RawEntry::default(); ENTRIES],
             scratch: [[0; 64]; 4],
+            scalars: [0; 64],
             executing: 0,
             below: 0,
         }
@@ -175,6 +210,36 @@ impl RawFrame {
             let resume = (resume != NOWHERE).then_some(resume);
             let fits = frame.stack.push(StackEntry { mask, resume, behind });
             debug_assert!(fits, "splits look for room");
+        }
+    }
+
+    /// Writes registers that are no vectors, with what is in the frame in lane 0.
+    pub(crate) fn give_rows(
+        &self,
+        registers: &mut RegisterWords<'_>,
+        rows: &[(u8, Class)],
+        shape: Shape,
+    ) {
+        for &(r, class) in rows {
+            let scalar = self.scalars[usize::from(r)];
+            let (first, stride) = match class {
+                Class::Const(value) => (value, 0),
+                _ => (scalar, class.stride().unwrap_or(0)),
+            };
+            let start = usize::from(r) * shape.lane_words;
+            match registers {
+                RegisterWords::Four(words) => {
+                    let (first, stride) = (first as u32, stride as u32);
+                    for (word, lane) in words[start..start + shape.lanes].iter_mut().zip(0u32..) {
+                        *word = first.wrapping_add(stride.wrapping_mul(lane));
+                    }
+                }
+                RegisterWords::Eight(words) => {
+                    for (word, lane) in words[start..start + shape.lanes].iter_mut().zip(0u64..) {
+                        *word = first.wrapping_add(stride.wrapping_mul(lane));
+                    }
+                }
+            }
         }
     }
 

@@ -52,14 +52,16 @@
 //! means in a lane is defined once, too, where the host has no instruction for it: host code calls
 //! [`harp_emu::compute`].
 //!
-//! Which NaN a float operation yields is unspecified, as in the interpreter.
+//! Which NaN a float operation yields is unspecified, as in the interpreter. A program may promise that one of its
+//! functions keeps the calling convention ([`Native::for_calls`]). Then registers that are dead are unspecified, too, and code
+//! is up to several times faster; memory, counts, traps and what is live stay exact.
 //!
 //! # How it is built
 //!
 //! | module | contents |
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
-//! | `class`, `region`, `live` | what is known of registers; blocks and edges; which registers matter |
+//! | `class`, `region`, `live` | what is known of registers; blocks and edges; what is live |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |
@@ -77,4 +79,4 @@ mod shape;
 mod tier;
 mod translated;
 
-pub use tier::{LeaveCounts, Native, TierStats, USUAL, When};
+pub use tier::{Calls, LeaveCounts, Native, TierStats, USUAL, When};

@@ -1,44 +1,92 @@
-//! Which registers a region may read before it writes them.
+//! Which registers and predicates a program may read before it writes them.
 
 use std::collections::BTreeMap;
 
 use crate::body::{Body, Inst};
-use crate::class::{Lanes, Rules, lanes};
+use crate::class::{Bits, Lanes, Rules, State, lanes};
 use crate::region::{Key, Region};
+
+/// What is live before each instruction of a region's blocks.
+pub(crate) type Live = BTreeMap<Key, Vec<Bits>>;
 
 /// The registers whose values at the head of the region matter to it, as bits. Those that it may only pass on do not.
 pub(crate) fn live_at_head(region: &Region, rules: Rules) -> u64 {
-    let mut live: BTreeMap<Key, u64> = region.blocks.keys().map(|&key| (key, 0)).collect();
+    let live = live(region, rules, false);
+    live.get(&region.head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs)
+}
+
+/// What is live in a region that assumes nothing. Behind it everything is if it `passes_on`, apart from garbage; otherwise
+/// nothing is.
+pub(crate) fn live(region: &Region, rules: Rules, passes_on: bool) -> Live {
+    let mut live: Live = region.blocks.keys().map(|&key| (key, Vec::new())).collect();
     loop {
         let mut changed = false;
-        for (&key, block) in region.blocks.iter().rev() {
-            let mut state = block.state.clone();
-            let mut kills = Vec::new();
-            for inst in &block.insts {
-                kills.push(lanes(&state, inst, key.full) == Lanes::All);
-                if !inst.ends_block() {
-                    rules.step(&mut state, inst, key.full);
-                }
-            }
-            let Some(last) = block.insts.last() else { continue };
-            let edges = rules.edges(&state, last, key.full);
-            let mut bits = edges.iter().filter_map(|(to, _)| live.get(to)).fold(0, |a, b| a | b);
-            for (inst, kills) in block.insts.iter().zip(kills).rev() {
-                bits = before(bits, inst, kills);
-            }
-            changed |= live.insert(key, bits) != Some(bits);
+        for &key in region.blocks.keys().rev() {
+            let before = block(region, rules, key, passes_on, &live);
+            let old = live.insert(key, before.clone());
+            changed |= old != Some(before);
         }
         if !changed {
-            return live.get(&region.head).copied().unwrap_or(0);
+            return live;
         }
     }
 }
 
-/// The live registers before an instruction; `kills` says whether all lanes execute it.
-fn before(mut live: u64, inst: &Inst, kills: bool) -> u64 {
-    let (read, written) = inst.registers();
-    if let (Some(dst), true) = (written, kills && !matches!(inst.body, Body::Foreign { .. })) {
-        live &= !(1 << dst);
+/// What is live before each instruction of a block.
+fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) -> Vec<Bits> {
+    let block = &region.blocks[&key];
+    let mut state = block.state.clone();
+    let mut kills = Vec::new();
+    for (index, inst) in block.insts.iter().enumerate() {
+        rules.arrive(&mut state, inst.pc, key.full);
+        let all = lanes(&state, inst, key.full) == Lanes::All;
+        kills.push((all, state.garbage));
+        if index + 1 < block.insts.len() {
+            rules.step(&mut state, inst, key.full);
+        }
     }
-    read.into_iter().fold(live, |live, r| live | 1 << r)
+    let Some(last) = block.insts.last() else { return Vec::new() };
+    let edges = rules.edges(&state, last, key.full);
+    let beyond = match passes_on {
+        true => Bits::ALL.without(state.garbage),
+        false => Bits::default(),
+    };
+    let mut bits =
+        if goes_beyond(rules, &state, last, key.full) { beyond } else { Bits::default() };
+    for (to, state) in edges {
+        bits = bits.or(match live.get(&to) {
+            Some(before) => before.first().copied().unwrap_or_default(),
+            None if passes_on => Bits::ALL.without(state.garbage),
+            None => Bits::default(),
+        });
+    }
+    let mut found: Vec<Bits> = Vec::new();
+    for (inst, (all, garbage)) in block.insts.iter().zip(kills).rev() {
+        bits = before(bits, inst, all).without(garbage);
+        found.push(bits);
+    }
+    found.reverse();
+    found
+}
+
+/// Whether control may go from the last instruction of a block to where none of its edges leads.
+fn goes_beyond(rules: Rules, state: &State, last: &Inst, full: bool) -> bool {
+    match last.body {
+        Body::Unknown => true,
+        Body::JumpTo { link, target } => rules.target(state, last, link, target).is_none(),
+        Body::Join => full || state.stack.last().is_none_or(|level| level.was_full.is_none()),
+        _ => false,
+    }
+}
+
+/// What is live before an instruction; `all` says whether all lanes execute it.
+fn before(mut live: Bits, inst: &Inst, all: bool) -> Bits {
+    let (read, written) = inst.registers();
+    if all {
+        live.regs &= !written.map_or(0, |dst| 1 << dst);
+        live.preds &= !inst.pred_written().map_or(0, |dst| 1 << dst);
+    }
+    live.regs = read.into_iter().fold(live.regs, |bits, r| bits | 1 << r);
+    live.preds |= inst.preds_read();
+    live
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use harp_emu::Frame;
 
+use crate::body::Body;
 use crate::region::Key;
 use crate::shape::Shape;
 use crate::translated::Fetcher;
@@ -12,6 +13,9 @@ use crate::translated::Fetcher;
 const STEPS: u32 = 2048;
 /// Blocks that pass at most until a warp comes to the head of the loop that was found.
 const TRIES: u32 = 4096;
+/// Host code that issues fewer instructions in a visit than this costs more than it gains: visits of 25 took 1.8 times the
+/// interpreter's time.
+pub(crate) const LEAST_ISSUED: u64 = 48;
 /// Instructions of a block that are looked at together.
 const LONGEST: u64 = 64;
 /// Blocks that are remembered at most.
@@ -24,8 +28,12 @@ pub(crate) struct Recorder {
     seen: HashSet<Key>,
     /// Blocks to which control came back, and how often.
     heads: HashMap<Key, u32>,
-    /// How many instructions there are from an address to the end of its block.
-    spans: HashMap<u64, u64>,
+    /// How many instructions there are from an address to the end of its block, and whether the last one is one that
+    /// host code leaves to the interpreter.
+    spans: HashMap<u64, (u64, bool)>,
+    /// Instructions that were looked at, and how many of them host code leaves to the interpreter.
+    issued: u64,
+    foreign: u64,
     /// The warp that was last seen, and where its block began.
     last: Option<(u16, u64)>,
     phase: Phase,
@@ -59,6 +67,7 @@ impl Recorder {
     pub(crate) fn start(&mut self) {
         self.phase = Phase::Records(STEPS);
         self.heads.clear();
+        (self.issued, self.foreign) = (0, 0);
         self.last = None;
         if self.seen.len() > MOST_SEEN {
             self.seen.clear();
@@ -89,6 +98,10 @@ impl Recorder {
                 self.last = Some((warp, key.pc));
             }
             Phase::Records(_) => {
+                if self.issued < LEAST_ISSUED * self.foreign {
+                    self.phase = Phase::Idle;
+                    return Step::Nothing;
+                }
                 let hottest = self.heads.iter().max_by_key(|&(&key, &count)| (count, key));
                 let Some((&head, _)) = hottest else {
                     self.phase = Phase::Idle;
@@ -106,22 +119,26 @@ impl Recorder {
             }
             Phase::Seeks(_, tries) => *tries -= 1,
         }
-        Step::Wait(self.span(key.pc, shape, frame))
+        let (count, is_foreign) = self.span(key.pc, shape, frame);
+        self.issued += count;
+        self.foreign += u64::from(is_foreign);
+        Step::Wait(count)
     }
 
-    /// How many instructions there are from `pc` to the end of its block.
-    fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> u64 {
+    /// How many instructions there are from `pc` to the end of its block, and whether the last one is foreign.
+    fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, bool) {
         *self.spans.entry(pc).or_insert_with(|| {
             let mut fetcher = Fetcher::new(shape, frame.memory);
-            let (mut at, mut count) = (pc, 0);
+            let (mut at, mut count, mut is_foreign) = (pc, 0, false);
             while let Some(inst) = fetcher.fetch(at).filter(|_| count < LONGEST) {
                 count += 1;
                 at = inst.next;
+                is_foreign = matches!(inst.body, Body::Foreign { .. });
                 if inst.ends_block() {
                     break;
                 }
             }
-            count.max(1)
+            (count.max(1), is_foreign)
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
-use crate::class::{Class, Lanes, Level, Rules, State, lanes};
+use crate::class::{Bits, Class, Lanes, Level, Rules, State, lanes};
 
 /// A block: its first address, and whether all lanes of the machine are known to be active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,8 +29,17 @@ pub(crate) struct Region {
     pub(crate) blocks: BTreeMap<Key, Block>,
     /// Blocks at which warps may enter it; the first is the head.
     pub(crate) entries: Vec<Key>,
+    /// The divergence stack that each expects.
+    levels: Vec<Vec<Level>>,
     /// The registers that it reads or writes, as bits.
     pub(crate) registers: u64,
+}
+
+impl Region {
+    /// The topmost levels of the divergence stack that entry number `entry` expects.
+    pub(crate) fn levels(&self, entry: usize) -> &[Level] {
+        self.levels.get(entry).map_or(&[], |levels| levels)
+    }
 }
 
 /// Where control may go, and what is known there.
@@ -39,6 +48,20 @@ pub(crate) type Edge = (Key, State);
 impl Rules {
     /// Where control may go after `inst`, the last of a block, before which `state` holds.
     pub(crate) fn edges(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
+        let mut state = state.clone();
+        self.arrive(&mut state, inst.pc, full);
+        let mut edges = self.plain_edges(&state, inst, full);
+        for (to, state) in &mut edges {
+            if may_enter(inst, to.pc) {
+                // A warp that enters there may have come another way.
+                state.garbage = Bits::default();
+            }
+            self.arrive(state, to.pc, to.full);
+        }
+        edges
+    }
+
+    fn plain_edges(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
         let by_jump = |pc: Option<u64>| {
             let mut edges = Vec::new();
             if let Some(pc) = pc {
@@ -113,6 +136,11 @@ impl Rules {
     }
 }
 
+/// Whether warps may enter a region at `to`, where control comes from `inst`.
+fn may_enter(inst: &Inst, to: u64) -> bool {
+    to <= inst.pc || matches!(inst.body, Body::Foreign { .. })
+}
+
 /// The most splits of the divergence stack that are remembered.
 const KNOWN_LEVELS: usize = 16;
 
@@ -133,9 +161,33 @@ pub(crate) fn form(
     maker.finish()
 }
 
-/// The addresses at which blocks begin: where control arrives other than from the instruction before.
-fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -> BTreeSet<u64> {
+/// The addresses at which blocks begin.
+struct Leaders {
+    /// Where control arrives other than from the instruction before.
+    all: BTreeSet<u64>,
+    /// Where it arrives from behind.
+    loops: BTreeSet<u64>,
+}
+
+/// The last comparison before a jump that it guards decides it.
+fn mark_decision(insts: &mut [Inst]) {
+    let Some((last, before)) = insts.split_last_mut() else { return };
+    let Some(guard) = last.guard.filter(|_| matches!(last.body, Body::Jump { .. })) else { return };
+    for inst in before.iter_mut().rev() {
+        if matches!(inst.body, Body::Split) {
+            return;
+        }
+        if inst.pred_written() == Some(guard) {
+            inst.decides = matches!(inst.body, Body::Test { .. });
+            return;
+        }
+    }
+}
+
+/// The leaders of what is reachable from `head` by constant jumps.
+fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -> Leaders {
     let mut found = BTreeSet::from([head]);
+    let mut loops = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut todo = VecDeque::from([head]);
     while let Some(start) = todo.pop_front() {
@@ -149,6 +201,9 @@ fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -
             let mut places = vec![inst.next];
             if let Body::Jump { target, .. } = inst.body {
                 places.push(target);
+                if target <= inst.pc {
+                    loops.insert(target);
+                }
             }
             for place in places {
                 if found.insert(place) {
@@ -158,13 +213,13 @@ fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -
             break;
         }
     }
-    found
+    Leaders { all: found, loops }
 }
 
 struct Maker<'a> {
     rules: Rules,
     head: Key,
-    leaders: BTreeSet<u64>,
+    leaders: Leaders,
     room: usize,
     seen: Option<&'a HashSet<Key>>,
     blocks: BTreeMap<Key, Block>,
@@ -217,16 +272,41 @@ impl Maker<'_> {
         while let Some(inst) = (self.fetch)(pc) {
             insts.push(inst);
             pc = inst.next;
-            if inst.ends_block() || self.leaders.contains(&pc) || insts.len() >= LONGEST {
+            if insts.len() >= LONGEST {
+                break;
+            }
+            if let Some(target) = self.follows(&insts, key.full) {
+                pc = target;
+            } else if inst.ends_block() || self.leaders.all.contains(&pc) {
                 break;
             }
         }
+        mark_decision(&mut insts);
         if insts.is_empty() || insts.len() > self.room {
             return None;
         }
         self.room -= insts.len();
         self.blocks.insert(key, Block { insts, state: state.clone(), changed: 0 });
         Some(())
+    }
+
+    /// The address at which the block goes on behind the jump that is its last instruction so far, if it is to.
+    fn follows(&self, insts: &[Inst], full: bool) -> Option<u64> {
+        let (last, before) = insts.split_last()?;
+        let target = match last.body {
+            _ if last.guard.is_some() => None,
+            Body::Jump { target, .. } => Some(target),
+            Body::JumpTo { link: None, target } => {
+                let mut writers = before.iter().rev();
+                let writer = writers.find(|inst| inst.registers().1 == Some(target))?;
+                let is_call = writer.guard.is_none() && matches!(writer.body, Body::Jump { .. });
+                is_call.then_some(writer.next)
+            }
+            _ => None,
+        }?;
+        let is_new = insts.iter().all(|inst| inst.pc != target);
+        let is_wanted = self.seen.is_none_or(|seen| seen.contains(&Key { pc: target, full }));
+        (is_new && is_wanted && !self.leaders.loops.contains(&target)).then_some(target)
     }
 
     fn edges(&self, key: Key) -> Vec<Edge> {
@@ -250,9 +330,8 @@ impl Maker<'_> {
             let last = *self.blocks[&key].insts.last()?;
             for (to, _) in self.edges(key) {
                 let Some(block) = self.blocks.get_mut(&to) else { continue };
-                let is_loop = to.pc <= last.pc;
-                let resumes = matches!(last.body, Body::Foreign { .. });
-                if (is_loop || resumes) && !entries.contains(&to) && entries.len() < MOST_ENTRIES {
+                let is_entry = may_enter(&last, to.pc);
+                if is_entry && !entries.contains(&to) && entries.len() < MOST_ENTRIES {
                     entries.push(to);
                 }
                 let grows = block.changed | changed != block.changed;
@@ -271,7 +350,8 @@ impl Maker<'_> {
         let does = |inst: &Inst| !matches!(inst.body, Body::Foreign { .. } | Body::Unknown);
         let is_worth_it = insts.clone().filter(|inst| does(inst)).count() >= LEAST;
         let Maker { head, blocks, .. } = self;
-        is_worth_it.then_some(Region { head, blocks, entries, registers })
+        let levels = entries.iter().map(|key| blocks[key].state.stack.clone()).collect();
+        is_worth_it.then_some(Region { head, blocks, entries, levels, registers })
     }
 }
 

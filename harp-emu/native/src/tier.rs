@@ -11,11 +11,12 @@ use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
-use crate::frame::{Leave, NOWHERE, RawFrame};
-use crate::record::{Recorder, Step};
+use crate::class::{Callee, Level, RETURNS, Rules};
+use crate::frame::{Leave, NOWHERE, RawFrame, are_rows};
+use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
 use crate::shape::Shape;
-use crate::translated::Translated;
+use crate::translated::{Tally, Translated};
 
 /// When regions are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,11 +79,24 @@ pub struct LeaveCounts {
 #[derive(Clone, Debug)]
 pub struct Native {
     shared: Arc<Shared>,
+    callee: Option<Callee>,
+}
+
+/// What a program promises about one of its functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing.
+    pub function: u64,
+    /// How many registers hold arguments.
+    pub arguments: u8,
+    /// Addresses behind calls of the function; the first four are used.
+    pub returns: Vec<u64>,
 }
 
 struct Shared {
     when: When,
-    isa: OwnedTargetIsa,
+    /// For machines with few registers, and for others.
+    isas: [OwnedTargetIsa; 2],
     /// The number of changes to the regions.
     version: AtomicU64,
     state: Mutex<Regions>,
@@ -116,15 +130,29 @@ struct Hot {
 
 /// Addresses that count as one place when the interpreter is seen there, in bytes.
 const PLACE_BYTES: u64 = 256;
+/// Machines with this many registers or more seldom keep values in memory.
+const MANY_REGISTERS: u8 = 16;
 /// The most regions.
 const MOST_REGIONS: usize = 256;
 
 impl Native {
     /// A tier without regions. `None` if it has no code for this host.
     pub fn new(when: When) -> Option<Native> {
-        let isa = host()?;
+        let isas = [host("none")?, host("speed")?];
         let (version, state) = (AtomicU64::new(0), Mutex::default());
-        Some(Native { shared: Arc::new(Shared { when, isa, version, state }) })
+        Some(Native { shared: Arc::new(Shared { when, isas, version, state }), callee: None })
+    }
+
+    /// The same tier for programs that promise this. It then keeps registers and predicates exact only as far as the
+    /// program may still read them: where a machine stops, others may have any value. All else stays exact.
+    pub fn for_calls(&self, calls: &Calls) -> Native {
+        let mut returns = [None; RETURNS];
+        for (place, &address) in returns.iter_mut().zip(&calls.returns) {
+            *place = Some(address);
+        }
+        let Calls { function: start, arguments, .. } = *calls;
+        let callee = Some(Callee { start, arguments: arguments.min(32), returns });
+        Native { shared: self.shared.clone(), callee }
     }
 
     /// What it has done so far; what running machines do is counted when they end.
@@ -135,7 +163,7 @@ impl Native {
 
 /// The host, if host code may be made for it: with the vector instructions that all of x86-64's descendants of the
 /// last fifteen years have. On others nobody has compared the results yet.
-fn host() -> Option<OwnedTargetIsa> {
+fn host(opt_level: &str) -> Option<OwnedTargetIsa> {
     if !cfg!(all(target_arch = "x86_64", target_endian = "little", target_pointer_width = "64")) {
         return None;
     }
@@ -143,7 +171,7 @@ fn host() -> Option<OwnedTargetIsa> {
     for (name, value) in [
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
-        ("opt_level", "none"),
+        ("opt_level", opt_level),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ] {
         flags.set(name, value).ok()?;
@@ -160,14 +188,15 @@ impl HostTier for Native {
         Box::new(CoreCode {
             shared: self.shared.clone(),
             arch,
+            callee: self.callee,
             raw: Box::new(RawFrame::new()),
             version: None,
             adopted: Vec::new(),
             places: HashMap::new(),
+            recent: [(u64::MAX, None); RECENT],
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
-            last: None,
             left: LeaveCounts::default(),
             visits: 0,
             issued: 0,
@@ -195,20 +224,30 @@ struct Place {
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
 
+/// A region that a core uses, and what it has seen of it.
+struct Adopted {
+    translated: Arc<Translated>,
+    tally: Tally,
+}
+
+/// Places that a core remembers.
+const RECENT: usize = 64;
+
 /// Host code for a core.
 struct CoreCode {
     shared: Arc<Shared>,
     arch: ArchId,
+    callee: Option<Callee>,
     raw: Box<RawFrame>,
     /// The version of the regions when it last looked, none if memory has changed since.
     version: Option<u64>,
-    adopted: Vec<Arc<Translated>>,
+    adopted: Vec<Adopted>,
     places: HashMap<u64, Place>,
+    /// The places that were last looked up, by the low bits of their addresses.
+    recent: [(u64, Option<Place>); RECENT],
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
-    /// The warp that was last seen where there is no host code, and what it had issued.
-    last: Option<(u16, u64)>,
     left: LeaveCounts,
     visits: u64,
     issued: u64,
@@ -220,7 +259,7 @@ impl HostCode for CoreCode {
         loop {
             self.adopt(shape, frame);
             let full = *frame.active == shape.full();
-            let Some(&place) = self.places.get(&*frame.pc) else {
+            let Some(place) = self.place(*frame.pc) else {
                 match self.outside(shape, frame) {
                     Some(pause) => return pause,
                     None => continue,
@@ -234,7 +273,7 @@ impl HostCode for CoreCode {
                 // It goes on where another entry may be.
                 Some(Leave::End) if frame.budget > 0 => {}
                 Some(Leave::Foreign) => return 1,
-                _ => return self.places.get(&*frame.pc).map_or(1, |place| place.left),
+                _ => return self.place(*frame.pc).map_or(1, |place| place.left),
             }
         }
     }
@@ -250,18 +289,31 @@ impl HostCode for CoreCode {
 }
 
 impl CoreCode {
+    /// The place of the instruction at `pc`, if host code has it.
+    fn place(&mut self, pc: u64) -> Option<Place> {
+        let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
+        if recent.0 != pc {
+            *recent = (pc, self.places.get(&pc).copied());
+        }
+        recent.1
+    }
+
     /// Looks for regions whose instructions are in memory, if there may be others than before.
     fn adopt(&mut self, shape: Shape, frame: &Frame<'_>) {
         let version = self.shared.version.load(Ordering::Acquire);
         if self.version == Some(version) {
             return;
         }
+        self.settle();
         self.adopted.clear();
         self.places.clear();
+        self.recent = [(u64::MAX, None); RECENT];
         self.range = 0..0;
         let all = self.shared.regions().all.clone();
         let memory = frame.memory;
-        let here = all.into_iter().filter(|translated| translated.holds(shape, memory));
+        let here =
+            all.into_iter().filter(|translated| translated.holds(shape, self.callee, memory));
+        let here: Vec<_> = here.collect();
         for translated in here {
             self.add(translated);
         }
@@ -288,7 +340,7 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        self.adopted.push(translated);
+        self.adopted.push(Adopted { translated, tally: Tally::default() });
     }
 
     /// Runs a region. Returns why it was left; `None` if it was not entered.
@@ -299,22 +351,29 @@ impl CoreCode {
         shape: Shape,
         frame: &mut Frame<'_>,
     ) -> Option<Leave> {
-        let translated = self.adopted.get(number)?.clone();
+        let Adopted { translated, tally } = self.adopted.get_mut(number)?;
         let raw = &mut *self.raw;
         raw.take(frame);
         let code_end = self.range.end.next_multiple_of(shape.bytes() as u64);
         raw.plain_from = raw.plain_from.max(code_end);
         raw.pc = *frame.pc;
         raw.entry = entry as u64;
-        let key = translated.region.entries[entry];
-        let why = if stands(raw, &translated, key, shape) {
+        let rows = &translated.rows;
+        let is_as_expected = stands(raw, translated.region.levels(entry), shape)
+            && are_rows(&frame.registers, &rows.entries[entry], shape);
+        let why = if is_as_expected {
             let memory = frame.memory;
             let is_called =
                 translated.function.call(raw, &mut frame.registers, frame.predicates, memory);
             if !is_called {
                 return None;
             }
-            *Leave::ALL.get(raw.leave as usize)?
+            let why = *Leave::ALL.get(raw.leave as usize)?;
+            if why != Leave::Entry {
+                let left = rows.exits.get(raw.exit as usize)?;
+                raw.give_rows(&mut frame.registers, left, shape);
+            }
+            why
         } else {
             Leave::Entry
         };
@@ -323,8 +382,14 @@ impl CoreCode {
         frame.budget -= issued;
         self.visits += 1;
         self.issued += issued;
+        tally.visits += 1;
+        tally.issued += issued;
+        tally.failed += u64::from(matches!(why, Leave::Guard | Leave::Entry));
+        let is_due = tally.visits >= TRIAL_VISITS;
         self.count(why);
-        self.judge(&translated, why, issued);
+        if is_due {
+            self.judge(number);
+        }
         Some(why)
     }
 
@@ -341,16 +406,22 @@ impl CoreCode {
         } += 1;
     }
 
+    /// Adds what was seen of all regions to what others have seen.
+    fn settle(&mut self) {
+        for Adopted { translated, tally } in &mut self.adopted {
+            translated.add(std::mem::take(tally));
+        }
+    }
+
     /// Gives a region up that is not worth it.
-    fn judge(&mut self, translated: &Arc<Translated>, why: Leave, issued: u64) {
-        let failed = matches!(why, Leave::Guard | Leave::Entry);
-        let add = |count: &AtomicU64, more| count.fetch_add(more, Ordering::Relaxed) + more;
-        let visits = add(&translated.visits, 1);
-        let total = add(&translated.issued, issued);
-        let failures = add(&translated.failed, failed.into());
-        if self.shared.when == When::AtOnce || visits < TRIAL_VISITS || !visits.is_power_of_two() {
+    fn judge(&mut self, number: usize) {
+        let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
+        let Tally { visits, issued: total, failed: failures } =
+            translated.add(std::mem::take(tally));
+        if self.shared.when == When::AtOnce {
             return;
         }
+        let translated = translated.clone();
         let fails = failures * 8 > visits;
         let is_short = total / visits < LEAST_ISSUED;
         if !fails && !is_short {
@@ -358,7 +429,7 @@ impl CoreCode {
         }
         let mut regions = self.shared.regions();
         let before = regions.all.len();
-        regions.all.retain(|other| !Arc::ptr_eq(other, translated));
+        regions.all.retain(|other| !Arc::ptr_eq(other, &translated));
         if regions.all.len() < before {
             regions.stats.given_up += 1;
             let head = translated.region.head;
@@ -382,7 +453,7 @@ impl CoreCode {
             return if self.translate(key, shape, frame) { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
-            if !self.is_hot(key, limit, frame) {
+            if !self.is_hot(key, limit) {
                 let pause = self.pause;
                 self.pause = (2 * pause).min(LONGEST_PAUSE);
                 return Some(pause);
@@ -402,14 +473,10 @@ impl CoreCode {
     }
 
     /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
-    fn is_hot(&mut self, key: Key, limit: u64, frame: &Frame<'_>) -> bool {
-        // Of another warp it is not known how much it has issued since it was last seen.
-        let (warp, steps) = (frame.place[0], frame.stats.steps);
-        let before = self.last.replace((warp, steps)).filter(|&(other, _)| other == warp);
-        let issued = before.map_or(FIRST_PAUSE, |(_, before)| steps.saturating_sub(before));
+    fn is_hot(&mut self, key: Key, limit: u64) -> bool {
         let mut regions = self.shared.regions();
         let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
-        place.issued += issued.min(LONGEST_PAUSE);
+        place.issued += self.pause;
         let is_hot = place.issued >= limit << place.patience;
         if is_hot {
             place.issued = 0;
@@ -427,7 +494,10 @@ impl CoreCode {
             !regions.plain.contains(&key)
         };
         let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
-        let made = Translated::new(frame, shape, assumes, seen, &self.shared.isa);
+        let rules = Rules { shape, assumes, callee: self.callee };
+        // With few registers the mid-end makes code slower, up to 1.5 times.
+        let isa = &self.shared.isas[usize::from(self.arch.gprs() >= MANY_REGISTERS)];
+        let made = Translated::new(frame, shape, rules, seen, isa);
         let mut regions = self.shared.regions();
         match made {
             Some(translated) => {
@@ -454,15 +524,11 @@ const MOST_PATIENCE: u32 = 6;
 
 /// Visits after which a region is judged.
 const TRIAL_VISITS: u64 = 64;
-/// A region whose visits issue fewer instructions than this costs more than it gains: visits of 25 took 1.8 times the
-/// interpreter's time.
-const LEAST_ISSUED: u64 = 48;
 
-/// Whether the divergence stack is as known before a block.
-fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bool {
-    let Some(block) = translated.region.blocks.get(&key) else { return false };
+/// Whether the topmost entries of the divergence stack are those of these levels.
+fn stands(raw: &RawFrame, levels: &[Level], shape: Shape) -> bool {
     let mut entries = raw.top().iter().rev().peekable();
-    block.state.stack.iter().rev().all(|level| {
+    levels.iter().rev().all(|level| {
         let Some(top) = entries.next().filter(|entry| entry.behind == level.behind) else {
             return false;
         };
@@ -480,6 +546,7 @@ fn stands(raw: &RawFrame, translated: &Translated, key: Key, shape: Shape) -> bo
 
 impl Drop for CoreCode {
     fn drop(&mut self) {
+        self.settle();
         let mut regions = self.shared.regions();
         let stats = &mut regions.stats;
         stats.visits += self.visits;

@@ -1,7 +1,7 @@
 //! A translated region: its host code, and the instructions that it was made of.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -9,10 +9,10 @@ use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
-use crate::class::{Class, Level, Rules, State};
+use crate::class::{Callee, Class, Level, Rules, State};
 use crate::code::HostFunction;
-use crate::emit::emit;
-use crate::live::live_at_head;
+use crate::emit::{Rows, emit};
+use crate::live::{Live, live, live_at_head};
 use crate::region::{self, Key, Region};
 use crate::shape::Shape;
 
@@ -21,16 +21,23 @@ use crate::shape::Shape;
 pub(crate) struct Translated {
     pub(crate) region: Region,
     pub(crate) function: HostFunction,
+    pub(crate) rows: Rows,
     pub(crate) rules: Rules,
-    /// The bytes of its instructions by address.
+    /// The bytes of its instructions by address, in runs without gaps.
     code: BTreeMap<u64, Vec<u8>>,
     /// The time that it took to make, in nanoseconds.
     pub(crate) nanoseconds: u64,
-    /// Visits, instructions issued in them, and visits that ended because an assumption or the entry's expectation did not
-    /// hold.
-    pub(crate) visits: AtomicU64,
-    pub(crate) issued: AtomicU64,
-    pub(crate) failed: AtomicU64,
+    tally: Mutex<Tally>,
+}
+
+/// What was seen of a region.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) visits: u64,
+    /// Instructions issued in them.
+    pub(crate) issued: u64,
+    /// Visits that ended because an assumption or the entry's expectation did not hold.
+    pub(crate) failed: u64,
 }
 
 /// Instructions in memory.
@@ -59,6 +66,22 @@ impl<'a> Fetcher<'a> {
         self.known.insert(pc, inst);
         inst
     }
+}
+
+/// Joins instructions that lie one behind the other.
+fn runs(code: BTreeMap<u64, Vec<u8>>) -> BTreeMap<u64, Vec<u8>> {
+    let mut runs: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    for (pc, bytes) in code {
+        match runs.last_entry() {
+            Some(mut run) if run.key() + run.get().len() as u64 == pc => {
+                run.get_mut().extend(bytes);
+            }
+            _ => {
+                runs.insert(pc, bytes);
+            }
+        }
+    }
+    runs
 }
 
 /// At most `count` bytes of memory from `address` on.
@@ -92,39 +115,59 @@ impl Translated {
     pub(crate) fn new(
         frame: &Frame<'_>,
         shape: Shape,
-        assumes: bool,
+        rules: Rules,
         seen: Option<&HashSet<Key>>,
         isa: &OwnedTargetIsa,
     ) -> Option<Translated> {
         let start = Instant::now();
-        let rules = Rules { shape, assumes };
         let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let mut fetcher = Fetcher::new(shape, frame.memory);
         let room = room(shape);
-        let unknown = State::unknown(shape);
-        let trial = region::form(rules, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
-        let state = observed(frame, shape, live_at_head(&trial, rules));
+        // A known link shows where the function returns to, and what matters there.
+        let mut unknown = State::unknown(shape);
+        let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
+        unknown.regs[link] = observed(frame, shape, 1 << link).regs[link];
+        unknown.stack = levels(frame, shape);
+        let plain = Rules { assumes: false, ..rules };
+        let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let state = observed(frame, shape, live_at_head(&trial, plain));
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let live = needed(&trial, &region, plain);
         let bytes = memory_bytes(frame.memory);
-        let context = emit(&region, rules, bytes, &**isa);
+        let (context, rows) = emit(&region, &live, rules, bytes, &**isa);
         let function = HostFunction::compile(isa.clone(), context, shape, bytes)?;
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
-        let code = used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect();
+        let code = runs(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect());
         Some(Translated {
             region,
             function,
+            rows,
             rules,
             code,
             nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            visits: AtomicU64::new(0),
-            issued: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            tally: Mutex::default(),
         })
     }
 
-    /// Whether memory holds the instructions that it was made of, for a machine of that shape.
-    pub(crate) fn holds(&self, shape: Shape, memory: MemoryWords<'_>) -> bool {
+    /// Adds what was seen of it, and returns what was seen in all.
+    pub(crate) fn add(&self, more: Tally) -> Tally {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.visits += more.visits;
+        tally.issued += more.issued;
+        tally.failed += more.failed;
+        *tally
+    }
+
+    /// Whether memory holds the instructions that it was made of, for a machine of that shape and a program that calls
+    /// so.
+    pub(crate) fn holds(
+        &self,
+        shape: Shape,
+        callee: Option<Callee>,
+        memory: MemoryWords<'_>,
+    ) -> bool {
         self.rules.shape == shape
+            && self.rules.callee == callee
             && self.code.iter().all(|(&pc, bytes)| read(memory, pc, bytes.len()) == *bytes)
     }
 
@@ -134,6 +177,23 @@ impl Translated {
         let end = self.code.iter().next_back().map_or(0, |(&pc, bytes)| pc + bytes.len() as u64);
         start..end
     }
+}
+
+/// What must be exact before the instructions of a region when it is left there: what is live in the `trial`, in which
+/// nothing is assumed that may turn out wrong later, or all, where the two differ or nothing says what may be dead.
+fn needed(trial: &Region, region: &Region, plain: Rules) -> Live {
+    if plain.callee.is_none() {
+        return Live::new();
+    }
+    let mut live = live(trial, plain, true);
+    live.retain(|key, _| {
+        let insts = |region: &Region| {
+            let block = region.blocks.get(key)?;
+            Some(block.insts.iter().map(|inst| inst.pc).collect::<Vec<_>>())
+        };
+        insts(trial) == insts(region)
+    });
+    live
 }
 
 /// The most instructions of a region, so that it compiles in time.

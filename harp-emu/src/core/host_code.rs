@@ -1,12 +1,11 @@
-//! Lends warps to host code.
+//! Issues instructions of a warp: on the precise path, in host code to which it is lent, or on the fast path.
 
-use super::Lanes;
+use super::{Lanes, name};
 use crate::exec::End;
 use crate::exec::fast::{self, Host};
 use crate::host_code::{Frame, FrameStack, HostTier};
+use crate::observe::Observer;
 use crate::word::Word;
-
-use super::name;
 
 /// Fewer instructions than this are not worth the way to host code and back.
 const LEAST: u64 = 16;
@@ -15,21 +14,27 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets a warp run in host code of this tier, where it has some.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
         self.host_code = (!self.env.translates).then(|| tier.for_core(self.env.arch));
+        self.host_pause = 0;
     }
 
-    /// As `issue`, partly in host code. `None` if there is none, or it is not worth it.
-    pub(super) fn issue_in_host_code(&mut self, number: usize, budget: u64) -> Option<End<W>> {
-        if budget < LEAST || self.host_code.is_none() {
-            return None;
+    /// Lets a warp issue at most `budget` instructions.
+    pub(super) fn issue(
+        &mut self,
+        number: usize,
+        budget: u64,
+        observer: Option<&mut dyn Observer>,
+    ) -> End<W> {
+        if self.goes_precisely(observer.is_some()) {
+            return self.issue_precisely(number, budget, observer);
         }
         let mut left = budget;
-        while left > 0 {
-            let before = self.warps[number].stats.steps;
-            let pause = self.lend(number, left)?;
-            left -= self.warps[number].stats.steps - before;
-            let piece = left.min(pause.max(1));
-            if piece == 0 {
-                break;
+        loop {
+            let share = match self.host_code {
+                None => left,
+                Some(_) => self.interpreters_share(number, &mut left),
+            };
+            if share == 0 {
+                return End::Budget;
             }
             let before = self.warps[number].stats.steps;
             let host = Host {
@@ -38,13 +43,29 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 system: &mut self.system,
                 number: name(number),
             };
-            let end = fast::run(self.level, host, &self.code, piece);
-            left -= self.warps[number].stats.steps - before;
-            if !matches!(end, End::Budget) {
-                return Some(end);
+            let end = fast::run(self.level, host, &self.code, share);
+            let issued = self.warps[number].stats.steps - before;
+            left -= issued;
+            self.host_pause = self.host_pause.saturating_sub(issued);
+            if left == 0 || !matches!(end, End::Budget) {
+                return end;
             }
         }
-        Some(End::Budget)
+    }
+
+    /// Issues what host code has for a warp, of `left` instructions. Returns how many the interpreter should issue before
+    /// it asks again; 0 if none is left.
+    fn interpreters_share(&mut self, number: usize, left: &mut u64) -> u64 {
+        if *left < LEAST {
+            return *left;
+        }
+        if self.host_pause == 0 {
+            let before = self.warps[number].stats.steps;
+            let Some(pause) = self.lend(number, *left) else { return *left };
+            self.host_pause = pause.max(1);
+            *left -= self.warps[number].stats.steps - before;
+        }
+        (*left).min(self.host_pause)
     }
 
     /// Lends a warp to the host code, and returns for how many instructions that does not want it again.

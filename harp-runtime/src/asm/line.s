@@ -13,6 +13,7 @@ line_next:
         ldi %r0, runtime.arguments
         ori %r1, %item, #0
         jali %ra, runtime.kernel
+line_returned:
         ldi %r3, descriptor
         ld %r2, %r3, D_STRIDE
         add %item, %item, %r2

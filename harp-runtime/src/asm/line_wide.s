@@ -10,6 +10,7 @@ line_next:
         ldi %r0, runtime.arguments
         ori %r1, %item, #0
         jali %ra, runtime.kernel
+line_returned:
         add %item, %item, %stride
 line_test:
         sub %r2, %item, %full

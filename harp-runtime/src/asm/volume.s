@@ -19,6 +19,7 @@ volume:
         notp @p0, @p0
   @p0 ? jmpi remainder
         jali %ra, runtime.kernel
+volume_returned:
         ldi %r3, descriptor
         ld %r2, %r3, D_STRIDE
         add %item, %item, %r2

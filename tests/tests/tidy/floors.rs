@@ -40,11 +40,12 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-emu/native/src",
         &[
-            &["frame", "shape"],
-            &["body", "code"],
+            &["shape"],
+            &["body"],
             &["class"],
-            &["region"],
-            &["emit", "live"],
+            &["frame", "region"],
+            &["code", "live"],
+            &["emit"],
             &["translated"],
             &["record"],
             &["tier"],
@@ -110,10 +111,10 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-runtime/src",
         &[
-            &["heap", "kept", "kernel", "library", "observe", "report", "sealed", "tier"],
+            &["heap", "kept", "kernel", "library", "observe", "report", "sealed"],
             &["cache", "finding"],
             &["error", "image", "memory", "profile", "program"],
-            &["checks"],
+            &["checks", "tier"],
             &["config"],
             &["device"],
             &["buffer"],

@@ -11,6 +11,26 @@ use crate::class::{Class, Lanes};
 use crate::code;
 use crate::frame::{Leave, at, scratch};
 
+/// Whether the host does the operation on words, though not on vectors.
+fn is_scalar(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Div
+            | Opcode::Mod
+            | Opcode::Mulh
+            | Opcode::Mulhu
+            | Opcode::Shl
+            | Opcode::Srl
+            | Opcode::Sra
+            | Opcode::Ftoi
+            | Opcode::Ftou
+            | Opcode::Itof
+            | Opcode::Utof
+            | Opcode::Fcvtsd
+            | Opcode::Fcvtds
+    )
+}
+
 impl Emitter<'_, '_> {
     pub(super) fn source(&mut self, src: Src) -> Val {
         match src {
@@ -48,6 +68,7 @@ impl Emitter<'_, '_> {
             Class::Uniform | Class::Affine(_) => self.affine(opcode, &mut vals, class),
             _ => match self.vector_operation(opcode, &mut vals) {
                 Some(vectors) => Val::vector(vectors),
+                None if is_scalar(opcode) => self.lane_by_lane(opcode, &mut vals),
                 None => self.slow(opcode, &mut vals),
             },
         };
@@ -143,6 +164,15 @@ impl Emitter<'_, '_> {
                 let high = self.b.ins().ushr_imm_u(product, 32);
                 self.b.ins().ireduce(types::I32, high)
             }
+            Opcode::Shl | Opcode::Srl | Opcode::Sra
+                if self.known(b).is_some_and(|count| self.shape.cut(count) < width as u64) =>
+            {
+                match opcode {
+                    Opcode::Shl => self.b.ins().ishl(a, b),
+                    Opcode::Srl => self.b.ins().ushr(a, b),
+                    _ => self.b.ins().sshr(a, b),
+                }
+            }
             Opcode::Shl | Opcode::Srl | Opcode::Sra => {
                 let beyond = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, b, width);
                 let last = self.constant(width as u64 - 1);
@@ -180,20 +210,18 @@ impl Emitter<'_, '_> {
                     }
                 }
             }
-            Opcode::Fmin | Opcode::Fmax => {
-                let (x, y) = (self.as_floats(a), self.as_floats(b));
-                let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
-                let greater = self.b.ins().fcmp(FloatCC::GreaterThan, x, y);
-                let equal = self.b.ins().fcmp(FloatCC::Equal, x, y);
-                let sum = self.b.ins().fadd(x, y);
-                let sum = self.as_ints(sum);
-                let (first, second, zero) = match opcode {
-                    Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
-                    _ => (greater, less, self.b.ins().band(a, b)),
-                };
-                let value = self.b.ins().select(equal, zero, sum);
-                let value = self.b.ins().select(second, b, value);
-                self.b.ins().select(first, a, value)
+            Opcode::Fmin | Opcode::Fmax => self.extreme(opcode, a, b),
+            Opcode::Fcvtsd => {
+                let low = self.b.ins().ireduce(types::I32, a);
+                let x = self.as_floats(low);
+                let x = self.b.ins().fpromote(types::F64, x);
+                self.as_ints(x)
+            }
+            Opcode::Fcvtds => {
+                let x = self.as_floats(a);
+                let x = self.b.ins().fdemote(types::F32, x);
+                let low = self.as_ints(x);
+                self.b.ins().uextend(types::I64, low)
             }
             _ => match self.plain(opcode, words) {
                 Some(value) => value,
@@ -233,6 +261,28 @@ impl Emitter<'_, '_> {
                     _ => ins.trunc(x),
                 };
                 self.as_ints(value)
+            }
+            Opcode::Fadds
+            | Opcode::Fsubs
+            | Opcode::Fmuls
+            | Opcode::Fdivs
+            | Opcode::Fsqrts
+            | Opcode::Ffmas
+                if self.shape.bytes() == 8 && (opcode != Opcode::Ffmas || self.has_fma) =>
+            {
+                let floats: Vec<Value> =
+                    words.iter().map(|&word| self.as_short_floats(word)).collect();
+                let (x, y) = (floats[0], floats.get(1).copied().unwrap_or(floats[0]));
+                let ins = self.b.ins();
+                let value = match opcode {
+                    Opcode::Fadds => ins.fadd(x, y),
+                    Opcode::Fsubs => ins.fsub(x, y),
+                    Opcode::Fmuls => ins.fmul(x, y),
+                    Opcode::Fdivs => ins.fdiv(x, y),
+                    Opcode::Fsqrts => ins.sqrt(x),
+                    _ => ins.fma(x, y, floats[2]),
+                };
+                self.short_as_ints(value)
             }
             Opcode::Ffma if self.has_fma => {
                 let [x, y, z] = [a, b, words[2]].map(|word| self.as_floats(word));
@@ -278,7 +328,17 @@ impl Emitter<'_, '_> {
                 | Opcode::Ftou
                 | Opcode::Itof
                 | Opcode::Utof
-        ) || opcode == Opcode::Ffma && self.has_fma;
+        ) || opcode == Opcode::Ffma && self.has_fma
+            || !narrow
+                && (opcode == Opcode::Ffmas && self.has_fma
+                    || matches!(
+                        opcode,
+                        Opcode::Fadds
+                            | Opcode::Fsubs
+                            | Opcode::Fmuls
+                            | Opcode::Fdivs
+                            | Opcode::Fsqrts
+                    ));
         if !known {
             return None;
         }
@@ -310,6 +370,7 @@ impl Emitter<'_, '_> {
         Some(result)
     }
 
+    /// The lesser or the greater of words, or of vectors' lanes.
     fn extreme(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
         let (x, y) = (self.as_floats(a), self.as_floats(b));
         let less = self.b.ins().fcmp(FloatCC::LessThan, x, y);
@@ -321,9 +382,18 @@ impl Emitter<'_, '_> {
             Opcode::Fmin => (less, greater, self.b.ins().bor(a, b)),
             _ => (greater, less, self.b.ins().band(a, b)),
         };
-        let value = self.b.ins().bitselect(equal, zero, sum);
-        let value = self.b.ins().bitselect(second, b, value);
-        self.b.ins().bitselect(first, a, value)
+        let value = self.either_of(equal, zero, sum);
+        let value = self.either_of(second, b, value);
+        self.either_of(first, a, value)
+    }
+
+    /// `a` where the condition holds, else `b`.
+    fn either_of(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        if self.b.func.dfg.value_type(a).is_vector() {
+            self.b.ins().bitselect(condition, a, b)
+        } else {
+            self.b.ins().select(condition, a, b)
+        }
     }
 
     /// Shifts all lanes by the same count.
@@ -363,6 +433,17 @@ impl Emitter<'_, '_> {
                 self.zip(&shifted, &mask, |e, v, mask| e.b.ins().band(v, mask))
             }
         }
+    }
+
+    /// Does the operation on the words of each lane.
+    fn lane_by_lane(&mut self, opcode: Opcode, vals: &mut [Val]) -> Val {
+        let sources: Vec<Vectors> = vals.iter_mut().map(|val| self.vectors(val)).collect();
+        let vectors = self.assemble(|e, lane| {
+            let words: Vec<Value> =
+                sources.iter().map(|vectors| e.lane_of(vectors, lane)).collect();
+            e.scalar_operation(opcode, &words)
+        });
+        Val::vector(vectors)
     }
 
     /// Has the operation done outside, lane by lane.
@@ -419,8 +500,11 @@ impl Emitter<'_, '_> {
     }
 
     /// Whether the sources compare.
-    pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src) -> PredVal {
+    pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src, lanes: Lanes) -> PredVal {
         let mut vals = [self.source(a), self.source(b)];
+        if self.rules.agrees(&self.at.state, &self.at.inst) {
+            return self.test_once(&mut vals, lanes);
+        }
         if vals.iter().all(|val| val.class.is_uniform()) {
             let [x, y] = &mut vals;
             let (x, y) = (self.scalar(x), self.scalar(y));
@@ -433,6 +517,24 @@ impl Emitter<'_, '_> {
         self.keep(a, &vals[0]);
         self.keep(b, &vals[1]);
         PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
+    }
+
+    /// Whether lane 0 is negative; leaves if the last lane differs in that. The others lie between, as their distance
+    /// is short.
+    fn test_once(&mut self, vals: &mut [Val], lanes: Lanes) -> PredVal {
+        let stride = vals[0].class.stride().unwrap_or(0);
+        let first = self.scalar(&mut vals[0]);
+        let distance = self.constant(stride.wrapping_mul(self.shape.lanes as u64 - 1));
+        let last = self.b.ins().iadd(first, distance);
+        let differ = self.b.ins().bxor(first, last);
+        let differ = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, differ, 0);
+        self.begin_leaving();
+        match lanes {
+            Lanes::All => self.leave_if(differ, Leave::Guard),
+            _ => self.leave_if_executing(differ, Leave::Guard),
+        }
+        let flag = Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, first, 0));
+        PredVal { flag, ..PredVal::default() }
     }
 
     fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {

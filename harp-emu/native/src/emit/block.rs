@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use super::values::{PredVal, Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Body, Inst};
-use crate::class::{Class, Lanes, State, lanes};
+use crate::class::{Bits, Class, Lanes, State, lanes};
 use crate::frame::{Leave, at};
 use crate::region::{Key, Region};
 
@@ -51,12 +51,16 @@ pub(super) struct Stub {
     pub(super) pc: u64,
     pub(super) local: Local,
     pub(super) counts: Counts,
+    /// What must be written back.
+    pub(super) needed: Bits,
 }
 
 /// Where the emitter is.
 pub(super) struct At {
     pub(super) key: Key,
     pub(super) inst: Inst,
+    /// The instruction's place in the block.
+    pub(super) index: usize,
     /// What is known before the instruction.
     pub(super) state: State,
     pub(super) local: Local,
@@ -67,6 +71,8 @@ pub(super) struct At {
     /// The budget at the head of the block.
     pub(super) budget: Option<Value>,
     pub(super) masks: Masks,
+    /// Lanes whose number was taken, and it.
+    counted: Option<(Value, Value)>,
 }
 
 /// Lanes, as bits and as vectors.
@@ -86,6 +92,7 @@ impl At {
         At {
             key,
             inst: block.insts[0],
+            index: 0,
             state: block.state.clone(),
             local: Local::new(&block.state, block.changed),
             counts: Counts::default(),
@@ -93,6 +100,7 @@ impl At {
             stubs: Vec::new(),
             budget: None,
             masks: Masks::default(),
+            counted: None,
         }
     }
 }
@@ -109,10 +117,12 @@ impl Emitter<'_, '_> {
         let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, budget, insts.len() as i64);
         self.leave_if(short, Leave::Budget);
         let mut is_open = true;
-        for inst in insts {
-            self.at.inst = inst;
+        let count = insts.len();
+        for (index, inst) in insts.into_iter().enumerate() {
+            (self.at.inst, self.at.index) = (inst, index);
+            self.rules.arrive(&mut self.at.state, inst.pc, key.full);
             self.forget_executing();
-            if inst.ends_block() {
+            if index + 1 == count && inst.ends_block() {
                 self.control();
                 is_open = false;
                 break;
@@ -120,7 +130,9 @@ impl Emitter<'_, '_> {
             self.instruction();
         }
         if is_open {
-            let (next, state) = (Key { pc: self.at.inst.next, ..key }, self.at.state.clone());
+            let next = Key { pc: self.at.inst.next, ..key };
+            let mut state = self.at.state.clone();
+            self.rules.arrive(&mut state, next.pc, next.full);
             self.go(next, &state);
         }
         for stub in std::mem::take(&mut self.at.stubs) {
@@ -139,7 +151,7 @@ impl Emitter<'_, '_> {
                 self.write(dst, val, lanes, &after);
             }
             Body::Test { compare, dst, a, b } => {
-                let val = self.test(compare, a, b);
+                let val = self.test(compare, a, b, lanes);
                 self.write_pred(dst, val, lanes, &after);
             }
             Body::Logic { logic, dst, a, b } => {
@@ -171,6 +183,10 @@ impl Emitter<'_, '_> {
                 let val = self.shuffle(value, from);
                 let val = if self.shape.lanes == 1 { self.coerce_first(val) } else { val };
                 self.write(dst, val, lanes, &after);
+            }
+            Body::Jump { link: Some(link), .. } => {
+                let val = Val::of(Class::Const(inst.next));
+                self.write(link, val, lanes, &after);
             }
             _ => {}
         }
@@ -235,7 +251,11 @@ impl Emitter<'_, '_> {
     /// Writes a register in the lanes that execute.
     pub(super) fn write(&mut self, dst: u8, new: Val, lanes: Lanes, after: &State) {
         let class = after.regs[usize::from(dst)];
-        let val = if lanes == Lanes::All || class == new.class && matches!(class, Class::Const(_)) {
+        let was_garbage = self.at.state.garbage.regs >> dst & 1 != 0;
+        let val = if lanes == Lanes::All
+            || was_garbage
+            || class == new.class && matches!(class, Class::Const(_))
+        {
             self.coerce(new, class)
         } else {
             self.blend(dst, new, class)
@@ -263,7 +283,8 @@ impl Emitter<'_, '_> {
     /// Writes a predicate in the lanes that execute.
     fn write_pred(&mut self, dst: u8, new: PredVal, lanes: Lanes, after: &State) {
         let index = usize::from(dst);
-        let val = if lanes == Lanes::All {
+        let was_garbage = self.at.state.garbage.preds >> dst & 1 != 0;
+        let val = if lanes == Lanes::All || was_garbage {
             new
         } else if let (true, Some(flag)) = (after.is_uniform_pred(dst), new.flag) {
             let executing = self.executing_bits();
@@ -378,7 +399,11 @@ impl Emitter<'_, '_> {
             return;
         }
         let bits = self.executing_bits();
-        let count = self.b.ins().popcnt(bits);
+        let count = match self.at.counted {
+            Some((counted, count)) if counted == bits => count,
+            _ => self.b.ins().popcnt(bits),
+        };
+        self.at.counted = Some((bits, count));
         let sum = match self.at.counts.sums[what] {
             Some(sum) => self.b.ins().iadd(sum, count),
             None => count,
@@ -430,6 +455,12 @@ impl Emitter<'_, '_> {
 
     // Leaving
 
+    /// What is needed before instruction number `index` of the block.
+    pub(super) fn needed_at(&self, index: usize) -> Bits {
+        let block = self.live.get(&self.at.key);
+        block.and_then(|bits| bits.get(index)).copied().unwrap_or(Bits::ALL)
+    }
+
     /// From here on it may be left: to here, if something has been done that cannot be taken back.
     pub(super) fn begin_leaving(&mut self) {
         if !std::mem::replace(&mut self.at.has_effect, false) {
@@ -443,12 +474,16 @@ impl Emitter<'_, '_> {
             pc: if self.at.counts.issued == 0 { self.at.key.pc } else { self.at.inst.pc },
             local: self.at.local.clone(),
             counts: self.at.counts.clone(),
+            needed: self.needed_at(if self.at.counts.issued == 0 { 0 } else { self.at.index }),
         });
     }
 
     /// Leaves if `bad`.
     pub(super) fn leave_if(&mut self, bad: Value, why: Leave) {
         let Some(stub) = self.at.stubs.last().map(|stub| stub.block) else { return };
+        if self.known(bad) == Some(0) {
+            return;
+        }
         let why = self.long(why as u64);
         let go_on = self.b.create_block();
         self.b.ins().brif(bad, stub, &[why.into()], go_on, &[]);
@@ -460,6 +495,9 @@ impl Emitter<'_, '_> {
     pub(super) fn leave_if_executing(&mut self, bad: Value, why: Leave) {
         if self.at.inst.guard.is_none() {
             return self.leave_if(bad, why);
+        }
+        if self.known(bad) == Some(0) {
+            return;
         }
         let bits = self.executing_bits();
         let some = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);

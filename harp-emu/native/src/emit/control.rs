@@ -7,7 +7,7 @@ use super::values::Val;
 use super::ways::{Place, bits_of};
 use super::{Emitter, aligned};
 use crate::body::Body;
-use crate::class::{Class, Lanes, State, lanes};
+use crate::class::{Bits, Class, Lanes, State, lanes};
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
 
@@ -42,7 +42,8 @@ impl Emitter<'_, '_> {
 
     /// Leaves the instruction to the interpreter.
     fn foreign(&mut self) {
-        self.exit(Place::At(self.at.inst.pc), Leave::Foreign);
+        let needed = self.needed_at(self.at.index);
+        self.exit(Place::At(self.at.inst.pc), Leave::Foreign, needed);
     }
 
     /// Blocks for a condition, from which the second one goes on.
@@ -123,7 +124,7 @@ impl Emitter<'_, '_> {
         let lanes = lanes(&self.at.state, &self.at.inst, self.at.key.full);
         self.count_inst(lanes);
         self.write_link(link);
-        self.exit(Place::Value(place), Leave::End);
+        self.exit(Place::Value(place), Leave::End, Bits::ALL.without(self.at.state.garbage));
     }
 
     // The divergence stack
@@ -230,7 +231,8 @@ impl Emitter<'_, '_> {
                 }
                 _ => {
                     e.activate(mask);
-                    e.exit(Place::Value(resume), Leave::End);
+                    let needed = Bits::ALL.without(state.garbage);
+                    e.exit(Place::Value(resume), Leave::End, needed);
                 }
             }
         });
@@ -261,16 +263,19 @@ impl Emitter<'_, '_> {
     /// Goes on at `key`, where `state` holds.
     pub(super) fn go(&mut self, key: Key, state: &State) {
         self.settle();
+        let not_garbage = Bits::ALL.without(state.garbage);
         let block = self.region.blocks.get(&key);
         let Some(block) = block.filter(|block| state.has_stack(&block.state.stack)) else {
-            return self.exit(Place::At(key.pc), Leave::End);
+            return self.exit(Place::At(key.pc), Leave::End, not_garbage);
         };
-        if let Some(bad) = self.unmet(&block.state, state) {
+        let needed = self.live.get(&key).and_then(|bits| bits.first()).copied();
+        let needed = needed.unwrap_or(Bits::ALL);
+        if let Some(bad) = self.unmet(&block.state, state, needed) {
             let [out, on] = self.branch(bad);
-            self.in_block(out, |e| e.exit(Place::At(key.pc), Leave::Guard));
+            self.in_block(out, |e| e.exit(Place::At(key.pc), Leave::Guard, not_garbage));
             self.b.switch_to_block(on);
         }
-        self.define(&block.state);
+        self.define(&block.state, needed);
         let left = self.budget_left();
         self.b.def_var(self.variables.budget, left);
         if !key.full {
@@ -282,8 +287,8 @@ impl Emitter<'_, '_> {
     }
 
     /// Defines the variables that a block needs before which `state` holds.
-    fn define(&mut self, state: &State) {
-        for r in bits_of(self.region.registers) {
+    fn define(&mut self, state: &State, needed: Bits) {
+        for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = state.regs[index];
             let local = self.at.local.regs[index].clone();
@@ -306,16 +311,16 @@ impl Emitter<'_, '_> {
                 }
             }
         }
-        for p in bits_of(self.at.local.written_preds) {
+        for p in bits_of(self.at.local.written_preds & needed.preds) {
             let bits = self.pred_bits(p);
             self.b.def_var(self.variables.preds[usize::from(p)], bits);
         }
     }
 
     /// Whether what the target expects, and is not known to hold, does not; `None` if all of it is known.
-    fn unmet(&mut self, expected: &State, known: &State) -> Option<Value> {
+    fn unmet(&mut self, expected: &State, known: &State, needed: Bits) -> Option<Value> {
         let mut bad: Option<Value> = None;
-        for r in bits_of(self.region.registers) {
+        for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = expected.regs[index];
             if known.regs[index].join(class) != class {
@@ -323,7 +328,7 @@ impl Emitter<'_, '_> {
                 bad = Some(self.either(bad, differs));
             }
         }
-        let preds = expected.uniform_preds & !known.uniform_preds & self.preds[0];
+        let preds = expected.uniform_preds & !known.uniform_preds & self.preds[0] & needed.preds;
         for p in bits_of(preds) {
             let bits = self.pred_bits(p);
             let differs = self.differs_among_lanes(bits);

@@ -34,8 +34,14 @@ impl Emitter<'_, '_> {
                 let place = self.scalar(&mut address);
                 let outside = self.outside(place, access, 0, false);
                 self.leave_if_executing(outside, Leave::Access);
-                let zero = self.constant(0);
-                let place = self.b.ins().select(outside, zero, place);
+                let place = self.unless(outside, place);
+                Val::uniform(self.load_at(place, 0, access))
+            }
+            (class, Lanes::Some) if class.is_uniform() => {
+                let place = self.scalar(&mut address);
+                let outside = self.outside(place, access, 0, false);
+                self.leave_if_executing(outside, Leave::Access);
+                let place = self.unless(outside, place);
                 Val::uniform(self.load_at(place, 0, access))
             }
             (Class::Affine(stride), Lanes::All) if self.is_row(stride, access) => {
@@ -52,6 +58,15 @@ impl Emitter<'_, '_> {
                 Val::vector(self.gather(&vectors, access, lanes))
             }
         }
+    }
+
+    /// The address, or 0 if it is not to be used.
+    fn unless(&mut self, bad: Value, place: Value) -> Value {
+        if self.known(bad) == Some(0) {
+            return place;
+        }
+        let zero = self.constant(0);
+        self.b.ins().select(bad, zero, place)
     }
 
     /// Whether addresses with that stride can be checked together.
@@ -83,13 +98,25 @@ impl Emitter<'_, '_> {
         let Some(last) = self.memory_bytes.checked_sub(needed) else {
             return self.b.ins().iconst(types::I8, 1);
         };
-        let last = self.constant(last);
-        let mut bad = self.b.ins().icmp(IntCC::UnsignedGreaterThan, place, last);
-        if access.aligned && access.bytes > 1 {
-            let low = self.b.ins().band_imm_u(place, access.bytes as i64 - 1);
-            let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
-            bad = self.b.ins().bor(bad, odd);
-        }
+        let odd = access.aligned && access.bytes > 1;
+        let mut bad = match self.known(place) {
+            Some(place) => {
+                let place = self.shape.cut(place);
+                let is_bad = place > last || odd && !place.is_multiple_of(access.bytes as u64);
+                self.b.ins().iconst(types::I8, i64::from(is_bad))
+            }
+            None => {
+                let last = self.constant(last);
+                let beyond = self.b.ins().icmp(IntCC::UnsignedGreaterThan, place, last);
+                if odd {
+                    let low = self.b.ins().band_imm_u(place, access.bytes as i64 - 1);
+                    let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+                    self.b.ins().bor(beyond, odd)
+                } else {
+                    beyond
+                }
+            }
+        };
         if store {
             let from = self.plain_from();
             let low = self.b.ins().icmp(IntCC::UnsignedLessThan, place, from);
@@ -124,6 +151,11 @@ impl Emitter<'_, '_> {
 
     /// Loads from a guest address that has been checked.
     fn load_at(&mut self, place: Value, distance: i32, access: Access) -> Value {
+        let near = self.known(place).and_then(|place| i32::try_from(place).ok());
+        if let Some(place) = near.filter(|&place| place >= 0 && distance == 0) {
+            let memory = self.memory;
+            return self.load_host(memory, place, access);
+        }
         let address = self.host_address(place);
         self.load_host(address, distance, access)
     }
@@ -172,7 +204,10 @@ impl Emitter<'_, '_> {
     }
 
     /// Vectors of the words that `word` makes for each lane.
-    fn assemble(&mut self, mut word: impl FnMut(&mut Self, usize) -> Value) -> Vec<Value> {
+    pub(super) fn assemble(
+        &mut self,
+        mut word: impl FnMut(&mut Self, usize) -> Value,
+    ) -> Vec<Value> {
         let (ty, per) = (self.shape.int_vector(), self.shape.per_vector());
         let mut vectors = Vec::new();
         for k in 0..self.shape.vectors() {
@@ -188,7 +223,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Lane number `lane` of a register.
-    fn lane_of(&mut self, vectors: &[Value], lane: usize) -> Value {
+    pub(super) fn lane_of(&mut self, vectors: &[Value], lane: usize) -> Value {
         let per = self.shape.per_vector();
         self.b.ins().extractlane(vectors[lane / per], (lane % per) as u8)
     }
@@ -197,94 +232,94 @@ impl Emitter<'_, '_> {
     fn load_row_or_each(&mut self, mut address: Val, stride: u64, access: Access) -> Val {
         let lowest = self.lowest(&mut address, stride);
         let bad = self.outside(lowest, access, self.span(stride), false);
-        // What both ways need is made before them.
-        let vectors = self.vectors(&mut address);
-        let mask = self.executing_vectors();
-        let (each, row, after) =
-            (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(each);
-        let ty = self.shape.int_vector();
-        for _ in 0..self.shape.vectors() {
-            self.b.append_block_param(after, ty);
-        }
-        self.b.ins().brif(bad, each, &[], row, &[]);
-        self.b.seal_block(each);
-        self.b.seal_block(row);
-        self.b.switch_to_block(row);
-        let values = self.load_row(lowest, stride, access);
-        self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
-        self.b.switch_to_block(each);
-        let values = self.gather_masked(&vectors, &mask, access);
-        self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
-        self.b.seal_block(after);
-        self.b.switch_to_block(after);
-        let values = self.b.block_params(after).to_vec();
+        let values = self.choose(
+            bad,
+            |e| {
+                let vectors = e.vectors(&mut address);
+                let mask = e.executing_vectors();
+                let chosen = e.zip(&vectors, &mask, |e, a, m| e.b.ins().band(a, m));
+                let bad = e.any_outside(&chosen, None, access, false);
+                e.leave_if(bad, Leave::Access);
+                e.gather_each(&chosen, access)
+            },
+            |e| e.load_row(lowest, stride, access),
+        );
         Val::vector(values)
     }
 
     fn gather(&mut self, addresses: &Vectors, access: Access, lanes: Lanes) -> Vec<Value> {
-        if lanes != Lanes::All {
-            let mask = self.executing_vectors();
-            return self.gather_masked(addresses, &mask, access);
+        if lanes == Lanes::All {
+            let bad = self.any_outside(addresses, None, access, false);
+            self.leave_if(bad, Leave::Access);
+            return self.gather_checked(addresses, access);
         }
-        let bad = self.any_outside(addresses, None, access, false);
-        self.leave_if(bad, Leave::Access);
-        let first = self.lane_of(addresses, 0);
-        self.gather_checked(addresses, None, first, access)
+        let bits = self.executing_bits();
+        let zero = self.vector_constant(self.shape.int_vector(), |_| 0);
+        let nothing = vec![zero; addresses.len()];
+        self.choose(bits, |e| e.gather_masked(addresses, access), |_| nothing)
     }
 
     /// Loads, in lanes that do not execute from address 0.
-    fn gather_masked(&mut self, addresses: &[Value], mask: &[Value], access: Access) -> Vec<Value> {
-        let chosen = self.zip(addresses, mask, |e, a, m| e.b.ins().band(a, m));
+    fn gather_masked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
+        let mask = self.executing_vectors();
+        let chosen = self.zip(addresses, &mask, |e, a, m| e.b.ins().band(a, m));
         let bad = self.any_outside(&chosen, None, access, false);
         self.leave_if(bad, Leave::Access);
-        let first = self.lane_of(&chosen, 0);
-        self.gather_checked(&chosen, Some(mask), first, access)
+        self.gather_checked(&chosen, access)
     }
 
-    /// Loads from addresses that have been checked: a row at once, if lanes that execute, of which lane 0 is one, lie
-    /// in a row.
-    fn gather_checked(
-        &mut self,
-        addresses: &[Value],
-        mask: Option<&[Value]>,
-        first: Value,
-        access: Access,
-    ) -> Vec<Value> {
+    /// Loads from addresses that have been checked: a row at once, if they lie in a row.
+    fn gather_checked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
         let stride = self.shape.bytes() as u64;
         if !self.is_consecutive(stride, access) || self.shape.vectors() < 2 {
             return self.gather_each(addresses, access);
         }
-        let start = self.splat(first);
-        let steps = self.lane_constants(|lane| stride * lane as u64);
-        let mut differ: Option<Value> = None;
-        for (k, &address) in addresses.iter().enumerate() {
-            let expected = self.b.ins().iadd(start, steps[k]);
-            let mut bits = self.b.ins().bxor(address, expected);
-            if let Some(mask) = mask {
-                bits = self.b.ins().band(bits, mask[k]);
-            }
-            differ = Some(self.either(differ, bits));
-        }
-        let differ = differ.unwrap_or(start);
-        let differs = self.b.ins().vany_true(differ);
-        let outside = self.outside(first, access, self.span(stride), false);
-        let bad = self.b.ins().bor(differs, outside);
-        let (each, row, after) =
+        // The first and the last lane tell most others from rows.
+        let first = self.lane_of(addresses, 0);
+        let last = self.lane_of(addresses, self.shape.lanes - 1);
+        let distance = self.b.ins().isub(last, first);
+        let span = i64::try_from(self.span(stride)).unwrap_or(i64::MAX);
+        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
+        self.choose(
+            may_be_row,
+            |e| {
+                let differs = e.differ_from(addresses, Class::Affine(stride));
+                e.choose(
+                    differs,
+                    |e| e.gather_each(addresses, access),
+                    |e| e.load_row(first, stride, access),
+                )
+            },
+            |e| e.gather_each(addresses, access),
+        )
+    }
+
+    /// The vectors that one of two ways makes.
+    fn choose(
+        &mut self,
+        condition: Value,
+        then: impl FnOnce(&mut Self) -> Vec<Value>,
+        otherwise: impl FnOnce(&mut Self) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let (one, other, after) =
             (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let ty = self.shape.int_vector();
         for _ in 0..self.shape.vectors() {
             self.b.append_block_param(after, ty);
         }
-        self.b.ins().brif(bad, each, &[], row, &[]);
-        self.b.seal_block(each);
-        self.b.seal_block(row);
-        self.b.switch_to_block(row);
-        let values = self.load_row(first, stride, access);
+        self.b.ins().brif(condition, one, &[], other, &[]);
+        self.b.seal_block(one);
+        self.b.seal_block(other);
+        let (local, masks) = (self.at.local.clone(), self.at.masks.clone());
+        self.b.switch_to_block(one);
+        let values = then(self);
         self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
-        self.b.switch_to_block(each);
-        let values = self.gather_each(addresses, access);
+        // What was made on the way is not known behind it.
+        (self.at.local, self.at.masks) = (local.clone(), masks.clone());
+        self.b.switch_to_block(other);
+        let values = otherwise(self);
         self.b.ins().jump(after, &values.iter().map(|&v| v.into()).collect::<Vec<_>>());
+        (self.at.local, self.at.masks) = (local, masks);
         self.b.seal_block(after);
         self.b.switch_to_block(after);
         self.b.block_params(after).to_vec()
@@ -309,46 +344,68 @@ impl Emitter<'_, '_> {
             return self.b.ins().iconst(types::I8, 1);
         };
         let ty = self.shape.int_vector();
+        let from = if store { self.plain_from() } else { self.constant(0) };
+        let from = self.splat(from);
+        let chosen: Vec<Value> = (addresses.iter().enumerate())
+            .map(|(k, &address)| match self.concerned(k, mask) {
+                Some(mask) if store => self.b.ins().bitselect(mask, address, from),
+                Some(mask) => self.b.ins().band(address, mask),
+                None => address,
+            })
+            .collect();
         let last = self.vector_constant(ty, |_| last);
-        let from = store.then(|| {
-            let from = self.plain_from();
-            self.splat(from)
-        });
-        let odd = access.aligned && access.bytes > 1;
-        let low = self.vector_constant(ty, |_| access.bytes as u64 - 1);
+        let mut bad = self.beyond(&chosen, last, store.then_some(from));
+        if access.aligned && access.bytes > 1 {
+            let all = chosen.into_iter().reduce(|a, b| self.b.ins().bor(a, b)).unwrap_or(last);
+            let low = self.vector_constant(ty, |_| access.bytes as u64 - 1);
+            let odd = self.b.ins().band(all, low);
+            bad = self.b.ins().bor(bad, odd);
+        }
+        self.b.ins().vany_true(bad)
+    }
+
+    /// The lanes of vector number `k` that matter, if not all do.
+    fn concerned(&mut self, k: usize, mask: Option<&[Value]>) -> Option<Value> {
+        let mask = mask.map(|mask| mask[k]);
+        if self.shape.is_whole() || k + 1 < self.shape.vectors() {
+            return mask;
+        }
+        let (per, lanes) = (self.shape.per_vector(), self.shape.lanes);
+        let ty = self.shape.int_vector();
+        let real = self.vector_constant(ty, |i| if k * per + i < lanes { u64::MAX } else { 0 });
+        Some(mask.map_or(real, |mask| self.b.ins().band(mask, real)))
+    }
+
+    /// A vector that is not zero if any address is above `last`, or below `from`, as unsigned words.
+    fn beyond(&mut self, addresses: &[Value], last: Value, from: Option<Value>) -> Value {
+        let fold = |e: &mut Self, f: fn(&mut Self, Value, Value) -> Value| {
+            addresses.iter().copied().reduce(|a, b| f(e, a, b)).unwrap_or(last)
+        };
+        if self.shape.bytes() == 4 {
+            let highest = fold(self, |e, a, b| e.b.ins().umax(a, b));
+            let highest = self.b.ins().umax(highest, last);
+            let bad = self.b.ins().bxor(highest, last);
+            let Some(from) = from else { return bad };
+            let lowest = fold(self, |e, a, b| e.b.ins().umin(a, b));
+            let lowest = self.b.ins().umin(lowest, from);
+            let below = self.b.ins().bxor(lowest, from);
+            return self.b.ins().bor(bad, below);
+        }
+        // Memory takes at most the lower half of the addresses, so each of these differences has the top bit if and only
+        // if the address is bad.
         let mut all: Option<Value> = None;
-        for (k, &address) in addresses.iter().enumerate() {
-            // Memory takes at most the lower half of the addresses, so each of these sums has the top bit if and only
-            // if the address is bad.
+        for &address in addresses {
             let behind = self.b.ins().isub(last, address);
             let mut bad = self.b.ins().bor(address, behind);
             if let Some(from) = from {
                 let below = self.b.ins().isub(address, from);
                 bad = self.b.ins().bor(bad, below);
             }
-            if odd {
-                let bits = self.b.ins().band(address, low);
-                let bits = self.b.ins().ineg(bits);
-                bad = self.b.ins().bor(bad, bits);
-            }
-            if let Some(mask) = mask {
-                bad = self.b.ins().band(bad, mask[k]);
-            }
-            if !self.shape.is_whole() && k + 1 == addresses.len() {
-                let per = self.shape.per_vector();
-                let lanes = self.shape.lanes;
-                let real =
-                    self.vector_constant(ty, |i| if k * per + i < lanes { u64::MAX } else { 0 });
-                bad = self.b.ins().band(bad, real);
-            }
-            all = Some(match all {
-                Some(all) => self.b.ins().bor(all, bad),
-                None => bad,
-            });
+            all = Some(self.either(all, bad));
         }
-        let all = all.unwrap_or(low);
-        let signs = self.b.ins().vhigh_bits(types::I32, all);
-        self.b.ins().icmp_imm_s(IntCC::NotEqual, signs, 0)
+        let top = self.vector_constant(self.shape.int_vector(), |_| 1 << 63);
+        let all = all.unwrap_or(last);
+        self.b.ins().band(all, top)
     }
 
     pub(super) fn store(&mut self, value: u8, base: u8, offset: u64, access: Access, lanes: Lanes) {
@@ -374,10 +431,15 @@ impl Emitter<'_, '_> {
                 self.leave_if_executing(bad, Leave::Access);
                 self.if_executing(lanes, |e| e.store_row(&values, lowest, stride, access));
             }
-            _ => {
+            _ if lanes == Lanes::All => {
                 let vectors = self.vectors(&mut address);
                 let values = self.reg_vectors(value);
-                self.scatter(&vectors, &values, access, lanes);
+                self.scatter_all(&vectors, &values, access);
+            }
+            _ => {
+                let values = self.reg_vectors(value);
+                let bits = self.executing_bits();
+                self.if_any(bits, |e| e.scatter(address, &values, access));
             }
         }
         self.count_store(lanes);
@@ -416,35 +478,61 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Stores in the lanes that execute, lowest first.
-    fn scatter(&mut self, addresses: &[Value], values: &[Value], access: Access, lanes: Lanes) {
-        if lanes == Lanes::All {
-            let bad = self.any_outside(addresses, None, access, true);
-            self.leave_if(bad, Leave::Access);
-            for lane in 0..self.shape.lanes {
-                let place = self.lane_of(addresses, lane);
-                let word = self.lane_of(values, lane);
-                let address = self.host_address(place);
-                self.store_host(word, address, 0, access);
-            }
-            return;
-        }
-        let mask = self.executing_vectors();
-        let bad = self.any_outside(addresses, Some(&mask), access, true);
+    /// Stores in all lanes, lowest first.
+    fn scatter_all(&mut self, addresses: &[Value], values: &[Value], access: Access) {
+        let bad = self.any_outside(addresses, None, access, true);
         self.leave_if(bad, Leave::Access);
+        for lane in 0..self.shape.lanes {
+            let place = self.lane_of(addresses, lane);
+            let word = self.lane_of(values, lane);
+            let address = self.host_address(place);
+            self.store_host(word, address, 0, access);
+        }
+    }
+
+    /// Stores in the lanes that execute, lowest first.
+    fn scatter(&mut self, mut address: Val, values: &[Value], access: Access) {
+        let ty = self.shape.int();
+        let row = address.class.stride().filter(|&stride| self.is_row(stride, access));
         let bits = self.executing_bits();
-        self.put_scratch(0, addresses);
+        match row {
+            Some(stride) => {
+                let lowest = self.lowest(&mut address, stride);
+                let bad = self.outside(lowest, access, self.span(stride), true);
+                self.if_any(bad, |e| e.check_executing(&mut address, access));
+            }
+            None => {
+                self.check_executing(&mut address, access);
+                let vectors = self.vectors(&mut address);
+                self.put_scratch(0, &vectors);
+            }
+        }
         self.put_scratch(1, values);
+        let first = row.map(|stride| (self.scalar(&mut address), self.constant(stride)));
         self.for_each_lane(bits, |e, lane| {
             let distance = e.b.ins().imul_imm_s(lane, e.shape.bytes() as i64);
             let frame = e.frame;
             let here = e.b.ins().iadd(frame, distance);
-            let ty = e.shape.int();
-            let place = e.b.ins().load(ty, aligned(), here, scratch(0));
+            let place = match first {
+                Some((first, stride)) => {
+                    let lane = if ty == types::I32 { e.b.ins().ireduce(ty, lane) } else { lane };
+                    let distance = e.b.ins().imul(lane, stride);
+                    e.b.ins().iadd(first, distance)
+                }
+                None => e.b.ins().load(ty, aligned(), here, scratch(0)),
+            };
             let word = e.b.ins().load(ty, aligned(), here, scratch(1));
             let address = e.host_address(place);
             e.store_host(word, address, 0, access);
         });
+    }
+
+    /// Leaves if a lane that executes may not store to its address.
+    fn check_executing(&mut self, address: &mut Val, access: Access) {
+        let vectors = self.vectors(address);
+        let mask = self.executing_vectors();
+        let bad = self.any_outside(&vectors, Some(&mask), access, true);
+        self.leave_if(bad, Leave::Access);
     }
 
     /// A loop over the lanes whose bits are set, lowest first.
@@ -473,11 +561,19 @@ impl Emitter<'_, '_> {
             return f(self);
         }
         let bits = self.executing_bits();
+        self.if_any(bits, f);
+    }
+
+    /// Does something if `condition` is not zero.
+    fn if_any(&mut self, condition: Value, f: impl FnOnce(&mut Self)) {
         let (then, after) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(bits, then, &[], after, &[]);
+        self.b.ins().brif(condition, then, &[], after, &[]);
         self.b.seal_block(then);
         self.b.switch_to_block(then);
+        let (local, masks) = (self.at.local.clone(), self.at.masks.clone());
         f(self);
+        // What was made on the way is not known behind it.
+        (self.at.local, self.at.masks) = (local, masks);
         self.b.ins().jump(after, &[]);
         self.b.seal_block(after);
         self.b.switch_to_block(after);

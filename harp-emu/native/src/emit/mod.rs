@@ -30,8 +30,9 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
-use crate::class::Rules;
+use crate::class::{Class, Rules};
 use crate::frame::at;
+use crate::live::Live;
 use crate::region::{Key, Region};
 use crate::shape::Shape;
 use block::At;
@@ -57,6 +58,7 @@ struct Emitter<'a, 'b> {
     rules: Rules,
     shape: Shape,
     region: &'a Region,
+    live: &'a Live,
     memory_bytes: u64,
     has_fma: bool,
     call_conv: CallConv,
@@ -70,15 +72,26 @@ struct Emitter<'a, 'b> {
     predicates: Value,
     /// Where in the region it is.
     at: At,
+    rows: Rows,
+}
+
+/// Registers that are no vectors at the ways in and out: Rust compares and writes their lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// What each entry expects.
+    pub(crate) entries: Vec<Vec<(u8, Class)>>,
+    /// What each exit leaves, with lane 0 in the frame.
+    pub(crate) exits: Vec<Vec<(u8, Class)>>,
 }
 
 /// A function for the region, for the host `isa` and machines with that much memory.
 pub(crate) fn emit(
     region: &Region,
+    live: &Live,
     rules: Rules,
     memory_bytes: u64,
     isa: &dyn TargetIsa,
-) -> Context {
+) -> (Context, Rows) {
     let mut context = Context::new();
     let call_conv = isa.default_call_conv();
     let mut signature = Signature::new(call_conv);
@@ -114,6 +127,7 @@ pub(crate) fn emit(
         rules,
         shape,
         region,
+        live,
         memory_bytes,
         has_fma,
         call_conv,
@@ -125,29 +139,24 @@ pub(crate) fn emit(
         registers,
         predicates,
         at,
+        rows: Rows::default(),
     };
     emitter.ways_in();
     for &key in region.blocks.keys() {
         emitter.block(key);
     }
     emitter.b.seal_all_blocks();
-    emitter.b.finalize(isa.frontend_config());
-    context
+    let Emitter { b, rows, .. } = emitter;
+    b.finalize(isa.frontend_config());
+    (context, rows)
 }
 
 /// The predicates that a region reads or writes, and those that it writes, as bits.
 fn preds_of(region: &Region) -> [u64; 2] {
-    use crate::body::Body;
     let mut preds = [0u64; 2];
     for inst in region.blocks.values().flat_map(|block| &block.insts) {
-        let read = match inst.body {
-            Body::Logic { a, b, .. } => 1 << a | 1 << b,
-            Body::FromPred { src, .. } | Body::Ballot { src, .. } => 1 << src,
-            _ => 0,
-        };
-        let guard = inst.guard.map_or(0, |guard| 1u64 << guard);
         let written = inst.pred_written().map_or(0, |pred| 1u64 << pred);
-        preds[0] |= read | guard | written;
+        preds[0] |= inst.preds_read() | written;
         preds[1] |= written;
     }
     preds

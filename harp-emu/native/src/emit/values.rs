@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{
+    self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Type, Value, types,
+};
 
 use super::Emitter;
 use crate::class::Class;
@@ -50,6 +52,17 @@ impl Emitter<'_, '_> {
     pub(super) fn constant(&mut self, value: u64) -> Value {
         let ty = self.shape.int();
         self.b.ins().iconst(ty, self.shape.word.sign_extend(value))
+    }
+
+    /// The value, if it is a constant.
+    pub(super) fn known(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => {
+                Some(imm.bits().cast_unsigned())
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn long(&mut self, value: u64) -> Value {
@@ -331,6 +344,26 @@ impl Emitter<'_, '_> {
         self.b.ins().bitcast(ty, little(), v)
     }
 
+    /// The low half of a word of 8 bytes as a float, or vectors of such, with others between.
+    pub(super) fn as_short_floats(&mut self, v: Value) -> Value {
+        if self.b.func.dfg.value_type(v).is_vector() {
+            return self.b.ins().bitcast(types::F32X4, little(), v);
+        }
+        let low = self.b.ins().ireduce(types::I32, v);
+        self.as_floats(low)
+    }
+
+    /// Such floats as words whose upper halves are zero.
+    pub(super) fn short_as_ints(&mut self, v: Value) -> Value {
+        if self.b.func.dfg.value_type(v).is_vector() {
+            let words = self.b.ins().bitcast(types::I64X2, little(), v);
+            let low = self.vector_constant(types::I64X2, |_| 0xffff_ffff);
+            return self.b.ins().band(words, low);
+        }
+        let low = self.as_ints(v);
+        self.b.ins().uextend(types::I64, low)
+    }
+
     pub(super) fn as_ints(&mut self, v: Value) -> Value {
         let ty = match self.b.func.dfg.value_type(v) {
             types::F32 => types::I32,
@@ -344,5 +377,5 @@ impl Emitter<'_, '_> {
 
 /// The order of bytes when vectors are read as others.
 fn little() -> MemFlagsData {
-    MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little)
+    MemFlagsData::new().with_endianness(ir::Endianness::Little)
 }

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{InstBuilder, JumpTableData, Value, types};
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
-use crate::class::Class;
+use crate::class::{Bits, Class};
 use crate::frame::{Leave, at};
 use crate::region::Key;
 
@@ -47,29 +47,32 @@ impl Emitter<'_, '_> {
     fn way_in(&mut self, key: Key, refused: cranelift_codegen::ir::Block) {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
-        for r in bits_of(self.region.registers) {
+        let mut expected = Vec::new();
+        let needed = self.needed_at(0);
+        for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
-            let vectors = self.read_register(r, class);
-            let is_alone = self.shape.lanes == 1 && !matches!(class, Class::Const(_));
-            if class != Class::Vector && !is_alone {
-                let differs = self.differ_from(&vectors, class);
-                bad = Some(self.either(bad, differs));
-            }
             match class {
-                Class::Const(_) => {}
+                Class::Const(_) => expected.push((r, class)),
                 Class::Uniform | Class::Affine(_) => {
-                    let first = self.b.ins().extractlane(vectors[0], 0);
+                    expected.push((r, class));
+                    let (ty, registers) = (self.shape.int(), self.registers);
+                    let offset = self.register_offset(r, 0);
+                    let first = self.b.ins().load(ty, aligned(), registers, offset);
                     self.b.def_var(self.variables.scalars[index], first);
                 }
                 Class::Vector => {
-                    for (k, &v) in vectors.iter().enumerate() {
+                    for k in 0..self.shape.vectors() {
+                        let (ty, registers) = (self.shape.int_vector(), self.registers);
+                        let offset = self.register_offset(r, k);
+                        let v = self.b.ins().load(ty, aligned(), registers, offset);
                         self.b.def_var(self.variables.vectors[index][k], v);
                     }
                 }
             }
         }
-        for p in bits_of(self.preds[0]) {
+        self.rows.entries.push(expected);
+        for p in bits_of(self.preds[0] & needed.preds) {
             let predicates = self.predicates;
             let bits = self.b.ins().load(types::I64, aligned(), predicates, 8 * i32::from(p));
             if self.at.state.is_uniform_pred(p) && self.shape.lanes > 1 {
@@ -91,17 +94,6 @@ impl Emitter<'_, '_> {
         };
     }
 
-    /// The vectors of a register in memory, at least the first.
-    fn read_register(&mut self, r: u8, class: Class) -> Vec<Value> {
-        let ty = self.shape.int_vector();
-        let is_first = self.shape.lanes == 1 && !matches!(class, Class::Vector);
-        let count = if is_first { 1 } else { self.shape.vectors() };
-        let registers = self.registers;
-        let offsets: Vec<i32> = (0..count).map(|k| self.register_offset(r, k)).collect();
-        let load = |offset| self.b.ins().load(ty, aligned(), registers, offset);
-        offsets.into_iter().map(load).collect()
-    }
-
     fn register_offset(&self, r: u8, k: usize) -> i32 {
         let bytes = usize::from(r) * self.shape.lane_words * self.shape.bytes() + 16 * k;
         i32::try_from(bytes).unwrap_or(i32::MAX)
@@ -118,33 +110,46 @@ impl Emitter<'_, '_> {
 
     /// Emits a stub.
     pub(super) fn stub(&mut self, stub: Stub) {
-        let Stub { block, pc, local, counts } = stub;
+        let Stub { block, pc, local, counts, needed } = stub;
         self.b.seal_block(block);
         self.b.switch_to_block(block);
         let why = self.b.block_params(block)[0];
         let budget = self.at.budget;
         self.at = At::start(self.region, self.at.key);
         (self.at.local, self.at.counts, self.at.budget) = (local, counts, budget);
-        self.write_back(Place::At(pc), why);
+        self.write_back(Place::At(pc), why, needed);
     }
 
-    /// Writes the state back and returns.
-    pub(super) fn exit(&mut self, place: Place, why: Leave) {
+    /// Writes what is `needed` of the state back and returns.
+    pub(super) fn exit(&mut self, place: Place, why: Leave, needed: Bits) {
         let why = self.long(why as u64);
-        self.write_back(place, why);
+        self.write_back(place, why, needed);
     }
 
-    fn write_back(&mut self, place: Place, why: Value) {
+    fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let changed = self.at.local.changed & self.region.registers;
+        let changed = self.at.local.changed & self.region.registers & needed.regs;
+        let mut rows = Vec::new();
         for r in bits_of(changed) {
-            let vectors = self.reg_vectors(r);
-            for (k, &v) in vectors.iter().enumerate() {
-                let (registers, offset) = (self.registers, self.register_offset(r, k));
-                self.b.ins().store(aligned(), v, registers, offset);
+            let class = self.reg(r).class;
+            match class {
+                Class::Const(_) => rows.push((r, class)),
+                Class::Uniform | Class::Affine(_) => {
+                    rows.push((r, class));
+                    let scalar = self.reg_scalar(r);
+                    let offset = at!(scalars) + 8 * i32::from(r);
+                    self.b.ins().store(aligned(), scalar, self.frame, offset);
+                }
+                Class::Vector => {
+                    let vectors = self.reg_vectors(r);
+                    for (k, &v) in vectors.iter().enumerate() {
+                        let (registers, offset) = (self.registers, self.register_offset(r, k));
+                        self.b.ins().store(aligned(), v, registers, offset);
+                    }
+                }
             }
         }
-        for p in bits_of(self.preds[1]) {
+        for p in bits_of(self.preds[1] & needed.preds) {
             let (bits, predicates) = (self.pred_bits(p), self.predicates);
             self.b.ins().store(aligned(), bits, predicates, 8 * i32::from(p));
         }
@@ -154,7 +159,19 @@ impl Emitter<'_, '_> {
             Place::Value(value) => value,
         };
         let left = self.budget_left();
-        let fields = [(active, at!(active)), (pc, at!(pc)), (left, at!(budget)), (why, at!(leave))];
+        let exits = &mut self.rows.exits;
+        let exit = exits.iter().position(|other| *other == rows).unwrap_or(exits.len());
+        if exit == exits.len() {
+            exits.push(rows);
+        }
+        let exit = self.long(exit as u64);
+        let fields = [
+            (active, at!(active)),
+            (pc, at!(pc)),
+            (left, at!(budget)),
+            (why, at!(leave)),
+            (exit, at!(exit)),
+        ];
         for (value, offset) in fields {
             self.b.ins().store(aligned(), value, self.frame, offset);
         }
