@@ -90,6 +90,9 @@ struct Options {
     /// Writes kernels as SPIR-V, and compiles what is read back.
     #[arg(long)]
     spirv: bool,
+    /// Launches kernels in host code, too: nothing may be different.
+    #[arg(long)]
+    native: bool,
     /// Saves the modules of SPIR-V in a folder instead, for spirv-val, say.
     #[arg(long, value_name = "FOLDER")]
     modules: Option<PathBuf>,
@@ -144,8 +147,9 @@ fn main() -> Done {
         _ => Proof::No,
     };
     let Options { arch, strategy: way, every_strategy: every_way, unverified, .. } = options;
-    let Options { watched, spirv, .. } = options;
-    let selection = Selection { kind, arch, way, every_way, unverified, prove, watched, spirv };
+    let Options { watched, spirv, native, .. } = options;
+    let selection =
+        Selection { kind, arch, way, every_way, unverified, prove, watched, spirv, native };
     let seeds = options.seed..options.seed.saturating_add(options.count);
     if options.print {
         seeds.for_each(|seed| print_case(seed, selection));
@@ -272,6 +276,10 @@ fn print_counts(reached: &Reached) {
     if reached.proved > 0 || !reached.unproved.is_empty() {
         println!("{} compilations proved, {} not:", reached.proved, reached.unproved.len());
         reached.unproved.iter().for_each(|unproved| println!("  {unproved}"));
+    }
+    if reached.issued_again > 0 {
+        let Reached { issued_again, issued_in_host_code, .. } = reached;
+        println!("{issued_again} instructions again, {issued_in_host_code} of them in host code");
     }
     let Reached { cases, functions, compilations, runs, issued, .. } = reached;
     println!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use harp_isa::ArchId;
-use harp_runtime::{Device, DeviceConfig, LaunchConfig};
+use harp_runtime::{Device, DeviceConfig, LaunchConfig, Tier};
 
 use crate::oracle::{Case, CaseError, Code, Compiled, Observed};
 
@@ -42,9 +42,27 @@ pub fn parsed(list: &'static [&'static str]) -> impl Iterator<Item = ArchId> + C
 /// Bytes of memory: little, as it is emptied for each launch, but enough for all stacks.
 const MEMORY_BYTES: u64 = 16 << 20;
 
-/// A machine of each kind, with so many cores, made when it is needed.
+/// What a machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Setup {
+    /// Its kind.
+    pub arch: ArchId,
+    /// Its cores.
+    pub cores: u16,
+    /// What runs its instructions.
+    pub tier: Tier,
+}
+
+impl Setup {
+    /// One core, interpreted.
+    pub fn new(arch: ArchId) -> Setup {
+        Setup { arch, cores: 1, tier: Tier::Interpreter }
+    }
+}
+
+/// A machine of each setup, made when it is needed.
 #[derive(Debug, Default)]
-pub struct Machines(HashMap<(ArchId, u16), Device>);
+pub struct Machines(HashMap<Setup, Device>);
 
 thread_local! {
     static MACHINES: RefCell<Machines> = RefCell::default();
@@ -60,12 +78,13 @@ impl Machines {
     }
 
     /// The machine. Fails if the host does not give the memory.
-    pub fn device(&mut self, arch: ArchId, cores: u16) -> Result<&Device, CaseError> {
-        Ok(match self.0.entry((arch, cores)) {
+    pub fn device(&mut self, setup: Setup) -> Result<&Device, CaseError> {
+        let Setup { arch, cores, tier } = setup;
+        Ok(match self.0.entry(setup) {
             Entry::Occupied(device) => device.into_mut(),
             Entry::Vacant(place) => {
                 let config = DeviceConfig::new(arch);
-                let config = DeviceConfig { memory_bytes: MEMORY_BYTES, cores, ..config };
+                let config = DeviceConfig { memory_bytes: MEMORY_BYTES, cores, tier, ..config };
                 place.insert(Device::new(config)?)
             }
         })
@@ -76,12 +95,12 @@ impl Machines {
         &mut self,
         case: &Case,
         compiled: &Compiled,
-        (arch, cores): (ArchId, u16),
+        setup: Setup,
         config: impl FnOnce(LaunchConfig) -> LaunchConfig,
     ) -> Result<Observed, CaseError> {
         match &compiled.code {
             Code::Module(module) => Ok(case.call(module)?),
-            Code::Kernel(kernel) => case.launch(kernel, self.device(arch, cores)?, config),
+            Code::Kernel(kernel) => case.launch(kernel, self.device(setup)?, config),
         }
     }
 }

@@ -12,7 +12,7 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
-use crate::machines::{ALL, Machines, parsed};
+use crate::machines::{ALL, Machines, Setup, parsed};
 use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
 use crate::random::{WAYS, bytes_of};
 
@@ -161,7 +161,7 @@ fn break_kernel(
     (seed, each): (u64, usize),
 ) -> Result<Outcome, MutationError> {
     let Some(original) = original.kernel() else { return Ok(Outcome::default()) };
-    let device = machines.device(original.arch(), 1).map_err(Box::new)?;
+    let device = machines.device(Setup::new(original.arch())).map_err(Box::new)?;
     if let Err(error) = original.check() {
         let unproved = vec![format!("{name}: {error}")];
         return Ok(Outcome { kernels: 1, unproved, ..Outcome::default() });

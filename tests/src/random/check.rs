@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use harp_jit::{BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError};
-use harp_runtime::{Checks, LaunchConfig};
+use harp_runtime::{Checks, LaunchConfig, Tier};
 
 use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
-use crate::machines::Machines;
+use crate::machines::{Machines, Setup};
 use crate::oracle::{self, Case, Compiled, Effect, Observed};
 use crate::spirv::{self, RoundTripError};
 
@@ -117,7 +117,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn compared(&self, machines: &mut Machines) -> Result<Reached, Left> {
-        let Target { opt_level, way, verify, prove, counts, watched, .. } = self.target;
+        let Target { opt_level, way, verify, prove, counts, watched, native, .. } = self.target;
         let report_accesses = watched;
         let mut options = CompileOptions { verify, report_accesses, ..oracle::options(opt_level) };
         if way.profile {
@@ -139,7 +139,43 @@ impl Run<'_> {
             if watched { config.with_checks(checks()) } else { config }
         })?;
         reached += Reached::agreed(self.target, &compiled, &observed);
+        if native {
+            reached += self.again_in_host_code(&compiled, machines, &observed)?;
+        }
         Ok(reached)
+    }
+
+    /// The same launch in host code, which costs as many instructions, in each warp.
+    fn again_in_host_code(
+        &self,
+        compiled: &Compiled,
+        machines: &mut Machines,
+        before: &Observed,
+    ) -> Result<Reached, Left> {
+        let issued = |machines: &mut Machines| {
+            let device = machines.device(self.setup(Tier::Native)).ok();
+            device.and_then(|device| device.tier_stats()).map_or(0, |stats| stats.issued)
+        };
+        let first = issued(machines);
+        let again = self.observed_in(Tier::Native, compiled, machines, |config| config)?;
+        let stats = |seen: &Observed| seen.report.as_ref().map(|report| report.stats.clone());
+        if again.issued != before.issued || stats(&again) != stats(before) {
+            let message = format!(
+                "in host code: {} instructions, {:?}; before: {}, {:?}",
+                again.issued,
+                stats(&again),
+                before.issued,
+                stats(before)
+            );
+            return Err(Left::Wrong(message, Some(compiled.disassembly())));
+        }
+        let issued_in_host_code = issued(machines) - first;
+        Ok(Reached { issued_again: again.issued, issued_in_host_code, ..Reached::default() })
+    }
+
+    fn setup(&self, tier: Tier) -> Setup {
+        let Target { arch, cores, .. } = self.target;
+        Setup { arch, cores, tier }
     }
 
     /// What branches do under splits alone: the kernel counts it itself, and so does who looks on, and both must say
@@ -194,11 +230,20 @@ impl Run<'_> {
         machines: &mut Machines,
         config: impl FnOnce(LaunchConfig) -> LaunchConfig,
     ) -> Result<Observed, Left> {
-        let Target { arch, cores, .. } = self.target;
-        let run = || machines.run(self.case, compiled, (arch, cores), config);
+        self.observed_in(Tier::Interpreter, compiled, machines, config)
+    }
+
+    fn observed_in(
+        &self,
+        tier: Tier,
+        compiled: &Compiled,
+        machines: &mut Machines,
+        config: impl FnOnce(LaunchConfig) -> LaunchConfig,
+    ) -> Result<Observed, Left> {
+        let run = || machines.run(self.case, compiled, self.setup(tier), config);
         let wrong = |message: String| Left::Wrong(message, Some(compiled.disassembly()));
         let observed = caught("the machine", run).map_err(wrong)?;
-        match self.case.difference(self.expected, &observed, arch.lanes()) {
+        match self.case.difference(self.expected, &observed, self.target.arch.lanes()) {
             None => Ok(observed),
             Some(difference) => Err(wrong(difference)),
         }

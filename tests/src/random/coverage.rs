@@ -76,6 +76,10 @@ pub struct Reached {
     pub compilations: u64,
     /// Instructions that machines issued in them.
     pub issued: u64,
+    /// The same again in host code, and how many of them host code did.
+    pub issued_again: u64,
+    /// See `issued_again`.
+    pub issued_in_host_code: u64,
     /// Conditional branches of what ran, and how many of them lanes may disagree on.
     pub branches: u64,
     /// See `branches`.
@@ -110,7 +114,7 @@ impl AddAssign for Reached {
         macro_rules! each {
             ($sum:expr; $($field:ident)*) => { $($sum(&mut self.$field, other.$field);)* };
         }
-        each!(u64::add_assign; cases functions runs compilations issued branches divergent_branches
+        each!(u64::add_assign; cases functions runs compilations issued issued_again issued_in_host_code branches divergent_branches
             unprofiled proved);
         each!(merge; operations compiled_operations constructs machines strategies predicated_branches
             endings refused);

@@ -92,27 +92,30 @@ pub struct Target {
     pub watched: bool,
     /// Whether the kernel is written as SPIR-V, and what is read back is compiled.
     pub spirv: bool,
+    /// Whether the kernel is launched in host code, too, which must not make any difference.
+    pub native: bool,
 }
 
 impl Target {
     /// One core, checked, without proof.
     pub const fn new(arch: ArchId, opt_level: OptLevel, way: Way) -> Target {
         let (verify, prove, cores) = (true, Proof::No, 1);
-        let (counts, watched, spirv) = (false, false, false);
-        Target { arch, opt_level, way, verify, prove, cores, counts, watched, spirv }
+        let (counts, watched, spirv, native) = (false, false, false, false);
+        Target { arch, opt_level, way, verify, prove, cores, counts, watched, spirv, native }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target { arch, opt_level, way, cores, counts, watched, spirv, .. } = self;
+        let Target { arch, opt_level, way, cores, counts, watched, spirv, native, .. } = self;
         write!(f, "{arch} {opt_level:?} {}", way.name)?;
         if *cores > 1 {
             write!(f, " on {cores} cores")?;
         }
         f.write_str(if *counts { " with counts" } else { "" })?;
         f.write_str(if *watched { ", checked" } else { "" })?;
-        f.write_str(if *spirv { ", from SPIR-V" } else { "" })
+        f.write_str(if *spirv { ", from SPIR-V" } else { "" })?;
+        f.write_str(if *native { ", also in host code" } else { "" })
     }
 }
 
@@ -135,6 +138,8 @@ pub struct Selection {
     pub watched: bool,
     /// Whether kernels are written as SPIR-V, and what is read back is compiled.
     pub spirv: bool,
+    /// Whether kernels are launched in host code, too, which must not make any difference.
+    pub native: bool,
 }
 
 /// The bytes of a seed: short ones too, whose cases are small, and what fails is easy to read.
@@ -186,9 +191,9 @@ pub fn targets_of(seed: u64, selection: Selection) -> Vec<Target> {
             _ => (1, false),
         };
         targets.extend(ways.into_iter().map(|way| {
-            let Selection { watched, spirv, .. } = selection;
+            let Selection { watched, spirv, native, .. } = selection;
             let target = Target::new(arch, opt_level, way);
-            Target { verify, prove, cores, counts, watched, spirv, ..target }
+            Target { verify, prove, cores, counts, watched, spirv, native, ..target }
         }));
     }
     targets

@@ -17,6 +17,7 @@ mod graphs;
 mod kernels;
 mod lowerings;
 mod mutations;
+mod native;
 mod oracle;
 mod shrink;
 mod spirv;

@@ -8,7 +8,7 @@ use harp_jit::{
 };
 use harp_runtime::{LaunchConfig, profile_from_json, profile_to_json};
 use harp_tests::generate::{Family, Kind};
-use harp_tests::machines::Machines;
+use harp_tests::machines::{Machines, Setup};
 use harp_tests::oracle::{Case, options};
 use harp_tests::random::{
     Counts, Reached, Selection, WAYS, bytes_of, case_of, check_generated, together,
@@ -61,7 +61,7 @@ fn profiled(seed: u64, arch: ArchId) -> Option<(Case, BranchProfile)> {
     let compiled = case.compile(arch, with(DivergenceStrategy::SplitJoin)).ok()?;
     let mut machines = Machines::default();
     let observed =
-        machines.run(&case, &compiled, (arch, 1), LaunchConfig::with_branch_profile).ok()?;
+        machines.run(&case, &compiled, Setup::new(arch), LaunchConfig::with_branch_profile).ok()?;
     Some((case, observed.report?.branches?))
 }
 

@@ -14,7 +14,7 @@ use harp_isa::abi::ArgumentBlock;
 use harp_jit::{CompileOptions, DivergenceStrategy, OptLevel};
 use harp_runtime::{Checks, FindingKind, LaunchConfig, LaunchError};
 use harp_tests::generate::Kind;
-use harp_tests::machines::Machines;
+use harp_tests::machines::{Machines, Setup};
 use harp_tests::oracle::{self, Argument, Case, CaseError, Start};
 use harp_tests::random::{Selection, Target, case_of, run};
 use harp_tests::seeds;
@@ -201,7 +201,7 @@ fn is_found(case: &Case, target: Target, fault: Fault) -> Option<bool> {
     let mut checks = Checks::all();
     checks.types = false;
     let launch = |machines: &mut Machines| {
-        let device = machines.device(target.arch, 1)?;
+        let device = machines.device(Setup::new(target.arch))?;
         case.launch(kernel, device, |config: LaunchConfig| config.with_checks(checks))
     };
     let found = match Machines::of_thread(launch) {
