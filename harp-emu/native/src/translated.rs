@@ -198,7 +198,7 @@ fn needed(trial: &Region, region: &Region, plain: Rules) -> Live {
 
 /// The most instructions of a region, so that it compiles in time.
 fn room(shape: Shape) -> usize {
-    (4800 / shape.vectors()).clamp(300, 1200)
+    (2400 / shape.vectors()).clamp(200, 600)
 }
 
 /// What is seen in a warp's registers, of those that are live, and on its divergence stack.
