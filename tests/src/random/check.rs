@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use harp_jit::{BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError};
-use harp_runtime::{Checks, LaunchConfig, Tier};
+use harp_runtime::{Checks, Device, LaunchConfig, Tier};
 
 use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
@@ -154,7 +154,7 @@ impl Run<'_> {
     ) -> Result<Reached, Left> {
         let issued = |machines: &mut Machines| {
             let device = machines.device(self.setup(Tier::Native)).ok();
-            device.and_then(|device| device.tier_stats()).map_or(0, |stats| stats.issued)
+            device.and_then(Device::tier_stats).map_or(0, |stats| stats.issued)
         };
         let first = issued(machines);
         let again = self.observed_in(Tier::Native, compiled, machines, |config| config)?;
