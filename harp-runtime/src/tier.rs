@@ -9,8 +9,7 @@ use crate::image::KernelImage;
 const KERNEL_ARGUMENTS: u8 = 2;
 
 /// How a device runs kernels. The results are the same, down to counts and traps; only which NaN a float operation yields
-/// is unspecified in any case. So is what registers hold that nobody means to read: where a compiled kernel guards an
-/// instruction by such a predicate, in how many lanes it counts ([`WarpStats::insts`](crate::WarpStats::insts)) may differ.
+/// is unspecified in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tier {
