@@ -25,6 +25,12 @@ pub(crate) struct RawEntry {
     pub(crate) behind: u64,
 }
 
+/// Lane 0 and the distance of lanes in a register that is no vector, whose lane 0 holds `first` if it is not known.
+fn row(class: Class, first: u64) -> (u64, u64) {
+    let first = if let Class::Const(value) = class { value } else { first };
+    (first, class.stride().unwrap_or(0))
+}
+
 /// Whether registers that are to be no vectors are as expected.
 pub(crate) fn are_rows(
     registers: &RegisterWords<'_>,
@@ -33,17 +39,17 @@ pub(crate) fn are_rows(
 ) -> bool {
     expected.iter().all(|&(r, class)| {
         let start = usize::from(r) * shape.lane_words;
-        let stride = class.stride().unwrap_or(0);
         match registers {
             RegisterWords::Four(words) => {
                 let words = &words[start..start + shape.lanes];
-                let first = if let Class::Const(value) = class { value as u32 } else { words[0] };
-                let row = (0u32..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride as u32)));
+                let (first, stride) = row(class, words[0].into());
+                let (first, stride) = (first as u32, stride as u32);
+                let row = (0u32..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride)));
                 words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
             }
             RegisterWords::Eight(words) => {
                 let words = &words[start..start + shape.lanes];
-                let first = if let Class::Const(value) = class { value } else { words[0] };
+                let (first, stride) = row(class, words[0]);
                 let row = (0u64..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride)));
                 words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
             }
@@ -221,11 +227,7 @@ impl RawFrame {
         shape: Shape,
     ) {
         for &(r, class) in rows {
-            let scalar = self.scalars[usize::from(r)];
-            let (first, stride) = match class {
-                Class::Const(value) => (value, 0),
-                _ => (scalar, class.stride().unwrap_or(0)),
-            };
+            let (first, stride) = row(class, self.scalars[usize::from(r)]);
             let start = usize::from(r) * shape.lane_words;
             match registers {
                 RegisterWords::Four(words) => {

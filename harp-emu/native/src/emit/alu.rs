@@ -262,14 +262,7 @@ impl Emitter<'_, '_> {
                 };
                 self.as_ints(value)
             }
-            Opcode::Fadds
-            | Opcode::Fsubs
-            | Opcode::Fmuls
-            | Opcode::Fdivs
-            | Opcode::Fsqrts
-            | Opcode::Ffmas
-                if self.shape.bytes() == 8 && (opcode != Opcode::Ffmas || self.has_fma) =>
-            {
+            _ if self.does_short_floats(opcode) => {
                 let floats: Vec<Value> =
                     words.iter().map(|&word| self.as_short_floats(word)).collect();
                 let (x, y) = (floats[0], floats.get(1).copied().unwrap_or(floats[0]));
@@ -291,6 +284,18 @@ impl Emitter<'_, '_> {
             }
             _ => return None,
         })
+    }
+
+    /// Whether it is an operation on floats in the low halves of words that the host has.
+    fn does_short_floats(&self, opcode: Opcode) -> bool {
+        self.shape.bytes() == 8
+            && match opcode {
+                Opcode::Fadds | Opcode::Fsubs | Opcode::Fmuls | Opcode::Fdivs | Opcode::Fsqrts => {
+                    true
+                }
+                Opcode::Ffmas => self.has_fma,
+                _ => false,
+            }
     }
 
     /// The operation on all lanes, if the host has it for vectors.
@@ -329,16 +334,7 @@ impl Emitter<'_, '_> {
                 | Opcode::Itof
                 | Opcode::Utof
         ) || opcode == Opcode::Ffma && self.has_fma
-            || !narrow
-                && (opcode == Opcode::Ffmas && self.has_fma
-                    || matches!(
-                        opcode,
-                        Opcode::Fadds
-                            | Opcode::Fsubs
-                            | Opcode::Fmuls
-                            | Opcode::Fdivs
-                            | Opcode::Fsqrts
-                    ));
+            || self.does_short_floats(opcode);
         if !known {
             return None;
         }

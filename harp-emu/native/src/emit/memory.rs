@@ -30,14 +30,7 @@ impl Emitter<'_, '_> {
                 self.leave_if(bad, Leave::Access);
                 Val::uniform(self.load_at(place, 0, access))
             }
-            (class, Lanes::AllOrNone) if class.is_uniform() => {
-                let place = self.scalar(&mut address);
-                let outside = self.outside(place, access, 0, false);
-                self.leave_if_executing(outside, Leave::Access);
-                let place = self.unless(outside, place);
-                Val::uniform(self.load_at(place, 0, access))
-            }
-            (class, Lanes::Some) if class.is_uniform() => {
+            (class, Lanes::AllOrNone | Lanes::Some) if class.is_uniform() => {
                 let place = self.scalar(&mut address);
                 let outside = self.outside(place, access, 0, false);
                 self.leave_if_executing(outside, Leave::Access);
@@ -236,10 +229,7 @@ impl Emitter<'_, '_> {
             bad,
             |e| {
                 let vectors = e.vectors(&mut address);
-                let mask = e.executing_vectors();
-                let chosen = e.zip(&vectors, &mask, |e, a, m| e.b.ins().band(a, m));
-                let bad = e.any_outside(&chosen, None, access, false);
-                e.leave_if(bad, Leave::Access);
+                let chosen = e.checked(&vectors, access);
                 e.gather_each(&chosen, access)
             },
             |e| e.load_row(lowest, stride, access),
@@ -256,16 +246,20 @@ impl Emitter<'_, '_> {
         let bits = self.executing_bits();
         let zero = self.vector_constant(self.shape.int_vector(), |_| 0);
         let nothing = vec![zero; addresses.len()];
-        self.choose(bits, |e| e.gather_masked(addresses, access), |_| nothing)
+        let masked = |e: &mut Self| {
+            let chosen = e.checked(addresses, access);
+            e.gather_checked(&chosen, access)
+        };
+        self.choose(bits, masked, |_| nothing)
     }
 
-    /// Loads, in lanes that do not execute from address 0.
-    fn gather_masked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
+    /// The addresses in lanes that execute, 0 in others; leaves if it cannot be loaded from all.
+    fn checked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
         let mask = self.executing_vectors();
         let chosen = self.zip(addresses, &mask, |e, a, m| e.b.ins().band(a, m));
         let bad = self.any_outside(&chosen, None, access, false);
         self.leave_if(bad, Leave::Access);
-        self.gather_checked(&chosen, access)
+        chosen
     }
 
     /// Loads from addresses that have been checked: a row at once, if they lie in a row.
