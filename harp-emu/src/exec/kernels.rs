@@ -210,10 +210,7 @@ pub(super) fn map_and_test<W: Word, const N: usize, O: Operation<W, W>, F: Fn(W)
     first: O,
     second: F,
 ) -> u64 {
-    assign(t, select, |c| {
-        let (old, x, y) = (t[c].get(), x[c].get(), y[c].get());
-        words!(i => first.apply(old[i], x[i], y[i]))
-    });
+    map([t, x, y], select, first);
     test([t, t], One(second))
 }
 
