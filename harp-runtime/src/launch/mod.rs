@@ -142,8 +142,9 @@ impl Device {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
         let plan = Plan::new(config, self.arch(), self.config().cores)?;
-        if let (Some(_), Some(_), Some((given, limit))) =
-            (checks, &plan, too_many_items(config.grid, config.group))
+        if checks.is_some()
+            && plan.is_some()
+            && let Some((given, limit)) = too_many_items(config.grid, config.group)
         {
             return Err(LaunchError::GridTooLargeToCheck { given, limit });
         }
