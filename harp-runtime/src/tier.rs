@@ -1,12 +1,10 @@
 //! How a device's machines run programs.
 
 use harp_emu::Machine;
+#[cfg(feature = "native")]
+use harp_isa::abi::KernelEntry;
 
 use crate::image::KernelImage;
-
-/// The registers that hold a kernel's arguments.
-#[cfg(feature = "native")]
-const KERNEL_ARGUMENTS: u8 = 2;
 
 /// How a device runs kernels. The results are the same, down to counts and traps; only which NaN a float operation yields
 /// is unspecified in any case.
@@ -49,7 +47,7 @@ impl HostCode {
             let native = match image {
                 Some(image) => native.for_calls(&harp_native::Calls {
                     function: image.kernel().start,
-                    arguments: KERNEL_ARGUMENTS,
+                    arguments: KernelEntry::GLOBAL_ID_X.index() + 1,
                     returns: image.returns().to_vec(),
                 }),
                 None => native.clone(),
