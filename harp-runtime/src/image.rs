@@ -31,7 +31,6 @@ pub(crate) struct KernelImage {
     outer_split: u64,
     lock_place: Option<u64>,
     kernel: Range<u64>,
-    returns: Vec<u64>,
     read_only: u64,
 }
 
@@ -50,21 +49,11 @@ impl KernelImage {
         let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
         let outer_split = address(library::OUTER_SPLIT);
         let lock_place = form.locks.then(|| address(library::LOCK_PLACE));
-        let returns = library::RETURNS.iter().filter_map(|name| image.symbol(name)).collect();
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
         let kernel = start..start + code_bytes;
-        Ok(KernelImage {
-            descriptor,
-            arguments,
-            outer_split,
-            lock_place,
-            kernel,
-            returns,
-            read_only,
-            image,
-        })
+        Ok(KernelImage { descriptor, arguments, outer_split, lock_place, kernel, read_only, image })
     }
 
     /// How many bytes at the image's start the guest may not write: all up to writable data.
@@ -103,8 +92,9 @@ impl KernelImage {
     }
 
     /// The addresses behind the library's calls of the kernel.
-    pub(crate) fn returns(&self) -> &[u64] {
-        &self.returns
+    #[cfg(feature = "native")]
+    pub(crate) fn returns(&self) -> Vec<u64> {
+        library::RETURNS.iter().filter_map(|name| self.image.symbol(name)).collect()
     }
 
     /// The label of the runtime library at or before `address`, and the distance to it; `None`

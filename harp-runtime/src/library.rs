@@ -39,6 +39,7 @@ pub(crate) const ARGUMENTS: &str = "runtime.arguments";
 pub(crate) const OUTER_SPLIT: &str = "hold_back";
 
 /// The labels behind calls of the kernel, of which each form of the library has some.
+#[cfg(feature = "native")]
 pub(crate) const RETURNS: [&str; 4] =
     ["line_returned", "volume_returned", "remainder_end", "group_end"];
 

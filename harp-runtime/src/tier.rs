@@ -48,7 +48,7 @@ impl HostCode {
                 Some(image) => native.for_calls(&harp_native::Calls {
                     function: image.kernel().start,
                     arguments: KernelEntry::GLOBAL_ID_X.index() + 1,
-                    returns: image.returns().to_vec(),
+                    returns: image.returns(),
                 }),
                 None => native.clone(),
             };
