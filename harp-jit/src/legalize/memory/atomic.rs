@@ -92,7 +92,14 @@ impl Memory<'_> {
                 Atomic::Store { .. } if ty.bits() == u32::from(self.arch.word().bits()) => {
                     self.locked(|x| x.plain(atomic, ty, flags, order))
                 }
-                _ => self.in_turns(|x| x.plain(atomic, ty, flags, order)),
+                Atomic::Store { address, .. } => {
+                    let turns = self.turns_of_parts(ty.bytes(), address, 0);
+                    self.in_turns(turns, |x| x.plain(atomic, ty, flags, order))
+                }
+                _ => {
+                    let turns = self.turns_of_lanes();
+                    self.in_turns(turns, |x| x.plain(atomic, ty, flags, order))
+                }
             }
         } else {
             match atomic {

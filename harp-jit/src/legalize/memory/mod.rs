@@ -31,6 +31,8 @@ mod atomic;
 mod private;
 mod turns;
 
+use turns::Turns;
+
 /// See the [module](self). Returns whether there was anything to do.
 ///
 /// # Errors
@@ -92,21 +94,17 @@ impl Memory<'_> {
                 }
             }
             InstructionData::Store { opcode, args: [value, address], offset, .. } => {
-                let turns = self.takes_turns
-                    && !self.private.contains(address)
-                    && self.is_part(opcode, value, flags);
+                let shared = self.takes_turns && !self.private.contains(address);
+                let turns = shared.then(|| self.store_turns(inst)).flatten();
                 let swapped = if big { self.big_value(opcode, value) } else { None };
-                match swapped {
-                    None if turns => self.move_to_turns(inst),
-                    None => {}
-                    Some(stored) => {
-                        let flags = little_endian(flags);
-                        let store = self.at.ins().store(flags, stored, address, offset);
-                        if turns {
-                            self.move_to_turns(store);
-                        }
-                        self.replace(inst, None);
-                    }
+                let store = swapped.map_or(inst, |stored| {
+                    self.at.ins().store(little_endian(flags), stored, address, offset)
+                });
+                if let Some(turns) = turns {
+                    self.move_to_turns(turns, store);
+                }
+                if swapped.is_some() {
+                    self.replace(inst, None);
                 }
             }
             _ => {}
@@ -114,15 +112,24 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// Whether a store writes a part of a word, or may.
-    fn is_part(&self, opcode: Opcode, value: Value, flags: MemFlagsData) -> bool {
-        let bits = match opcode {
-            Opcode::Istore8 => 8,
-            Opcode::Istore16 => 16,
-            Opcode::Istore32 => 32,
-            _ => self.at.func.dfg.value_type(value).bits(),
+    /// In which turns lanes execute a store; none if each writes nothing but whole words.
+    fn store_turns(&mut self, inst: Inst) -> Option<Turns> {
+        let data = self.at.func.dfg.insts[inst];
+        let InstructionData::Store { opcode, args: [value, address], flags, offset } = data else {
+            return None;
         };
-        !flags.aligned() || bits < self.arch.word().bits().into()
+        let bytes = match opcode {
+            Opcode::Istore8 => 1,
+            Opcode::Istore16 => 2,
+            Opcode::Istore32 => 4,
+            _ => self.at.func.dfg.value_type(value).bytes(),
+        };
+        let aligned = bytes == 1 || self.at.func.dfg.mem_flags[flags].aligned();
+        match (aligned, bytes < self.arch.word().bytes().into()) {
+            (false, _) => Some(self.turns_of_lanes()),
+            (true, true) => Some(self.turns_of_parts(bytes, address, offset.into())),
+            (true, false) => None,
+        }
     }
 
     /// The value of a big-endian load; none if its type is not supported.

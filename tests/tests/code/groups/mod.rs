@@ -44,7 +44,12 @@ fn build(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> KernelSou
 }
 
 fn compile(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Kernel {
-    proved(build(arch, kernel).compile(&CompileOptions::default()).unwrap())
+    proved(build(arch, kernel).compile(&verified()).unwrap())
+}
+
+/// Options by which code can be [`proved`], in release builds as well.
+fn verified() -> CompileOptions {
+    CompileOptions { verify: true, ..CompileOptions::default() }
 }
 
 /// A kernel whose finished code keeps lanes together, barriers and votes under divergent branches included.
@@ -66,7 +71,7 @@ fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec
         [OptLevel::None, OptLevel::Speed].map(|opt_level| CompileOptions {
             divergence,
             opt_level,
-            ..CompileOptions::default()
+            ..verified()
         })
     });
     options.map(|options| proved(source.compile(&options).unwrap())).collect()
