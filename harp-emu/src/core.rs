@@ -12,7 +12,7 @@ mod warps;
 use std::mem;
 use std::sync::Arc;
 
-use harp_isa::{ArchId, Op};
+use harp_isa::{ArchId, Gpr, Op};
 
 pub(crate) use make::{all_at_reset, least_state};
 pub(crate) use traits::{Core, Spare, Whole};
@@ -150,7 +150,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// core's share, or the host has none left.
     fn start(&mut self, pc: u64, supervisor: bool) -> Option<&mut Warp<W, C>> {
         let left = self.system.state_left.checked_sub(Warp::<W, C>::STATE_BYTES)?;
-        let (limit, registers) = (self.env.warps.into(), self.env.arch.gprs().into());
+        let (limit, registers) = (self.env.warps.into(), self.env.arch.all_gprs().into());
         let first = self.first_register();
         let warp = self.warps.start([limit, registers], first, pc, supervisor)?;
         self.system.state_left = left;
@@ -341,10 +341,14 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 
     /// Starts a warp at `pc` for warp `number`, with `value` in a register.
     fn spawn(&mut self, number: usize, pc: u64, register: u8, value: W) -> Result<(), Box<Trap>> {
+        let is_shared = self.env.arch.is_shared_gpr(Gpr::new(register));
         let kind = if self.warps.len() < self.env.warps.into() {
             match self.start(pc, false) {
                 Some(started) => {
-                    started.regs[usize::from(register)][0][0] = value;
+                    match is_shared {
+                        true => started.share(register.into(), value),
+                        false => started.regs[usize::from(register)][0][0] = value,
+                    }
                     return Ok(());
                 }
                 None => TrapKind::OutOfHostMemory { limit: self.env.state_share },

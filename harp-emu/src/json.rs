@@ -1,6 +1,6 @@
 //! The notation that traces, statistics, profiles and traps share in JSON (feature `json`).
 
-use harp_isa::{Opcode, Pred};
+use harp_isa::Opcode;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::notation::{LaneMask, Register, lanes_of};
@@ -32,11 +32,6 @@ impl Serialize for Register {
 /// An opcode by its mnemonic.
 pub(crate) fn opcode<S: Serializer>(opcode: &Opcode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(opcode.mnemonic())
-}
-
-/// A guard by its name, or null.
-pub(crate) fn guard<S: Serializer>(guard: &Option<Pred>, serializer: S) -> Result<S::Ok, S::Error> {
-    guard.map(|guard| Register(guard.into())).serialize(serializer)
 }
 
 /// The numbers of the lanes in a mask, as a list.

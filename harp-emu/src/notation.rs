@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use harp_isa::Operand;
+use harp_isa::{ArchId, Operand};
 
 /// A mask over the lanes of a machine, printed as a `0` or a `1` a lane, **lane 0 first**.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +31,15 @@ pub(crate) fn lanes_of(mut mask: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-/// A register by its name in assembly text.
+/// A register by its name in assembly text for a machine.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Register(pub(crate) Operand);
+pub(crate) struct Register(pub(crate) Operand, pub(crate) ArchId);
 
 impl fmt::Display for Register {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Operand::Gpr(reg) => reg.fmt(f),
-            Operand::Pred(pred) => pred.fmt(f),
+            Operand::Gpr(reg) => self.1.gpr_name(reg).fmt(f),
+            Operand::Pred(pred) => self.1.pred_name(pred).fmt(f),
             Operand::Imm(imm) => write!(f, "#{imm:#x}"),
         }
     }

@@ -1,5 +1,7 @@
 //! The state of a warp.
 
+use harp_isa::ArchId;
+
 use crate::interrupt::Interrupt;
 use crate::stats::WarpStats;
 use crate::word::Word;
@@ -8,7 +10,8 @@ use crate::word::Word;
 /// vector instructions.
 pub(crate) const GROUP: usize = 8;
 
-/// One register of all lanes: `C` groups. Lanes that the machine lacks have undefined values.
+/// One register of all lanes: `C` groups. Lanes that the machine lacks have undefined values. A register that lanes share
+/// has the same value in all of them, and a predicate that they share the same bit.
 pub(crate) type Reg<W, const C: usize> = [[W; GROUP]; C];
 
 /// Registers of a file, the same for all machines, so that indexing by a masked number needs no check.
@@ -114,6 +117,18 @@ impl<W: Word, const C: usize> Warp<W, C> {
         self.stats = WarpStats::default();
     }
 
+    /// Writes `value` to a shared register, which has it in all lanes.
+    #[inline(always)]
+    pub(crate) fn share(&mut self, reg: usize, value: W) {
+        self.regs[reg] = [[value; GROUP]; C];
+    }
+
+    /// Writes `value` to a shared predicate.
+    #[inline(always)]
+    pub(crate) fn share_pred(&mut self, pred: usize, value: bool) {
+        self.preds[pred] = if value { u64::MAX } else { 0 };
+    }
+
     /// Lets the warp go on, if it waits at a barrier.
     pub(crate) fn release(&mut self) {
         if let Status::Waiting { next, .. } = self.status {
@@ -160,9 +175,9 @@ impl<W: Word, const C: usize> Warp<W, C> {
         self.pc = entry;
     }
 
-    /// Restores the state before the last interrupt. Returns the address at which the warp goes on; `None` if
-    /// there was no interrupt.
-    pub(crate) fn return_from_interrupt(&mut self) -> Option<u64> {
+    /// Restores the state before the last interrupt: of lane 0, and of what lanes share. Returns the address at which the
+    /// warp goes on; `None` if there was no interrupt.
+    pub(crate) fn return_from_interrupt(&mut self, arch: ArchId) -> Option<u64> {
         let shadow = self.shadow.as_deref()?;
         for (i, &value) in shadow.regs.iter().enumerate() {
             self.regs[i][0][0] = value;
@@ -172,6 +187,15 @@ impl<W: Word, const C: usize> Warp<W, C> {
         self.active_count = shadow.active_count;
         self.supervisor = shadow.supervisor;
         self.interrupts = shadow.interrupts;
-        Some(shadow.pc)
+        let pc = shadow.pc;
+        for i in (arch.gprs()..arch.all_gprs()).map(usize::from) {
+            let value = self.regs[i][0][0];
+            self.share(i, value);
+        }
+        for i in (arch.preds()..arch.all_preds()).map(usize::from) {
+            let value = self.preds[i] & 1 != 0;
+            self.share_pred(i, value);
+        }
+        Some(pc)
     }
 }

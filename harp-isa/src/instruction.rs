@@ -45,8 +45,8 @@ impl Instruction {
 
     /// The instruction as the disassembler prints it, immediates as 64-bit hexadecimal numbers.
     ///
-    /// `arch` decides how a negative immediate looks: sign-extended to 64 bits in the word
-    /// encoding, truncated to the word in the byte encoding.
+    /// `arch` decides which registers are shared, and how a negative immediate looks: sign-extended
+    /// to 64 bits in the word encoding, truncated to the word in the byte encoding.
     pub fn display(&self, arch: ArchId) -> impl fmt::Display + '_ {
         self.display_with(arch, |_| None)
     }
@@ -77,14 +77,14 @@ impl<'a, F: Fn(i64) -> Option<&'a str>> fmt::Display for Display<'a, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Instruction { guard, op } = self.instruction;
         if let Some(guard) = guard {
-            write!(f, "{guard} ? ")?;
+            write!(f, "{} ? ", self.arch.pred_name(*guard))?;
         }
         write!(f, "{} ", op.opcode().mnemonic())?;
         let mut result = Ok(());
         op.for_each_operand(|operand| {
             result = result.and_then(|()| match operand {
-                Operand::Gpr(reg) => write!(f, "{reg} "),
-                Operand::Pred(reg) => write!(f, "{reg} "),
+                Operand::Gpr(reg) => write!(f, "{} ", self.arch.gpr_name(reg)),
+                Operand::Pred(reg) => write!(f, "{} ", self.arch.pred_name(reg)),
                 Operand::Imm(imm) => match (self.symbol)(imm) {
                     Some(name) => f.write_str(name),
                     None => write!(f, "#{:#x}", self.printed(imm)),

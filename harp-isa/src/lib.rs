@@ -32,6 +32,7 @@
 //! | write an instruction | [`Instruction`], [`Op`], [`Operand`], [`Gpr`], [`Pred`], [`Imm`], [`Rel`]; [`OperandError`] |
 //! | give instructions a meaning | [`Visitor`]; [`for_each_instruction`] gives the table's rows to a macro |
 //! | query the table | [`Opcode`], [`OpcodeFlags`], [`OperandDesc`], [`OperandKind`], [`Role`], [`RegClass`], [`Space`] |
+//! | know what lanes share | [`Sharing`], [`Op::sharing`], [`ArchId::with_shared`] |
 //! | encode and decode | [`encode`], [`decode`], [`EncodeError`], [`DecodeError`], [`MAX_ENCODED_BYTES`]; [`Layout`], which immediates fit where |
 //! | assemble | [`assemble`], [`AsmError`], [`AsmErrors`]; [`asm`] has the language |
 //! | make objects and files of them | [`Object`], [`Chunk`], [`Permissions`], [`Reference`]; [`object::hof`] is the file format |
@@ -77,6 +78,7 @@ pub mod object;
 mod opcode;
 mod operand;
 mod reg;
+mod sharing;
 mod symbol;
 pub mod table;
 
@@ -87,6 +89,7 @@ pub use instruction::Instruction;
 pub use opcode::{OpcodeFlags, OperandDesc, OperandKind, Role, Space};
 pub use operand::Operand;
 pub use reg::{Gpr, Pred, RegClass};
+pub use sharing::Sharing;
 pub use table::{Imm, Op, Opcode, OperandError, Rel, Visitor};
 // To code and back.
 pub use disassemble::{Disassembly, disassemble, listing};

@@ -11,8 +11,8 @@ pub enum RegClass {
     Pred,
 }
 
-/// A general register, `%r0` to `%r63`. How many of them a machine has depends on its
-/// [`ArchId`](crate::ArchId); the encoder checks it.
+/// A general register, `%r0` to `%r63`. How many of them a machine has, and which of them lanes share and
+/// text calls `%s0` and so on, depends on its [`ArchId`](crate::ArchId); the encoder checks the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gpr(u8);
 

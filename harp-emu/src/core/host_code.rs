@@ -1,8 +1,8 @@
 //! Issues instructions of a warp: on the precise path, in host code to which it is lent, or on the fast path.
 
 use super::{Lanes, name};
-use crate::exec::End;
 use crate::exec::fast::{self, Host};
+use crate::exec::{End, Env};
 use crate::host_code::{Frame, FrameStack, HostTier};
 use crate::observe::Observer;
 use crate::word::Word;
@@ -11,9 +11,12 @@ use crate::word::Word;
 const LEAST: u64 = 16;
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
-    /// Lets a warp run in host code of this tier, where it has some.
+    /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated, nor
+    /// for machines with shared registers.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
-        self.host_code = (!self.env.translates).then(|| tier.for_core(self.env.arch));
+        let Env { translates, arch, .. } = self.env;
+        let may_use = !translates && !arch.has_shared();
+        self.host_code = may_use.then(|| tier.for_core(arch));
         self.host_pause = 0;
     }
 

@@ -9,7 +9,7 @@
 //! fetch them there, so whatever is decoded may be fetched. Everything else is left to the precise path.
 
 use harp_isa::{
-    ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred,
+    ArchId, DecodeError, Encoding, Instruction, MAX_ENCODED_BYTES, Op, OpcodeFlags, Pred, Sharing,
 };
 
 use super::decoded::Bytes;
@@ -32,6 +32,8 @@ pub(crate) struct Slot {
     pub(crate) guard: u8,
     /// Bytes to the next instruction.
     pub(crate) size: u8,
+    /// How lanes carry it out.
+    pub(crate) sharing: Sharing,
     /// Whether it has an effect even if no lane executes it.
     pub(crate) unconditional: bool,
     /// How many instructions from this one on are executed by the same lanes one after the other, as
@@ -51,10 +53,16 @@ impl Slot {
         let (Instruction { guard, op }, size) = harp_isa::decode(bytes, arch)?;
         let privileged = op.opcode().flags().contains(OpcodeFlags::PRIVILEGED);
         let step = Step::one(op);
+        let sharing = op.sharing(arch);
         Ok(Slot {
             op,
             step,
-            kind: step.kind(),
+            kind: match sharing {
+                Sharing::Each => step.kind(),
+                Sharing::Once => Kind::Once,
+                Sharing::Row => Kind::Row,
+            },
+            sharing,
             in_step: 1,
             guard: guard.map_or(ALWAYS, Pred::index),
             size: u8::try_from(size).expect("no instruction is that long"),
@@ -81,6 +89,7 @@ const CHAIN_END: Slot = Slot {
     in_step: 1,
     guard: ALWAYS,
     size: 0,
+    sharing: Sharing::Each,
     unconditional: false,
     run: 0,
     run_bytes: 0,
@@ -317,7 +326,8 @@ fn find_runs(chain: &mut [Slot], width: u8) {
         if slot.guard == ALWAYS && !ends_run(slot.op) && next.guard == ALWAYS {
             slot.run = next.run + 1;
             slot.run_bytes = next.run_bytes + u32::from(slot.size);
-            if let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
+            let is_each = [slot.sharing, next.sharing] == [Sharing::Each; 2];
+            if is_each && let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
                 slot.step = pair;
                 slot.kind = pair.kind();
                 slot.in_step = 2;

@@ -13,10 +13,10 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// Traps if the active lanes disagree on the guard.
     #[inline(always)]
     pub(super) fn converged(&mut self, opcode: Opcode) -> Flow {
-        if self.mask == self.warp.active {
+        if self.enabled() == self.warp.active {
             return NEXT;
         }
-        let lanes = self.mask;
+        let lanes = self.enabled();
         self.trap_uncounted(TrapKind::DivergentBranch { opcode }, lanes)
     }
 

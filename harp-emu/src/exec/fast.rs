@@ -159,9 +159,10 @@ fn run_fast<W: Word, const C: usize>(
         }
     };
     let issued = *budget - left;
+    let spared = exec.spared;
     let stats = &mut exec.warp.stats;
     stats.steps += issued;
-    stats.insts += insts;
+    stats.insts += insts - spared;
     host.warp.pc = pc;
     *budget = left;
     stop

@@ -94,7 +94,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         [a, b]: [Gpr; 2],
         operation: O,
     ) -> Flow {
-        if P::PRECISE {
+        if P::PRECISE || P::ONCE {
             return self.map_apart(dst, [a, b], operation);
         }
         let (rows, select) = self.rows([dst, a, b]);
@@ -110,6 +110,10 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         [a, b]: [Gpr; 2],
         operation: O,
     ) -> Flow {
+        if P::ONCE {
+            let [old, a, b] = [dst, a, b].map(|reg| self.lane(reg, self.first()));
+            return self.share(dst, operation.apply(old, a, b));
+        }
         let mask = self.mask;
         let (rows, _) = self.rows([dst, a, b]);
         kernels::map_each(rows.map(<[_; C]>::as_slice), mask, operation);
@@ -179,6 +183,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     pub(super) fn pred_to_reg(&mut self, dst: Gpr, src: Pred) -> Flow {
         let bits = self.pred(src);
+        if P::ONCE {
+            return self.share(dst, W::from_u64(bits >> self.first() & 1));
+        }
         if P::PRECISE {
             let reg = self.warp.regs[index(dst)].as_flattened_mut();
             for lane in lanes_of(self.mask) {
@@ -197,9 +204,15 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.map(dst, [dst, dst], Constant(value))
     }
 
-    /// The lanes, executing or not, where `operation(_, a, b)` holds. Those beyond the machine's are undefined.
+    /// The lanes, executing or not, where `operation(_, a, b)` holds. Those beyond the machine's are undefined; so are all
+    /// but the first executing one, if this is done once.
     #[inline(always)]
     pub(super) fn test<O: Operation<W, bool>>(&mut self, [a, b]: [Gpr; 2], operation: O) -> u64 {
+        if P::ONCE {
+            let lane = self.first();
+            let holds = operation.apply(W::ZERO, self.lane(a, lane), self.lane(b, lane));
+            return u64::from(holds) << lane;
+        }
         let full = self.full;
         let (rows, _) = self.rows([a, b]);
         if P::PRECISE {
@@ -236,8 +249,25 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// `dst` := `bits`, in the executing lanes.
     #[inline(always)]
     pub(super) fn set_pred(&mut self, dst: Pred, bits: u64) -> Flow {
+        if P::ONCE {
+            return self.share_pred(dst, bits >> self.first() & 1 != 0);
+        }
         let pred = &mut self.warp.preds[pred_index(dst)];
         *pred = (*pred & !self.mask) | (bits & self.mask);
+        NEXT
+    }
+
+    /// Writes `value` to a shared register, which has it in all lanes.
+    #[inline(always)]
+    pub(super) fn share(&mut self, dst: Gpr, value: W) -> Flow {
+        self.warp.share(index(dst), value);
+        NEXT
+    }
+
+    /// Writes `value` to a shared predicate.
+    #[inline(always)]
+    pub(super) fn share_pred(&mut self, dst: Pred, value: bool) -> Flow {
+        self.warp.share_pred(pred_index(dst), value);
         NEXT
     }
 

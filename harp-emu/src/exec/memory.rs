@@ -4,7 +4,7 @@
 //! words, the console, traps. All lanes' addresses are checked before anything is read or written, so an
 //! instruction that traps has no effect.
 
-use harp_isa::{Gpr, Op};
+use harp_isa::{Gpr, Op, Sharing};
 
 use super::lanes::{index, lanes_of};
 use super::{Event, Exec, Flow, NEXT, Precise, Way};
@@ -23,6 +23,14 @@ pub(super) enum Width {
 }
 
 impl Width {
+    /// The number of bytes that an access moves at an aligned address.
+    pub(super) fn most<W: Word>(self) -> usize {
+        match self {
+            Width::Word => W::BYTES,
+            Width::Bytes(bytes) => bytes,
+        }
+    }
+
     /// The number of bytes that an access at `address` moves.
     pub(super) fn at<W: Word>(self, address: W) -> usize {
         match self {
@@ -50,17 +58,6 @@ impl Extend {
     }
 }
 
-/// The sums of a base register and an offset.
-#[inline(always)]
-pub(super) fn addresses<W: Word, const C: usize>(base: &Reg<W, C>, offset: i64) -> Reg<W, C> {
-    let offset = W::from_u64(offset.cast_unsigned());
-    let mut addresses = *base;
-    for address in addresses.as_flattened_mut() {
-        *address = address.add(offset);
-    }
-    addresses
-}
-
 impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     /// Loads in each executing lane.
     #[inline(never)]
@@ -73,7 +70,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         extend: Extend,
     ) -> Flow {
         self.warp.stats.loads += self.executing();
-        let addresses = &addresses(self.reg(base), offset);
+        let addresses = &self.addresses(dst, base, offset, width);
         if self.env.translates {
             return self.load_paged(dst, addresses, width, extend);
         }
@@ -97,7 +94,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     #[inline(never)]
     pub(super) fn store_each(&mut self, value: Gpr, base: Gpr, offset: i64, width: Width) -> Flow {
         self.warp.stats.stores += self.executing();
-        let addresses = &addresses(self.reg(base), offset);
+        let addresses = &self.addresses(value, base, offset, width);
         if self.env.translates {
             return self.store_paged(value, addresses, width);
         }
@@ -180,15 +177,41 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
 }
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+    /// The addresses at which lanes load or store `value`: the sums of a base register and an offset, and, in a row, of
+    /// the bytes of the lanes before.
+    #[inline(always)]
+    fn addresses(&self, value: Gpr, base: Gpr, offset: i64, width: Width) -> Reg<W, C> {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let mut addresses = match self.env.arch.is_row(value, base) {
+            true => self.row_of(base, width.most::<W>()),
+            false => *self.reg(base),
+        };
+        for address in addresses.as_flattened_mut() {
+            *address = address.add(offset);
+        }
+        addresses
+    }
+
+    /// Addresses of `bytes` bytes that follow each other, the first at a shared register's.
+    #[inline(always)]
+    pub(super) fn row_of(&self, base: Gpr, bytes: usize) -> Reg<W, C> {
+        let mut addresses = *self.reg(base);
+        for (lane, address) in addresses.as_flattened_mut().iter_mut().enumerate() {
+            *address = address.add(W::from_u64((lane * bytes) as u64));
+        }
+        addresses
+    }
+
     /// Carries out the instruction at `pc`, which this path leaves to another one, if it only stores words to the
-    /// device.
+    /// device, in each lane.
     #[inline(never)]
     pub(super) fn stores_to_device(&mut self, op: &Op, pc: impl FnOnce() -> u64) -> bool {
         let &Op::St { value, base, offset } = op else { return false };
-        if self.system.device.is_none() || self.env.translates {
+        let is_each = op.sharing(self.env.arch) != Sharing::Once;
+        if self.system.device.is_none() || self.env.translates || !is_each {
             return false;
         }
-        let addresses = addresses(self.reg(base), offset);
+        let addresses = self.addresses(value, base, offset, Width::Word);
         let stores = self.store_to_device(value, &addresses, pc());
         if stores {
             self.warp.stats.stores += self.executing();

@@ -8,6 +8,7 @@
 //! | `lanes`, `kernels` | the operations on all lanes that everything else is built from |
 //! | `halves` | operations on the low halves of words |
 //! | `memory`, `rows` | loads and stores, lane by lane and of whole registers |
+//! | `once` | what is done once for all lanes, on the fast path |
 //! | `atomic` | read-modify-write |
 //! | `control` | jumps, calls, stops |
 //! | `simt` | the divergence stack, lanes, warps, votes |
@@ -43,6 +44,7 @@ mod halves;
 mod kernels;
 mod lanes;
 mod memory;
+mod once;
 mod operand;
 mod paged;
 mod precise;
@@ -153,6 +155,10 @@ pub(crate) trait Way {
     /// that are rare, complicated or trap to it.
     const PRECISE: bool = false;
 
+    /// Whether instructions are carried out once, in the first executing lane, and results go to all lanes: the part
+    /// of the fast path for instructions of [`Sharing::Once`](harp_isa::Sharing).
+    const ONCE: bool = false;
+
     /// The warp, if this is the precise path.
     #[inline(always)]
     fn precise<'e, 'a, W: Word, const C: usize>(
@@ -169,6 +175,8 @@ pub(crate) trait Way {
 pub(crate) struct Precise;
 /// The fast path.
 pub(crate) struct Fast;
+/// The fast path, once for all lanes.
+pub(crate) struct Once;
 
 impl Way for Precise {
     const PRECISE: bool = true;
@@ -181,6 +189,9 @@ impl Way for Precise {
     }
 }
 impl Way for Fast {}
+impl Way for Once {
+    const ONCE: bool = true;
+}
 
 /// A warp that executes instructions.
 pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
@@ -191,10 +202,15 @@ pub(crate) struct Exec<'a, W: Word, const C: usize, P: Way> {
     pub(crate) number: u8,
     /// All lanes of the machine.
     full: u64,
-    /// The lanes that execute the instruction: active, and their guard is true.
+    /// The lanes that execute the instruction: active, and their guard is true. On the precise path only the first of
+    /// them, if the instruction is carried out once.
     mask: u64,
-    /// How many they are.
+    /// How many lanes execute the instruction: one, if it is carried out once.
     executing: u64,
+    /// All lanes that are active and whose guard is true. On the precise path only: see [`enabled`](Self::enabled).
+    all_enabled: u64,
+    /// The lanes that `mask` had more than one in instructions that were carried out once, summed up. On the fast path.
+    spared: u64,
     /// The address of the instruction after this one; jumps replace it.
     next: u64,
     event: Option<Event<W>>,
@@ -218,11 +234,19 @@ impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
             full: env.full(),
             mask: 0,
             executing: 0,
+            all_enabled: 0,
+            spared: 0,
             next: 0,
             event: None,
             select: [const { Cell::new([W::ZERO; GROUP]) }; C],
             way: PhantomData,
         }
+    }
+
+    /// The lanes that are active and whose guard is true, of which only one executes what is carried out once.
+    #[inline(always)]
+    fn enabled(&self) -> u64 {
+        if P::PRECISE { self.all_enabled } else { self.mask }
     }
 
     /// Does something that only the precise path does.

@@ -40,12 +40,21 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// must not cross page boundaries.
     #[inline(always)]
     pub(super) fn in_place(&self, base: Gpr, offset: W, access: PageAccess) -> Flow {
+        self.all_in_place(self.reg(base), offset, access)
+    }
+
+    /// As [`in_place`](Self::in_place), of addresses that are not in a register.
+    #[inline(always)]
+    pub(super) fn all_in_place(&self, base: &Reg<W, C>, offset: W, access: PageAccess) -> Flow {
         if !self.env.translates {
             return NEXT;
         }
         let pages = self.system.tlb.in_place(self.warp.supervisor);
-        let base = self.reg(base).as_flattened();
-        if are_in_place(pages, base, offset, self.mask, access) { NEXT } else { OTHER }
+        if are_in_place(pages, base.as_flattened(), offset, self.mask, access) {
+            NEXT
+        } else {
+            OTHER
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Every instruction is fetched anew. So changes to code are seen at once, whoever makes them, and pages may
 //! be mapped anywhere, whereas the fast path only runs code in pages that are in place.
 
+use harp_isa::{Instruction, Op, Operand, Role, Sharing};
+
 use super::code::{self, Slot};
 use super::{End, Event, Exec, NEXT, Precise};
 use crate::inspect::WarpView;
@@ -57,7 +59,10 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
     ) -> End<W> {
         let pc = self.warp.pc;
         self.next = pc.wrapping_add(u64::from(slot.size)) & W::ONES.to_u64();
-        self.set_mask(self.warp.active & self.warp.preds[usize::from(slot.guard)]);
+        let enabled = self.warp.active & self.warp.preds[usize::from(slot.guard)];
+        self.all_enabled = enabled;
+        let is_once = slot.sharing == Sharing::Once;
+        self.set_mask(if is_once { enabled & enabled.wrapping_neg() } else { enabled });
         if let Some(observer) = observer.as_deref_mut() {
             observer.issue(&self.issue(slot));
         }
@@ -66,7 +71,11 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             NEXT
         } else {
             self.warp.stats.insts += self.executing();
-            slot.op.accept(self)
+            let flow = slot.op.accept(self);
+            if is_once && enabled != 0 {
+                self.share_destinations(slot.op);
+            }
+            flow
         };
         if let Some(observer) = observer {
             observer.retire(&self.retire(slot));
@@ -77,6 +86,18 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         }
         self.warp.pc = self.next;
         End::Budget
+    }
+
+    /// Gives what the first executing lane has written to shared registers to all lanes. Of a `wspawn`, whose destination
+    /// belongs to another warp, and of an instruction that has trapped it is the old value.
+    fn share_destinations(&mut self, op: Op) {
+        let lane = self.first();
+        Instruction::new(op).for_each_register(|operand, _, role| match operand {
+            _ if role == Role::Use => {}
+            Operand::Gpr(reg) => drop(self.share(reg, self.lane(reg, lane))),
+            Operand::Pred(reg) => drop(self.share_pred(reg, self.pred(reg) >> lane & 1 != 0)),
+            Operand::Imm(_) => {}
+        });
     }
 
     /// The instruction at `pc`.
@@ -114,6 +135,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             pc: self.warp.pc,
             instruction: slot.instruction(),
             executing: self.mask,
+            enabled: self.all_enabled,
             state: WarpView::new(self.warp),
         }
     }

@@ -65,7 +65,7 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
         if self.mask & 1 == 0 {
             return NEXT;
         }
-        let Some(pc) = self.warp.return_from_interrupt() else {
+        let Some(pc) = self.warp.return_from_interrupt(self.env.arch) else {
             return self.trap(TrapKind::NothingSaved, 1);
         };
         self.next = pc;

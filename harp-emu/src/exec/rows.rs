@@ -4,14 +4,19 @@
 //! from lane to lane (see `kernels`). Accesses to anything but memory, to words that are not aligned, or to pages
 //! that are not in place (see `paged`) are left to the precise path (see `memory`).
 
+use std::cell::Cell;
+
 use harp_isa::Gpr;
 
 use super::kernels::{Group, are_plain, is_whole, word};
 use super::lanes::lanes_of;
 use super::memory::{Extend, Width, load_bytes, store_bytes};
+use super::operand::Operand;
+use super::step::Step;
 use super::{Exec, Flow, NEXT, OTHER, Way, kernels};
 use crate::trap::PageAccess;
-use crate::word::{Cell, Word};
+use crate::warp::Reg;
+use crate::word::{Cell as _, Word};
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
@@ -19,6 +24,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         if P::PRECISE {
             return self
                 .rarely(|exec| exec.load_each(dst, base, offset, Width::Word, Extend::Zero));
+        }
+        if P::ONCE {
+            return self.load_once(dst, base, offset, W::BYTES, Extend::Zero);
         }
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Load)?;
@@ -32,6 +40,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn store_word(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         if P::PRECISE {
             return self.rarely(|exec| exec.store_each(value, base, offset, Width::Word));
+        }
+        if P::ONCE {
+            return self.store_once(value, base, offset, W::BYTES);
         }
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Store)?;
@@ -55,6 +66,9 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             let width = Width::Bytes(bytes);
             return self.rarely(|exec| exec.load_each(dst, base, offset, width, extend));
         }
+        if P::ONCE {
+            return self.load_once(dst, base, offset, bytes, extend);
+        }
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Load)?;
         let (cells, mask) = (self.env.cells, self.mask);
@@ -76,11 +90,110 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             let width = Width::Bytes(bytes);
             return self.rarely(|exec| exec.store_each(value, base, offset, width));
         }
+        if P::ONCE {
+            return self.store_once(value, base, offset, bytes);
+        }
         let offset = W::from_u64(offset.cast_unsigned());
         self.in_place(base, offset, PageAccess::Store)?;
         let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
         let ([value, base], _) = self.rows([value, base]);
         let done = scatter_narrow(value, base, offset, cells, mask, bytes, from);
+        self.stored(done)
+    }
+
+    /// Loads or stores at addresses that follow each other: see [`Sharing::Row`](harp_isa::Sharing).
+    #[inline(always)]
+    pub(super) fn access_row(&mut self, step: &Step) -> Flow {
+        let reg = Gpr::given;
+        match *step {
+            Step::Ld { dst, base, offset } => self.load_row(reg(dst), reg(base), offset),
+            Step::St { value, base, offset } => self.store_row(reg(value), reg(base), offset),
+            _ => self.access_narrow_row(step),
+        }
+    }
+
+    #[inline(always)]
+    fn load_row(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let mut row = self.row_of(base, W::BYTES);
+        self.all_in_place(&row, offset, PageAccess::Load)?;
+        let (cells, mask) = (self.env.cells, self.mask);
+        let ([dst], select) = self.rows([dst]);
+        let done = kernels::load([dst, groups(&mut row)], select, offset, cells, mask);
+        self.loaded(done)
+    }
+
+    #[inline(always)]
+    fn store_row(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let mut row = self.row_of(base, W::BYTES);
+        self.all_in_place(&row, offset, PageAccess::Store)?;
+        let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
+        let ([value], _) = self.rows([value]);
+        let done = kernels::store([value, groups(&mut row)], offset, cells, mask, from);
+        self.stored(done)
+    }
+
+    /// As [`access_row`](Self::access_row), of less than words.
+    #[inline(never)]
+    fn access_narrow_row(&mut self, step: &Step) -> Flow {
+        let reg = Gpr::given;
+        match *step {
+            Step::Ldb { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 1, Extend::Zero)
+            }
+            Step::Ldbs { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 1, Extend::Sign)
+            }
+            Step::Ldh { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 2, Extend::Zero)
+            }
+            Step::Ldhs { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 2, Extend::Sign)
+            }
+            Step::Ldw { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 4, Extend::Zero)
+            }
+            Step::Ldws { dst, base, offset } => {
+                self.load_narrow_row(reg(dst), reg(base), offset, 4, Extend::Sign)
+            }
+            Step::Stb { value, base, offset } => {
+                self.store_narrow_row(reg(value), reg(base), offset, 1)
+            }
+            Step::Sth { value, base, offset } => {
+                self.store_narrow_row(reg(value), reg(base), offset, 2)
+            }
+            Step::Stw { value, base, offset } => {
+                self.store_narrow_row(reg(value), reg(base), offset, 4)
+            }
+            _ => OTHER,
+        }
+    }
+
+    fn load_narrow_row(
+        &mut self,
+        dst: Gpr,
+        base: Gpr,
+        offset: i64,
+        bytes: usize,
+        extend: Extend,
+    ) -> Flow {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let mut row = self.row_of(base, bytes);
+        self.all_in_place(&row, offset, PageAccess::Load)?;
+        let (cells, mask) = (self.env.cells, self.mask);
+        let ([dst], _) = self.rows([dst]);
+        let done = gather_narrow(dst, groups(&mut row), offset, cells, mask, bytes, extend);
+        self.loaded(done)
+    }
+
+    fn store_narrow_row(&mut self, value: Gpr, base: Gpr, offset: i64, bytes: usize) -> Flow {
+        let offset = W::from_u64(offset.cast_unsigned());
+        let mut row = self.row_of(base, bytes);
+        self.all_in_place(&row, offset, PageAccess::Store)?;
+        let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
+        let ([value], _) = self.rows([value]);
+        let done = scatter_narrow(value, groups(&mut row), offset, cells, mask, bytes, from);
         self.stored(done)
     }
 
@@ -103,6 +216,12 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         self.warp.stats.stores += self.executing();
         NEXT
     }
+}
+
+/// A register as kernels take it.
+#[inline(always)]
+fn groups<W: Word, const C: usize>(reg: &mut Reg<W, C>) -> &[Group<W>; C] {
+    Cell::from_mut(reg).as_array_of_cells()
 }
 
 /// Loads `bytes` bytes at `base` + `offset`, in the lanes of `mask`. Returns whether it did: if not, nothing has

@@ -10,7 +10,8 @@ use crate::warp::Entry;
 use crate::word::Word;
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
-    /// Copies in lane order: a lane that an earlier lane has overwritten copies its new values.
+    /// Copies in lane order: a lane that an earlier lane has overwritten copies its new values. Shared registers are every
+    /// lane's already.
     #[inline(never)]
     pub(super) fn do_clone(&mut self, to: Gpr) -> Flow {
         self.converged(Opcode::Clone)?;
@@ -20,7 +21,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
             if given >= u64::from(limit) {
                 return self.trap(TrapKind::NoSuchLane { given, limit }, 1 << lane);
             }
-            for reg in &mut self.warp.regs {
+            for reg in &mut self.warp.regs[..self.env.arch.gprs().into()] {
                 let reg = reg.as_flattened_mut();
                 reg[given as usize] = reg[lane];
             }
@@ -107,8 +108,8 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let warps = self.lane(warps, first).to_u64();
         if self.env.divergent_barriers != DivergentBarriers::Allow {
             let expected = self.expected_at_barriers();
-            if self.mask != expected {
-                let lanes = self.mask;
+            if self.enabled() != expected {
+                let lanes = self.enabled();
                 return self.trap(TrapKind::DivergentBarrier { expected }, lanes);
             }
         }
@@ -276,19 +277,19 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         if !(0..2).contains(&given) {
             return self.trap(TrapKind::BadIndex { opcode: Opcode::Ballot, given }, lanes);
         }
-        let bits = word_of::<W>(self.pred(src) & lanes, given);
+        let bits = word_of::<W>(self.pred(src) & self.enabled(), given);
         self.fill(dst, W::from_u64(bits))
     }
 
     #[inline(always)]
     pub(super) fn do_anyp(&mut self, dst: Pred, src: Pred) -> Flow {
-        let any = self.pred(src) & self.mask != 0;
+        let any = self.pred(src) & self.enabled() != 0;
         self.set_pred(dst, if any { u64::MAX } else { 0 })
     }
 
     #[inline(always)]
     pub(super) fn do_allp(&mut self, dst: Pred, src: Pred) -> Flow {
-        let all = self.pred(src) & self.mask == self.mask;
+        let all = self.pred(src) & self.enabled() == self.enabled();
         self.set_pred(dst, if all { u64::MAX } else { 0 })
     }
 
@@ -296,10 +297,11 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn do_shfl(&mut self, dst: Gpr, value: Gpr, from: Gpr) -> Flow {
         let values = *self.reg(value);
         let from = *self.reg(from);
+        let enabled = self.enabled();
         let reg = self.warp.regs[index(dst)].as_flattened_mut();
         for lane in lanes_of(self.mask) {
             let other = from.as_flattened()[lane].to_u64();
-            let executes = other < 64 && self.mask >> other & 1 != 0;
+            let executes = other < 64 && enabled >> other & 1 != 0;
             let source = if executes { other as usize } else { lane };
             reg[lane] = values.as_flattened()[source];
         }

@@ -72,6 +72,20 @@ pub(super) struct On<const KIND: u8>;
 /// The functions that carry out steps, each with the operations on the registers of all lanes inside.
 pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
 
+impl Handle for On<{ Kind::Once as u8 }> {
+    #[inline(always)]
+    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
+        exec.do_once(step)
+    }
+}
+
+impl Handle for On<{ Kind::Row as u8 }> {
+    #[inline(always)]
+    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
+        exec.access_row(step)
+    }
+}
+
 /// Defines [`Step`]. A row of `pairs` or `tests` has a first instruction, whether its last operand is an
 /// immediate or a register, what it computes, and the names of its pairs: with `add`, `sub`, `xor` and `or`, or, in
 /// `tests`, with `rtop`, `iszero` and `isneg`. The rows of single instructions follow.
@@ -159,6 +173,17 @@ macro_rules! steps {
                 }
             }
 
+            /// Calls the method of `visitor` for this instruction. Pairs are left to the precise path.
+            #[inline(always)]
+            pub(super) fn accept<V: Visitor<Output = Flow>>(&self, visitor: &mut V) -> Flow {
+                match *self {
+                    $(Step::$variant { $($field),* } => {
+                        visitor.$method($(<$ty as Operand>::given($field)),*)
+                    })*
+                    _ => OTHER,
+                }
+            }
+
             /// The number of its handler.
             pub(crate) fn kind(&self) -> Kind {
                 match self {
@@ -184,12 +209,16 @@ macro_rules! steps {
             $($variant,)*
             $($add, $sub, $xor, $or,)*
             $($rtop, $iszero, $isneg,)*
+            /// An instruction that is carried out once.
+            Once,
+            /// An access to a row.
+            Row,
         }
 
         /// How many kinds there are.
         pub(super) const KINDS: usize =
             [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
-             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)*].len();
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Once, Kind::Row].len();
 
         $(steps!(handle [$variant { $($field),* }] exec => {
             Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
@@ -228,6 +257,8 @@ macro_rules! steps {
                     simd::on_any::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
+                simd::on_any::<W, C, On<{ Kind::Once as u8 }>>,
+                simd::on_any::<W, C, On<{ Kind::Row as u8 }>>,
             ];
 
             /// For hosts with AVX2, by kind.
@@ -245,6 +276,8 @@ macro_rules! steps {
                     simd::on_avx2::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
+                simd::on_avx2::<W, C, On<{ Kind::Once as u8 }>>,
+                simd::on_avx2::<W, C, On<{ Kind::Row as u8 }>>,
             ];
         }
     };

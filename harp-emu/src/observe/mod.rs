@@ -79,8 +79,11 @@ pub struct Issue<'a> {
     pub pc: u64,
     /// The instruction.
     pub instruction: Instruction,
-    /// The lanes that execute it: active, and their guard is true; lane 0 in the lowest bit.
+    /// The lanes that execute it: active, and their guard is true; lane 0 in the lowest bit. Only the first of them if
+    /// the instruction is carried out once for all ([`Sharing::Once`](harp_isa::Sharing)).
     pub executing: u64,
+    /// All lanes that are active and whose guard is true.
+    pub enabled: u64,
     /// The warp before the instruction.
     pub state: WarpView<'a>,
 }

@@ -20,7 +20,7 @@ pub struct BranchCounts {
     #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::opcode"))]
     pub opcode: Opcode,
     /// Its guard.
-    #[cfg_attr(feature = "json", serde(serialize_with = "crate::json::guard"))]
+    #[cfg_attr(feature = "json", serde(skip))]
     pub guard: Option<Pred>,
     /// How often a warp executed it.
     pub executed: u64,

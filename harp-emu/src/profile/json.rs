@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use harp_isa::Opcode;
+use harp_isa::{ArchId, Opcode};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{BranchMasks, Histogram, OpcodeCounts, Profile, RegisterCount, RegisterCounts};
+use super::{
+    BranchCounts, BranchMasks, Histogram, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+};
 use crate::config::Collect;
 use crate::json::{Hex, LaneList};
 use crate::notation::Register;
@@ -21,8 +23,14 @@ impl Serialize for Profile {
                 Collect::OPCODES => object.serialize_field("opcodes", &ByOpcode(&self.opcodes))?,
                 Collect::LANES => object.serialize_field("lanes", &self.lanes)?,
                 Collect::DEPTH => object.serialize_field("depth", &self.depth)?,
-                Collect::BRANCHES => object.serialize_field("branches", &ByPc(&self.branches))?,
-                Collect::REGISTERS => object.serialize_field("registers", &self.registers)?,
+                Collect::BRANCHES => {
+                    let branches = Branches { counts: &self.branches, arch: self.arch };
+                    object.serialize_field("branches", &branches)?;
+                }
+                Collect::REGISTERS => {
+                    let counts = ByRegister { counts: &self.registers, arch: self.arch };
+                    object.serialize_field("registers", &counts)?;
+                }
                 Collect::MEMORY => object.serialize_field("memory", &ByPc(&self.memory))?,
                 _ => {}
             }
@@ -43,6 +51,29 @@ impl<T: Serialize> Serialize for ByPc<'_, T> {
             counts: &'a T,
         }
         serializer.collect_seq(self.0.iter().map(|(&pc, counts)| Row { pc: Hex(pc), counts }))
+    }
+}
+
+/// As [`ByPc`], with the names of guards on a machine.
+struct Branches<'a> {
+    counts: &'a BTreeMap<u64, BranchCounts>,
+    arch: ArchId,
+}
+
+impl Serialize for Branches<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Row<'a> {
+            pc: Hex,
+            guard: Option<Register>,
+            #[serde(flatten)]
+            counts: &'a BranchCounts,
+        }
+        serializer.collect_seq(self.counts.iter().map(|(&pc, counts)| Row {
+            pc: Hex(pc),
+            guard: counts.guard.map(|guard| Register(guard.into(), self.arch)),
+            counts,
+        }))
     }
 }
 
@@ -72,7 +103,13 @@ impl Serialize for Histogram {
     }
 }
 
-impl Serialize for RegisterCounts {
+/// Counts with the names of registers on a machine.
+struct ByRegister<'a> {
+    counts: &'a RegisterCounts,
+    arch: ArchId,
+}
+
+impl Serialize for ByRegister<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         struct Row {
@@ -80,12 +117,13 @@ impl Serialize for RegisterCounts {
             #[serde(flatten)]
             count: RegisterCount,
         }
-        let rows =
-            self.registers().map(|(register, count)| Row { register: Register(register), count });
+        let ByRegister { counts, arch } = *self;
+        let row = |(register, count)| Row { register: Register(register, arch), count };
+        let rows = counts.registers().map(row);
         let mut object = serializer.serialize_struct("RegisterCounts", 3)?;
         object.serialize_field("registers", &rows.collect::<Vec<_>>())?;
-        object.serialize_field("reads", &self.reads)?;
-        object.serialize_field("writes", &self.writes)?;
+        object.serialize_field("reads", &counts.reads)?;
+        object.serialize_field("writes", &counts.writes)?;
         object.end()
     }
 }

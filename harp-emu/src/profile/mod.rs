@@ -32,7 +32,8 @@ use crate::observe::{Issue, Observer};
 /// had been carried out. An instruction that is issued again after a guest's handler counts again.
 /// Instructions whose fetch fails are not issued.
 ///
-/// *Executing* lanes are those that are active and whose guard is true; an instruction that no lane
+/// *Executing* lanes are those that are active and whose guard is true, or the first of them if the instruction is carried
+/// out once ([`Sharing::Once`](harp_isa::Sharing)); an instruction that no lane
 /// executes is *skipped* (a `split` or `join` that is counted as skipped still has its effect).
 /// Parts that [`collect`](Self::collect) does not name are empty.
 ///
@@ -150,7 +151,7 @@ impl Observer for Profile {
     fn issue(&mut self, issue: &Issue<'_>) {
         let opcode = issue.instruction.op.opcode();
         let active = issue.state.active();
-        let executing = issue.executing;
+        let (executing, enabled) = (issue.executing, issue.enabled);
         if self.collect.contains(Collect::OPCODES) {
             let counts = self.opcodes.entry(opcode).or_default();
             counts.issued += 1;
@@ -166,7 +167,7 @@ impl Observer for Profile {
         }
         if self.collect.contains(Collect::BRANCHES) && branch::is_branch(issue.instruction) {
             let new = || BranchCounts::new(opcode, issue.instruction.guard);
-            self.branches.entry(issue.pc).or_insert_with(new).count(active, executing);
+            self.branches.entry(issue.pc).or_insert_with(new).count(active, enabled);
         }
         if self.collect.contains(Collect::REGISTERS) {
             self.registers.count(issue);

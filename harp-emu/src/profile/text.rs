@@ -81,7 +81,9 @@ impl Profile {
         )?;
         for (pc, branch) in &self.branches {
             let name = match branch.guard {
-                Some(guard) => format!("{guard} {}", branch.opcode.mnemonic()),
+                Some(guard) => {
+                    format!("{} {}", self.arch.pred_name(guard), branch.opcode.mnemonic())
+                }
                 None => branch.opcode.mnemonic().to_owned(),
             };
             let more = if branch.unlisted == 0 { "" } else { "+" };
@@ -109,7 +111,7 @@ impl Profile {
             "register", "reads", "lane reads", "writes", "lane writes"
         )?;
         for (register, count) in self.registers.registers() {
-            let register = Register(register).to_string();
+            let register = Register(register, self.arch).to_string();
             let super::RegisterCount { reads, writes, lane_reads, lane_writes } = count;
             writeln!(
                 f,

@@ -18,5 +18,6 @@ mod pairs;
 mod pdom;
 mod profile;
 mod rounds;
+mod shared;
 mod stop;
 mod traps;

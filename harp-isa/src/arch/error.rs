@@ -17,15 +17,21 @@ pub enum Field {
     Lanes,
     /// Hardware warps of a core.
     Warps,
+    /// General registers that the lanes of a warp share.
+    SharedGprs,
+    /// Predicates that the lanes of a warp share.
+    SharedPreds,
 }
 
 impl Field {
-    /// The accepted values.
+    /// The accepted values. Those of shared registers depend on the others, too.
     pub const fn range(self) -> RangeInclusive<u8> {
         match self {
             Field::Gprs => 8..=64,
             Field::Preds => 2..=64,
             Field::Lanes | Field::Warps => 1..=64,
+            Field::SharedGprs => 1..=56,
+            Field::SharedPreds => 0..=62,
         }
     }
 }
@@ -37,6 +43,8 @@ impl fmt::Display for Field {
             Field::Preds => "predicates",
             Field::Lanes => "lanes",
             Field::Warps => "warps",
+            Field::SharedGprs => "shared general registers",
+            Field::SharedPreds => "shared predicates",
         })
     }
 }
@@ -83,6 +91,18 @@ pub enum ArchIdError {
         /// The value given.
         given: u64,
     },
+    /// More registers, a lane's own and shared ones, than instructions can name.
+    #[error("{own} {field} and {shared} that lanes share: the limit is {limit} together")]
+    TooManyRegisters {
+        /// Which registers, those of a lane.
+        field: Field,
+        /// How many a lane has.
+        own: u8,
+        /// How many lanes share.
+        shared: u8,
+        /// The most of both together.
+        limit: u8,
+    },
     /// Something after the last field.
     #[error("`{id}`: `{rest}` after the last field")]
     Trailing {
@@ -97,11 +117,11 @@ pub enum ArchIdError {
          register operand ({gprs} general registers)"
     )]
     PredicatesWiderThanRegisters {
-        /// Predicates given.
+        /// Predicates given, with those that lanes share.
         preds: u8,
         /// Bits that they need.
         pred_bits: u8,
-        /// General registers given.
+        /// General registers given, with those that lanes share.
         gprs: u8,
         /// Bits of a register operand.
         gpr_bits: u8,

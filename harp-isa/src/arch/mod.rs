@@ -1,11 +1,10 @@
 //! Architecture ids: which member of the HARP family a program is for.
 
-use std::fmt;
-use std::str::FromStr;
-
 mod error;
 #[cfg(feature = "serde")]
 mod saved;
+mod shared;
+mod text;
 mod triple;
 
 pub use error::{ArchIdError, Field};
@@ -71,8 +70,9 @@ impl Encoding {
 
 /// One member of the HARP family.
 ///
-/// The text form is `<word bytes><encoding><GPRs>/<predicates>[/<lanes>[/<warps>]][+x]`; lanes and
-/// warps that are left out are 1. The presets `harp32` (`4w8/8/16/16`) and `harp64`
+/// The text form is `<word bytes><encoding><GPRs>/<predicates>[/<lanes>[/<warps>]][+x][+s<GPRs>[/<predicates>]]`;
+/// lanes and warps that are left out are 1. `+x` is the extension, `+s` the numbers of
+/// registers that the lanes of a warp share ([below](#shared-registers)). The presets `harp32` (`4w8/8/16/16`) and `harp64`
 /// (`8w32/32/16/16`) are the evaluated machines of Gupta (2016, table 1).
 ///
 /// ```
@@ -84,6 +84,22 @@ impl Encoding {
 /// assert_eq!("4w8/8/65".parse::<ArchId>().unwrap_err().to_string(), "65 lanes: the limits are 1 and 64");
 /// # Ok::<(), harp_isa::ArchIdError>(())
 /// ```
+///
+/// # Shared registers
+///
+/// A machine `+s8/4` has 8 general registers and 4 predicates that exist once in a warp, beside those
+/// of each lane (Lee et al., CGO 2013, section 5.1). In instructions their numbers follow those of the lanes'
+/// registers; in text they are `%s0` to `%s7` and `@s0` to `@s3`. No instruction is added.
+///
+/// ```
+/// use harp_isa::{ArchId, Gpr};
+///
+/// let arch: ArchId = "4w24/12/32/16+x+s8/4".parse()?;
+/// assert_eq!((arch.shared_gprs(), arch.shared_preds()), (8, 4));
+/// assert_eq!(arch.shared_gpr(3), Some(Gpr::new(27)));
+/// assert_eq!(arch.gpr_name(Gpr::new(27)).to_string(), "%s3");
+/// # Ok::<(), harp_isa::ArchIdError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArchId {
     word: WordSize,
@@ -93,7 +109,13 @@ pub struct ArchId {
     lanes: u8,
     warps: u8,
     extension: bool,
+    /// 0 on machines without shared registers.
+    shared_gprs: u8,
+    shared_preds: u8,
 }
+
+/// The most registers of a kind that an instruction can name.
+const MAX_REGISTERS: u8 = 64;
 
 const PRESETS: [(&str, ArchId); 2] = [("harp32", ArchId::HARP32), ("harp64", ArchId::HARP64)];
 
@@ -107,6 +129,8 @@ impl ArchId {
         lanes: 16,
         warps: 16,
         extension: false,
+        shared_gprs: 0,
+        shared_preds: 0,
     };
 
     /// `8w32/32/16/16`, the 64-bit machine of the thesis.
@@ -124,7 +148,7 @@ impl ArchId {
         gprs: u8,
         preds: u8,
     ) -> Result<ArchId, ArchIdError> {
-        ArchId { word, encoding, gprs, preds, lanes: 1, warps: 1, extension: false }.validated()
+        ArchId { word, encoding, gprs, preds, lanes: 1, warps: 1, ..ArchId::HARP32 }.validated()
     }
 
     /// The same machine with `lanes` lanes a warp.
@@ -164,12 +188,12 @@ impl ArchId {
         self.encoding
     }
 
-    /// General registers of a lane.
+    /// General registers of a lane, without those that the lanes share.
     pub const fn gprs(self) -> u8 {
         self.gprs
     }
 
-    /// Predicate registers of a lane.
+    /// Predicate registers of a lane, without those that the lanes share.
     pub const fn preds(self) -> u8 {
         self.preds
     }
@@ -194,14 +218,14 @@ impl ArchId {
         ArchId { lanes: 1, warps: 1, ..self } == ArchId { lanes: 1, warps: 1, ..other }
     }
 
-    /// Bits of a register operand in the word encoding: ceil(log2 GPRs).
+    /// Bits of a register operand in the word encoding: ceil(log2 of all general registers).
     pub(crate) const fn gpr_bits(self) -> u8 {
-        ceil_log2(self.gprs)
+        ceil_log2(self.all_gprs())
     }
 
-    /// Bits of the guard in the word encoding: ceil(log2 predicates).
+    /// Bits of the guard in the word encoding: ceil(log2 of all predicates).
     pub(crate) const fn pred_bits(self) -> u8 {
-        ceil_log2(self.preds)
+        ceil_log2(self.all_preds())
     }
 
     fn validated(self) -> Result<ArchId, ArchIdError> {
@@ -215,12 +239,13 @@ impl ArchId {
                 return Err(ArchIdError::OutOfRange { field, given: given.into() });
             }
         }
+        self.check_shared()?;
         if self.encoding == Encoding::Byte {
             return Ok(self);
         }
         let (gpr_bits, pred_bits, limit) = (self.gpr_bits(), self.pred_bits(), self.word.bits());
         if pred_bits > gpr_bits {
-            let (preds, gprs) = (self.preds, self.gprs);
+            let (preds, gprs) = (self.all_preds(), self.all_gprs());
             return Err(ArchIdError::PredicatesWiderThanRegisters {
                 preds,
                 pred_bits,
@@ -243,66 +268,4 @@ impl ArchId {
 
 const fn ceil_log2(n: u8) -> u8 {
     (u8::BITS - (n - 1).leading_zeros()) as u8
-}
-
-impl fmt::Display for ArchId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ArchId { word, encoding, gprs, preds, lanes, warps, extension } = *self;
-        let (bytes, letter) = (word.bytes(), encoding.letter());
-        write!(f, "{bytes}{letter}{gprs}/{preds}/{lanes}/{warps}")?;
-        f.write_str(if extension { "+x" } else { "" })
-    }
-}
-
-impl FromStr for ArchId {
-    type Err = ArchIdError;
-
-    fn from_str(id: &str) -> Result<ArchId, ArchIdError> {
-        let (machine, extension) = match id.strip_suffix("+x") {
-            Some(machine) => (machine, true),
-            None => (id, false),
-        };
-        if let Some((_, preset)) = PRESETS.iter().find(|(name, _)| *name == machine) {
-            return preset.with_extension(extension);
-        }
-        let owned = || id.to_owned();
-        let mut chars = machine.chars();
-        let word = match chars.next() {
-            Some('4') => WordSize::Four,
-            Some('8') => WordSize::Eight,
-            _ => return Err(ArchIdError::WordSize { id: owned() }),
-        };
-        let encoding = match chars.next() {
-            Some('w') => Encoding::Word,
-            Some('b') => Encoding::Byte,
-            _ => return Err(ArchIdError::Encoding { id: owned() }),
-        };
-        let mut parts = chars.as_str().split('/');
-        let mut count = |field: Field| match parts.next() {
-            None => Ok(None),
-            Some("") => Err(ArchIdError::Missing { id: owned(), field }),
-            Some(text) => parse_count(id, field, text).map(Some),
-        };
-        let gprs = count(Field::Gprs)?;
-        let gprs = gprs.ok_or_else(|| ArchIdError::Missing { id: owned(), field: Field::Gprs })?;
-        let preds = count(Field::Preds)?;
-        let preds =
-            preds.ok_or_else(|| ArchIdError::Missing { id: owned(), field: Field::Preds })?;
-        let lanes = count(Field::Lanes)?.unwrap_or(1);
-        let warps = count(Field::Warps)?.unwrap_or(1);
-        if let Some(rest) = parts.next() {
-            return Err(ArchIdError::Trailing { id: owned(), rest: rest.to_owned() });
-        }
-        ArchId { word, encoding, gprs, preds, lanes, warps, extension }.validated()
-    }
-}
-
-fn parse_count(id: &str, field: Field, text: &str) -> Result<u8, ArchIdError> {
-    // `u64::from_str` takes a leading plus sign; an architecture id has none.
-    if !text.bytes().all(|b| b.is_ascii_digit()) {
-        let given = text.to_owned();
-        return Err(ArchIdError::NotANumber { id: id.to_owned(), field, given });
-    }
-    let given = text.parse::<u64>().unwrap_or(u64::MAX);
-    u8::try_from(given).map_err(|_| ArchIdError::OutOfRange { field, given })
 }

@@ -3,7 +3,7 @@
 //! The crate target-lexicon does not know HARP, and with another architecture's name a code generator for
 //! *that* architecture would accept the triple. So the architecture stays `unknown` and the
 //! vendor field carries the id, with the characters that a triple cannot hold replaced:
-//! `8w32/32/16/16+x` is `unknown-harp_8w32_32_16_16_x-none-unknown`.
+//! `8w32/32/16/16+x` is `unknown-harp_8w32_32_16_16_x-none-unknown`. Options start with a letter, counts do not.
 
 use target_lexicon::{
     Architecture, BinaryFormat, CustomVendor, Environment, OperatingSystem, Triple, Vendor,
@@ -56,10 +56,12 @@ impl TryFrom<&Triple> for ArchId {
             Some(id) if triple.architecture == Architecture::Unknown => id,
             _ => return Err(TripleError::NotHarp { triple: triple.to_string() }),
         };
-        let id = match id.strip_suffix("_x") {
-            Some(machine) => format!("{}+x", machine.replace('_', "/")),
-            None => id.replace('_', "/"),
-        };
+        let mut parts = id.split('_');
+        let mut id = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            id.push(if part.starts_with(['x', 's']) { '+' } else { '/' });
+            id.push_str(part);
+        }
         id.parse().map_err(|source| TripleError::ArchId { triple: triple.to_string(), source })
     }
 }

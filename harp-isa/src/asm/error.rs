@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use thiserror::Error;
 
 use super::lexer::Token;
+use crate::arch::{ArchId, Field as ArchIdField};
 use crate::encoding::EncodeError;
 use crate::error_list::ErrorList;
 
@@ -100,6 +101,18 @@ pub enum AsmErrorKind {
         size: u64,
         /// The largest size.
         limit: u64,
+    },
+    /// A register that a machine with shared registers lacks.
+    #[error("register {given} of the {field}: {arch} has {limit}")]
+    NoRegister {
+        /// Which registers: those of a lane, or those that lanes share.
+        field: ArchIdField,
+        /// The register's number in its name.
+        given: u8,
+        /// How many there are.
+        limit: u8,
+        /// The machine.
+        arch: ArchId,
     },
     /// The machine cannot encode the instruction.
     #[error(transparent)]

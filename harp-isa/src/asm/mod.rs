@@ -5,7 +5,7 @@
 //! * `/* comment */`; `label:`; an instruction or directive ends at a newline or `;`.
 //! * An instruction is `[@pN ?] mnemonic operands`; operands are separated by blanks or commas:
 //!   `%r3`, `%ra %sp %fp` ([roles](crate::abi::RegisterRoles)), `@p2`, `#literal`, `(expression)`,
-//!   `symbol`.
+//!   `symbol`; `%s3` and `@s1` on machines with [shared registers](crate::ArchId#shared-registers).
 //! * A symbol, `[A-Za-z_.][A-Za-z0-9_.]*`, is a constant if a `.def` before it says so; else it refers
 //!   to a label in any object. Jumps take the distance to a label and use a constant as it is.
 //! * Literals: decimal, `0x` hexadecimal, `0` octal; `1.5` and `3f` are floats in the format of the

@@ -9,6 +9,7 @@ use super::chunks::{Chunks, Content};
 use super::error::{AsmError, AsmErrorKind, AsmErrors, Failure};
 use super::lexer::{Kind, Token};
 use crate::abi::RegisterRoles;
+use crate::arch::Field;
 use crate::encoding::{EncodeError, encode};
 use crate::error_list::Gathered;
 use crate::instruction::Instruction;
@@ -249,28 +250,69 @@ impl<'a> Parser<'a> {
     }
 
     fn register(&mut self) -> Result<Gpr, Failure> {
-        let roles = RegisterRoles::new(self.arch);
-        let register = match self.peek().kind {
-            Kind::Gpr("ra") => Some(roles.return_address()),
-            Kind::Gpr("sp") => Some(roles.stack_pointer()),
-            Kind::Gpr("fp") => Some(roles.frame_pointer()),
-            Kind::Gpr(name) => numbered(name, 'r').map(Gpr::new),
-            _ => None,
+        let arch = self.arch;
+        let roles = RegisterRoles::new(arch);
+        let Kind::Gpr(name) = self.peek().kind else {
+            return Err(self.expected_register());
         };
-        let register =
-            register.ok_or_else(|| self.expected("a register `%rN`, `%ra`, `%sp` or `%fp`"))?;
+        let register = match name {
+            "ra" => Some(roles.return_address()),
+            "sp" => Some(roles.stack_pointer()),
+            "fp" => Some(roles.frame_pointer()),
+            name => {
+                let own = self.numbered(name, 'r', Field::Gprs, arch.gprs())?.map(Gpr::new);
+                let shared = self.numbered(name, 's', Field::SharedGprs, arch.shared_gprs())?;
+                own.or(shared.and_then(|number| arch.shared_gpr(number)))
+            }
+        };
+        let register = register.ok_or_else(|| self.expected_register())?;
         self.advance();
         Ok(register)
     }
 
+    fn expected_register(&self) -> Failure {
+        self.expected(match self.arch.has_shared() {
+            true => "a register `%rN`, `%sN`, `%ra`, `%sp` or `%fp`",
+            false => "a register `%rN`, `%ra`, `%sp` or `%fp`",
+        })
+    }
+
     fn predicate(&mut self) -> Result<Pred, Failure> {
-        let predicate = match self.peek().kind {
-            Kind::Pred(name) => numbered(name, 'p').map(Pred::new),
-            _ => None,
+        let arch = self.arch;
+        let Kind::Pred(name) = self.peek().kind else {
+            return Err(self.expected_predicate());
         };
-        let predicate = predicate.ok_or_else(|| self.expected("a predicate `@pN`"))?;
+        let own = self.numbered(name, 'p', Field::Preds, arch.preds())?.map(Pred::new);
+        let shared = self.numbered(name, 's', Field::SharedPreds, arch.shared_preds())?;
+        let predicate = own.or(shared.and_then(|number| arch.shared_pred(number)));
+        let predicate = predicate.ok_or_else(|| self.expected_predicate())?;
         self.advance();
         Ok(predicate)
+    }
+
+    fn expected_predicate(&self) -> Failure {
+        self.expected(match self.arch.shared_preds() {
+            0 => "a predicate `@pN`",
+            _ => "a predicate `@pN` or `@sN`",
+        })
+    }
+
+    /// The number in `name`, if it is `prefix` and digits, of one of `limit` registers. On machines without shared
+    /// registers the encoder checks the number.
+    fn numbered(
+        &self,
+        name: &str,
+        prefix: char,
+        field: Field,
+        limit: u8,
+    ) -> Result<Option<u8>, Failure> {
+        let arch = self.arch;
+        match numbered(name, prefix) {
+            Some(given) if arch.has_shared() && given >= limit => {
+                Err(self.error(AsmErrorKind::NoRegister { field, given, limit, arch }))
+            }
+            number => Ok(number),
+        }
     }
 
     /// Takes the next token, which should be `what`, a name in double quotes. It must not contain NUL, which ends

@@ -31,7 +31,7 @@ pub enum EncodeError {
         class: RegClass,
         /// The register's number.
         given: u8,
-        /// How many there are.
+        /// How many there are, with those that lanes share.
         limit: u8,
         /// The machine.
         arch: ArchId,
@@ -94,7 +94,7 @@ pub enum DecodeError {
         class: RegClass,
         /// The field's value.
         given: u8,
-        /// How many there are.
+        /// How many there are, with those that lanes share.
         limit: u8,
         /// The machine.
         arch: ArchId,
@@ -209,8 +209,8 @@ fn exists(opcode: Opcode, arch: ArchId) -> bool {
 
 fn register_limit(class: RegClass, arch: ArchId) -> u8 {
     match class {
-        RegClass::Gpr => arch.gprs(),
-        RegClass::Pred => arch.preds(),
+        RegClass::Gpr => arch.all_gprs(),
+        RegClass::Pred => arch.all_preds(),
     }
 }
 
@@ -271,7 +271,7 @@ fn decoded_operand(
 
 /// The guard that a decoded field denotes.
 fn decoded_guard(opcode: Opcode, field: u8, arch: ArchId) -> Result<crate::Pred, DecodeError> {
-    let limit = arch.preds();
+    let limit = arch.all_preds();
     if field >= limit {
         let class = RegClass::Pred;
         return Err(DecodeError::Register { opcode, class, given: field, limit, arch });

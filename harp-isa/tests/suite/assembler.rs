@@ -2,7 +2,8 @@
 
 use harp_isa::asm::AsmErrorKind as Kind;
 use harp_isa::{
-    ArchId, AsmError, EncodeError, Gpr, Instruction, Opcode, RegClass, assemble, encode,
+    ArchId, ArchIdField, AsmError, EncodeError, Gpr, Instruction, Opcode, RegClass, assemble,
+    encode,
 };
 use proptest::prelude::*;
 
@@ -56,6 +57,40 @@ proptest! {
             prop_assert_eq!(&object.unwrap().chunks[0].data, &expected, "{}", text);
         }
     }
+}
+
+/// Shared registers have the numbers after a lane's. The bytes were made by hand.
+#[test]
+fn shared_registers_have_names() {
+    // One byte a register: 0x0a add, 0x3b split, guards in front.
+    assert_eq!(bytes("add %s0 %r9 %s7", "4b24/12+s8/4"), [0xff, 0x0a, 24, 9, 31]);
+    assert_eq!(
+        bytes("@s3 ? split; @p11 ? notp @s0 @s1", "4b24/12+s8/4"),
+        [15, 0x3b, 11, 0x2a, 12, 13]
+    );
+    // The guard is one of 16, in 4 bits; registers are of 32, in 5 bits each.
+    let word: u32 = 1 << 31 | 15 << 27 | 0x0a << 21 | 24 << 16 | 9 << 11 | 31 << 6;
+    assert_eq!(bytes("@s3 ? add %s0 %r9 %s7", "4w24/12+s8/4"), word.to_le_bytes());
+    // The roles of registers are those of the machine without shared ones.
+    assert_eq!(bytes("neg %ra %sp", "4b24/12+s8"), [0xff, 0x05, 23, 22]);
+}
+
+#[test]
+fn registers_that_a_machine_with_shared_ones_lacks() {
+    let machine = arch("4w24/12+s8/4");
+    let kind = |source: &str, arch| assemble(source, arch, &[]).unwrap_err().first().kind.clone();
+    let lacks = |field, given, limit| Kind::NoRegister { field, given, limit, arch: machine };
+    assert_eq!(kind("neg %r24 %r0", machine), lacks(ArchIdField::Gprs, 24, 24));
+    assert_eq!(kind("neg %s8 %r0", machine), lacks(ArchIdField::SharedGprs, 8, 8));
+    assert_eq!(kind("notp @p12 @p0", machine), lacks(ArchIdField::Preds, 12, 12));
+    assert_eq!(kind("@s4 ? nop", machine), lacks(ArchIdField::SharedPreds, 4, 4));
+    let text = assemble("\nneg %r0 %s9", machine, &[]).unwrap_err().to_string();
+    assert_eq!(
+        text,
+        "2:9: `%s9`: register 9 of the shared general registers: 4w24/12/1/1+s8/4 has 8"
+    );
+    assert!(matches!(kind("neg %r0 %s9", ArchId::HARP32), Kind::Expected(_)));
+    assert!(matches!(kind("notp @s0 @p0", arch("4w8/8+s8")), Kind::NoRegister { limit: 0, .. }));
 }
 
 #[test]

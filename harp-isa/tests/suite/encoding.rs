@@ -39,7 +39,8 @@ fn fields(instruction: &Instruction) -> (u64, bool, Vec<Operand>) {
 /// The word encoding again, as text of zeros and ones from the most significant bit.
 fn word_encoding(instruction: &Instruction, arch: ArchId) -> Vec<u8> {
     let (number, extension, operands) = fields(instruction);
-    let (r, p) = (bits_for(arch.gprs()), bits_for(arch.preds()));
+    let (r, p) =
+        (bits_for(arch.gprs() + arch.shared_gprs()), bits_for(arch.preds() + arch.shared_preds()));
     let total = usize::from(arch.word().bits());
     let mut bits = match instruction.guard {
         Some(guard) => format!("1{:0p$b}", guard.index()),
@@ -152,7 +153,7 @@ proptest! {
             let bits = match arch.encoding() {
                 Encoding::Byte => arch.word().bits().into(),
                 Encoding::Word => {
-                    let before = 1 + bits_for(arch.preds()) + 6 + registers * bits_for(arch.gprs());
+                    let before = 1 + bits_for(arch.preds() + arch.shared_preds()) + 6 + registers * bits_for(arch.gprs() + arch.shared_gprs());
                     usize::from(arch.word().bits()) - before - funct
                 }
             };
@@ -185,8 +186,8 @@ proptest! {
             for (index, description) in opcode.operands().iter().enumerate() {
                 let (_, _, mut given) = fields(&valid);
                 let (class, limit) = match description.kind {
-                    OperandKind::Gpr(_) => (RegClass::Gpr, arch.gprs()),
-                    OperandKind::Pred(_) => (RegClass::Pred, arch.preds()),
+                    OperandKind::Gpr(_) => (RegClass::Gpr, arch.gprs() + arch.shared_gprs()),
+                    OperandKind::Pred(_) => (RegClass::Pred, arch.preds() + arch.shared_preds()),
                     OperandKind::Imm | OperandKind::Rel => continue,
                 };
                 given[index] = match class {
@@ -197,7 +198,7 @@ proptest! {
                 let error = EncodeError::Register { opcode, class, given: limit, limit, arch };
                 prop_assert_eq!(encoded(&Instruction { op, ..valid }, arch), Err(error));
             }
-            let limit = arch.preds();
+            let limit = arch.preds() + arch.shared_preds();
             let guarded = valid.op;
             let error = EncodeError::Register { opcode, class: RegClass::Pred, given: limit, limit, arch };
             let guarded = Instruction::new(guarded).guarded_by(Pred::new(limit));

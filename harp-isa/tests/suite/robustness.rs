@@ -13,7 +13,7 @@ const PROGRAMS: [&str; 4] = [
     include_str!("../../../tests/golden/src/warps.s"),
 ];
 
-const PIECES: [&str; 55] = [
+const PIECES: [&str; 58] = [
     "nop",
     "add",
     "ldi",
@@ -43,6 +43,9 @@ const PIECES: [&str; 55] = [
     "%r77",
     "@p0",
     "@p99",
+    "%s0",
+    "%s56",
+    "@s1",
     "#1",
     "#-1",
     "#0x7fffffffffffffff",

@@ -1,6 +1,6 @@
 //! The instruction table against a list that was typed from the description of the instruction set.
 
-use harp_isa::{Opcode, OpcodeFlags, OperandKind, Role, Space};
+use harp_isa::{ArchId, Opcode, OpcodeFlags, OperandKind, Role, Sharing, Space, assemble, decode};
 
 /// Number, mnemonic, `*` for privileged and `c` for control flow, class.
 const BASE: &str = "
@@ -135,4 +135,90 @@ fn mnemonics_are_unique() {
         assert_eq!(Opcode::from_mnemonic(opcode.mnemonic()), Some(opcode));
     }
     assert_eq!(Opcode::from_mnemonic("frobnicate"), None);
+}
+
+/// Which operand decides how often an instruction is carried out, in words: its destination if it has one, else all of
+/// them; and addresses, for loads and stores that are not atomic.
+#[test]
+fn what_is_done_once_and_what_is_a_row() {
+    let arch: ArchId = "8w24/12/32/16+x+s8/4".parse().unwrap();
+    let without = arch.with_shared(0, 0).unwrap();
+    let sharing = |text: &str| {
+        let object = assemble(text, arch, &[]).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let op = decode(&object.chunks[0].data, arch).unwrap().0.op;
+        assert_eq!(op.sharing(without), Sharing::Each, "{text}");
+        op.sharing(arch)
+    };
+    for text in [
+        "add %s0 %r1 %r2",
+        "ldi %s0 #1",
+        "ori %s0 %r1 #0",
+        "ffma %s0 %r1 %s1",
+        "rtop @s0 %r1",
+        "notp @s0 @p1",
+        "ptor %s0 @p1",
+        "anyp @s0 @p1",
+        "ballot %s0 @p1 #0",
+        "shfl %s0 %r1 %r2",
+        "csr %s0 #3",
+        "tid %s0",
+        "ld %s0 %r1 #0",
+        "ld %s0 %s1 #0",
+        "st %s0 %s1 #0",
+        "ldb %s0 %s1 #0",
+        "amoadd %s0 %r1 %r2",
+        "cas %s0 %r1 %r2",
+        "jali %s0 #8",
+        "jalr %s0 %r1",
+        "jmpr %s0",
+        "jalis %s0 %r1 #8",
+        "bar %s0 %s1",
+        "clone %s0",
+        "skep %s0",
+        "tlbadd %s0 %s1 %s2",
+        "wspawn %s0 %r1 %r2",
+        "@p0 ? add %s0 %s0 %s0",
+    ] {
+        assert_eq!(sharing(text), Sharing::Once, "{text}");
+    }
+    for text in [
+        "ld %r0 %s1 #0",
+        "st %r0 %s1 #0",
+        "ldb %r0 %s1 #0",
+        "ldbs %r0 %s1 #0",
+        "ldh %r0 %s1 #0",
+        "ldhs %r0 %s1 #0",
+        "ldw %r0 %s1 #0",
+        "ldws %r0 %s1 #0",
+        "stb %r0 %s1 #0",
+        "sth %r0 %s1 #0",
+        "stw %r0 %s1 #0",
+    ] {
+        assert_eq!(sharing(text), Sharing::Row, "{text}");
+    }
+    for text in [
+        "add %r0 %s1 %s2",
+        "rtop @p0 %s1",
+        "ld %r0 %r1 #0",
+        "st %s0 %r1 #0",
+        "st %r0 %r1 #0",
+        "amoadd %r0 %s1 %s2",
+        "cas %r0 %s1 %s2",
+        "jalr %r0 %s1",
+        "bar %s0 %r1",
+        "clone %r0",
+        "wspawn %r0 %s1 %s2",
+        "nop",
+        "halt",
+        "@s0 ? split",
+        "join",
+        "@s0 ? jmpi #8",
+        "trap",
+        "reti",
+        "ballot %r0 @s1 #0",
+        "ptor %r0 @s1",
+        "shfl %r0 %s1 %s2",
+    ] {
+        assert_eq!(sharing(text), Sharing::Each, "{text}");
+    }
 }

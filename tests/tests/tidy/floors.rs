@@ -18,7 +18,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["abi", "opcode"],
             &["operand"],
             &["table"],
-            &["instruction"],
+            &["instruction", "sharing"],
             &["encoding"],
             &["disassemble"],
             &["object"],

@@ -12,7 +12,7 @@ use crate::notation::{LaneMask, Register};
 pub(super) fn instruction(line: &mut String, executed: &Executed<'_>) {
     let Executed { retire, active, writes, access } = executed;
     let write = |(register, values): &(Operand, Vec<u64>)| WriteLine {
-        register: Register(*register),
+        register: Register(*register, retire.arch),
         values: hex(values),
     };
     append(

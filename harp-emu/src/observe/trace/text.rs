@@ -47,7 +47,7 @@ impl fmt::Display for InstructionLine<'_> {
             }
         }
         for (register, values) in writes {
-            write!(f, " | {} = {}", Register(*register), Values(values))?;
+            write!(f, " | {} = {}", Register(*register, retire.arch), Values(values))?;
         }
         match message(retire.trap) {
             Some(message) => write!(f, " | trap: {message}"),
