@@ -19,8 +19,8 @@ use crate::unit::{Routines, Unit};
 
 /// Compiles for one machine with one set of options.
 ///
-/// A compiler does not change its inputs, and several threads may use it at once. It compiles each library
-/// routine when a function first needs it, and caches the result; so reuse the compiler. Functions and data
+/// A compiler does not change its inputs, and several threads may use it at once. A library routine is compiled when a
+/// function first needs it, once in a process for each machine and set of options. Functions and data
 /// that refer to each other are put together by a [`Module`](crate::Module), which has a compiler of its own.
 ///
 /// ```
@@ -39,7 +39,7 @@ use crate::unit::{Routines, Unit};
 pub struct Compiler {
     arch: ArchId,
     options: CompileOptions,
-    library: Library,
+    library: Arc<Library>,
 }
 
 /// The intermediate forms of a function on its way to machine code, as text.
@@ -56,7 +56,7 @@ pub struct CompileStages {
 impl Compiler {
     /// A compiler for `arch`.
     pub fn new(arch: ArchId, options: CompileOptions) -> Compiler {
-        Compiler { arch, library: Library::new(arch, &options), options }
+        Compiler { arch, library: Library::of(arch, &options), options }
     }
 
     /// The machine.
@@ -153,10 +153,19 @@ impl Compiler {
         self.library.routines(names)
     }
 
+    /// A function that refers to nothing but library routines, compiled as `name` once in a process, without a profile.
+    pub(crate) fn shared(
+        &self,
+        name: &str,
+        function: &'static Function,
+    ) -> Result<Arc<CompiledFunction>, CompileError> {
+        self.library.shared(name, function)
+    }
+
     /// The unit of a function without a module around it.
     pub(crate) fn function_unit<'a>(&'a self, name: &'a str, sources: &'a SourceMap) -> Unit<'a> {
         let unit = Unit::new(name, self.arch, sources, &self.options);
-        Unit { library: Some(&self.library), ..unit }
+        Unit { library: Some(&*self.library), ..unit }
     }
 
     /// The unit of a kernel without a module around it.
@@ -168,7 +177,7 @@ impl Compiler {
             let (kernel, given, wanted) = (source.name().to_owned(), source.arch(), self.arch);
             return Err(CompileError::Machine { kernel, given, wanted });
         }
-        Ok(Unit { library: Some(&self.library), ..Unit::of_kernel(source, &self.options) })
+        Ok(Unit { library: Some(&*self.library), ..Unit::of_kernel(source, &self.options) })
     }
 }
 

@@ -60,7 +60,8 @@ impl SpirvKernel {
                 }
                 Definition::Function { id, body } => (*id, &**body),
                 &Definition::Math { id, math, float, fma } => {
-                    (id, harp_libm::built(math, float, fma))
+                    module.define_shared_function(id, harp_libm::built(math, float, fma))?;
+                    continue;
                 }
             };
             let compiler = compiler.as_ref().unwrap_or(&module);

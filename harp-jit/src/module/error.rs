@@ -52,6 +52,14 @@ pub enum ModuleError {
         /// The signature of the function.
         given: String,
     },
+    /// A function that modules cannot share, because it refers to something of one.
+    #[error("`{name}` cannot be shared by modules: it refers to `{refers_to}`")]
+    NotShared {
+        /// The name.
+        name: String,
+        /// What it refers to.
+        refers_to: String,
+    },
     /// A datum whose contents are not given.
     #[error("data `{name}`: its contents are not given")]
     NoContents {

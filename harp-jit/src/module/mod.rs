@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::{ExternalName, Function};
 use cranelift_module::{
-    DataDescription, DataId, FuncId, FuncOrDataId, Linkage, ModuleDeclarations, ModuleRelocTarget,
+    DataDescription, DataId, FuncId, FuncOrDataId, FunctionDeclaration, Linkage,
+    ModuleDeclarations, ModuleRelocTarget,
 };
 use harp_isa::ArchId;
 use hashbrown::HashSet;
@@ -161,13 +162,7 @@ impl Module {
         sources: &SourceMap,
     ) -> Result<CompiledFunction, ModuleError> {
         let (name, declaration) = self.function_declaration(id)?;
-        if declaration.signature != func.signature {
-            return Err(ModuleError::Signature {
-                name,
-                declared: declaration.signature.to_string(),
-                given: func.signature.to_string(),
-            });
-        }
+        check_signature(&name, declaration, func)?;
         if self.calls.contradicts(&name, func) {
             return Err(ModuleError::Analyzed { name, what: "has another body now" });
         }
@@ -201,6 +196,31 @@ impl Module {
         }
         self.functions.insert(id, compiled);
         Ok(())
+    }
+
+    /// Compiles and defines a declared function that many modules have, such as those of a mathematical library: it is
+    /// compiled once in a process for each machine and set of options, of which a profile is left out. Nothing that
+    /// [`analyze_calls`](Self::analyze_calls) finds out is used for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`define_function`](Self::define_function), and if the function refers to others, or to data.
+    pub fn define_shared_function(
+        &mut self,
+        id: FuncId,
+        func: &'static Function,
+    ) -> Result<(), ModuleError> {
+        let (name, declaration) = self.function_declaration(id)?;
+        check_signature(&name, declaration, func)?;
+        if self.calls.contradicts(&name, func) {
+            return Err(ModuleError::Analyzed { name, what: "has another body now" });
+        }
+        if let Some(first) = func.params.user_named_funcs().values().next() {
+            let refers_to = self.user_name(first.namespace, first.index);
+            return Err(ModuleError::NotShared { name, refers_to });
+        }
+        let compiled = self.compiler.shared(&name, func)?;
+        self.define_compiled(id, CompiledFunction::clone(&compiled))
     }
 
     /// Defines a declared datum.
@@ -272,6 +292,21 @@ impl Symbols for Module {
 
 fn is_global(linkage: Linkage) -> bool {
     linkage != Linkage::Local
+}
+
+fn check_signature(
+    name: &str,
+    declaration: &FunctionDeclaration,
+    func: &Function,
+) -> Result<(), ModuleError> {
+    if declaration.signature == func.signature {
+        return Ok(());
+    }
+    Err(ModuleError::Signature {
+        name: name.to_owned(),
+        declared: declaration.signature.to_string(),
+        given: func.signature.to_string(),
+    })
 }
 
 fn check_definition(name: &str, linkage: Linkage, defined: bool) -> Result<(), ModuleError> {
