@@ -131,6 +131,7 @@ mod profile;
 mod regalloc;
 mod routine;
 mod scalar;
+mod sharing;
 mod source;
 mod stats;
 mod strategy;

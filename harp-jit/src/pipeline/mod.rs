@@ -5,7 +5,8 @@
 //!              -> legal CLIF: values of at most a word, all control flow explicit
 //!            divergence: shared headers, canonical form, uniformity, decisions, structurization
 //!              -> managed CLIF and a plan: which branches split, what joins, what is to be predicated
-//!            isel -> VCode; if_convert -> the same without the regions that the plan predicates
+//!            isel -> VCode; if_convert -> the same without the regions that the plan predicates; sharing -> the same with
+//!              shared registers, where the machine has any
 //!            regalloc, emit -> machine code; harp-check, where it is asked for
 //! ```
 //!
@@ -28,7 +29,7 @@ use crate::stats::CompileStats;
 use crate::times::{Clock, Stage};
 use crate::unit::Unit;
 use crate::vcode::VCode;
-use crate::{accesses, emit, isel, legalize, mid_end};
+use crate::{accesses, emit, isel, legalize, mid_end, sharing};
 
 mod code;
 mod divergence;
@@ -50,6 +51,9 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
     emit::turn_branches(&mut vcode);
+    if options.execution == Execution::Simt {
+        sharing::share(&mut vcode, arch, unit.entry);
+    }
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);

@@ -11,8 +11,8 @@ use regalloc2::{
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::{class, gpr_preg};
-use crate::vcode::{Access, MInst, Reg, VCode};
+use super::{class, gpr_preg, pred_preg};
+use crate::vcode::{Access, MInst, Reg, SharedReg, VCode};
 
 /// A copy of the function in regalloc2's own types.
 #[derive(Debug)]
@@ -63,15 +63,15 @@ impl Adapter {
             num_vregs: vcode.num_regs,
         };
         for inst in &vcode.insts {
-            adapter.add_inst(inst);
+            adapter.add_inst(vcode, inst);
         }
         let ids = |blocks: &[crate::vcode::BlockId]| {
             blocks.iter().map(|block| Block::new(block.index())).collect()
         };
         for block in &vcode.blocks {
-            let params = adapter.list(&block.params);
+            let params = adapter.list(vcode, &block.params);
             let args = match &vcode.insts[block.insts.end - 1] {
-                MInst::Jump { args, .. } => adapter.list(args),
+                MInst::Jump { args, .. } => adapter.list(vcode, args),
                 _ => 0..0,
             };
             adapter.blocks.push(AdapterBlock {
@@ -85,17 +85,21 @@ impl Adapter {
         adapter
     }
 
-    /// Appends these registers to the lists and returns their range.
-    fn list(&mut self, regs: &[Reg]) -> Range<usize> {
+    /// Appends these registers to the lists and returns their range. A shared parameter has its argument in its place.
+    fn list(&mut self, vcode: &VCode, regs: &[Reg]) -> Range<usize> {
         let start = self.lists.len();
-        self.lists.extend(regs.iter().copied().map(vreg));
+        let allocated = regs.iter().filter(|reg| !vcode.shared.contains_key(*reg));
+        self.lists.extend(allocated.copied().map(vreg));
         start..self.lists.len()
     }
 
-    fn add_inst(&mut self, inst: &MInst) {
+    fn add_inst(&mut self, vcode: &VCode, inst: &MInst) {
         let first = self.operands.len();
         inst.for_each_reg(|reg, access| {
-            let operand = operand(reg, access, self.operands.len() - first);
+            let operand = match vcode.shared.get(&reg) {
+                Some(place) => shared_operand(*place, access),
+                None => operand(reg, access, self.operands.len() - first),
+            };
             self.operands.extend(operand);
         });
         if let MInst::Call { results, .. } = inst {
@@ -120,6 +124,15 @@ impl Adapter {
 
 fn vreg(reg: Reg) -> VReg {
     VReg::new(reg.index(), class(reg.class()))
+}
+
+/// An operand in a register that is not the allocator's.
+fn shared_operand(place: SharedReg, access: Access) -> Option<Operand> {
+    let place = match place {
+        SharedReg::Gpr(gpr) => gpr_preg(gpr),
+        SharedReg::Pred(pred) => pred_preg(pred),
+    };
+    (access != Access::Passed).then(|| Operand::fixed_nonallocatable(place))
 }
 
 /// An operand that follows `before` others of its instruction. Arguments of a jump are not operands.

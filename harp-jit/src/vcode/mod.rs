@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::abi::{GroupField, LaneField};
-use harp_isa::{Gpr, Opcode, RegClass};
+use harp_isa::{Gpr, Opcode, Pred, RegClass};
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
@@ -243,6 +243,15 @@ pub(crate) struct VCode {
     pub(crate) frame: FrameNeeds,
     /// Facts that instructions do not show.
     pub(crate) promises: Promises,
+    /// The registers that the lanes of a warp share, which are not left to the allocator.
+    pub(crate) shared: HashMap<Reg, SharedReg>,
+}
+
+/// A shared register of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SharedReg {
+    Gpr(Gpr),
+    Pred(Pred),
 }
 
 /// Facts about registers and functions that instructions do not show. They are passed on to the checker of

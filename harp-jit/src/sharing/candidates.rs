@@ -1,0 +1,115 @@
+//! Which registers are worth a place among the shared ones.
+
+use harp_isa::{Opcode, OpcodeFlags};
+
+use super::colour::Palette;
+use super::nesting::Nesting;
+use super::uniform::Uniform;
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
+
+/// For each register whether it may be shared: it is uniform wherever it is used, an instruction with a shared
+/// destination can define it, and each use can read a shared register. To read one that must be in the lanes' own
+/// registers costs as much as the definition saves.
+pub(super) fn choose(
+    vcode: &VCode,
+    nesting: &Nesting,
+    uniform: &Uniform,
+    palette: &Palette,
+) -> Vec<bool> {
+    let mut chosen = vec![false; vcode.num_regs];
+    for (_, block) in vcode.blocks() {
+        let insts = &vcode.insts[block.insts.clone()];
+        let defined = insts.iter().filter_map(shared_result);
+        for reg in block.params.iter().copied().chain(defined) {
+            chosen[reg.index()] = uniform.is_uniform(reg) && palette.has(reg.class());
+        }
+    }
+    while drop_some(vcode, nesting, uniform, &mut chosen) {}
+    chosen
+}
+
+/// The result of an instruction that can be executed once for all lanes.
+fn shared_result(inst: &MInst) -> Option<Reg> {
+    match inst {
+        MInst::Op { operands, .. } => match operands.first() {
+            Some(&MOperand::Def(reg)) => Some(reg),
+            _ => None,
+        },
+        MInst::Const { dst, .. }
+        | MInst::Address { dst, .. }
+        | MInst::LaneWord { dst, .. }
+        | MInst::GroupWord { dst, .. } => Some(*dst),
+        _ => None,
+    }
+}
+
+/// Drops registers that a use excludes, given the others; whether there were any.
+fn drop_some(vcode: &VCode, nesting: &Nesting, uniform: &Uniform, chosen: &mut [bool]) -> bool {
+    let mut changed = false;
+    for (id, block) in vcode.blocks() {
+        for inst in &vcode.insts[block.insts.clone()] {
+            let mut visited = 0;
+            let mut excluded: smallvec::SmallVec<[Reg; 4]> = smallvec::SmallVec::new();
+            inst.for_each_reg(|reg, access| {
+                let number = visited;
+                visited += 1;
+                if !access.is_def() && chosen[reg.index()] {
+                    let enclosed = encloses(uniform, nesting, reg, id);
+                    if !enclosed || !can_be_shared(vcode, inst, number, reg, chosen) {
+                        excluded.push(reg);
+                    }
+                }
+            });
+            changed |= !excluded.is_empty();
+            excluded.iter().for_each(|reg| chosen[reg.index()] = false);
+        }
+    }
+    changed
+}
+
+fn encloses(uniform: &Uniform, nesting: &Nesting, reg: Reg, used: BlockId) -> bool {
+    uniform.block(reg).is_some_and(|defined| nesting.encloses(defined, used))
+}
+
+/// Whether an instruction can read `reg`, the one with this number in the order of
+/// [`for_each_reg`](MInst::for_each_reg), in a shared register.
+fn can_be_shared(vcode: &VCode, inst: &MInst, number: usize, reg: Reg, chosen: &[bool]) -> bool {
+    match inst {
+        MInst::Op { opcode, guard, operands } => {
+            if number == 0 && guard.is_some() {
+                return true;
+            }
+            let is_old = operands
+                .iter()
+                .any(|operand| matches!(operand, MOperand::Mod { old, .. } if *old == reg));
+            // A partial load is into a lane's own register: with a shared address it would load from a row.
+            let is_partial_load = guard.is_some() && opcode.flags().contains(OpcodeFlags::LOAD);
+            !is_old && !is_partial_load && can_be_operand(*opcode, operands, reg, chosen)
+        }
+        MInst::CondBr { split, .. } => !split,
+        MInst::Jump { target, args } => {
+            let params = &vcode.blocks[target.index()].params;
+            let mut passed = params.iter().zip(args).filter(|(_, arg)| **arg == reg);
+            passed.all(|(param, _)| chosen[param.index()])
+        }
+        _ => false,
+    }
+}
+
+fn can_be_operand(opcode: Opcode, operands: &[MOperand], reg: Reg, chosen: &[bool]) -> bool {
+    use OpcodeFlags as F;
+    let flags = opcode.flags();
+    if flags.intersects(F::CONTROL | F::ONCE_PER_WARP | F::CROSS_LANE | F::PRIVILEGED) {
+        return false;
+    }
+    if flags.contains(F::ATOMIC) {
+        return true;
+    }
+    match *operands {
+        // A store of a lane's own register at a shared address would store to a row.
+        [MOperand::Use(value), MOperand::Use(base), ..] if flags.contains(F::STORE) => {
+            base != reg || chosen[value.index()]
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,172 @@
+//! Shared registers as colours: each web of registers gets one for life, or none.
+
+use harp_isa::{ArchId, Gpr, Pred, RegClass};
+use hashbrown::{HashMap, HashSet};
+
+use super::liveness::Live;
+use crate::vcode::{MInst, Reg, SharedReg, VCode};
+
+/// Larger numbers cannot be told to the allocator.
+const MAX_NUMBER: u8 = 62;
+
+/// Uses in a loop count this many times as much as those around it.
+const LOOP_WEIGHT: u64 = 10;
+
+/// The loops deeper than this count no more.
+const MAX_DEPTH: u32 = 6;
+
+/// The shared registers of a machine.
+#[derive(Debug)]
+pub(super) struct Palette {
+    /// Kept free for what is shared between two instructions only.
+    pub(super) spare: Gpr,
+    gprs: Vec<Gpr>,
+    preds: Vec<Pred>,
+}
+
+impl Palette {
+    /// None if the machine has no shared registers.
+    pub(super) fn new(arch: ArchId) -> Option<Palette> {
+        let nameable = |number: &u8| *number <= MAX_NUMBER;
+        let gprs = (0..arch.shared_gprs()).filter_map(|number| arch.shared_gpr(number));
+        let mut gprs: Vec<Gpr> = gprs.filter(|gpr| nameable(&gpr.index())).collect();
+        let preds = (0..arch.shared_preds()).filter_map(|number| arch.shared_pred(number));
+        let preds = preds.filter(|pred| nameable(&pred.index())).collect();
+        Some(Palette { spare: gprs.pop()?, gprs, preds })
+    }
+
+    /// Whether there are any of the class.
+    pub(super) fn has(&self, class: RegClass) -> bool {
+        self.count(class) > 0
+    }
+
+    fn count(&self, class: RegClass) -> usize {
+        match class {
+            RegClass::Gpr => self.gprs.len(),
+            RegClass::Pred => self.preds.len(),
+        }
+    }
+
+    fn get(&self, class: RegClass, colour: usize) -> SharedReg {
+        match class {
+            RegClass::Gpr => SharedReg::Gpr(self.gprs[colour]),
+            RegClass::Pred => SharedReg::Pred(self.preds[colour]),
+        }
+    }
+}
+
+/// Gives candidates a shared register; who gets none is to be a register of the lanes.
+///
+/// Parameters and their arguments form webs where they do not interfere, so that no copy is needed. The webs that are
+/// used most come first.
+pub(super) fn colour(
+    vcode: &VCode,
+    live: &Live,
+    candidates: &[bool],
+    palette: &Palette,
+) -> HashMap<Reg, SharedReg> {
+    let mut webs = Webs::new(vcode, live, candidates);
+    webs.coalesce(vcode, candidates);
+    let mut order: Vec<usize> = (0..webs.members.len()).filter(|&web| webs.is_open(web)).collect();
+    let weights = weights(vcode);
+    let weight =
+        |web: &usize| -> u64 { webs.members[*web].iter().map(|reg| weights[reg.index()]).sum() };
+    order.sort_by_key(|web| std::cmp::Reverse(weight(web)));
+    let mut places: HashMap<Reg, SharedReg> = HashMap::new();
+    for web in order {
+        let class = webs.members[web][0].class();
+        let taken: HashSet<SharedReg> =
+            webs.conflicts[web].iter().filter_map(|reg| places.get(reg)).copied().collect();
+        let mut free = (0..palette.count(class)).map(|colour| palette.get(class, colour));
+        if let Some(place) = free.find(|place| !taken.contains(place)) {
+            places.extend(webs.members[web].iter().map(|&reg| (reg, place)));
+        }
+    }
+    places
+}
+
+/// Registers that get the same place.
+struct Webs {
+    /// The web of each register.
+    of: Vec<usize>,
+    /// Each web's registers; none if it was added to another one.
+    members: Vec<Vec<Reg>>,
+    /// The registers that each web interferes with.
+    conflicts: Vec<HashSet<Reg>>,
+    /// Webs that cannot be shared.
+    excluded: Vec<bool>,
+}
+
+impl Webs {
+    /// One web for each candidate.
+    fn new(vcode: &VCode, live: &Live, candidates: &[bool]) -> Webs {
+        let mut webs = Webs {
+            of: (0..vcode.num_regs).collect(),
+            members: vec![Vec::new(); vcode.num_regs],
+            conflicts: live.conflicts.clone(),
+            excluded: vec![false; vcode.num_regs],
+        };
+        let mut add = |reg: Reg| {
+            if candidates[reg.index()] {
+                webs.members[reg.index()] = vec![reg];
+                webs.excluded[reg.index()] = live.over_calls.contains(&reg);
+            }
+        };
+        for block in &vcode.blocks {
+            block.params.iter().copied().for_each(&mut add);
+        }
+        for inst in &vcode.insts {
+            inst.for_each_reg(|reg, access| {
+                if access.is_def() {
+                    add(reg);
+                }
+            });
+        }
+        webs
+    }
+
+    fn is_open(&self, web: usize) -> bool {
+        !self.members[web].is_empty() && !self.excluded[web]
+    }
+
+    /// Unites parameters with their arguments where they do not interfere.
+    fn coalesce(&mut self, vcode: &VCode, candidates: &[bool]) {
+        for block in &vcode.blocks {
+            let MInst::Jump { target, args } = &vcode.insts[block.insts.end - 1] else { continue };
+            for (param, arg) in vcode.blocks[target.index()].params.iter().zip(args) {
+                let [one, other] = [param, arg].map(|reg| self.of[reg.index()]);
+                let both = candidates[param.index()] && candidates[arg.index()];
+                if both && one != other && self.is_open(one) && self.is_open(other) {
+                    let meets = self.conflicts[one].iter().any(|reg| self.of[reg.index()] == other);
+                    if !meets {
+                        self.unite(one, other);
+                    }
+                }
+            }
+        }
+    }
+
+    fn unite(&mut self, into: usize, from: usize) {
+        let members = std::mem::take(&mut self.members[from]);
+        members.iter().for_each(|reg| self.of[reg.index()] = into);
+        self.members[into].extend(members);
+        let conflicts = std::mem::take(&mut self.conflicts[from]);
+        self.conflicts[into].extend(conflicts);
+    }
+}
+
+/// How much each register is used: its mentions, those in loops more.
+fn weights(vcode: &VCode) -> Vec<u64> {
+    let mut weights = vec![0_u64; vcode.num_regs];
+    for (id, block) in vcode.blocks() {
+        let around = vcode
+            .blocks()
+            .filter(|(latch, data)| *latch >= id && data.succs.iter().any(|header| *header <= id));
+        let depth = u32::try_from(around.count()).unwrap_or(MAX_DEPTH).min(MAX_DEPTH);
+        let weight = LOOP_WEIGHT.pow(depth);
+        for inst in &vcode.insts[block.insts.clone()] {
+            inst.for_each_reg(|reg, _| weights[reg.index()] += weight);
+        }
+    }
+    weights
+}

@@ -1,0 +1,162 @@
+//! Which registers hold the same value in all lanes that execute their definition together.
+
+use harp_isa::abi::LaneField;
+use harp_isa::{Gpr, Opcode, OpcodeFlags};
+
+use super::nesting::Nesting;
+use crate::abi::EntryKind;
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
+
+/// The definitions of registers, and which of them are uniform.
+#[derive(Debug)]
+pub(super) struct Uniform {
+    /// For each register the block of its definition.
+    blocks: Vec<Option<BlockId>>,
+    uniform: Vec<bool>,
+}
+
+impl Uniform {
+    /// The largest solution: a register is uniform unless something shows otherwise.
+    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, entry: EntryKind) -> Uniform {
+        let mut blocks = vec![None; vcode.num_regs];
+        for (id, block) in vcode.blocks() {
+            let mut define = |reg: Reg| blocks[reg.index()] = Some(id);
+            block.params.iter().copied().for_each(&mut define);
+            for inst in &vcode.insts[block.insts.clone()] {
+                inst.for_each_reg(|reg, access| {
+                    if access.is_def() {
+                        define(reg);
+                    }
+                });
+            }
+        }
+        let mut uniform = Uniform { blocks, uniform: vec![true; vcode.num_regs] };
+        while uniform.round(vcode, nesting, entry) {}
+        uniform
+    }
+
+    /// Whether the register is uniform where it is defined.
+    pub(super) fn is_uniform(&self, reg: Reg) -> bool {
+        self.uniform[reg.index()]
+    }
+
+    /// The block of its definition.
+    pub(super) fn block(&self, reg: Reg) -> Option<BlockId> {
+        self.blocks[reg.index()]
+    }
+
+    /// Whether the register is uniform among lanes in `block`.
+    fn is_uniform_in(&self, reg: Reg, block: BlockId, nesting: &Nesting) -> bool {
+        self.is_uniform(reg) && self.block(reg).is_some_and(|def| nesting.encloses(def, block))
+    }
+
+    /// Applies all rules once; whether something turned out not to be uniform.
+    fn round(&mut self, vcode: &VCode, nesting: &Nesting, entry: EntryKind) -> bool {
+        let mut changed = false;
+        for (id, block) in vcode.blocks() {
+            let known = nesting.is_known(id);
+            let joins = matches!(vcode.insts[block.insts.start], MInst::Join);
+            for (index, &param) in block.params.iter().enumerate() {
+                let same = known && !joins && self.are_arguments(vcode, id, index, nesting);
+                changed |= self.lower(param, same);
+            }
+            for inst in &vcode.insts[block.insts.clone()] {
+                inst.for_each_reg(|reg, access| {
+                    if access.is_def() {
+                        let promised = vcode.promises.uniform.contains(&reg);
+                        let same = promised || self.is_result(vcode, inst, reg, id, nesting, entry);
+                        changed |= self.lower(reg, known && same);
+                    }
+                });
+            }
+        }
+        changed
+    }
+
+    fn lower(&mut self, reg: Reg, same: bool) -> bool {
+        let known = &mut self.uniform[reg.index()];
+        let lowered = *known && !same;
+        *known &= same;
+        lowered
+    }
+
+    /// Whether all arguments of a block's parameter are uniform.
+    fn are_arguments(
+        &self,
+        vcode: &VCode,
+        block: BlockId,
+        index: usize,
+        nesting: &Nesting,
+    ) -> bool {
+        vcode.blocks[block.index()].preds.iter().all(|&from| {
+            let last = &vcode.insts[vcode.blocks[from.index()].insts.end - 1];
+            matches!(last, MInst::Jump { args, .. } if self.is_uniform_in(args[index], from, nesting))
+        })
+    }
+
+    /// Whether `reg` is uniform, which an instruction in `block` defines.
+    fn is_result(
+        &self,
+        vcode: &VCode,
+        inst: &MInst,
+        reg: Reg,
+        block: BlockId,
+        nesting: &Nesting,
+        entry: EntryKind,
+    ) -> bool {
+        match inst {
+            MInst::Op { opcode, guard, operands } => match guard {
+                None => is_vote(*opcode) || self.is_op(*opcode, operands, block, nesting),
+                Some(_) => false,
+            },
+            MInst::Args { defs } => defs.iter().any(|&(def, place)| {
+                let of_kernel = entry == EntryKind::Kernel && place == Gpr::new(0);
+                def == reg && (of_kernel || vcode.promises.own.arguments.contains(&place))
+            }),
+            MInst::LaneWord { field, .. } => is_of_warp(*field),
+            MInst::Const { .. }
+            | MInst::Address { .. }
+            | MInst::GroupWord { .. }
+            | MInst::Undef { .. } => true,
+            MInst::Any { dst, .. } | MInst::OfSomeLane { dst, .. } => *dst == reg,
+            _ => false,
+        }
+    }
+
+    /// Whether an instruction computes the same in all lanes.
+    fn is_op(
+        &self,
+        opcode: Opcode,
+        operands: &[MOperand],
+        block: BlockId,
+        nesting: &Nesting,
+    ) -> bool {
+        use OpcodeFlags as F;
+        let of_lanes =
+            F::CONTROL | F::ONCE_PER_WARP | F::STORE | F::ATOMIC | F::CROSS_LANE | F::PRIVILEGED;
+        !opcode.flags().intersects(of_lanes)
+            && !matches!(opcode, Opcode::Tid | Opcode::Csr)
+            && operands.iter().all(|operand| match *operand {
+                MOperand::Def(_) | MOperand::Imm(_) => true,
+                MOperand::Use(reg) => self.is_uniform_in(reg, block, nesting),
+                MOperand::Mod { .. } | MOperand::StackSlots => false,
+            })
+    }
+}
+
+/// Whether all lanes that execute the instruction get the same result in any case.
+fn is_vote(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Anyp | Opcode::Allp | Opcode::Ballot)
+}
+
+/// Whether a word of the lane control block is the same in all lanes of a warp.
+fn is_of_warp(field: LaneField) -> bool {
+    matches!(
+        field,
+        LaneField::Warp
+            | LaneField::Core
+            | LaneField::ScratchAddress
+            | LaneField::Lanes
+            | LaneField::Group
+    )
+}
