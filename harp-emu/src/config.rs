@@ -252,6 +252,8 @@ bitflags! {
         const REGISTERS = 1 << 4;
         /// [`Profile::memory`](crate::Profile::memory).
         const MEMORY = 1 << 5;
+        /// [`Profile::scalars`](crate::Profile::scalars).
+        const SCALARS = 1 << 6;
     }
 }
 

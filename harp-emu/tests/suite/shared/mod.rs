@@ -6,6 +6,7 @@ use harp_isa::{ArchId, Gpr, Pred};
 use crate::common::assemble_text;
 
 mod audit;
+mod fir;
 mod rules;
 
 /// What a warp looks like at the end: registers and predicates by lane, those of a lane before the shared ones.

@@ -113,7 +113,8 @@ impl<'c, 'u> Writer<'c, 'u> {
             if self.u.ratio(1, 6)? {
                 // Now and then one that is never complete.
                 let warps = if self.u.ratio(1, 16)? { spawned + 1 } else { spawned };
-                let id = self.u.int_in_range(0..=3)?;
+                // Barrier 1 is one at which no warp waits, with shared registers.
+                let id = self.u.int_in_range(0..=3)? + if self.arch.has_shared() { 2 } else { 0 };
                 self.asm(&format!("ldi %r1, #{id} ; ldi %r2, #{warps} ; bar %r1, %r2"))?;
             }
         }
@@ -157,7 +158,7 @@ impl<'c, 'u> Writer<'c, 'u> {
                     "%v" if gprs > 0 && self.u.ratio(1, 3)? => {
                         format!("%s{}", self.u.int_in_range(0..=gprs - 1)?)
                     }
-                    "@v" if preds > 0 && self.u.ratio(1, 3)? => {
+                    "@v" if preds > 0 && self.u.ratio(1, 2)? => {
                         format!("@s{}", self.u.int_in_range(0..=preds - 1)?)
                     }
                     "%s," => format!("%s{},", self.u.int_in_range(0..=gprs - 1)?),
