@@ -69,15 +69,50 @@ pub(super) trait Handle {
 /// Steps of the kind with this number.
 pub(super) struct On<const KIND: u8>;
 
-/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
-pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
+/// Instructions of the kind with this number that are carried out once.
+pub(super) struct OnceOn<const KIND: u8>;
 
-impl Handle for On<{ Kind::Once as u8 }> {
-    #[inline(always)]
-    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
-        exec.do_once(step)
+/// The number of the handler of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandlerNumber(pub(super) u16);
+
+impl HandlerNumber {
+    /// Of steps that are carried out in each lane.
+    pub(crate) const fn each(kind: Kind) -> HandlerNumber {
+        HandlerNumber(kind as u16)
+    }
+
+    /// Of steps that are carried out once.
+    pub(crate) const fn once(kind: Kind) -> HandlerNumber {
+        HandlerNumber((HANDLERS / 2) as u16 + kind as u16)
     }
 }
+
+/// How many handlers a table has room for: first those of steps that are carried out in each lane, then those of
+/// steps that are carried out once. A power of two, so that a number needs no check.
+pub(super) const HANDLERS: usize = 512;
+
+/// The table of these handlers, by the numbers of kinds.
+const fn table<W: Word, const C: usize>(
+    each: [Handler<W, C>; KINDS],
+    once: [Handler<W, C>; OPCODES],
+) -> [Handler<W, C>; HANDLERS] {
+    let mut table = [each[Kind::Nop as usize]; HANDLERS];
+    let mut i = 0;
+    while i < KINDS {
+        table[i] = each[i];
+        i += 1;
+    }
+    let mut i = 0;
+    while i < OPCODES {
+        table[HANDLERS / 2 + i] = once[i];
+        i += 1;
+    }
+    table
+}
+
+/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
+pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
 
 impl Handle for On<{ Kind::Row as u8 }> {
     #[inline(always)]
@@ -173,17 +208,6 @@ macro_rules! steps {
                 }
             }
 
-            /// Calls the method of `visitor` for this instruction. Pairs are left to the precise path.
-            #[inline(always)]
-            pub(super) fn accept<V: Visitor<Output = Flow>>(&self, visitor: &mut V) -> Flow {
-                match *self {
-                    $(Step::$variant { $($field),* } => {
-                        visitor.$method($(<$ty as Operand>::given($field)),*)
-                    })*
-                    _ => OTHER,
-                }
-            }
-
             /// The number of its handler.
             pub(crate) fn kind(&self) -> Kind {
                 match self {
@@ -209,20 +233,41 @@ macro_rules! steps {
             $($variant,)*
             $($add, $sub, $xor, $or,)*
             $($rtop, $iszero, $isneg,)*
-            /// An instruction that is carried out once.
-            Once,
             /// An access to a row.
             Row,
         }
 
-        /// How many kinds there are.
-        pub(super) const KINDS: usize =
+        /// How many kinds there are, and how many of them are single instructions, which come first.
+        const KINDS: usize =
             [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
-             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Once, Kind::Row].len();
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Row].len();
+        const OPCODES: usize = [$(Kind::$variant,)*].len();
+        const _: () = assert!(KINDS <= HANDLERS / 2);
 
         $(steps!(handle [$variant { $($field),* }] exec => {
             Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
         });)*
+        $(
+            impl Handle for OnceOn<{ Kind::$variant as u8 }> {
+                #[inline(always)]
+                fn handle<W: Word, const C: usize>(
+                    exec: &mut Exec<'_, W, C, Fast>,
+                    step: &Step,
+                ) -> Flow {
+                    match *step {
+                        // Not in a closure, which would not have the features of the handler.
+                        Step::$variant { $($field),* } => {
+                            let mut once = exec.once();
+                            Visitor::$method(&mut once, $(<$ty as Operand>::given($field)),*)?;
+                            let next = once.next;
+                            exec.was_once(next)
+                        }
+                        // There is no such step.
+                        _ => OTHER,
+                    }
+                }
+            }
+        )*
         $(
             steps!(handle [$add(pair)] exec =>
                 exec.mix(pair, steps!(first $kind $first_function pair), W::add));
@@ -244,7 +289,7 @@ macro_rules! steps {
 
         impl<W: Word, const C: usize> Handlers<W, C> {
             /// For any host, by kind.
-            pub(super) const ANY: [Handler<W, C>; KINDS] = [
+            pub(super) const ANY: [Handler<W, C>; HANDLERS] = table([
                 $(simd::on_any::<W, C, On<{ Kind::$variant as u8 }>>,)*
                 $(
                     simd::on_any::<W, C, On<{ Kind::$add as u8 }>>,
@@ -257,13 +302,14 @@ macro_rules! steps {
                     simd::on_any::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
-                simd::on_any::<W, C, On<{ Kind::Once as u8 }>>,
                 simd::on_any::<W, C, On<{ Kind::Row as u8 }>>,
-            ];
+            ], [
+                $(simd::on_any::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
+            ]);
 
             /// For hosts with AVX2, by kind.
             #[cfg(target_arch = "x86_64")]
-            pub(super) const AVX2: [Handler<W, C>; KINDS] = [
+            pub(super) const AVX2: [Handler<W, C>; HANDLERS] = table([
                 $(simd::on_avx2::<W, C, On<{ Kind::$variant as u8 }>>,)*
                 $(
                     simd::on_avx2::<W, C, On<{ Kind::$add as u8 }>>,
@@ -276,9 +322,10 @@ macro_rules! steps {
                     simd::on_avx2::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
-                simd::on_avx2::<W, C, On<{ Kind::Once as u8 }>>,
                 simd::on_avx2::<W, C, On<{ Kind::Row as u8 }>>,
-            ];
+            ], [
+                $(simd::on_avx2::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
+            ]);
         }
     };
     (handle [$variant:ident $operands:tt] $exec:ident => $effect:expr) => {

@@ -52,7 +52,7 @@ const VOTES: [&str; 5] = [
 ];
 
 /// Statements about shared registers. `%L` is the last of them.
-const SHARED_REGISTERS: [&str; 15] = [
+const SHARED_REGISTERS: [&str; 17] = [
     "maybe ori %s, %v, #0",
     "maybe andp @v, @v, @v",
     "addi %L, %r12, #8 ; maybe st %s, %L, #8 ; maybe ld %s, %L, #8",
@@ -68,6 +68,8 @@ const SHARED_REGISTERS: [&str; 15] = [
     "maybe tlbadd %s, %L, %L",
     "ldi %L, #1 ; jalis %L, %L, NEXT",
     "ldi %L, NEXT ; jmprt %L",
+    "maybe split ; maybe join",
+    "@v ? reti",
 ];
 
 /// Jumps with as many lanes as `%r1` says.
@@ -117,6 +119,9 @@ impl<'c, 'u> Writer<'c, 'u> {
                 let id = self.u.int_in_range(0..=3)? + if self.arch.has_shared() { 2 } else { 0 };
                 self.asm(&format!("ldi %r1, #{id} ; ldi %r2, #{warps} ; bar %r1, %r2"))?;
             }
+        }
+        if self.arch.shared_preds() > 0 {
+            self.asm("@s0 ? halt")?;
         }
         self.asm("halt")?;
         if self.kind == Kind::Wild {
