@@ -59,7 +59,7 @@ impl Slot {
             step,
             handler: match sharing {
                 Sharing::Each => HandlerNumber::each(step.kind()),
-                Sharing::Once => HandlerNumber::once(step.kind()),
+                Sharing::Once => HandlerNumber::once(op.opcode()),
                 Sharing::Row => HandlerNumber::each(Kind::Row),
             },
             sharing,

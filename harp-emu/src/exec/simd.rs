@@ -63,7 +63,7 @@ impl<W: Word, const C: usize> Table<W, C> {
     ) -> Flow {
         // SAFETY: the functions' only requirement is that the host has their target features. Functions for AVX2 are
         // in the table only if `Level::avx2` is true, which it is only where `has_avx2` has found all of them.
-        unsafe { self.handlers[usize::from(number) % HANDLERS](exec, step) }
+        unsafe { self.handlers[usize::from(number)](exec, step) }
     }
 
     /// Makes `mask` the lanes that execute.

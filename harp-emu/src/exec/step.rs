@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
+use harp_isa::{Gpr, Imm, Op, Opcode, OpcodeFlags, Pred, Rel, Visitor};
 
 use super::kernels::{Immediate, Operation, Two};
 use super::operand::{Number, Operand};
@@ -72,32 +72,50 @@ pub(super) struct On<const KIND: u8>;
 /// Instructions of the kind with this number that are carried out once.
 pub(super) struct OnceOn<const KIND: u8>;
 
-/// The number of the handler of a step.
+/// The number of the handler of a step: first those of steps that are carried out in each lane, by kind, then those of
+/// instructions that are carried out once. One byte, so that a table needs no check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HandlerNumber(pub(super) u16);
+pub(crate) struct HandlerNumber(pub(super) u8);
 
 impl HandlerNumber {
     /// Of steps that are carried out in each lane.
     pub(crate) const fn each(kind: Kind) -> HandlerNumber {
-        HandlerNumber(kind as u16)
+        HandlerNumber(kind as u8)
     }
 
-    /// Of steps that are carried out once.
-    pub(crate) const fn once(kind: Kind) -> HandlerNumber {
-        HandlerNumber((HANDLERS / 2) as u16 + kind as u16)
+    /// Of an instruction that is carried out once.
+    pub(crate) const fn once(opcode: Opcode) -> HandlerNumber {
+        HandlerNumber(ONCE[opcode as usize])
     }
 }
 
-/// How many handlers a table has room for: first those of steps that are carried out in each lane, then those of
-/// steps that are carried out once. A power of two, so that a number needs no check.
-pub(super) const HANDLERS: usize = 512;
+/// How many handlers a table has room for.
+pub(super) const HANDLERS: usize = 256;
 
-/// The table of these handlers, by the numbers of kinds.
+/// The numbers of handlers of instructions that are carried out once. Those that are rare have none: they are left to
+/// the precise path.
+const ONCE: [u8; OPCODES] = {
+    let rare = OpcodeFlags::PRIVILEGED.union(OpcodeFlags::ATOMIC).union(OpcodeFlags::ONCE_PER_WARP);
+    let (mut numbers, mut next) = ([Kind::Other as u8; OPCODES], KINDS);
+    let mut i = 0;
+    while i < OPCODES {
+        let opcode = Opcode::ALL[i];
+        if !opcode.flags().intersects(rare) && !opcode.operands().is_empty() {
+            assert!(next < HANDLERS, "the numbers of handlers do not fit a byte");
+            numbers[i] = next as u8;
+            next += 1;
+        }
+        i += 1;
+    }
+    numbers
+};
+
+/// The table of these handlers: `each` by kind, `once` by opcode.
 const fn table<W: Word, const C: usize>(
     each: [Handler<W, C>; KINDS],
     once: [Handler<W, C>; OPCODES],
 ) -> [Handler<W, C>; HANDLERS] {
-    let mut table = [each[Kind::Nop as usize]; HANDLERS];
+    let mut table = [each[Kind::Other as usize]; HANDLERS];
     let mut i = 0;
     while i < KINDS {
         table[i] = each[i];
@@ -105,7 +123,9 @@ const fn table<W: Word, const C: usize>(
     }
     let mut i = 0;
     while i < OPCODES {
-        table[HANDLERS / 2 + i] = once[i];
+        if ONCE[i] as usize >= KINDS {
+            table[ONCE[i] as usize] = once[i];
+        }
         i += 1;
     }
     table
@@ -118,6 +138,13 @@ impl Handle for On<{ Kind::Row as u8 }> {
     #[inline(always)]
     fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
         exec.access_row(step)
+    }
+}
+
+impl Handle for On<{ Kind::Other as u8 }> {
+    #[inline(always)]
+    fn handle<W: Word, const C: usize>(_: &mut Exec<'_, W, C, Fast>, _: &Step) -> Flow {
+        OTHER
     }
 }
 
@@ -235,14 +262,15 @@ macro_rules! steps {
             $($rtop, $iszero, $isneg,)*
             /// An access to a row.
             Row,
+            /// Left to the precise path.
+            Other,
         }
 
         /// How many kinds there are, and how many of them are single instructions, which come first.
         const KINDS: usize =
             [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
-             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Row].len();
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Row, Kind::Other].len();
         const OPCODES: usize = [$(Kind::$variant,)*].len();
-        const _: () = assert!(KINDS <= HANDLERS / 2);
 
         $(steps!(handle [$variant { $($field),* }] exec => {
             Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
@@ -303,6 +331,7 @@ macro_rules! steps {
                     simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
                 simd::on_any::<W, C, On<{ Kind::Row as u8 }>>,
+                simd::on_any::<W, C, On<{ Kind::Other as u8 }>>,
             ], [
                 $(simd::on_any::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
             ]);
@@ -323,6 +352,7 @@ macro_rules! steps {
                     simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
                 simd::on_avx2::<W, C, On<{ Kind::Row as u8 }>>,
+                simd::on_avx2::<W, C, On<{ Kind::Other as u8 }>>,
             ], [
                 $(simd::on_avx2::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
             ]);
