@@ -58,6 +58,9 @@ fn check_program(program: &Program) -> Counts {
         let config = MachineConfig { path, simd, ..config.clone() };
         run(program, &config).assert_same(&reference, program, &config);
     }
+    if config.arch.has_shared() {
+        check_audit(program, &reference, &mut reached);
+    }
     add(&mut reached, "rounds", check_rounds(program));
     check_host_code(program, &reference, &mut reached);
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
@@ -78,6 +81,19 @@ fn check_program(program: &Program) -> Counts {
         }
     }
     reached
+}
+
+/// Audits a program: the audit changes nothing but that it may find something.
+fn check_audit(program: &Program, reference: &Outcome, reached: &mut Counts) {
+    let config = MachineConfig { audit_shared: true, ..program.config.clone() };
+    let audited = run(program, &config);
+    match audited.trap {
+        Some(Trap { kind: TrapKind::SharedMismatch { .. }, .. }) => add(reached, "mismatches", 1),
+        _ => {
+            audited.assert_same(reference, program, &config);
+            add(reached, "audits without a mismatch", 1);
+        }
+    }
 }
 
 /// Runs a program in host code, to its end and until the fuel ends anywhere, under its own schedule and others.

@@ -117,6 +117,8 @@ fn machine_with_shared_registers() {
         ("instructions", 30_000),
         ("divergent", 300),
         ("interrupts", 20),
+        ("mismatches", 20),
+        ("audits without a mismatch", 80),
     ];
     let reached = smoke(programs, |_| 1500, machine::check_shared, &least);
     assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");

@@ -1,10 +1,15 @@
 //! How instructions are carried out, by rule, on 1 to 64 lanes and all paths.
 
-use harp_emu::{Interrupts, Schedule, SpawnPolicy, TrapKind};
+use std::sync::{Arc, Mutex};
+
+use harp_emu::{
+    Collect, Device, DeviceStore, Interrupts, Machine, MachineConfig, Memory, Path, Schedule,
+    SpawnPolicy, Trace, TraceFormat, TraceWriter, TrapKind,
+};
 use harp_isa::{ArchId, Op, Opcode};
 
 use super::{MEMORY, OUT, all_lanes, bytes, lanes, machines, run, run_with};
-use crate::common::{on, p, r};
+use crate::common::{assemble_text, on, p, r};
 
 #[test]
 fn the_first_executing_lane_computes_for_all() {
@@ -385,4 +390,83 @@ fn instructions_are_printed_with_shared_names() {
     let add = on(6, Op::Add { dst: r(10), a: r(9), b: r(15) });
     assert_eq!(add.display(arch).to_string(), "@s0 ? add %s0 %r9 %s5 ;");
     assert_eq!(arch.pred_name(p(7)).to_string(), "@s1");
+}
+
+/// What a device gets: a row from each lane, what is done once from the first.
+#[test]
+fn stores_to_a_device() {
+    #[derive(Default)]
+    struct Stores(Vec<Vec<[u64; 3]>>);
+    impl Device for Stores {
+        fn store(&mut self, store: &DeviceStore<'_>) {
+            let lanes = store.lanes();
+            self.0.push(lanes.map(|at| [at.lane.into(), at.address, at.value]).collect());
+        }
+    }
+    for arch in machines() {
+        let (n, width) = (lanes(arch), bytes(arch));
+        let top = arch.word().bits() - 1;
+        let device = (1 << top) + 0x100;
+        let text = format!(
+            "andi %r3 %r0 #1; rtop @p0 %r3; ldi %s0 #1; shli %s0 %s0 #{top}; addi %s0 %s0 #0x100
+             addi %r4 %r0 #9; st %r4 %s0 #8; @p0 ? st %r4 %s0 #0; st %s0 %s0 #0
+             @p0 ? st %s0 %s0 #8"
+        );
+        for path in [Path::Fast, Path::Precise] {
+            let stores = Arc::new(Mutex::new(Stores::default()));
+            let memory = Memory::new(arch.word(), MEMORY).unwrap();
+            memory.write(0, &assemble_text(arch, &all_lanes(arch, &text))).unwrap();
+            let config = MachineConfig { path, ..MachineConfig::new(arch) };
+            let mut machine = Machine::new(config, &memory).unwrap();
+            machine.set_device(device..device + 0x400, stores.clone());
+            machine.run().unwrap();
+            let row = |first: u64, skip: usize| {
+                let lanes = (0..n).skip(skip).step_by(1 + skip);
+                lanes.map(|lane| [lane, first + lane * width, lane + 9]).collect::<Vec<_>>()
+            };
+            let mut expected = vec![row(device + 8, 0)];
+            if n > 1 {
+                expected.push(row(device, 1));
+            }
+            expected.push(vec![[0, device, device]]);
+            if n > 1 {
+                expected.push(vec![[1, device + 8, device]]);
+            }
+            assert_eq!(stores.lock().unwrap().0, expected, "{arch} {path:?}");
+            let stats = machine.stats().cores[0].warps[0];
+            let odd = n / 2;
+            assert_eq!(stats.stores, n + odd + 1 + u64::from(odd > 0), "{arch} {path:?}");
+        }
+    }
+}
+
+/// Traces and profiles name shared registers as listings do, and show what the first lane has done.
+#[test]
+fn traces_and_profiles_name_shared_registers() {
+    let arch: ArchId = "4b10/6/4/3+x+s6/2".parse().unwrap();
+    let text = all_lanes(arch, "rtop @s1 %r0; @s1 ? ldi %s2 #3; ld %s3 %s2 #0; @s1 ? split; join");
+    let memory = Memory::new(arch.word(), MEMORY).unwrap();
+    memory.write(0, &assemble_text(arch, &text)).unwrap();
+    let collect = Collect::REGISTERS | Collect::BRANCHES | Collect::SCALARS;
+    let mut machine =
+        Machine::new(MachineConfig { collect, ..MachineConfig::new(arch) }, &memory).unwrap();
+    let mut trace = TraceWriter::new(Trace::Instructions, TraceFormat::Text, Vec::new());
+    machine.run_observed(&mut trace).unwrap();
+    let lines = String::from_utf8(trace.finish().unwrap()).unwrap();
+    for line in [
+        "active 1111 executing 1000: rtop @s1 %r0 ; | @s1 = 0x0",
+        "active 1111 executing 0000: @s1 ? ldi %s2 #0x3;",
+        "active 1111 executing 1000: ld %s3 %s2 #0x0; | load 0x0 | %s3 = 0x40125ff",
+        "active 1111 executing 0000: @s1 ? split ;",
+    ] {
+        assert!(lines.contains(line), "{line} in\n{lines}");
+    }
+    let text = machine.profile().to_string();
+    for line in ["@s1 split ", "\n%s3 ", "\n@s1 ", " ld %s3 %s2 #0x0;\n"] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let json = serde_json::to_string(&machine.profile()).unwrap();
+    for part in ["\"register\":\"%s3\"", "\"guard\":\"@s1\"", "\"done\":\"once\""] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
 }
