@@ -444,10 +444,13 @@ fn stores_to_a_device() {
 #[test]
 fn traces_and_profiles_name_shared_registers() {
     let arch: ArchId = "4b10/6/4/3+x+s6/2".parse().unwrap();
-    let text = all_lanes(arch, "rtop @s1 %r0; @s1 ? ldi %s2 #3; ld %s3 %s2 #0; @s1 ? split; join");
+    let text = all_lanes(
+        arch,
+        "rtop @s1 %r0; @s1 ? ldi %s2 #3; ld %s3 %s2 #0; @s1 ? split; join; ldi %s2 #0x1000; sth %r0 %s2 #3",
+    );
     let memory = Memory::new(arch.word(), MEMORY).unwrap();
     memory.write(0, &assemble_text(arch, &text)).unwrap();
-    let collect = Collect::REGISTERS | Collect::BRANCHES | Collect::SCALARS;
+    let collect = Collect::REGISTERS | Collect::BRANCHES | Collect::MEMORY | Collect::SCALARS;
     let mut machine =
         Machine::new(MachineConfig { collect, ..MachineConfig::new(arch) }, &memory).unwrap();
     let mut trace = TraceWriter::new(Trace::Instructions, TraceFormat::Text, Vec::new());
@@ -458,6 +461,7 @@ fn traces_and_profiles_name_shared_registers() {
         "active 1111 executing 0000: @s1 ? ldi %s2 #0x3;",
         "active 1111 executing 1000: ld %s3 %s2 #0x0; | load 0x0 | %s3 = 0x40125ff",
         "active 1111 executing 0000: @s1 ? split ;",
+        "sth %r0 %s2 #0x3; | store 0x1003 0x1005 0x1007 0x1009 = 0x0 0x1 0x2 0x3",
     ] {
         assert!(lines.contains(line), "{line} in\n{lines}");
     }
