@@ -59,6 +59,12 @@ pub struct MachineConfig {
     pub simd: Simd,
     /// How instructions are carried out. The results are the same.
     pub path: Path,
+    /// Whether a lane that reads from a shared register what it has not written itself traps, with
+    /// [`TrapKind::SharedMismatch`](crate::TrapKind::SharedMismatch): a check of code that keeps values of lanes in shared
+    /// registers because the lanes agree on them. A lane counts as having written what it executed with others. One that
+    /// is cloned has written what its original has; one that `jalis` and the like activate begins with what is
+    /// there. Takes the precise path; without effect where lanes share nothing.
+    pub audit_shared: bool,
     /// What to count besides [`Stats`](crate::Stats); see [`Profile`](crate::Profile). Counting nothing
     /// costs nothing; a machine that counts anything takes the precise path.
     pub collect: Collect,
@@ -70,7 +76,7 @@ impl MachineConfig {
     /// One core, no limit of fuel or time, 4096 divergence stack entries, 4 GiB for the warps' state, no guest
     /// handlers of interrupts, physical addresses, IEEE floats, reconvergence at joins alone, no divergent
     /// barriers, strict spawning, no read-only memory, a console without input, the default quantum, all host
-    /// threads, the host's vector instructions, nothing collected.
+    /// threads, the host's vector instructions, nothing audited or collected.
     pub fn new(arch: ArchId) -> MachineConfig {
         MachineConfig {
             arch,
@@ -92,6 +98,7 @@ impl MachineConfig {
             input: Vec::new(),
             simd: Simd::Detect,
             path: Path::Fast,
+            audit_shared: false,
             collect: Collect::empty(),
             segment_bytes: DEFAULT_SEGMENT_BYTES,
         }
@@ -245,6 +252,8 @@ bitflags! {
         const REGISTERS = 1 << 4;
         /// [`Profile::memory`](crate::Profile::memory).
         const MEMORY = 1 << 5;
+        /// [`Profile::scalars`](crate::Profile::scalars).
+        const SCALARS = 1 << 6;
     }
 }
 

@@ -154,6 +154,9 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         let first = self.first_register();
         let warp = self.warps.start([limit, registers], first, pc, supervisor)?;
         self.system.state_left = left;
+        if let Some(audit) = &mut self.system.audit {
+            audit.start();
+        }
         Some(warp)
     }
 
@@ -269,7 +272,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     /// Whether all warps take the precise path.
     fn goes_precisely(&self, is_observed: bool) -> bool {
         let Env { reference_floats, pdom, .. } = self.env;
-        let is_watched = is_observed || self.profile.is_some();
+        let is_watched = is_observed || self.profile.is_some() || self.system.audit.is_some();
         is_watched || reference_floats || pdom || self.path == Path::Precise
     }
 
@@ -345,9 +348,13 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         let kind = if self.warps.len() < self.env.warps.into() {
             match self.start(pc, false) {
                 Some(started) => {
-                    match is_shared {
-                        true => started.share(register.into(), value),
-                        false => started.regs[usize::from(register)][0][0] = value,
+                    if !is_shared {
+                        started.regs[usize::from(register)][0][0] = value;
+                        return Ok(());
+                    }
+                    started.share(register.into(), value);
+                    if let Some(audit) = &mut self.system.audit {
+                        audit.start_with(Gpr::new(register), value.to_u64());
                     }
                     return Ok(());
                 }

@@ -148,6 +148,6 @@ pub use observe::{
 };
 // What a run did, counted on demand.
 pub use profile::{
-    BranchCounts, BranchMasks, Histogram, LISTED_BRANCH_MASKS, LaneCounts, MemoryCounts,
-    OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+    Activity, BranchCounts, BranchMasks, Histogram, LISTED_BRANCH_MASKS, LaneCounts, MemoryCounts,
+    OpcodeCounts, Profile, RegisterCount, RegisterCounts, RegistersNamed, ScalarCounts,
 };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use harp_isa::{DecodeError, Opcode};
+use harp_isa::{DecodeError, Opcode, RegClass};
 use thiserror::Error;
 
 use crate::interrupt::Interrupt;
@@ -157,6 +157,22 @@ pub enum TrapKind {
         /// Whether the warp was in supervisor mode.
         supervisor: bool,
     },
+    /// Where [`MachineConfig::audit_shared`](crate::MachineConfig::audit_shared) asks for it, a read of a shared register
+    /// that others have written since the trap's lanes have.
+    #[error(
+        "read from `{}{number}` {shared:#x}, where the lane itself has last written {own:#x}",
+        match class { RegClass::Gpr => "%s", RegClass::Pred => "@s" }
+    )]
+    SharedMismatch {
+        /// Whether it is a general register or a predicate.
+        class: RegClass,
+        /// Its number among the shared ones.
+        number: u8,
+        /// What it holds.
+        shared: u64,
+        /// What the first of the trap's lanes has last written to it, or has begun with.
+        own: u64,
+    },
     /// More mappings than a core holds.
     #[error("`tlbadd` with all {limit} mappings in use")]
     TlbFull {
@@ -249,6 +265,7 @@ impl TrapKind {
             TrapKind::DivergentBarrier { .. } => "divergent_barrier",
             TrapKind::PageMiss { .. } => "page_miss",
             TrapKind::PagePermission { .. } => "page_permission",
+            TrapKind::SharedMismatch { .. } => "shared_mismatch",
             TrapKind::TlbFull { .. } => "tlb_full",
             TrapKind::NoHandler { .. } => "no_handler",
             TrapKind::DoubleFault { .. } => "double_fault",

@@ -153,13 +153,14 @@ mod tests {
         });
         let options = CompileOptions::default();
         let [harp32, harp64] = ["harp32", "harp64"].map(|arch| arch.parse().unwrap());
-        let shared =
-            |arch, options, name| Library::of(arch, options).shared(name, function).unwrap();
+        let shared = |arch, options: &CompileOptions, name| {
+            Library::of(arch, options).shared(name, function).unwrap()
+        };
         let first = shared(harp32, &options, "f");
         assert!(Arc::ptr_eq(&first, &shared(harp32, &options, "f")));
         assert_eq!(shared(harp32, &options, "g").name(), "g");
         assert_eq!(shared(harp64, &options, "f").arch, harp64);
-        let other = CompileOptions { stack_bytes: options.stack_bytes * 2, ..options };
+        let other = CompileOptions { stack_bytes: options.stack_bytes * 2, ..options.clone() };
         assert_eq!(shared(harp32, &other, "f").lane_stack_bytes, other.stack_bytes);
     }
 }

@@ -27,6 +27,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             (true, Some(entry)) => {
                 let back = if interrupt.repeats() { warp.pc } else { next };
                 warp.interrupt(interrupt, address, back, entry);
+                self.audit_interrupt(number);
                 return Ok(());
             }
             (true, None) => TrapKind::NoHandler { interrupt, cause: Box::new(kind) },
@@ -68,6 +69,14 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             let warp = &mut self.warps[number];
             let back = warp.pc;
             warp.interrupt(Interrupt::ConsoleInput, None, back, entry);
+            self.audit_interrupt(number);
+        }
+    }
+
+    /// Saves what lanes have written to shared registers, if that is checked.
+    fn audit_interrupt(&mut self, number: usize) {
+        if let Some(audit) = &mut self.system.audit {
+            audit.interrupt(number);
         }
     }
 

@@ -13,7 +13,7 @@ use harp_isa::{
 };
 
 use super::decoded::Bytes;
-use super::step::{Kind, Step};
+use super::step::{HandlerNumber, Kind, Step};
 use crate::tlb::{InPlace, Tlb};
 use crate::trap::TrapKind;
 use crate::warp::ALWAYS;
@@ -25,7 +25,7 @@ pub(crate) struct Slot {
     pub(crate) op: Op,
     /// The instruction, or a pair of it and the next one in its run.
     pub(crate) step: Step,
-    pub(crate) kind: Kind,
+    pub(crate) handler: HandlerNumber,
     /// How many instructions the step is.
     pub(crate) in_step: u8,
     /// The number of its guard; [`ALWAYS`] if it has none.
@@ -57,10 +57,10 @@ impl Slot {
         Ok(Slot {
             op,
             step,
-            kind: match sharing {
-                Sharing::Each => step.kind(),
-                Sharing::Once => Kind::Once,
-                Sharing::Row => Kind::Row,
+            handler: match sharing {
+                Sharing::Each => HandlerNumber::each(step.kind()),
+                Sharing::Once => HandlerNumber::once(op.opcode()),
+                Sharing::Row => HandlerNumber::each(Kind::Row),
             },
             sharing,
             in_step: 1,
@@ -85,7 +85,7 @@ impl Slot {
 const CHAIN_END: Slot = Slot {
     op: Op::Nop {},
     step: Step::Nop {},
-    kind: Kind::Nop,
+    handler: HandlerNumber::each(Kind::Nop),
     in_step: 1,
     guard: ALWAYS,
     size: 0,
@@ -329,7 +329,7 @@ fn find_runs(chain: &mut [Slot], width: u8) {
             let is_each = [slot.sharing, next.sharing] == [Sharing::Each; 2];
             if is_each && let (Some(pair), 2..) = (Step::two(slot.op, next.op, width), slot.run) {
                 slot.step = pair;
-                slot.kind = pair.kind();
+                slot.handler = HandlerNumber::each(pair.kind());
                 slot.in_step = 2;
             }
         }

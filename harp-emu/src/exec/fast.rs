@@ -129,7 +129,7 @@ fn run_fast<W: Word, const C: usize>(
                     if slot.in_step > 1 {
                         rest.next();
                     }
-                    if handlers.handle(&mut exec, slot.kind, &slot.step).is_break() {
+                    if handlers.handle(&mut exec, slot.handler, &slot.step).is_break() {
                         let pc = || {
                             let done = size_of_run(before(run, slot));
                             pc.wrapping_add(done.into()) & pc_mask

@@ -423,3 +423,37 @@ pub(super) fn store<W: Word, const N: usize>(
     }
     true
 }
+
+/// Loads the words of a row, `GROUP` for each group of lanes, in the lanes that execute.
+#[inline(always)]
+pub(super) fn load_row<W: Word, const N: usize>(
+    dst: &[Group<W>; N],
+    select: Option<&[Group<W>; N]>,
+    row: &[W::Cell],
+) {
+    assign(dst, select, |c| {
+        let cells = &row[c * GROUP..][..GROUP];
+        words!(i => cells[i].load())
+    });
+}
+
+/// Stores to the words of a row, `GROUP` for each group of lanes, in the lanes of `mask`.
+#[inline(always)]
+pub(super) fn store_row<W: Word, const N: usize>(
+    value: &[Group<W>; N],
+    row: &[W::Cell],
+    mask: u64,
+) {
+    if !is_whole(value, mask) {
+        for lane in lanes_of(mask) {
+            row[lane].store(word(value, lane).get());
+        }
+        return;
+    }
+    for c in 0..N {
+        let (values, cells) = (value[c].get(), &row[c * GROUP..][..GROUP]);
+        for i in 0..GROUP {
+            cells[i].store(values[i]);
+        }
+    }
+}

@@ -17,6 +17,7 @@
 //! | `simd` | what it does in one step, compiled for the host's vector instructions |
 //! | `code` | decoded instructions by address, for the fast path |
 //! | `precise`, `decoded` | the precise path's loop, and its cache of decoded instructions |
+//! | `audit` | on the precise path, whether lanes read from shared registers what they have written |
 //! | `paged` | the precise path's loads and stores through the page table; the fast path's checks of pages |
 //! | `system` | a core's devices and tables, which instructions change |
 //!
@@ -36,6 +37,7 @@
 //! [`Observer`]: crate::Observer
 
 mod atomic;
+pub(crate) mod audit;
 pub(crate) mod code;
 mod control;
 mod decoded;

@@ -1,26 +1,30 @@
 //! What is done once for all lanes, on the fast path.
 //!
-//! An instruction of [`Sharing::Once`](harp_isa::Sharing) takes its operands from the first executing lane. One function
-//! does all of them, with a `match`: each is so short that handlers of their own would be no faster.
+//! An instruction of [`Sharing::Once`](harp_isa::Sharing) takes its operands from the first executing lane. It has a handler
+//! of its own, of scalar code but for the copies of the result.
 
 use std::ops::ControlFlow;
 
 use harp_isa::Gpr;
 
 use super::memory::{Extend, load_bytes, store_bytes};
-use super::step::Step;
 use super::{Exec, Fast, Flow, NEXT, Once, Way};
 use crate::trap::PageAccess;
-use crate::word::Word;
+use crate::word::{Cell, Word};
 
-impl<'a, W: Word, const C: usize> Exec<'a, W, C, Fast> {
-    /// Carries out an instruction once.
-    #[inline(never)]
-    pub(super) fn do_once(&mut self, step: &Step) -> Flow {
+impl<W: Word, const C: usize> Exec<'_, W, C, Fast> {
+    /// The warp, ready to carry out an instruction once.
+    #[inline(always)]
+    pub(super) fn once(&mut self) -> Exec<'_, W, C, Once> {
         let mut once = Exec::<W, C, Once>::new(self.warp, self.env, self.system, self.number);
         (once.mask, once.executing, once.next) = (self.mask, 1, self.next);
-        step.accept(&mut once)?;
-        self.next = once.next;
+        once
+    }
+
+    /// An instruction has been carried out once; the warp goes on at `next`.
+    #[inline(always)]
+    pub(super) fn was_once(&mut self, next: u64) -> Flow {
+        self.next = next;
         self.spared += self.executing - 1;
         NEXT
     }
@@ -38,9 +42,15 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         extend: Extend,
     ) -> Flow {
         let address = self.plain_address(base, offset, bytes, 0, PageAccess::Load)?;
-        let value = load_bytes::<W>(self.env.cells, address, bytes);
+        let value = match self.env.cells.get(address.to_u64() as usize / W::BYTES) {
+            Some(cell) if bytes == W::BYTES => cell.load(),
+            _ => {
+                let value = load_bytes::<W>(self.env.cells, address, bytes);
+                W::from_u64(extend.apply(value, bytes))
+            }
+        };
         self.warp.stats.loads += 1;
-        self.share(dst, W::from_u64(extend.apply(value, bytes)))
+        self.share(dst, value)
     }
 
     /// Stores `bytes` bytes, at most a word, once.
@@ -48,8 +58,11 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     pub(super) fn store_once(&mut self, value: Gpr, base: Gpr, offset: i64, bytes: usize) -> Flow {
         let from = self.env.plain_stores_from;
         let address = self.plain_address(base, offset, bytes, from, PageAccess::Store)?;
-        let value = self.lane(value, self.first()).to_u64();
-        store_bytes::<W>(self.env.cells, address, value, bytes);
+        let value = self.lane(value, self.first());
+        match self.env.cells.get(address.to_u64() as usize / W::BYTES) {
+            Some(cell) if bytes == W::BYTES => cell.store(value),
+            _ => store_bytes::<W>(self.env.cells, address, value.to_u64(), bytes),
+        }
         self.warp.stats.stores += 1;
         NEXT
     }

@@ -3,6 +3,8 @@
 //! Every instruction is fetched anew. So changes to code are seen at once, whoever makes them, and pages may
 //! be mapped anywhere, whereas the fast path only runs code in pages that are in place.
 
+use std::ops::ControlFlow;
+
 use harp_isa::{Instruction, Op, Operand, Role, Sharing};
 
 use super::code::{self, Slot};
@@ -67,13 +69,20 @@ impl<W: Word, const C: usize> Exec<'_, W, C, Precise> {
             observer.issue(&self.issue(slot));
         }
         self.warp.stats.steps += 1;
-        let flow = if self.mask == 0 && !slot.unconditional {
+        let before = self.warp.active;
+        let audits = self.system.audit.is_some();
+        let flow = if audits && self.check_shared(&slot.instruction()).is_break() {
+            ControlFlow::Break(())
+        } else if self.mask == 0 && !slot.unconditional {
             NEXT
         } else {
             self.warp.stats.insts += self.executing();
             let flow = slot.op.accept(self);
             if is_once && enabled != 0 {
                 self.share_destinations(slot.op);
+            }
+            if audits && !matches!(self.event, Some(Event::Trap { .. })) {
+                self.note_shared(slot.op, before);
             }
             flow
         };

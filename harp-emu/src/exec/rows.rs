@@ -15,10 +15,10 @@ use super::operand::Operand;
 use super::step::Step;
 use super::{Exec, Flow, NEXT, OTHER, Way, kernels};
 use crate::trap::PageAccess;
-use crate::warp::Reg;
+use crate::warp::{GROUP, Reg};
 use crate::word::{Cell as _, Word};
 
-impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
+impl<'a, W: Word, const C: usize, P: Way> Exec<'a, W, C, P> {
     #[inline(always)]
     pub(super) fn load_word(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         if P::PRECISE {
@@ -115,9 +115,14 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     fn load_row(&mut self, dst: Gpr, base: Gpr, offset: i64) -> Flow {
         let offset = W::from_u64(offset.cast_unsigned());
+        let (cells, mask) = (self.env.cells, self.mask);
+        if let Some(row) = self.plain_row(base, offset, 0) {
+            let ([dst], select) = self.rows([dst]);
+            kernels::load_row(dst, select, row);
+            return self.loaded(true);
+        }
         let mut row = self.row_of(base, W::BYTES);
         self.all_in_place(&row, offset, PageAccess::Load)?;
-        let (cells, mask) = (self.env.cells, self.mask);
         let ([dst], select) = self.rows([dst]);
         let done = kernels::load([dst, groups(&mut row)], select, offset, cells, mask);
         self.loaded(done)
@@ -126,12 +131,29 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     #[inline(always)]
     fn store_row(&mut self, value: Gpr, base: Gpr, offset: i64) -> Flow {
         let offset = W::from_u64(offset.cast_unsigned());
+        let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
+        if let Some(row) = self.plain_row(base, offset, from) {
+            let ([value], _) = self.rows([value]);
+            kernels::store_row(value, row, mask);
+            return self.stored(true);
+        }
         let mut row = self.row_of(base, W::BYTES);
         self.all_in_place(&row, offset, PageAccess::Store)?;
-        let (cells, mask, from) = (self.env.cells, self.mask, self.env.plain_stores_from);
         let ([value], _) = self.rows([value]);
         let done = kernels::store([value, groups(&mut row)], offset, cells, mask, from);
         self.stored(done)
+    }
+
+    /// The words of a row from `base` + `offset` on, for all lanes that registers have room for, if they are aligned, in
+    /// memory from the word address `from` on, and nothing is translated.
+    #[inline(always)]
+    fn plain_row(&self, base: Gpr, offset: W, from: u64) -> Option<&'a [W::Cell]> {
+        let address = self.lane(base, 0).add(offset).to_u64();
+        if self.env.translates || address < from || !address.is_multiple_of(W::BYTES as u64) {
+            return None;
+        }
+        let env = self.env;
+        env.cells.get(address as usize / W::BYTES..)?.get(..C * GROUP)
     }
 
     /// As [`access_row`](Self::access_row), of less than words.

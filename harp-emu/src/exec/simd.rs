@@ -6,7 +6,7 @@
 //! `a * b + c`, and `mul_add` rounds once either way.
 #![allow(unsafe_code, reason = "functions with target features are called where the host has them")]
 
-use super::step::{Handle, Handlers, KINDS, Kind, Step};
+use super::step::{HANDLERS, Handle, HandlerNumber, Handlers, Step};
 use super::{Exec, Fast, Flow};
 use crate::config::Simd;
 use crate::warp::GROUP;
@@ -37,8 +37,8 @@ pub(super) type Handler<W, const C: usize> = unsafe fn(&mut Exec<'_, W, C, Fast>
 
 /// Functions that the host can execute.
 pub(super) struct Table<W: Word, const C: usize> {
-    /// The handlers, by the kind of step.
-    handlers: &'static [Handler<W, C>; KINDS],
+    /// The handlers, by their numbers.
+    handlers: &'static [Handler<W, C>; HANDLERS],
     /// [`Exec::spread_mask`].
     spread_mask: unsafe fn(&mut Exec<'_, W, C, Fast>),
 }
@@ -53,12 +53,17 @@ impl<W: Word, const C: usize> Table<W, C> {
         Table { handlers: &Handlers::<W, C>::ANY, spread_mask: spread_on_any }
     }
 
-    /// Carries out a step of that kind.
+    /// Carries out a step, whose handler has that number.
     #[inline(always)]
-    pub(super) fn handle(&self, exec: &mut Exec<'_, W, C, Fast>, kind: Kind, step: &Step) -> Flow {
+    pub(super) fn handle(
+        &self,
+        exec: &mut Exec<'_, W, C, Fast>,
+        HandlerNumber(number): HandlerNumber,
+        step: &Step,
+    ) -> Flow {
         // SAFETY: the functions' only requirement is that the host has their target features. Functions for AVX2 are
         // in the table only if `Level::avx2` is true, which it is only where `has_avx2` has found all of them.
-        unsafe { self.handlers[kind as usize](exec, step) }
+        unsafe { self.handlers[usize::from(number)](exec, step) }
     }
 
     /// Makes `mask` the lanes that execute.

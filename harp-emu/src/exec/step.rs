@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use harp_isa::{Gpr, Imm, Op, Pred, Rel, Visitor};
+use harp_isa::{Gpr, Imm, Op, Opcode, OpcodeFlags, Pred, Rel, Visitor};
 
 use super::kernels::{Immediate, Operation, Two};
 use super::operand::{Number, Operand};
@@ -69,20 +69,82 @@ pub(super) trait Handle {
 /// Steps of the kind with this number.
 pub(super) struct On<const KIND: u8>;
 
-/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
-pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
+/// Instructions of the kind with this number that are carried out once.
+pub(super) struct OnceOn<const KIND: u8>;
 
-impl Handle for On<{ Kind::Once as u8 }> {
-    #[inline(always)]
-    fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
-        exec.do_once(step)
+/// The number of the handler of a step: first those of steps that are carried out in each lane, by kind, then those of
+/// instructions that are carried out once. One byte, so that a table needs no check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandlerNumber(pub(super) u8);
+
+impl HandlerNumber {
+    /// Of steps that are carried out in each lane.
+    pub(crate) const fn each(kind: Kind) -> HandlerNumber {
+        HandlerNumber(kind as u8)
+    }
+
+    /// Of an instruction that is carried out once.
+    pub(crate) const fn once(opcode: Opcode) -> HandlerNumber {
+        HandlerNumber(ONCE[opcode as usize])
     }
 }
+
+/// How many handlers a table has room for.
+pub(super) const HANDLERS: usize = 256;
+
+/// The numbers of handlers of instructions that are carried out once. Those that are rare have none: they are left to
+/// the precise path.
+const ONCE: [u8; OPCODES] = {
+    let rare = OpcodeFlags::PRIVILEGED.union(OpcodeFlags::ATOMIC).union(OpcodeFlags::ONCE_PER_WARP);
+    let (mut numbers, mut next) = ([Kind::Other as u8; OPCODES], KINDS);
+    let mut i = 0;
+    while i < OPCODES {
+        let opcode = Opcode::ALL[i];
+        if !opcode.flags().intersects(rare) && !opcode.operands().is_empty() {
+            assert!(next < HANDLERS, "the numbers of handlers do not fit a byte");
+            numbers[i] = next as u8;
+            next += 1;
+        }
+        i += 1;
+    }
+    numbers
+};
+
+/// The table of these handlers: `each` by kind, `once` by opcode.
+const fn table<W: Word, const C: usize>(
+    each: [Handler<W, C>; KINDS],
+    once: [Handler<W, C>; OPCODES],
+) -> [Handler<W, C>; HANDLERS] {
+    let mut table = [each[Kind::Other as usize]; HANDLERS];
+    let mut i = 0;
+    while i < KINDS {
+        table[i] = each[i];
+        i += 1;
+    }
+    let mut i = 0;
+    while i < OPCODES {
+        if ONCE[i] as usize >= KINDS {
+            table[ONCE[i] as usize] = once[i];
+        }
+        i += 1;
+    }
+    table
+}
+
+/// The functions that carry out steps, each with the operations on the registers of all lanes inside.
+pub(super) struct Handlers<W, const C: usize>(PhantomData<W>);
 
 impl Handle for On<{ Kind::Row as u8 }> {
     #[inline(always)]
     fn handle<W: Word, const C: usize>(exec: &mut Exec<'_, W, C, Fast>, step: &Step) -> Flow {
         exec.access_row(step)
+    }
+}
+
+impl Handle for On<{ Kind::Other as u8 }> {
+    #[inline(always)]
+    fn handle<W: Word, const C: usize>(_: &mut Exec<'_, W, C, Fast>, _: &Step) -> Flow {
+        OTHER
     }
 }
 
@@ -173,17 +235,6 @@ macro_rules! steps {
                 }
             }
 
-            /// Calls the method of `visitor` for this instruction. Pairs are left to the precise path.
-            #[inline(always)]
-            pub(super) fn accept<V: Visitor<Output = Flow>>(&self, visitor: &mut V) -> Flow {
-                match *self {
-                    $(Step::$variant { $($field),* } => {
-                        visitor.$method($(<$ty as Operand>::given($field)),*)
-                    })*
-                    _ => OTHER,
-                }
-            }
-
             /// The number of its handler.
             pub(crate) fn kind(&self) -> Kind {
                 match self {
@@ -209,20 +260,42 @@ macro_rules! steps {
             $($variant,)*
             $($add, $sub, $xor, $or,)*
             $($rtop, $iszero, $isneg,)*
-            /// An instruction that is carried out once.
-            Once,
             /// An access to a row.
             Row,
+            /// Left to the precise path.
+            Other,
         }
 
-        /// How many kinds there are.
-        pub(super) const KINDS: usize =
+        /// How many kinds there are, and how many of them are single instructions, which come first.
+        const KINDS: usize =
             [$(Kind::$variant,)* $(Kind::$add, Kind::$sub, Kind::$xor, Kind::$or,)*
-             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Once, Kind::Row].len();
+             $(Kind::$rtop, Kind::$iszero, Kind::$isneg,)* Kind::Row, Kind::Other].len();
+        const OPCODES: usize = [$(Kind::$variant,)*].len();
 
         $(steps!(handle [$variant { $($field),* }] exec => {
             Visitor::$method(exec, $(<$ty as Operand>::given($field)),*)
         });)*
+        $(
+            impl Handle for OnceOn<{ Kind::$variant as u8 }> {
+                #[inline(always)]
+                fn handle<W: Word, const C: usize>(
+                    exec: &mut Exec<'_, W, C, Fast>,
+                    step: &Step,
+                ) -> Flow {
+                    match *step {
+                        // Not in a closure, which would not have the features of the handler.
+                        Step::$variant { $($field),* } => {
+                            let mut once = exec.once();
+                            Visitor::$method(&mut once, $(<$ty as Operand>::given($field)),*)?;
+                            let next = once.next;
+                            exec.was_once(next)
+                        }
+                        // There is no such step.
+                        _ => OTHER,
+                    }
+                }
+            }
+        )*
         $(
             steps!(handle [$add(pair)] exec =>
                 exec.mix(pair, steps!(first $kind $first_function pair), W::add));
@@ -244,7 +317,7 @@ macro_rules! steps {
 
         impl<W: Word, const C: usize> Handlers<W, C> {
             /// For any host, by kind.
-            pub(super) const ANY: [Handler<W, C>; KINDS] = [
+            pub(super) const ANY: [Handler<W, C>; HANDLERS] = table([
                 $(simd::on_any::<W, C, On<{ Kind::$variant as u8 }>>,)*
                 $(
                     simd::on_any::<W, C, On<{ Kind::$add as u8 }>>,
@@ -257,13 +330,15 @@ macro_rules! steps {
                     simd::on_any::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_any::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
-                simd::on_any::<W, C, On<{ Kind::Once as u8 }>>,
                 simd::on_any::<W, C, On<{ Kind::Row as u8 }>>,
-            ];
+                simd::on_any::<W, C, On<{ Kind::Other as u8 }>>,
+            ], [
+                $(simd::on_any::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
+            ]);
 
             /// For hosts with AVX2, by kind.
             #[cfg(target_arch = "x86_64")]
-            pub(super) const AVX2: [Handler<W, C>; KINDS] = [
+            pub(super) const AVX2: [Handler<W, C>; HANDLERS] = table([
                 $(simd::on_avx2::<W, C, On<{ Kind::$variant as u8 }>>,)*
                 $(
                     simd::on_avx2::<W, C, On<{ Kind::$add as u8 }>>,
@@ -276,9 +351,11 @@ macro_rules! steps {
                     simd::on_avx2::<W, C, On<{ Kind::$iszero as u8 }>>,
                     simd::on_avx2::<W, C, On<{ Kind::$isneg as u8 }>>,
                 )*
-                simd::on_avx2::<W, C, On<{ Kind::Once as u8 }>>,
                 simd::on_avx2::<W, C, On<{ Kind::Row as u8 }>>,
-            ];
+                simd::on_avx2::<W, C, On<{ Kind::Other as u8 }>>,
+            ], [
+                $(simd::on_avx2::<W, C, OnceOn<{ Kind::$variant as u8 }>>,)*
+            ]);
         }
     };
     (handle [$variant:ident $operands:tt] $exec:ident => $effect:expr) => {

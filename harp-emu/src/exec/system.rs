@@ -1,5 +1,6 @@
 //! The state of a core, besides its warps, that instructions change.
 
+use super::audit::Audit;
 use super::decoded::Decoded;
 use crate::config::{MachineConfig, Translation};
 use crate::console::{CoreConsole, SharedConsole};
@@ -18,6 +19,8 @@ pub(crate) struct System {
     /// Ranges whose decoded code may have to be forgotten, since the run loop was last left, each as its first
     /// and last byte: stores, and pages that can no longer be fetched from.
     pub(crate) changed: Vec<(u64, u64)>,
+    /// What lanes have written to shared registers, if that is to be checked.
+    pub(crate) audit: Option<Box<Audit>>,
     /// The precise path's decoded instructions.
     pub(crate) decoded: Decoded,
 }
@@ -36,6 +39,8 @@ impl System {
             tlb: Tlb::at_reset(config.translation == Translation::Tlb),
             state_left: config.state_share(),
             changed: Vec::new(),
+            audit: (config.audit_shared && config.arch.has_shared())
+                .then(|| Box::new(Audit::new(config.arch))),
             decoded: Decoded::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! The memory that an instruction is about to access.
 
-use harp_isa::{Gpr, Op, Opcode, OpcodeFlags, Operand, WordSize};
+use harp_isa::{Gpr, Op, Opcode, OpcodeFlags, Operand, Sharing, WordSize};
 
 use super::Issue;
 use crate::notation::lanes_of;
@@ -46,9 +46,15 @@ impl Issue<'_> {
         let kind = AccessKind::of(op.opcode())?;
         let (base, offset) = address_operands(op);
         let word = self.arch.word();
+        // In a row each lane's access follows that of the lane before.
+        let distance = match op.sharing(self.arch) {
+            Sharing::Row => op.opcode().access_bytes(word).unwrap_or_default(),
+            Sharing::Each | Sharing::Once => 0,
+        };
         let lane = |lane| {
             let base = self.state.gpr(base, lane).expect("the register is one of the machine's");
-            let address = base.wrapping_add_signed(offset) & word.mask();
+            let before = u64::from(lane) * u64::from(distance);
+            let address = base.wrapping_add_signed(offset).wrapping_add(before) & word.mask();
             LaneAccess { lane, address, bytes: bytes_at(op.opcode(), word, address) }
         };
         Some(MemoryAccess { kind, lanes: lanes_of(self.executing).map(lane).collect() })

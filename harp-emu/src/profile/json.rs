@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use harp_isa::{ArchId, Opcode};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use super::scalar::{self, ScalarCounts};
 use super::{
-    BranchCounts, BranchMasks, Histogram, OpcodeCounts, Profile, RegisterCount, RegisterCounts,
+    Activity, BranchCounts, BranchMasks, Histogram, OpcodeCounts, Profile, RegisterCount,
+    RegisterCounts,
 };
 use crate::config::Collect;
 use crate::json::{Hex, LaneList};
@@ -32,6 +34,10 @@ impl Serialize for Profile {
                     object.serialize_field("registers", &counts)?;
                 }
                 Collect::MEMORY => object.serialize_field("memory", &ByPc(&self.memory))?,
+                Collect::SCALARS => {
+                    let scalars = Scalars { counts: &self.scalars, arch: self.arch };
+                    object.serialize_field("scalars", &scalars)?;
+                }
                 _ => {}
             }
         }
@@ -73,6 +79,35 @@ impl Serialize for Branches<'_> {
             pc: Hex(pc),
             guard: counts.guard.map(|guard| Register(guard.into(), self.arch)),
             counts,
+        }))
+    }
+}
+
+/// A list of objects by address: the instruction, how it is done, and what it has cost.
+struct Scalars<'a> {
+    counts: &'a BTreeMap<u64, ScalarCounts>,
+    arch: ArchId,
+}
+
+impl Serialize for Scalars<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Row {
+            pc: Hex,
+            instruction: String,
+            done: &'static str,
+            issued: u64,
+            together: u64,
+            #[serde(flatten)]
+            activity: Activity,
+        }
+        serializer.collect_seq(self.counts.iter().map(|(&pc, counts)| Row {
+            pc: Hex(pc),
+            instruction: counts.instruction.display(self.arch).to_string(),
+            done: scalar::name(counts.sharing),
+            issued: counts.issued,
+            together: counts.together,
+            activity: counts.activity,
         }))
     }
 }

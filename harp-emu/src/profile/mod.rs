@@ -8,6 +8,7 @@ mod histogram;
 mod json;
 mod memory;
 mod register;
+mod scalar;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use branch::{BranchCounts, BranchMasks, LISTED_BRANCH_MASKS};
 pub use histogram::Histogram;
 pub use memory::MemoryCounts;
 pub use register::{RegisterCount, RegisterCounts};
+pub use scalar::{Activity, RegistersNamed, ScalarCounts};
 
 use crate::config::{Collect, MachineConfig};
 use crate::observe::{Issue, Observer};
@@ -60,6 +62,8 @@ pub struct Profile {
     pub registers: RegisterCounts,
     /// Each instruction that uses memory and was issued, by pc.
     pub memory: BTreeMap<u64, MemoryCounts>,
+    /// What each instruction that was issued has cost in lanes, by pc.
+    pub scalars: BTreeMap<u64, ScalarCounts>,
 }
 
 /// How often an opcode was issued.
@@ -97,6 +101,7 @@ impl Profile {
             branches: BTreeMap::new(),
             registers: RegisterCounts::default(),
             memory: BTreeMap::new(),
+            scalars: BTreeMap::new(),
         }
     }
 
@@ -127,6 +132,10 @@ impl Profile {
         self.registers.merge(&other.registers);
         for (&pc, more) in &other.memory {
             self.memory.entry(pc).or_insert_with(|| MemoryCounts::new(more.opcode)).merge(more);
+        }
+        for (&pc, more) in &other.scalars {
+            let new = || ScalarCounts::new(more.instruction, self.arch);
+            self.scalars.entry(pc).or_insert_with(new).merge(more);
         }
     }
 
@@ -177,6 +186,10 @@ impl Observer for Profile {
         {
             let counts = self.memory.entry(issue.pc).or_insert_with(|| MemoryCounts::new(opcode));
             counts.count(&access, self.segment_bytes);
+        }
+        if self.collect.contains(Collect::SCALARS) {
+            let new = || ScalarCounts::new(issue.instruction, issue.arch);
+            self.scalars.entry(issue.pc).or_insert_with(new).count(issue);
         }
     }
 }

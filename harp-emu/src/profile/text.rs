@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use super::{Histogram, Profile};
+use super::scalar::name;
+use super::{Activity, Histogram, Profile};
 use crate::config::Collect;
 use crate::notation::Register;
 
@@ -17,6 +18,7 @@ impl fmt::Display for Profile {
                 Collect::BRANCHES => self.write_branches(f)?,
                 Collect::REGISTERS => self.write_registers(f)?,
                 Collect::MEMORY => self.write_memory(f)?,
+                Collect::SCALARS => self.write_scalars(f)?,
                 _ => {}
             }
         }
@@ -117,6 +119,32 @@ impl Profile {
                 f,
                 "{register:<10} {reads:>12} {lane_reads:>14} {writes:>12} {lane_writes:>14}"
             )?;
+        }
+        Ok(())
+    }
+
+    fn write_scalars(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "=== Once or in each lane ===")?;
+        writeln!(
+            f,
+            "{:<10} {:<5} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  instruction",
+            "pc",
+            "done",
+            "issued",
+            "together",
+            "operations",
+            "reads",
+            "writes",
+            "addresses",
+            "data"
+        )?;
+        for (pc, counts) in &self.scalars {
+            let super::ScalarCounts { issued, together, activity, .. } = counts;
+            let Activity { operations, reads, writes, addresses, data } = activity;
+            let (pc, done) = (format!("{pc:#x}"), name(counts.sharing));
+            write!(f, "{pc:<10} {done:<5} {issued:>12} {together:>12} {operations:>12} ")?;
+            write!(f, "{reads:>12} {writes:>12} {addresses:>12} {data:>12}  ")?;
+            writeln!(f, "{}", counts.instruction.display(self.arch))?;
         }
         Ok(())
     }

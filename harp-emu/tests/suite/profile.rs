@@ -303,6 +303,25 @@ fn profile_as_text() {
         0x34       st                    1            0              4       4 (4.00)       1 (1.00)
         0x38       ld                    1            0              4       4 (4.00)       2 (2.00)
         0x3c       ld                    1            0              4       1 (1.00)       1 (1.00)
+        === Once or in each lane ===
+        pc         done        issued     together   operations        reads       writes    addresses         data  instruction
+        0x0        each             1            1            1            0            1            0            0  ldi %r1 #0x4;
+        0x4        each             1            1            1            1            1            0            0  jalis %r2 %r1 #0x0;
+        0x8        each             1            1            4            0            4            0            0  tid %r0 ;
+        0xc        each             1            1            4            4            4            0            0  andi %r3 %r0 #0x1;
+        0x10       each             1            1            4            4            4            0            0  rtop @p1 %r3 ;
+        0x14       each             1            1            2            6            2            0            0  @p1 ? addi %r3 %r3 #0x1;
+        0x18       each             1            1            4            4            0            0            0  @p1 ? split ;
+        0x1c       each             2            0            4            4            0            0            0  @p1 ? jmpi #0x8;
+        0x20       each             1            0            2            0            2            0            0  ldi %r4 #0x0;
+        0x24       each             1            0            2            0            0            0            0  jmpi #0x4;
+        0x28       each             1            0            2            0            2            0            0  ldi %r4 #0x1;
+        0x2c       each             2            0            4            0            0            0            0  join ;
+        0x30       each             1            1            4            4            4            0            0  shli %r5 %r0 #0x2;
+        0x34       each             1            1            4            8            0            4            4  st %r4 %r5 #0x100;
+        0x38       each             1            1            4            4            4            4            4  ld %r6 %r5 #0x13c;
+        0x3c       each             1            1            4            4            4            4            4  ld %r6 %r7 #0x100;
+        0x40       each             1            1            4            0            0            0            0  halt ;
     "#]].assert_eq(&profile().to_string());
 }
 

@@ -9,6 +9,7 @@ use harp_jit::{BlockConvergence, CompileOptions, ConvergenceProof, DivergenceStr
 use super::HarpbenchError;
 use super::figures::{Figure, FigureKind, with_means};
 use super::measure::{Bench, options};
+use super::oracle::most_common;
 use super::summary::ratio;
 use harp_runtime::LaunchObserver;
 
@@ -21,11 +22,15 @@ pub struct Convergence {
     pub proved: BTreeMap<ConvergenceProof, u64>,
     /// Those that were executed by all lanes that had anything left to do except to return.
     pub together: u64,
+    /// How many others could have been executed by all lanes together at best, whatever the schedule: a bound, the longest
+    /// common subsequence of the lanes' instruction streams between those that were.
+    pub at_best: u64,
 }
 
 /// The shares of a run's warp instructions in blocks that are proved convergent: by the structure of control flow
-/// alone; also with uniform branches; also if lanes that have exited early are ignored. The last bar is the share
-/// that all lanes executed together that had not exited, which is the most that could be proved for this input.
+/// alone; also with uniform branches; also if lanes that have exited early are ignored. Next is the share that all
+/// lanes executed together that had not exited, which is the most that could be proved for this input. The last bar is what
+/// an oracle could reach that schedules lanes at will.
 pub fn convergence_figure(runs: impl IntoIterator<Item = (String, Convergence)>) -> Figure {
     let bars = |found: &Convergence| {
         let up_to = |proof| found.proved.range(..=proof).map(|(_, issued)| issued).sum();
@@ -34,11 +39,12 @@ pub fn convergence_figure(runs: impl IntoIterator<Item = (String, Convergence)>)
             up_to(ConvergenceProof::Uniformity),
             up_to(ConvergenceProof::EarlyExit),
         );
-        let counts = [structure, uniformity, early_exit, found.together];
+        let oracle = found.together + found.at_best;
+        let counts = [structure, uniformity, early_exit, found.together, oracle];
         counts.map(|count| Some(ratio(count, found.issued))).to_vec()
     };
     let groups = runs.into_iter().map(|(name, found)| (name, bars(&found))).collect();
-    let series = ["structure", "and uniformity", "and early exits", "in the run"];
+    let series = ["structure", "and uniformity", "and early exits", "in the run", "at best"];
     with_means(FigureKind::Convergence, series.map(str::to_owned).to_vec(), groups)
 }
 
@@ -60,12 +66,13 @@ impl Bench {
 }
 
 /// A sequence of instructions that the same lanes executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Stretch {
     lanes: u64,
     /// Whether they were about to return.
     returns: bool,
-    issued: u64,
+    /// The instructions, by their offsets in the kernel.
+    issued: Vec<u32>,
 }
 
 /// An observer that counts convergence.
@@ -87,9 +94,16 @@ impl Watch {
 
     fn finish(mut self) -> Convergence {
         for call in std::mem::take(&mut self.calls).into_values() {
-            self.found.together += together(&call);
+            self.end(&call);
         }
         self.found
+    }
+
+    /// Counts the instructions of a call that has ended.
+    fn end(&mut self, call: &[Stretch]) {
+        let [together, at_best] = together(call);
+        self.found.together += together;
+        self.found.at_best += at_best;
     }
 
     /// The block of the kernel that an instruction lies in.
@@ -116,10 +130,11 @@ impl Watch {
 impl LaunchObserver for Watch {
     fn issue(&mut self, offset: Option<u64>, issue: &Issue<'_>) {
         let warp = (issue.core, issue.warp);
-        let Some(block) = offset.and_then(|offset| self.block(offset)) else {
+        let block = offset.and_then(|offset| Some((offset, self.block(offset)?)));
+        let Some((offset, block)) = block else {
             // The warp is back in the library.
             let call = self.calls.remove(&warp).unwrap_or_default();
-            self.found.together += together(&call);
+            self.end(&call);
             return;
         };
         self.found.issued += 1;
@@ -127,18 +142,24 @@ impl LaunchObserver for Watch {
             *self.found.proved.entry(proof).or_default() += 1;
         }
         let (lanes, returns) = (issue.state.active(), block.returns);
+        // Kernels are smaller.
+        let offset = u32::try_from(offset).unwrap_or(u32::MAX);
         let call = self.calls.entry(warp).or_default();
         match call.last_mut() {
-            Some(last) if (last.lanes, last.returns) == (lanes, returns) => last.issued += 1,
-            _ => call.push(Stretch { lanes, returns, issued: 1 }),
+            Some(last) if (last.lanes, last.returns) == (lanes, returns) => {
+                last.issued.push(offset);
+            }
+            _ => call.push(Stretch { lanes, returns, issued: vec![offset] }),
         }
     }
 }
 
-/// The number of a call's instructions that were executed by all lanes that had anything left to do. Returning
-/// counts as something to do only for instructions of blocks that return.
-fn together(call: &[Stretch]) -> u64 {
-    let (mut left, mut at_all, mut sum) = (0, 0, 0);
+/// The number of a call's instructions that were executed by all lanes that had anything left to do, and how many more
+/// could have been at best. Returning counts as something to do only for instructions of blocks that return.
+fn together(call: &[Stretch]) -> [u64; 2] {
+    let (mut left, mut at_all, mut sum, mut at_best) = (0, 0, 0, 0);
+    // What was not executed together, from its end, and the lanes that had anything left to do.
+    let (mut apart, mut lanes) = (Vec::new(), 0);
     for stretch in call.iter().rev() {
         at_all |= stretch.lanes;
         if !stretch.returns {
@@ -146,30 +167,65 @@ fn together(call: &[Stretch]) -> u64 {
         }
         let wanted = if stretch.returns { at_all } else { left };
         if stretch.lanes == wanted {
-            sum += stretch.issued;
+            sum += stretch.issued.len() as u64;
+            at_best += most_common(&streams(&apart, lanes));
+            apart.clear();
+        } else {
+            apart.push(stretch);
+            lanes = wanted;
         }
     }
-    sum
+    [sum, at_best + most_common(&streams(&apart, lanes))]
+}
+
+/// The instruction streams of lanes, different ones only. The stretches begin with the last.
+fn streams(apart: &[&Stretch], lanes: u64) -> Vec<Vec<u32>> {
+    let of = |lane: u32| {
+        let mine = apart.iter().rev().filter(move |stretch| stretch.lanes >> lane & 1 != 0);
+        mine.flat_map(|stretch| stretch.issued.iter().copied()).collect()
+    };
+    let lanes = (0..u64::BITS).filter(|lane| lanes >> lane & 1 != 0);
+    let mut streams: Vec<Vec<u32>> = lanes.map(of).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    streams
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stretch(lanes: u64, returns: bool, issued: u64) -> Stretch {
-        Stretch { lanes, returns, issued }
+    fn stretch(lanes: u64, returns: bool, issued: u32) -> Stretch {
+        Stretch { lanes, returns, issued: (0..issued).collect() }
     }
 
     #[test]
     fn lanes_that_have_left_are_not_waited_for() {
         let call = [stretch(15, false, 5), stretch(3, false, 7), stretch(15, true, 2)];
-        assert_eq!(together(&call), 14);
+        assert_eq!(together(&call), [14, 0]);
     }
 
     #[test]
     fn lanes_that_come_back_are_missing() {
         let call = [stretch(15, false, 5), stretch(3, false, 7), stretch(15, false, 2)];
-        assert_eq!(together(&call), 7);
-        assert_eq!(together(&[]), 0);
+        assert_eq!(together(&call), [7, 0]);
+        assert_eq!(together(&[]), [0, 0]);
+    }
+
+    /// Both sides of a branch do some of the same, one after the other.
+    #[test]
+    fn an_oracle_lets_sides_do_the_same_together() {
+        let side =
+            |lanes, issued: &[u32]| Stretch { lanes, returns: false, issued: issued.to_vec() };
+        let call = [
+            stretch(15, false, 5),
+            side(3, &[10, 11, 12, 13]),
+            side(12, &[20, 11, 13]),
+            stretch(15, false, 2),
+            side(7, &[30, 31]),
+            side(8, &[31]),
+            stretch(15, false, 1),
+        ];
+        assert_eq!(together(&call), [8, 2 + 1]);
     }
 }

@@ -35,6 +35,7 @@ mod data;
 mod figures;
 mod hashtable;
 mod measure;
+mod oracle;
 mod parts;
 pub mod peers;
 mod prefix_sum;

@@ -18,7 +18,7 @@ use harp_emu::{
     Collect, HostTier, Issue, Machine, MachineConfig, Memory, Observer, Path, Reconvergence,
     Retire, Schedule, Simd, Stats, Translation, Trap, TrapKind,
 };
-use harp_isa::{Gpr, Op, Operand, Pred};
+use harp_isa::{Gpr, Op, Operand, Pred, Role, Sharing};
 use harp_native::{LeaveCounts, Native, TierStats, When};
 
 use crate::random::{Counts, add};
@@ -26,7 +26,16 @@ use program::{Kind, Program};
 
 /// Runs the program that `bytes` stand for in all ways that must agree. Panics if they do not.
 pub fn check(bytes: &[u8]) -> Counts {
-    match Program::new(&mut Unstructured::new(bytes)) {
+    check_on(bytes, false)
+}
+
+/// The same on machines with shared registers.
+pub fn check_shared(bytes: &[u8]) -> Counts {
+    check_on(bytes, true)
+}
+
+fn check_on(bytes: &[u8], is_shared: bool) -> Counts {
+    match Program::new(&mut Unstructured::new(bytes), is_shared) {
         Ok(program) => check_program(&program),
         Err(_) => Counts::new(),
     }
@@ -49,6 +58,9 @@ fn check_program(program: &Program) -> Counts {
         let config = MachineConfig { path, simd, ..config.clone() };
         run(program, &config).assert_same(&reference, program, &config);
     }
+    if config.arch.has_shared() {
+        check_audit(program, &reference, &mut reached);
+    }
     add(&mut reached, "rounds", check_rounds(program));
     check_host_code(program, &reference, &mut reached);
     // A trap stops the other warps and cores where they are, and that depends on the schedule.
@@ -69,6 +81,19 @@ fn check_program(program: &Program) -> Counts {
         }
     }
     reached
+}
+
+/// Audits a program: the audit changes nothing but that it may find something.
+fn check_audit(program: &Program, reference: &Outcome, reached: &mut Counts) {
+    let config = MachineConfig { audit_shared: true, ..program.config.clone() };
+    let audited = run(program, &config);
+    match audited.trap {
+        Some(Trap { kind: TrapKind::SharedMismatch { .. }, .. }) => add(reached, "mismatches", 1),
+        _ => {
+            audited.assert_same(reference, program, &config);
+            add(reached, "audits without a mismatch", 1);
+        }
+    }
 }
 
 /// Runs a program in host code, to its end and until the fuel ends anywhere, under its own schedule and others.
@@ -95,6 +120,8 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
         }
     }
     let TierStats { regions, visits, issued, left, .. } = native.stats();
+    // It knows nothing of shared registers.
+    assert!(!config.arch.has_shared() || issued == 0, "host code for {program}");
     let LeaveCounts { budget, foreign, access, trap, guard, end, entry, .. } = left;
     for (name, count) in [
         ("host code regions", regions as u64),
@@ -179,9 +206,9 @@ impl Outcome {
                 warp.stats(),
             );
             let gprs =
-                (0..arch.gprs()).flat_map(|reg| (0..arch.lanes()).map(move |lane| (reg, lane)));
+                (0..arch.all_gprs()).flat_map(|reg| (0..arch.lanes()).map(move |lane| (reg, lane)));
             let gprs = gprs.map(|(reg, lane)| warp.gpr(Gpr::new(reg), lane).expect("it has it"));
-            let preds = (0..arch.preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes);
+            let preds = (0..arch.all_preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes);
             (state, gprs.chain(preds).collect())
         });
         Outcome {
@@ -267,6 +294,30 @@ fn watched(program: &Program) -> (Watcher, Outcome) {
     (watcher, outcome)
 }
 
+impl Watcher {
+    /// Counts in what ways the instruction called `name` uses shared registers.
+    fn count_shared(&mut self, issue: &Issue<'_>, name: &str) {
+        let (arch, instruction) = (issue.arch, issue.instruction);
+        let is_shared = |operand| match operand {
+            Operand::Gpr(reg) => arch.is_shared_gpr(reg),
+            Operand::Pred(pred) => arch.is_shared_pred(pred),
+            Operand::Imm(_) => false,
+        };
+        let mut count = |way| add(&mut self.reached, format!("shared {way} {name}"), 1);
+        if instruction.guard.is_some_and(|guard| is_shared(guard.into())) {
+            count("guard");
+        }
+        instruction.for_each_register(|operand, _, role| match role {
+            _ if !is_shared(operand) => {}
+            Role::Use => count("source"),
+            Role::Def | Role::Mod => count("destination"),
+        });
+        if instruction.op.sharing(arch) == Sharing::Row {
+            count("row");
+        }
+    }
+}
+
 /// Counts what a program reaches.
 #[derive(Default)]
 struct Watcher {
@@ -290,9 +341,10 @@ impl Observer for Watcher {
         if issue.executing != 0 {
             let name = issue.instruction.op.opcode().mnemonic();
             add(&mut self.reached, format!("opcode {name}"), 1);
+            self.count_shared(issue, name);
         }
         if issue.instruction.op == (Op::Split {}) {
-            let diverges = issue.executing != 0 && issue.executing != issue.state.active();
+            let diverges = issue.enabled != 0 && issue.enabled != issue.state.active();
             add(&mut self.reached, "divergent", diverges.into());
         }
     }

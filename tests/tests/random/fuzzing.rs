@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::read_dir;
 
-use harp_isa::Opcode;
+use harp_isa::{Opcode, Role};
 use harp_tests::fuzzing::{asm, builder, hof, isa, machine, spirv};
 use harp_tests::generate::Kind;
 use harp_tests::random::{Counts, counts, fuzz, merge};
@@ -104,6 +104,50 @@ fn machine() {
     assert!(kinds("trap ") > 10, "{reached:?}");
 }
 
+/// On machines with shared registers. `HARP_PROGRAMS` is how many programs; with 20,000 every opcode must be seen with
+/// a shared destination, source and guard, as far as it has operands.
+#[test]
+fn machine_with_shared_registers() {
+    let programs = env::var("HARP_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(250);
+    let least = [
+        ("programs", 150),
+        ("ended", 60),
+        ("schedules", 40),
+        ("rounds", 800),
+        ("instructions", 30_000),
+        ("divergent", 300),
+        ("interrupts", 20),
+        ("mismatches", 20),
+        ("audits without a mismatch", 80),
+    ];
+    let reached = smoke(programs, |_| 1500, machine::check_shared, &least);
+    assert!(reached["nans"] * 4 < reached["programs"], "{reached:?}");
+    let kinds = |of: &str| reached.keys().filter(|name| name.starts_with(of)).count();
+    assert!(kinds("trap ") > 10 && kinds("shared row ") == 11, "{reached:?}");
+    let unseen: Vec<_> = shared_uses().filter(|used| !reached.contains_key(used)).collect();
+    let permitted = if programs < 20_000 { 120 } else { 0 };
+    assert!(unseen.len() <= permitted, "{} unseen: {unseen:?}", unseen.len());
+}
+
+/// Every way in which an instruction can use a shared register, by the names of its counts.
+fn shared_uses() -> impl Iterator<Item = String> {
+    Opcode::ALL.iter().flat_map(|opcode| {
+        let has = |is_wanted: fn(Role) -> bool| {
+            let mut operands = opcode.operands().iter();
+            operands.any(|o| o.kind.register().is_some_and(|(_, role)| is_wanted(role)))
+        };
+        let ways = [
+            ("guard", true),
+            ("source", has(|role| role == Role::Use)),
+            ("destination", has(|role| role != Role::Use)),
+        ];
+        let name = opcode.mnemonic();
+        ways.into_iter()
+            .filter(|(_, is_there)| *is_there)
+            .map(move |(way, _)| format!("shared {way} {name}"))
+    })
+}
+
 /// Runs `check` on all files of `fuzz/regressions/<target>`: seeds, and inputs that once failed.
 #[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
 fn replay(target: &str, check: impl Fn(&[u8]) -> Counts) {
@@ -125,6 +169,7 @@ fn regressions() {
     replay("asm", asm::check);
     replay("builder", builder::check);
     replay("machine", machine::check);
+    replay("machine", machine::check_shared);
     replay("spirv", spirv::check);
     for kind in Kind::ALL {
         replay(kind.name(), |bytes| {

@@ -14,7 +14,8 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-isa/src",
         &[
-            &["arch", "error_list", "reg", "symbol"],
+            &["error_list", "reg", "symbol"],
+            &["arch"],
             &["abi", "opcode"],
             &["operand"],
             &["table"],

@@ -69,6 +69,9 @@ pub(super) struct Emu {
     /// Reconverge divergent loops at their `split`
     #[arg(long)]
     pdom: bool,
+    /// Trap where a lane reads from a shared register what it has not written itself
+    #[arg(long)]
+    audit_shared: bool,
     /// How instructions are carried out, with the same results. Host code is for basic machines
     #[arg(long, value_enum, default_value_t)]
     tier: TierOption,
@@ -151,6 +154,7 @@ impl Emu {
             interrupts: Interrupts::Guest,
             translation: if self.basic { Translation::Physical } else { Translation::Tlb },
             floats: if self.reference_floats { Floats::Reference } else { Floats::Ieee },
+            audit_shared: self.audit_shared,
             reconvergence: if self.pdom { Reconvergence::Pdom } else { Reconvergence::Join },
             divergent_barriers: DivergentBarriers::Allow,
             spawn: SpawnPolicy::Original,

@@ -42,6 +42,8 @@ enum What {
     Registers,
     /// How many addresses and segments each instruction touched
     Memory,
+    /// What is done once for all lanes, and what each instruction costs in lanes
+    Scalars,
     /// All of these
     All,
 }
@@ -55,6 +57,7 @@ impl Reporting {
             What::Branches => Collect::BRANCHES,
             What::Registers => Collect::REGISTERS,
             What::Memory => Collect::MEMORY,
+            What::Scalars => Collect::SCALARS,
             What::All => Collect::all(),
         };
         self.collect.iter().map(one).collect()

@@ -34,12 +34,16 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program that choices lead to. Fails if they ask for a machine whose instructions do not fit a word.
-    pub(super) fn new(u: &mut Unstructured<'_>) -> Result<Program> {
+    /// The program that choices lead to; its machine has shared registers if that is asked for. Fails if they ask for a
+    /// machine whose instructions do not fit a word.
+    pub(super) fn new(u: &mut Unstructured<'_>, is_shared: bool) -> Result<Program> {
         if u.ratio(1, 8)? {
-            return Program::noise(u);
+            return Program::noise(u, is_shared);
         }
-        let config = config(u)?;
+        let mut config = config(u)?;
+        if is_shared {
+            config.arch = with_shared(u, config.arch)?;
+        }
         let kind = if u.ratio(1, 3)? { Kind::Wild } else { Kind::RaceFree };
         let cores = if kind == Kind::Wild { 1 } else { config.cores };
         let mut image = Writer::new(u, config.arch, kind).program()?;
@@ -51,8 +55,13 @@ impl Program {
     }
 
     /// Bytes as they come, on any machine.
-    fn noise(u: &mut Unstructured<'_>) -> Result<Program> {
-        let arch = isa::arch(u)?;
+    fn noise(u: &mut Unstructured<'_>, is_shared: bool) -> Result<Program> {
+        let mut arch = isa::arch(u)?;
+        if is_shared {
+            let [gprs, preds] = [u.int_in_range(1..=56)?, u.int_in_range(0..=62)?];
+            let [gprs, preds] = [gprs.min(64 - arch.gprs()), preds.min(64 - arch.preds())];
+            arch = arch.with_shared(gprs, preds).map_err(|_| arbitrary::Error::IncorrectFormat)?;
+        }
         let lanes = u.int_in_range(1..=64)?;
         let arch = arch.with_lanes(lanes).map_err(|_| arbitrary::Error::IncorrectFormat)?;
         let arch = arch.with_warps(2).map_err(|_| arbitrary::Error::IncorrectFormat)?;
@@ -86,6 +95,13 @@ pub(super) fn may_make_nan(opcode: Opcode) -> bool {
 pub(super) fn schedules() -> [Schedule; 5] {
     let quantum = |n| Schedule::Quantum(NonZeroU32::new(n).expect("not zero"));
     [Schedule::Step, quantum(1), quantum(7), quantum(4096), Schedule::Seeded(9)]
+}
+
+/// The machine with shared registers, so many that 16 bits are left for the immediate of `ldi`.
+fn with_shared(u: &mut Unstructured<'_>, arch: ArchId) -> Result<ArchId> {
+    let gprs = u.int_in_range(1..=32 - arch.gprs())?;
+    let preds = u.int_in_range(0..=16 - arch.preds())?;
+    arch.with_shared(gprs, preds).map_err(|_| arbitrary::Error::IncorrectFormat)
 }
 
 fn config(u: &mut Unstructured<'_>) -> Result<MachineConfig> {

@@ -2,7 +2,8 @@
 //!
 //! Registers: `%r0` the lane, `%r1` to `%r3` scratch, `%r4` to `%r9` values, `%r10` and `%r11` loop
 //! counters, `%r12` the lane's window, `%r13` the lane's column in the warp's rows, `%r14` the warp,
-//! `%r15` links. Predicates: `@p0` to `@p3` values, `@p4` to `@p7` steer.
+//! `%r15` links. Predicates: `@p0` to `@p3` values, `@p4` to `@p7` steer. The first shared registers and predicates are
+//! values, too; the last shared register holds addresses.
 
 use std::array::from_fn;
 
@@ -50,6 +51,27 @@ const VOTES: [&str; 5] = [
     "andi %r1, %v, #63 ; maybe shfl %v, %v, %r1",
 ];
 
+/// Statements about shared registers. `%L` is the last of them.
+const SHARED_REGISTERS: [&str; 17] = [
+    "maybe ori %s, %v, #0",
+    "maybe andp @v, @v, @v",
+    "addi %L, %r12, #8 ; maybe st %s, %L, #8 ; maybe ld %s, %L, #8",
+    "addi %L, %r12, #16 ; maybe stb %s, %L, #3 ; maybe ldb %s, %L, #3",
+    "ldi %L, NEXT ; @v ? jmpr %L",
+    "ldi %L, NEXT ; jalr %L, %L",
+    "maybe jali %L, NEXT",
+    "ldi %L, NEXT ; jalr %r15, %L",
+    "andi %L, %v, #1 ; clone %L",
+    "ldi %L, #1 ; maybe bar %L, %L",
+    "ldi %L, NEXT ; jmpru %L",
+    "maybe tlbrm %L",
+    "maybe tlbadd %s, %L, %L",
+    "ldi %L, #1 ; jalis %L, %L, NEXT",
+    "ldi %L, NEXT ; jmprt %L",
+    "maybe split ; maybe join",
+    "@v ? reti",
+];
+
 /// Jumps with as many lanes as `%r1` says.
 const LANES: [&str; 3] =
     ["jalis %r15, %r1, NEXT", "ldi %r2, NEXT ; jalrs %r15, %r1, %r2", "ldi %r2, NEXT ; jmprt %r2"];
@@ -93,9 +115,13 @@ impl<'c, 'u> Writer<'c, 'u> {
             if self.u.ratio(1, 6)? {
                 // Now and then one that is never complete.
                 let warps = if self.u.ratio(1, 16)? { spawned + 1 } else { spawned };
-                let id = self.u.int_in_range(0..=3)?;
+                // Barrier 1 is one at which no warp waits, with shared registers.
+                let id = self.u.int_in_range(0..=3)? + if self.arch.has_shared() { 2 } else { 0 };
                 self.asm(&format!("ldi %r1, #{id} ; ldi %r2, #{warps} ; bar %r1, %r2"))?;
             }
+        }
+        if self.arch.shared_preds() > 0 {
+            self.asm("@s0 ? halt")?;
         }
         self.asm("halt")?;
         if self.kind == Kind::Wild {
@@ -114,20 +140,33 @@ impl<'c, 'u> Writer<'c, 'u> {
         for _ in 0..self.u.int_in_range(1..=6)? {
             let place = self.u.choose_index(self.lines.len())?;
             if !self.lines[place].ends_with(':') {
-                self.any(|_| true, [None; 2])?;
+                self.any(|_| true, None, None)?;
                 self.lines.swap_remove(place);
             }
         }
         Ok(())
     }
 
-    /// Appends statements, in which `%v` is a register with a value, `@v` a predicate with one, and
-    /// `maybe` a guard now and then.
+    /// How many shared registers and predicates have values.
+    fn shared_values(&self) -> [u8; 2] {
+        [self.arch.shared_gprs().min(4), self.arch.shared_preds().min(2)]
+    }
+
+    /// Appends statements, in which `%v` is a register with a value, `@v` a predicate with one, `%s` a shared
+    /// register with one, and `maybe` a guard now and then.
     fn asm(&mut self, template: &str) -> Result<()> {
         let mut text = template.to_owned();
-        for mark in ["maybe ", "%v", "@v"] {
+        let [gprs, preds] = self.shared_values();
+        for mark in ["maybe ", "%v", "@v", "%s,"] {
             while text.contains(mark) {
                 let choice = match mark {
+                    "%v" if gprs > 0 && self.u.ratio(1, 3)? => {
+                        format!("%s{}", self.u.int_in_range(0..=gprs - 1)?)
+                    }
+                    "@v" if preds > 0 && self.u.ratio(1, 2)? => {
+                        format!("@s{}", self.u.int_in_range(0..=preds - 1)?)
+                    }
+                    "%s," => format!("%s{},", self.u.int_in_range(0..=gprs - 1)?),
                     "%v" => format!("%r{}", self.u.int_in_range(4..=9)?),
                     "@v" => format!("@p{}", self.u.int_in_range(0..=3)?),
                     _ => (if self.u.ratio(1, 3)? { "@v ? " } else { "" }).to_owned(),
@@ -140,9 +179,9 @@ impl<'c, 'u> Writer<'c, 'u> {
     }
 
     /// One of these statements, in which `NEXT` is a label behind it.
-    fn one_of(&mut self, templates: &[&str]) -> Result<()> {
+    fn one_of(&mut self, templates: &[impl AsRef<str>]) -> Result<()> {
         let [next] = self.labels();
-        let template = self.u.choose(templates)?.replace("NEXT", &next);
+        let template = self.u.choose(templates)?.as_ref().replace("NEXT", &next);
         self.asm(&format!("{template} ; {next}:"))
     }
 
@@ -160,7 +199,12 @@ impl<'c, 'u> Writer<'c, 'u> {
 
     /// Any instruction of the machine with an opcode that is wanted, with a guard now and then. A load, a store or an
     /// atomic operation is told the register with the address, and the offset.
-    fn any(&mut self, wanted: impl Fn(Opcode) -> bool, place: [Option<i64>; 2]) -> Result<()> {
+    fn any(
+        &mut self,
+        wanted: impl Fn(Opcode) -> bool,
+        base: Option<&str>,
+        offset: Option<i64>,
+    ) -> Result<()> {
         let layout = Layout::new(self.arch);
         let has = |&opcode: &Opcode| layout.has(opcode) && wanted(opcode);
         let opcodes: Vec<_> = Opcode::ALL.iter().copied().filter(has).collect();
@@ -173,14 +217,15 @@ impl<'c, 'u> Writer<'c, 'u> {
         };
         // These trap if it is another number.
         let few = self.kind == Kind::RaceFree && matches!(opcode, Opcode::Csr | Opcode::Ballot);
+        // One that does not fit is made smaller: the largest that fits is all ones.
+        let offset = offset.map(|offset| format!("#{}", offset & all.end()));
         let near = if few || self.u.ratio(3, 4)? { near } else { all };
-        let place = [None].into_iter().chain(place).chain([None]);
+        let place = [None, base.map(str::to_owned), offset];
         let operands = opcode.operands().iter().zip(place).map(|(operand, fixed)| {
             Ok(match (operand.kind, fixed) {
-                (OperandKind::Gpr(_), Some(base)) => format!("%r{base}"),
-                (OperandKind::Gpr(_), None) => "%v".to_owned(),
                 (OperandKind::Pred(_), _) => "@v".to_owned(),
-                (_, Some(imm)) => format!("#{imm}"),
+                (_, Some(fixed)) => fixed,
+                (OperandKind::Gpr(_), None) => "%v".to_owned(),
                 (_, None) => format!("#{}", self.u.int_in_range(near.clone())?),
             })
         });
@@ -202,12 +247,17 @@ impl<'c, 'u> Writer<'c, 'u> {
     fn enter(&mut self) -> Result<()> {
         let (lanes, width) = (self.arch.lanes(), i64::from(self.arch.word().bytes()));
         let [all] = self.labels();
+        // With shared registers the immediate may be a bit shorter.
+        let tables = match self.arch.has_shared() {
+            true => format!("ldi %r13, #{} ; shli %r13, %r13, #4", TABLES / 16),
+            false => format!("ldi %r13, #{TABLES}"),
+        };
         self.asm(&format!(
             "start: ; ldi %r1, #{lanes} ; jalis %r15, %r1, {all} ; {all}:
              tid %r0 ; csr %r14, #1 ; csr %r2, #2 ; muli %r2, %r2, #{MAX_WARPS}
              add %r2, %r2, %r14 ; muli %r2, %r2, #{MAX_LANES}
              ldi %r12, #{WINDOWS} ; add %r3, %r2, %r0 ; muli %r3, %r3, #{WINDOW} ; add %r12, %r12, %r3
-             ldi %r13, #{TABLES} ; muli %r3, %r2, #{} ; add %r13, %r13, %r3
+             {tables} ; muli %r3, %r2, #{} ; add %r13, %r13, %r3
              muli %r3, %r0, #{width} ; add %r13, %r13, %r3",
             ROWS * width
         ))?;
@@ -217,6 +267,15 @@ impl<'c, 'u> Writer<'c, 'u> {
         }
         for pred in 0..=3 {
             self.asm(&format!("andi %r1, %r0, #{} ; rtop @p{pred}, %r1", 1 << pred))?;
+        }
+        let [gprs, preds] = self.shared_values();
+        for shared in 0..gprs {
+            self.asm(&format!(
+                "muli %s{shared}, %r14, #5 ; addi %s{shared}, %s{shared}, #{shared}"
+            ))?;
+        }
+        for shared in 0..preds {
+            self.asm(&format!("rtop @s{shared}, %r{}", 4 + shared))?;
         }
         Ok(())
     }
@@ -233,6 +292,9 @@ impl<'c, 'u> Writer<'c, 'u> {
             return Ok(());
         }
         self.left -= 1;
+        if self.arch.has_shared() && self.u.ratio(1, 4)? {
+            return self.shared_registers();
+        }
         match self.u.int_in_range(0..=if depth < 3 { 17 } else { 13 })? {
             4 => self.window(),
             5 => self.row(),
@@ -274,7 +336,7 @@ impl<'c, 'u> Writer<'c, 'u> {
                 && !opcode.flags().intersects(others)
                 && !(without_nans && may_make_nan(opcode))
         };
-        self.any(wanted, [None; 2])
+        self.any(wanted, None, None)
     }
 
     /// A load or a store in the lane's own window.
@@ -282,14 +344,29 @@ impl<'c, 'u> Writer<'c, 'u> {
         let offset = self.u.int_in_range(0..=WINDOW - 8)?;
         let offset = if self.u.ratio(1, 4)? { offset & !7 } else { offset };
         let plain = OpcodeFlags::LOAD | OpcodeFlags::STORE;
-        self.any(|opcode| opcode.flags().intersects(plain), [Some(12), Some(offset)])
+        self.any(|opcode| opcode.flags().intersects(plain), Some("%r12"), Some(offset))
     }
 
     /// A load or a store of a row, word by word.
     fn row(&mut self) -> Result<()> {
         let row = MAX_LANES * i64::from(self.arch.word().bytes());
         let offset = self.u.int_in_range(0..=ROWS - 1)? * row;
-        self.any(|opcode| [Opcode::Ld, Opcode::St].contains(&opcode), [Some(13), Some(offset)])
+        self.any(|opcode| [Opcode::Ld, Opcode::St].contains(&opcode), Some("%r13"), Some(offset))
+    }
+
+    /// Something with shared registers.
+    fn shared_registers(&mut self) -> Result<()> {
+        let last = format!("%s{}", self.arch.shared_gprs() - 1);
+        if self.u.ratio(2, 3)? {
+            return self.one_of(&SHARED_REGISTERS.map(|text| text.replace("%L", &last)));
+        }
+        // The first of the warp's rows.
+        let width = i64::from(self.arch.word().bytes());
+        let offset = self.u.int_in_range(0..=(ROWS - 1) * MAX_LANES * width)?;
+        let offset = if self.u.ratio(3, 4)? { offset & !7 } else { offset };
+        self.asm(&format!("muli %r3, %r0, #{width} ; sub {last}, %r13, %r3"))?;
+        let plain = OpcodeFlags::LOAD | OpcodeFlags::STORE;
+        self.any(|opcode| opcode.flags().intersects(plain), Some(&last), Some(offset))
     }
 
     /// A load of a constant, from one address or from many.
@@ -299,7 +376,7 @@ impl<'c, 'u> Writer<'c, 'u> {
             self.asm("andi %r2, %v, #0xf8 ; add %r1, %r1, %r2")?;
         }
         let offset = self.u.int_in_range(0..=16)?;
-        self.any(|opcode| opcode == Opcode::Ld, [Some(1), Some(offset)])
+        self.any(|opcode| opcode == Opcode::Ld, Some("%r1"), Some(offset))
     }
 
     /// An atomic operation whose old value is forgotten, on a word that only such operations touch.
@@ -317,14 +394,14 @@ impl<'c, 'u> Writer<'c, 'u> {
     fn own_atomic(&mut self) -> Result<()> {
         let offset = self.u.int_in_range(0..=WINDOW / 8 - 1)? * 8;
         self.asm(&format!("addi %r1, %r12, #{offset}"))?;
-        self.any(|opcode| opcode.flags().contains(OpcodeFlags::ATOMIC), [Some(1), None])
+        self.any(|opcode| opcode.flags().contains(OpcodeFlags::ATOMIC), Some("%r1"), None)
     }
 
     /// Something that may interrupt or trap.
     fn fault(&mut self) -> Result<()> {
         match self.u.int_in_range(0..=6)? {
             0..=3 if self.kind == Kind::Wild => self.change_code(),
-            4 => self.any(|opcode| opcode.flags().contains(OpcodeFlags::DIVIDES), [None; 2]),
+            4 => self.any(|opcode| opcode.flags().contains(OpcodeFlags::DIVIDES), None, None),
             5 | 6 => self.one_of(&FAULTS),
             _ => self.compute(),
         }

@@ -1,120 +1,15 @@
-//! Registers that the lanes of a warp share: rules of execution, on 1 to 64 lanes, both paths.
+//! How instructions are carried out, by rule, on 1 to 64 lanes and all paths.
+
+use std::sync::{Arc, Mutex};
 
 use harp_emu::{
-    Interrupts, Machine, MachineConfig, Memory, Path, Schedule, Simd, SpawnPolicy, Stats, Trap,
-    TrapKind,
+    Collect, Device, DeviceStore, Interrupts, Machine, MachineConfig, Memory, Path, Schedule,
+    SpawnPolicy, Trace, TraceFormat, TraceWriter, TrapKind,
 };
-use harp_isa::{ArchId, Gpr, Op, Opcode, Pred};
+use harp_isa::{ArchId, Op, Opcode};
 
+use super::{MEMORY, OUT, all_lanes, bytes, lanes, machines, run, run_with};
 use crate::common::{assemble_text, on, p, r};
-
-/// What a warp looks like at the end: registers and predicates by lane, those of a lane before the shared ones.
-#[derive(Clone, Debug, PartialEq)]
-struct End {
-    trap: Option<Trap>,
-    stats: Stats,
-    memory: Vec<u8>,
-    warps: Vec<(Vec<Vec<u64>>, Vec<u64>)>,
-    arch: ArchId,
-}
-
-impl End {
-    /// `%s<number>` of warp 0, which must be the same in all lanes.
-    fn s(&self, number: u8) -> u64 {
-        self.s_of(0, number)
-    }
-
-    fn s_of(&self, warp: usize, number: u8) -> u64 {
-        let row = &self.warps[warp].0[usize::from(self.arch.gprs() + number)];
-        assert!(row.iter().all(|value| *value == row[0]), "{row:x?}");
-        row[0]
-    }
-
-    /// `@s<number>` of warp 0.
-    fn sp(&self, number: u8) -> bool {
-        let bits = self.warps[0].1[usize::from(self.arch.preds() + number)];
-        let all = u64::MAX >> (64 - u32::from(self.arch.lanes()));
-        assert!(bits == 0 || bits == all, "{bits:x}");
-        bits != 0
-    }
-
-    /// `%r<number>` of warp 0, by lane.
-    fn r(&self, number: usize) -> &[u64] {
-        &self.warps[0].0[number]
-    }
-
-    fn word(&self, address: usize) -> u64 {
-        let width = usize::from(self.arch.word().bytes());
-        let bytes = &self.memory[address..address + width];
-        bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
-    }
-}
-
-const MEMORY: u64 = 0x2000;
-const OUT: u64 = 0x1000;
-
-fn run_once(arch: ArchId, text: &str, adjust: &dyn Fn(&mut MachineConfig)) -> End {
-    let memory = Memory::new(arch.word(), MEMORY).unwrap();
-    memory.write(0, &assemble_text(arch, text)).unwrap();
-    let mut config = MachineConfig { fuel: Some(10_000), ..MachineConfig::new(arch) };
-    adjust(&mut config);
-    let mut machine = Machine::new(config, &memory).unwrap();
-    let trap = machine.run().err().map(|trap| *trap);
-    let lanes = u64::MAX >> (64 - u32::from(arch.lanes()));
-    let warps = machine.warps().map(|(_, _, warp)| {
-        let row =
-            |reg| (0..arch.lanes()).map(|lane| warp.gpr(Gpr::new(reg), lane).unwrap()).collect();
-        let preds = (0..arch.all_preds()).map(|pred| warp.pred(Pred::new(pred)) & lanes);
-        ((0..arch.all_gprs()).map(row).collect(), preds.collect())
-    });
-    let (warps, stats) = (warps.collect(), machine.stats());
-    drop(machine);
-    let mut bytes = vec![0; MEMORY as usize];
-    memory.read(0, &mut bytes).unwrap();
-    End { trap, stats, memory: bytes, warps, arch }
-}
-
-/// Runs on all paths, which must agree.
-fn run_with(arch: ArchId, text: &str, adjust: impl Fn(&mut MachineConfig)) -> End {
-    let precise = run_once(arch, text, &|config| {
-        adjust(config);
-        config.path = Path::Precise;
-    });
-    for simd in [Simd::Detect, Simd::Baseline] {
-        let fast = run_once(arch, text, &|config| {
-            adjust(config);
-            config.simd = simd;
-        });
-        assert_eq!(fast, precise, "{text}\non {arch}, {simd:?}");
-    }
-    precise
-}
-
-fn run(arch: ArchId, text: &str) -> End {
-    run_with(arch, text, |_| {})
-}
-
-/// Machines of all numbers of groups of lanes, full and not, in both words and encodings.
-fn machines() -> impl Iterator<Item = ArchId> {
-    ["4b", "4w", "8b", "8w"].into_iter().flat_map(|kind| {
-        [1, 2, 5, 8, 16, 23, 32, 33, 64]
-            .into_iter()
-            .map(move |lanes| format!("{kind}10/6/{lanes}/3+x+s6/2").parse().unwrap())
-    })
-}
-
-/// All lanes are active, and `%r0` is the lane's number.
-fn all_lanes(arch: ArchId, text: &str) -> String {
-    format!("ldi %r1 #{}; jalis %r2 %r1 all\nall: tid %r0\n{text}\nhalt", arch.lanes())
-}
-
-fn lanes(arch: ArchId) -> u64 {
-    arch.lanes().into()
-}
-
-fn bytes(arch: ArchId) -> u64 {
-    arch.word().bytes().into()
-}
 
 #[test]
 fn the_first_executing_lane_computes_for_all() {
@@ -495,4 +390,87 @@ fn instructions_are_printed_with_shared_names() {
     let add = on(6, Op::Add { dst: r(10), a: r(9), b: r(15) });
     assert_eq!(add.display(arch).to_string(), "@s0 ? add %s0 %r9 %s5 ;");
     assert_eq!(arch.pred_name(p(7)).to_string(), "@s1");
+}
+
+/// What a device gets: a row from each lane, what is done once from the first.
+#[test]
+fn stores_to_a_device() {
+    #[derive(Default)]
+    struct Stores(Vec<Vec<[u64; 3]>>);
+    impl Device for Stores {
+        fn store(&mut self, store: &DeviceStore<'_>) {
+            let lanes = store.lanes();
+            self.0.push(lanes.map(|at| [at.lane.into(), at.address, at.value]).collect());
+        }
+    }
+    for arch in machines() {
+        let (n, width) = (lanes(arch), bytes(arch));
+        let top = arch.word().bits() - 1;
+        let device = (1 << top) + 0x100;
+        let text = format!(
+            "andi %r3 %r0 #1; rtop @p0 %r3; ldi %s0 #1; shli %s0 %s0 #{top}; addi %s0 %s0 #0x100
+             addi %r4 %r0 #9; st %r4 %s0 #8; @p0 ? st %r4 %s0 #0; st %s0 %s0 #0
+             @p0 ? st %s0 %s0 #8"
+        );
+        for path in [Path::Fast, Path::Precise] {
+            let stores = Arc::new(Mutex::new(Stores::default()));
+            let memory = Memory::new(arch.word(), MEMORY).unwrap();
+            memory.write(0, &assemble_text(arch, &all_lanes(arch, &text))).unwrap();
+            let config = MachineConfig { path, ..MachineConfig::new(arch) };
+            let mut machine = Machine::new(config, &memory).unwrap();
+            machine.set_device(device..device + 0x400, stores.clone());
+            machine.run().unwrap();
+            let row = |first: u64, skip: usize| {
+                let lanes = (0..n).skip(skip).step_by(1 + skip);
+                lanes.map(|lane| [lane, first + lane * width, lane + 9]).collect::<Vec<_>>()
+            };
+            let mut expected = vec![row(device + 8, 0)];
+            if n > 1 {
+                expected.push(row(device, 1));
+            }
+            expected.push(vec![[0, device, device]]);
+            if n > 1 {
+                expected.push(vec![[1, device + 8, device]]);
+            }
+            assert_eq!(stores.lock().unwrap().0, expected, "{arch} {path:?}");
+            let stats = machine.stats().cores[0].warps[0];
+            let odd = n / 2;
+            assert_eq!(stats.stores, n + odd + 1 + u64::from(odd > 0), "{arch} {path:?}");
+        }
+    }
+}
+
+/// Traces and profiles name shared registers as listings do, and show what the first lane has done.
+#[test]
+fn traces_and_profiles_name_shared_registers() {
+    let arch: ArchId = "4b10/6/4/3+x+s6/2".parse().unwrap();
+    let text = all_lanes(
+        arch,
+        "rtop @s1 %r0; @s1 ? ldi %s2 #3; ld %s3 %s2 #0; @s1 ? split; join; ldi %s2 #0x1000; sth %r0 %s2 #3",
+    );
+    let memory = Memory::new(arch.word(), MEMORY).unwrap();
+    memory.write(0, &assemble_text(arch, &text)).unwrap();
+    let collect = Collect::REGISTERS | Collect::BRANCHES | Collect::MEMORY | Collect::SCALARS;
+    let mut machine =
+        Machine::new(MachineConfig { collect, ..MachineConfig::new(arch) }, &memory).unwrap();
+    let mut trace = TraceWriter::new(Trace::Instructions, TraceFormat::Text, Vec::new());
+    machine.run_observed(&mut trace).unwrap();
+    let lines = String::from_utf8(trace.finish().unwrap()).unwrap();
+    for line in [
+        "active 1111 executing 1000: rtop @s1 %r0 ; | @s1 = 0x0",
+        "active 1111 executing 0000: @s1 ? ldi %s2 #0x3;",
+        "active 1111 executing 1000: ld %s3 %s2 #0x0; | load 0x0 | %s3 = 0x40125ff",
+        "active 1111 executing 0000: @s1 ? split ;",
+        "sth %r0 %s2 #0x3; | store 0x1003 0x1005 0x1007 0x1009 = 0x0 0x1 0x2 0x3",
+    ] {
+        assert!(lines.contains(line), "{line} in\n{lines}");
+    }
+    let text = machine.profile().to_string();
+    for line in ["@s1 split ", "\n%s3 ", "\n@s1 ", " ld %s3 %s2 #0x0;\n"] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let json = serde_json::to_string(&machine.profile()).unwrap();
+    for part in ["\"register\":\"%s3\"", "\"guard\":\"@s1\"", "\"done\":\"once\""] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
 }
