@@ -1,6 +1,6 @@
 //! Finished code as instructions and the control flow between them.
 
-use harp_isa::{ArchId, Instruction, Op, OpcodeFlags};
+use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Operand};
 use hashbrown::HashMap;
 
 use crate::error::{CodeError, CodeFault};
@@ -100,6 +100,9 @@ impl<'a> Code<'a> {
         index: &HashMap<u32, usize>,
     ) -> Result<Flow, CodeFault> {
         let Placed { offset, instruction, .. } = self.insts[at];
+        if uses_shared(instruction, self.arch) {
+            return Err(CodeFault::SharedRegister);
+        }
         let guarded = instruction.guard.is_some();
         let size = harp_isa::Layout::new(self.arch).size(instruction.op.opcode()) as u32;
         // A reference may name a field of the instruction.
@@ -166,6 +169,19 @@ impl<'a> Code<'a> {
         let Placed { offset, instruction, .. } = &self.insts[at];
         CodeError::new(*offset, instruction.display(self.arch).to_string(), fault)
     }
+}
+
+/// Whether the instruction has an operand or a guard that the lanes of a warp share.
+fn uses_shared(instruction: Instruction, arch: ArchId) -> bool {
+    let mut shared = instruction.guard.is_some_and(|guard| arch.is_shared_pred(guard));
+    instruction.op.for_each_operand(|operand| {
+        shared |= match operand {
+            Operand::Gpr(reg) => arch.is_shared_gpr(reg),
+            Operand::Pred(reg) => arch.is_shared_pred(reg),
+            Operand::Imm(_) => false,
+        };
+    });
+    shared
 }
 
 /// From where to where there are instructions.

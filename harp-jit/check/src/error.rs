@@ -57,6 +57,9 @@ pub enum CodeFault {
     /// Compiled code has no such instruction, or has it never guarded.
     #[error("compiled code holds no such instruction")]
     Foreign,
+    /// It uses a register that the lanes of a warp share, about which nothing can be proved yet.
+    #[error("it uses a shared register, and the proof does not know these")]
+    SharedRegister,
     /// It may write memory that the record says only tracked instructions write.
     #[error("it may write a word of the frame that only spills and saved registers use")]
     PrivateFrame,

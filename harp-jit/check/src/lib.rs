@@ -115,6 +115,9 @@
 //! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs.
 //! [`CodeError::undecided`] says so.
 //!
+//! Code that uses registers that the lanes of a warp share is refused ([`CodeFault::SharedRegister`]): what one side of
+//! a split writes to them, the other side finds, and the state has no place for that yet.
+//!
 //! It proves less than is true: relations between places are known by conditions of few numbers only, and
 //! memory other than the frame is not followed. What is computed is checked by other means. It is assumed,
 //! and made sure elsewhere, that stacks do not overlap, that all lanes enter a function with equally high

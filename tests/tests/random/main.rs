@@ -19,6 +19,7 @@ mod lowerings;
 mod mutations;
 mod native;
 mod oracle;
+mod shared;
 mod shrink;
 mod spirv;
 mod strategies;
