@@ -119,3 +119,16 @@ fn an_audit_knows_how_lanes_begin() {
         assert_eq!(audited(arch, text), None, "{arch}");
     }
 }
+
+/// A lane that becomes another's copy has written what the other has.
+#[test]
+fn an_audit_follows_clones() {
+    for arch in machines().filter(|arch| arch.lanes() == 2) {
+        let odd = "ldi %s0 #5; andp @s0 @p0 @p0; ldi %r4 #0";
+        let read = "add %r5 %s0 %r0; @s0 ? nop";
+        let text = split(&format!("{odd}; clone %r4"), read);
+        assert_eq!(audited(arch, &all_lanes(arch, &text)), None, "{arch}");
+        let (lanes, _) = found(arch, &all_lanes(arch, &split(odd, read)));
+        assert_eq!(lanes, 1);
+    }
+}

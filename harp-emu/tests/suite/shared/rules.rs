@@ -474,3 +474,36 @@ fn traces_and_profiles_name_shared_registers() {
         assert!(json.contains(part), "{part} in {json}");
     }
 }
+
+/// Stores of rows and of one word see read-only memory.
+#[test]
+fn shared_stores_into_read_only_memory() {
+    for arch in machines() {
+        for value in ["%r0", "%s0"] {
+            let address = OUT - bytes(arch);
+            let text = all_lanes(arch, &format!("ldi %s0 #{address}; st {value} %s0 #0"));
+            let trap = run_with(arch, &text, |config| config.read_only_below = OUT).trap.unwrap();
+            let kind = TrapKind::ReadOnly { address, limit: OUT };
+            assert_eq!((trap.kind, trap.lanes), (kind, 1), "{arch} {value}");
+        }
+    }
+}
+
+/// A machine that starts again has forgotten what its lanes shared.
+#[test]
+fn a_reset_clears_shared_registers() {
+    for arch in machines() {
+        // The results are these only if the registers are 0 at first.
+        let text = "addi %s5 %s5 #7; ptor %s1 @s1; notp @s1 @s1; halt";
+        let memory = Memory::new(arch.word(), MEMORY).unwrap();
+        memory.write(0, &assemble_text(arch, text)).unwrap();
+        let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+        for _ in 0..2 {
+            machine.run().unwrap();
+            let [last, bit] = [5, 1].map(|number| arch.shared_gpr(number).unwrap());
+            let warp = machine.warp(0, 0).unwrap();
+            assert_eq!((warp.gpr(last, 0), warp.gpr(bit, 0)), (Some(7), Some(0)), "{arch}");
+            machine.reset();
+        }
+    }
+}
