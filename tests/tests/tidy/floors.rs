@@ -77,7 +77,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["analysis"],
             &["print", "profile", "routine"],
             &["error", "plan", "strategy", "vcode"],
-            &["convergence", "if_convert", "options", "regalloc", "symbols", "validate"],
+            &["convergence", "if_convert", "options", "regalloc", "sharing", "symbols", "validate"],
             &["accesses", "emit", "isel", "legalize", "mid_end"],
             &["divergence", "function", "precheck"],
             &["builder"],
