@@ -24,6 +24,15 @@ pub enum Sharing {
 }
 
 impl ArchId {
+    /// Whether an operand is a register that lanes share.
+    pub fn is_shared(self, operand: impl Into<Operand>) -> bool {
+        match operand.into() {
+            Operand::Gpr(reg) => self.is_shared_gpr(reg),
+            Operand::Pred(pred) => self.is_shared_pred(pred),
+            Operand::Imm(_) => false,
+        }
+    }
+
     /// Whether a load or a store of `value` at `base` and an offset accesses a row.
     pub const fn is_row(self, value: Gpr, base: Gpr) -> bool {
         self.is_shared_gpr(base) && !self.is_shared_gpr(value)
@@ -54,11 +63,10 @@ impl Op {
         let mut has_shared_base = false;
         self.for_each_operand(|operand| {
             let description = descriptions.next().expect("the table describes every operand");
-            let shared = match operand {
-                Operand::Gpr(reg) => arch.is_shared_gpr(reg),
-                Operand::Pred(reg) => arch.is_shared_pred(reg),
-                Operand::Imm(_) => return,
-            };
+            if let Operand::Imm(_) = operand {
+                return;
+            }
+            let shared = arch.is_shared(operand);
             // Atomic operations call theirs `addr`.
             has_shared_base |= shared && description.name == "base";
             match description.kind.register() {

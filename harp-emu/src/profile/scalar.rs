@@ -88,7 +88,7 @@ impl ScalarCounts {
     fn count_operands(&mut self, issue: &Issue<'_>) {
         let Issue { arch, instruction, enabled, .. } = *issue;
         if let Some(guard) = instruction.guard {
-            let shared = arch.is_shared_pred(guard);
+            let shared = arch.is_shared(guard);
             let active = issue.state.active().count_ones();
             self.activity.reads += if shared { 1 } else { active.into() };
         }
@@ -102,7 +102,7 @@ impl ScalarCounts {
         let lanes = if in_one { 1 } else { u64::from(enabled.count_ones()) };
         // The roles of the table: a destination under a guard is not read.
         Instruction::new(instruction.op).for_each_register(|operand, _, role| {
-            let count = if is_shared(operand, arch) { 1 } else { lanes };
+            let count = if arch.is_shared(operand) { 1 } else { lanes };
             self.activity.reads += if role == Role::Def { 0 } else { count };
             self.activity.writes += if role == Role::Use { 0 } else { count };
         });
@@ -170,18 +170,10 @@ fn steers(op: Op) -> bool {
         || matches!(op, Op::Split {} | Op::Join {} | Op::Halt {})
 }
 
-fn is_shared(operand: Operand, arch: ArchId) -> bool {
-    match operand {
-        Operand::Gpr(reg) => arch.is_shared_gpr(reg),
-        Operand::Pred(pred) => arch.is_shared_pred(pred),
-        Operand::Imm(_) => false,
-    }
-}
-
 /// Whether its guard or an operand is a register of a lane's own.
 fn names_own(instruction: &Instruction, arch: ArchId) -> bool {
-    let mut found = instruction.guard.is_some_and(|guard| !arch.is_shared_pred(guard));
-    instruction.for_each_register(|operand, _, _| found |= !is_shared(operand, arch));
+    let mut found = instruction.guard.is_some_and(|guard| !arch.is_shared(guard));
+    instruction.for_each_register(|operand, _, _| found |= !arch.is_shared(operand));
     found
 }
 

@@ -1,6 +1,6 @@
 //! Finished code as instructions and the control flow between them.
 
-use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Operand};
+use harp_isa::{ArchId, Instruction, Op, OpcodeFlags};
 use hashbrown::HashMap;
 
 use crate::error::{CodeError, CodeFault};
@@ -173,14 +173,8 @@ impl<'a> Code<'a> {
 
 /// Whether the instruction has an operand or a guard that the lanes of a warp share.
 fn uses_shared(instruction: Instruction, arch: ArchId) -> bool {
-    let mut shared = instruction.guard.is_some_and(|guard| arch.is_shared_pred(guard));
-    instruction.op.for_each_operand(|operand| {
-        shared |= match operand {
-            Operand::Gpr(reg) => arch.is_shared_gpr(reg),
-            Operand::Pred(reg) => arch.is_shared_pred(reg),
-            Operand::Imm(_) => false,
-        };
-    });
+    let mut shared = instruction.guard.is_some_and(|guard| arch.is_shared(guard));
+    instruction.op.for_each_operand(|operand| shared |= arch.is_shared(operand));
     shared
 }
 

@@ -21,8 +21,7 @@ use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::{ExternalName, Function};
 use cranelift_module::{
-    DataDescription, DataId, FuncId, FuncOrDataId, FunctionDeclaration, Linkage,
-    ModuleDeclarations, ModuleRelocTarget,
+    DataDescription, DataId, FuncId, FuncOrDataId, Linkage, ModuleDeclarations, ModuleRelocTarget,
 };
 use harp_isa::ArchId;
 use hashbrown::HashSet;
@@ -148,6 +147,22 @@ impl Module {
         Unit { symbols: self, ..self.compiler.function_unit(name, sources) }
     }
 
+    /// The name of a declared function that is to have this body, if it was neither declared nor analysed otherwise.
+    fn name_of_body(&self, id: FuncId, func: &Function) -> Result<String, ModuleError> {
+        let (name, declaration) = self.function_declaration(id)?;
+        if declaration.signature != func.signature {
+            return Err(ModuleError::Signature {
+                name,
+                declared: declaration.signature.to_string(),
+                given: func.signature.to_string(),
+            });
+        }
+        if self.calls.contradicts(&name, func) {
+            return Err(ModuleError::Analyzed { name, what: "has another body now" });
+        }
+        Ok(name)
+    }
+
     /// Compiles a declared function without defining it; several threads can do so at once.
     ///
     /// `sources` are the places that the function's source locations stand for.
@@ -161,11 +176,7 @@ impl Module {
         func: &Function,
         sources: &SourceMap,
     ) -> Result<CompiledFunction, ModuleError> {
-        let (name, declaration) = self.function_declaration(id)?;
-        check_signature(&name, declaration, func)?;
-        if self.calls.contradicts(&name, func) {
-            return Err(ModuleError::Analyzed { name, what: "has another body now" });
-        }
+        let name = self.name_of_body(id, func)?;
         Ok(compile(func, self.unit(&name, sources))?)
     }
 
@@ -210,11 +221,7 @@ impl Module {
         id: FuncId,
         func: &'static Function,
     ) -> Result<(), ModuleError> {
-        let (name, declaration) = self.function_declaration(id)?;
-        check_signature(&name, declaration, func)?;
-        if self.calls.contradicts(&name, func) {
-            return Err(ModuleError::Analyzed { name, what: "has another body now" });
-        }
+        let name = self.name_of_body(id, func)?;
         if let Some(first) = func.params.user_named_funcs().values().next() {
             let refers_to = self.user_name(first.namespace, first.index);
             return Err(ModuleError::NotShared { name, refers_to });
@@ -292,21 +299,6 @@ impl Symbols for Module {
 
 fn is_global(linkage: Linkage) -> bool {
     linkage != Linkage::Local
-}
-
-fn check_signature(
-    name: &str,
-    declaration: &FunctionDeclaration,
-    func: &Function,
-) -> Result<(), ModuleError> {
-    if declaration.signature == func.signature {
-        return Ok(());
-    }
-    Err(ModuleError::Signature {
-        name: name.to_owned(),
-        declared: declaration.signature.to_string(),
-        given: func.signature.to_string(),
-    })
 }
 
 fn check_definition(name: &str, linkage: Linkage, defined: bool) -> Result<(), ModuleError> {

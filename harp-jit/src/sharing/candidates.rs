@@ -5,7 +5,7 @@ use harp_isa::{Opcode, OpcodeFlags};
 use super::colour::Palette;
 use super::nesting::Nesting;
 use super::uniform::Uniform;
-use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
+use crate::vcode::{MInst, MOperand, Reg, VCode};
 
 /// For each register whether it may be shared: it is uniform wherever it is used, an instruction with a shared
 /// destination can define it, and each use can read a shared register. To read one that must be in the lanes' own
@@ -54,8 +54,8 @@ fn drop_some(vcode: &VCode, nesting: &Nesting, uniform: &Uniform, chosen: &mut [
                 let number = visited;
                 visited += 1;
                 if !access.is_def() && chosen[reg.index()] {
-                    let enclosed = encloses(uniform, nesting, reg, id);
-                    if !enclosed || !can_be_shared(vcode, inst, number, reg, chosen) {
+                    let same = uniform.is_uniform_in(reg, id, nesting);
+                    if !same || !can_be_shared(vcode, inst, number, reg, chosen) {
                         excluded.push(reg);
                     }
                 }
@@ -65,10 +65,6 @@ fn drop_some(vcode: &VCode, nesting: &Nesting, uniform: &Uniform, chosen: &mut [
         }
     }
     changed
-}
-
-fn encloses(uniform: &Uniform, nesting: &Nesting, reg: Reg, used: BlockId) -> bool {
-    uniform.block(reg).is_some_and(|defined| nesting.encloses(defined, used))
 }
 
 /// Whether an instruction can read `reg`, the one with this number in the order of

@@ -61,7 +61,7 @@ impl Palette {
 /// used most come first.
 pub(super) fn colour(
     vcode: &VCode,
-    live: &Live,
+    live: Live,
     candidates: &[bool],
     palette: &Palette,
 ) -> HashMap<Reg, SharedReg> {
@@ -99,17 +99,18 @@ struct Webs {
 
 impl Webs {
     /// One web for each candidate.
-    fn new(vcode: &VCode, live: &Live, candidates: &[bool]) -> Webs {
+    fn new(vcode: &VCode, live: Live, candidates: &[bool]) -> Webs {
+        let Live { conflicts, over_calls } = live;
         let mut webs = Webs {
             of: (0..vcode.num_regs).collect(),
             members: vec![Vec::new(); vcode.num_regs],
-            conflicts: live.conflicts.clone(),
+            conflicts,
             excluded: vec![false; vcode.num_regs],
         };
         let mut add = |reg: Reg| {
             if candidates[reg.index()] {
                 webs.members[reg.index()] = vec![reg];
-                webs.excluded[reg.index()] = live.over_calls.contains(&reg);
+                webs.excluded[reg.index()] = over_calls.contains(&reg);
             }
         };
         for block in &vcode.blocks {
@@ -157,13 +158,19 @@ impl Webs {
 
 /// How much each register is used: its mentions, those in loops more.
 fn weights(vcode: &VCode) -> Vec<u64> {
+    // How many loops begin at a block, less those that end before it. A loop's blocks lie between its header and its latch.
+    let mut begin = vec![0_i32; vcode.blocks.len() + 1];
+    for (latch, data) in vcode.blocks() {
+        if let Some(header) = data.succs.iter().filter(|header| **header <= latch).min() {
+            begin[header.index()] += 1;
+            begin[latch.index() + 1] -= 1;
+        }
+    }
     let mut weights = vec![0_u64; vcode.num_regs];
+    let mut depth = 0;
     for (id, block) in vcode.blocks() {
-        let around = vcode
-            .blocks()
-            .filter(|(latch, data)| *latch >= id && data.succs.iter().any(|header| *header <= id));
-        let depth = u32::try_from(around.count()).unwrap_or(MAX_DEPTH).min(MAX_DEPTH);
-        let weight = LOOP_WEIGHT.pow(depth);
+        depth += begin[id.index()];
+        let weight = LOOP_WEIGHT.pow(depth.unsigned_abs().min(MAX_DEPTH));
         for inst in &vcode.insts[block.insts.clone()] {
             inst.for_each_reg(|reg, _| weights[reg.index()] += weight);
         }

@@ -50,6 +50,6 @@ pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
     let uniform = Uniform::compute(vcode, &nesting, entry);
     let candidates = candidates::choose(vcode, &nesting, &uniform, &palette);
     let live = liveness::Live::compute(vcode, &nesting, &candidates);
-    vcode.shared = colour::colour(vcode, &live, &candidates, &palette);
+    vcode.shared = colour::colour(vcode, live, &candidates, &palette);
     rewrite::rewrite(vcode, &uniform, &palette);
 }

@@ -8,12 +8,12 @@ use crate::vcode::{MInst, MOperand, Reg, SharedReg, VCode};
 
 /// Inserts the copies.
 pub(super) fn rewrite(vcode: &mut VCode, uniform: &Uniform, palette: &Palette) {
-    let old = std::mem::take(&mut vcode.insts);
-    let srclocs = std::mem::take(&mut vcode.srclocs);
+    let insts = std::mem::take(&mut vcode.insts);
+    let mut old = insts.into_iter().zip(std::mem::take(&mut vcode.srclocs));
     for index in 0..vcode.blocks.len() {
         let start = vcode.insts.len();
-        for at in vcode.blocks[index].insts.clone() {
-            let mut inst = old[at].clone();
+        let count = vcode.blocks[index].insts.len();
+        for (mut inst, srcloc) in old.by_ref().take(count) {
             let behind = match &mut inst {
                 MInst::Op { opcode, guard: None, operands }
                     if opcode.flags().contains(OpcodeFlags::LOAD) =>
@@ -37,7 +37,7 @@ pub(super) fn rewrite(vcode: &mut VCode, uniform: &Uniform, palette: &Palette) {
             };
             vcode.insts.push(inst);
             vcode.insts.extend(behind);
-            vcode.srclocs.resize(vcode.insts.len(), srclocs[at]);
+            vcode.srclocs.resize(vcode.insts.len(), srcloc);
         }
         vcode.blocks[index].insts = start..vcode.insts.len();
     }

@@ -41,12 +41,12 @@ impl Uniform {
     }
 
     /// The block of its definition.
-    pub(super) fn block(&self, reg: Reg) -> Option<BlockId> {
+    fn block(&self, reg: Reg) -> Option<BlockId> {
         self.blocks[reg.index()]
     }
 
     /// Whether the register is uniform among lanes in `block`.
-    fn is_uniform_in(&self, reg: Reg, block: BlockId, nesting: &Nesting) -> bool {
+    pub(super) fn is_uniform_in(&self, reg: Reg, block: BlockId, nesting: &Nesting) -> bool {
         self.is_uniform(reg) && self.block(reg).is_some_and(|def| nesting.encloses(def, block))
     }
 

@@ -298,17 +298,12 @@ impl Watcher {
     /// Counts in what ways the instruction called `name` uses shared registers.
     fn count_shared(&mut self, issue: &Issue<'_>, name: &str) {
         let (arch, instruction) = (issue.arch, issue.instruction);
-        let is_shared = |operand| match operand {
-            Operand::Gpr(reg) => arch.is_shared_gpr(reg),
-            Operand::Pred(pred) => arch.is_shared_pred(pred),
-            Operand::Imm(_) => false,
-        };
         let mut count = |way| add(&mut self.reached, format!("shared {way} {name}"), 1);
-        if instruction.guard.is_some_and(|guard| is_shared(guard.into())) {
+        if instruction.guard.is_some_and(|guard| arch.is_shared(guard)) {
             count("guard");
         }
         instruction.for_each_register(|operand, _, role| match role {
-            _ if !is_shared(operand) => {}
+            _ if !arch.is_shared(operand) => {}
             Role::Use => count("source"),
             Role::Def | Role::Mod => count("destination"),
         });
