@@ -18,14 +18,13 @@ impl Emitter<'_> {
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
 
-    /// Waits until all warps of the group that have work-items wait here.
-    pub(super) fn barrier(&mut self, [id, warps]: [Gpr; 2]) {
+    /// Loads the number of the group's barrier, and how many warps of the group have work-items.
+    pub(super) fn barrier_words(&mut self, id: Gpr, warps: Gpr) {
         self.lane_word(warps, LaneField::Group);
         let field = |field: GroupField| field.offset(self.word).into();
         let (barrier, count) = (field(GroupField::Barrier), field(GroupField::BarrierWarps));
         self.op(Op::Ld { dst: id, base: warps, offset: barrier });
         self.op(Op::Ld { dst: warps, base: warps, offset: count });
-        self.op(Op::Bar { id, warps });
     }
 
     /// `dst` := the `value` of the lane with number `lane`, by base instructions. Every executing lane clears

@@ -297,7 +297,10 @@ impl Emitter<'_> {
             MInst::Any { dst, src, address, temp } => {
                 self.any(at.pred(dst), at.pred(src), at.gpr(address), at.gpr(temp));
             }
-            MInst::Barrier { temps } => self.barrier(temps.map(|temp| at.gpr(temp))),
+            MInst::BarrierWords { id, warps } => self.barrier_words(at.gpr(id), at.gpr(warps)),
+            MInst::Barrier { id, warps } => {
+                self.op(Op::Bar { id: at.gpr(id), warps: at.gpr(warps) });
+            }
             MInst::Shuffle { dst, value, lane, temps, preds } => {
                 let temps = ShuffleTemps {
                     gprs: temps.map(|temp| at.gpr(temp)),

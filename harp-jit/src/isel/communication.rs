@@ -8,8 +8,10 @@ use crate::vcode::{MInst, MOperand, Reg};
 
 impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
-        let temps = [(); 2].map(|()| self.vcode.new_reg(RegClass::Gpr));
-        self.inst_code.push(MInst::Barrier { temps });
+        let vcode = &mut self.vcode;
+        let words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
+        let [id, warps] = *self.barrier_words.get_or_insert_with(words);
+        self.inst_code.push(MInst::Barrier { id, warps });
     }
 
     /// Whether the truth value holds in any executing lane.

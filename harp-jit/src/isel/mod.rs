@@ -103,6 +103,8 @@ struct Lower<'a> {
     preds: SecondaryMap<Value, Option<Reg>>,
     /// The register with the position in the first dimension of the grid, if it is used.
     global_id_x: Option<Reg>,
+    /// What barriers need, if there are any: a work-group keeps its barrier.
+    barrier_words: Option<[Reg; 2]>,
     /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
     /// Values that are read more than once.
@@ -152,6 +154,7 @@ impl<'a> Lower<'a> {
             gprs: SecondaryMap::new(),
             preds: SecondaryMap::new(),
             global_id_x: None,
+            barrier_words: None,
             scratch_address: None,
             shared: shared(func),
             predicate_params: truth::predicate_params(func),

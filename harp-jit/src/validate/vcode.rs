@@ -75,6 +75,7 @@ impl Reader<'_> {
             MInst::GroupWord { field, .. } => {
                 Kind::Ask(key(&("group", *field as usize)), Width::Thread)
             }
+            MInst::BarrierWords { .. } => Kind::Ask(key(&"barrier words"), Width::Thread),
             MInst::FrameValue { value, .. } => {
                 Kind::Ask(key(&("frame", *value as usize)), Width::Thread)
             }

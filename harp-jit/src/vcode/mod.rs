@@ -156,8 +156,10 @@ pub(crate) enum MInst {
     LaneWord { dst: Reg, field: LaneField },
     /// A word of the group control block.
     GroupWord { dst: Reg, field: GroupField },
-    /// Waits for the other warps of the work-group. Changes `temps`.
-    Barrier { temps: [Reg; 2] },
+    /// The number of the work-group's barrier, and how many warps must reach it.
+    BarrierWords { id: Reg, warps: Reg },
+    /// Waits for the other warps of the work-group, at what [`MInst::BarrierWords`] gives.
+    Barrier { id: Reg, warps: Reg },
     /// The `value` of the lane with number `lane`, exchanged through the lane control blocks; the lane's own
     /// value if that lane does not execute this. Changes the other registers.
     Shuffle { dst: Reg, value: Reg, lane: Reg, temps: [Reg; 2], preds: [Reg; 2] },
@@ -200,7 +202,7 @@ impl MInst {
     /// Whether the instruction reads the group control block or the lane's place in the group.
     pub(crate) fn uses_groups(&self) -> bool {
         match self {
-            MInst::GroupWord { .. } | MInst::Barrier { .. } => true,
+            MInst::GroupWord { .. } | MInst::BarrierWords { .. } | MInst::Barrier { .. } => true,
             MInst::LaneWord { field, .. } => matches!(
                 field,
                 LaneField::LocalIndex

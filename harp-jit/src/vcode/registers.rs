@@ -107,10 +107,13 @@ macro_rules! walk {
                 $visit(address, Access::Use);
                 $visit(dst, Access::Def);
             }
-            MInst::Barrier { temps } => {
-                for temp in temps {
-                    $visit(temp, Access::Temp);
-                }
+            MInst::BarrierWords { id, warps } => {
+                $visit(id, Access::Def);
+                $visit(warps, Access::Def);
+            }
+            MInst::Barrier { id, warps } => {
+                $visit(id, Access::Use);
+                $visit(warps, Access::Use);
             }
             MInst::Shuffle { dst, value, lane, temps, preds } => {
                 $visit(value, Access::Use);
@@ -171,6 +174,7 @@ impl MInst {
             | MInst::LaneWord { .. }
             | MInst::GroupWord { .. }
             | MInst::Undef { .. }
+            | MInst::BarrierWords { .. }
             | MInst::Barrier { .. }
             | MInst::Shuffle { .. }
             | MInst::Any { .. }
