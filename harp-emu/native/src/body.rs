@@ -3,6 +3,7 @@
 
 use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred};
 
+use crate::class::Class;
 use crate::shape::Shape;
 
 /// A source of an operation.
@@ -138,13 +139,15 @@ pub(crate) struct Inst {
     pub(crate) body: Body,
     /// Whether it decides a jump, on which all active lanes must agree.
     pub(crate) decides: bool,
+    /// What all lanes together have loaded whenever it was looked at, if it was.
+    pub(crate) loaded: Option<Class>,
 }
 
 impl Inst {
     pub(crate) fn new(pc: u64, size: usize, instruction: Instruction, shape: Shape) -> Inst {
         let next = shape.cut(pc.wrapping_add(size as u64));
         let guard = instruction.guard.map(Pred::index);
-        Inst { pc, next, guard, body: body(instruction.op, next, shape), decides: false }
+        Inst { pc, next, guard, body: body(instruction.op, next, shape), decides: false, loaded: None }
     }
 
     /// Whether other instructions than the next may follow, or other lanes execute.

@@ -5,7 +5,7 @@ use harp_emu::compute;
 use harp_isa::Opcode;
 use harp_isa::abi::RegisterRoles;
 
-use crate::body::{Body, Compare, Inst, Logic, Src};
+use crate::body::{Access, Body, Compare, Inst, Logic, Src};
 use crate::shape::Shape;
 
 /// What is known of a general register's lanes.
@@ -183,12 +183,40 @@ pub(crate) fn lanes(state: &State, inst: &Inst, full: bool) -> Lanes {
     }
 }
 
+/// What is assumed because it usually holds, and guarded. Each includes those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Assumed {
+    Nothing,
+    /// That operations on affine values have results of a known stride, and that the head's registers stay as they were.
+    Operations,
+    /// That loads go on to yield such values, where they were seen to.
+    Loads,
+}
+
+impl Assumed {
+    /// The next smaller assumption.
+    pub(crate) fn less(self) -> Assumed {
+        match self {
+            Assumed::Loads => Assumed::Operations,
+            Assumed::Operations | Assumed::Nothing => Assumed::Nothing,
+        }
+    }
+}
+
+/// How an operation on an affine value keeps it affine, under a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// If the lanes agree on all bits from this one on.
+    SameAbove(u64),
+    /// If no lane's value wraps, as a signed number or not.
+    NoWrap { signed: bool },
+}
+
 /// The rules of a translation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) shape: Shape,
-    /// Whether what usually holds is assumed and guarded.
-    pub(crate) assumes: bool,
+    pub(crate) assumed: Assumed,
     /// If it is known, registers that are dead need not be exact.
     pub(crate) callee: Option<Callee>,
 }
@@ -249,14 +277,40 @@ impl Rules {
             },
             Opcode::Div if self.divides_once(sources) => Some(0),
             Opcode::Mod if self.divides_once(sources) => stride(0),
-            _ => None,
+            _ => self.kept(opcode, sources).map(|(_, stride)| stride),
         })
+    }
+
+    /// How a shift or a mask of an affine value is assumed to stay affine, and the stride then.
+    pub(crate) fn kept(self, opcode: Opcode, sources: &[Class]) -> Option<(Kept, u64)> {
+        let shape = self.shape;
+        let &[Class::Affine(stride), Class::Const(count), ..] = sources else { return None };
+        let signed = shape.word.sign_extend(stride);
+        let span = signed.unsigned_abs().saturating_mul(shape.lanes as u64 - 1);
+        let bits = u64::from(shape.word.bits());
+        if self.assumed < Assumed::Operations || span >> (bits - 1) != 0 {
+            return None;
+        }
+        match opcode {
+            Opcode::Srl | Opcode::Sra if count < bits && u64::from(signed.trailing_zeros()) >= count => {
+                let kept = Kept::NoWrap { signed: opcode == Opcode::Sra };
+                Some((kept, shape.cut((signed >> count).cast_unsigned())))
+            }
+            Opcode::Srl | Opcode::Sra if count < bits && span >> count == 0 => {
+                Some((Kept::SameAbove(count), 0))
+            }
+            Opcode::And if count & count.wrapping_add(1) == 0 && span <= count => {
+                let above = u64::from(count.trailing_ones());
+                (above < bits).then_some((Kept::SameAbove(above), stride))
+            }
+            _ => None,
+        }
     }
 
     /// Whether one quotient for all lanes is assumed.
     pub(crate) fn divides_once(self, sources: &[Class]) -> bool {
         let Class::Affine(stride) = sources[0] else { return false };
-        self.assumes
+        self.assumed >= Assumed::Operations
             && sources[1].is_uniform()
             && stride.saturating_mul(self.shape.lanes as u64) < 1 << 20
     }
@@ -283,8 +337,12 @@ impl Rules {
                 let sources = sources.map(|src| state.source(src));
                 self.mapped(opcode, &sources[..count])
             }
-            Body::Load { base, .. } => {
-                uniform_if(state.regs[usize::from(base)].is_uniform() && lanes != Lanes::Some)
+            Body::Load { base, access, .. } => {
+                let base = state.regs[usize::from(base)];
+                match self.loads(base, access, inst, lanes) {
+                    Some(class) => class,
+                    None => uniform_if(base.is_uniform() && lanes != Lanes::Some),
+                }
             }
             Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
             Body::Csr { index: 0, .. } => Class::Affine(1),
@@ -295,6 +353,34 @@ impl Rules {
             Body::Jump { .. } | Body::JumpTo { .. } => Class::Const(inst.next),
             _ => uniform_if(false),
         }
+    }
+
+    /// What a load from rows of words that are no neighbours is assumed to yield: such words are the lanes' own, and
+    /// often the same for all, or their numbers.
+    pub(crate) fn loads(
+        self,
+        base: Class,
+        access: Access,
+        inst: &Inst,
+        lanes: Lanes,
+    ) -> Option<Class> {
+        let Class::Affine(stride) = base else { return None };
+        let distance = self.shape.word.sign_extend(stride).unsigned_abs();
+        let is_own = distance > self.shape.bytes() as u64 && self.is_row(stride, access);
+        let assumes = self.assumed >= Assumed::Loads && is_own && lanes == Lanes::All;
+        inst.loaded.filter(|class| assumes && class.stride().is_some())
+    }
+
+    /// Whether addresses with that stride can be checked together.
+    pub(crate) fn is_row(self, stride: u64, access: Access) -> bool {
+        let aligned = !access.aligned || stride.is_multiple_of(access.bytes as u64);
+        aligned && self.span(stride) < 1 << 24
+    }
+
+    /// The distance between the lowest and the highest lane's address.
+    pub(crate) fn span(self, stride: u64) -> u64 {
+        let stride = self.shape.word.sign_extend(stride).unsigned_abs();
+        stride.saturating_mul(self.shape.lanes as u64 - 1)
     }
 
     /// Adds what is garbage at an address, however control has come there. Lanes that are not active have not called:
@@ -370,7 +456,7 @@ impl Rules {
         let stride = self.shape.word.sign_extend(stride).unsigned_abs();
         let distance = stride.saturating_mul(self.shape.lanes as u64);
         let is_short = distance < 1 << (self.shape.word.bits() - 1);
-        self.assumes && inst.decides && is_short && state.source(b) == Class::Const(0)
+        self.assumed >= Assumed::Operations && inst.decides && is_short && state.source(b) == Class::Const(0)
     }
 
     /// Whether a predicate that gets a uniform value in these lanes is uniform afterwards, if it was as `old` says.

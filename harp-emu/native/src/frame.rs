@@ -2,11 +2,8 @@
 
 use std::mem::offset_of;
 
-use harp_emu::{Frame, RegisterWords, StackEntry, compute};
+use harp_emu::{Frame, StackEntry, compute};
 use harp_isa::{Opcode, WordSize};
-
-use crate::class::Class;
-use crate::shape::Shape;
 
 /// Entries of the divergence stack that a frame holds.
 pub(crate) const ENTRIES: usize = 48;
@@ -23,38 +20,6 @@ pub(crate) struct RawEntry {
     /// Where control continues, or [`NOWHERE`].
     pub(crate) resume: u64,
     pub(crate) behind: u64,
-}
-
-/// Lane 0 and the distance of lanes in a register that is no vector, whose lane 0 holds `first` if it is not known.
-fn row(class: Class, first: u64) -> (u64, u64) {
-    let first = if let Class::Const(value) = class { value } else { first };
-    (first, class.stride().unwrap_or(0))
-}
-
-/// Whether registers that are to be no vectors are as expected.
-pub(crate) fn are_rows(
-    registers: &RegisterWords<'_>,
-    expected: &[(u8, Class)],
-    shape: Shape,
-) -> bool {
-    expected.iter().all(|&(r, class)| {
-        let start = usize::from(r) * shape.lane_words;
-        match registers {
-            RegisterWords::Four(words) => {
-                let words = &words[start..start + shape.lanes];
-                let (first, stride) = row(class, words[0].into());
-                let (first, stride) = (first as u32, stride as u32);
-                let row = (0u32..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride)));
-                words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
-            }
-            RegisterWords::Eight(words) => {
-                let words = &words[start..start + shape.lanes];
-                let (first, stride) = row(class, words[0]);
-                let row = (0u64..).map(|lane| first.wrapping_add(lane.wrapping_mul(stride)));
-                words.iter().zip(row).fold(0, |differ, (word, row)| differ | (word ^ row)) == 0
-            }
-        }
-    })
 }
 
 /// Why host code was left.
@@ -106,6 +71,8 @@ pub(crate) struct RawFrame {
     pub(crate) loads: u64,
     pub(crate) stores: u64,
     pub(crate) pc: u64,
+    /// The address behind the instruction at which it was left, if the interpreter does that and goes on there.
+    pub(crate) next: u64,
     /// A [`Leave`].
     pub(crate) leave: u64,
     /// The number of the entry.
@@ -161,6 +128,7 @@ impl RawFrame {
             loads: 0,
             stores: 0,
             pc: 0,
+            next: NOWHERE,
             leave: 0,
             entry: 0,
             exit: 0,
@@ -181,6 +149,7 @@ impl RawFrame {
 
     /// Takes the warp's state, apart from what is behind pointers.
     pub(crate) fn take(&mut self, frame: &Frame<'_>) {
+        self.next = NOWHERE;
         self.plain_from = frame.plain_stores_from;
         self.active = *frame.active;
         self.budget = frame.budget;
@@ -216,32 +185,6 @@ impl RawFrame {
             let resume = (resume != NOWHERE).then_some(resume);
             let fits = frame.stack.push(StackEntry { mask, resume, behind });
             debug_assert!(fits, "splits look for room");
-        }
-    }
-
-    /// Writes registers that are no vectors, with what is in the frame in lane 0.
-    pub(crate) fn give_rows(
-        &self,
-        registers: &mut RegisterWords<'_>,
-        rows: &[(u8, Class)],
-        shape: Shape,
-    ) {
-        for &(r, class) in rows {
-            let (first, stride) = row(class, self.scalars[usize::from(r)]);
-            let start = usize::from(r) * shape.lane_words;
-            match registers {
-                RegisterWords::Four(words) => {
-                    let (first, stride) = (first as u32, stride as u32);
-                    for (word, lane) in words[start..start + shape.lanes].iter_mut().zip(0u32..) {
-                        *word = first.wrapping_add(stride.wrapping_mul(lane));
-                    }
-                }
-                RegisterWords::Eight(words) => {
-                    for (word, lane) in words[start..start + shape.lanes].iter_mut().zip(0u64..) {
-                        *word = first.wrapping_add(stride.wrapping_mul(lane));
-                    }
-                }
-            }
         }
     }
 

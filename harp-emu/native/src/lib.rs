@@ -62,6 +62,7 @@
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
 //! | `class`, `region`, `live` | what is known of registers; blocks and edges; what is live |
+//! | `rows` | registers of which host code keeps lane 0 only |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |
@@ -75,6 +76,7 @@ mod frame;
 mod live;
 mod record;
 mod region;
+mod rows;
 mod shape;
 mod tier;
 mod translated;

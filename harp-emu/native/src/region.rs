@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
-use crate::class::{Bits, Class, Lanes, Level, Rules, State, lanes};
+use crate::class::{Assumed, Bits, Class, Lanes, Level, Rules, State, lanes};
 
 /// A block: its first address, and whether all lanes of the machine are known to be active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,7 +256,7 @@ impl Maker<'_> {
     /// Whether what was seen at the head is assumed to hold whenever control comes from block `from`, which is not in
     /// the head's loop as far as the order of addresses shows.
     fn is_guarded(&self, from: Key, to: Key) -> bool {
-        self.rules.assumes && to == self.head && from.pc < to.pc
+        self.rules.assumed >= Assumed::Operations && to == self.head && from.pc < to.pc
     }
 
     /// Whether block `to`, to which control comes from block `from`, should be part of the region.

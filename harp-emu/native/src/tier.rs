@@ -11,10 +11,11 @@ use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
-use crate::class::{Callee, Level, RETURNS, Rules};
-use crate::frame::{Leave, NOWHERE, RawFrame, are_rows};
+use crate::class::{Assumed, Callee, Level, RETURNS, Rules};
+use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
+use crate::rows::{Held, are_rows};
 use crate::shape::Shape;
 use crate::translated::{Tally, Translated};
 
@@ -115,8 +116,8 @@ struct Regions {
     hot: HashMap<u64, Hot>,
     /// Heads that were given up, and how often they had been translated.
     refused: HashSet<Key>,
-    /// Heads whose regions assume nothing any more.
-    plain: HashSet<Key>,
+    /// What is still assumed in regions of heads where more did not hold.
+    assumed: HashMap<Key, Assumed>,
     stats: TierStats,
 }
 
@@ -194,6 +195,7 @@ impl HostTier for Native {
             adopted: Vec::new(),
             places: HashMap::new(),
             recent: [(u64::MAX, None); RECENT],
+            waiting: Vec::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
@@ -233,6 +235,25 @@ struct Adopted {
 /// Places that a core remembers.
 const RECENT: usize = 64;
 
+/// A warp that has left for one instruction, which writes no register of which host code knows anything behind it. If it
+/// has issued that and nothing else, all is as expected where it goes on.
+#[derive(Debug)]
+struct Waiting {
+    /// The number of the region.
+    number: usize,
+    /// The instructions that the warp will have issued.
+    steps: u64,
+    /// Where it will be.
+    pc: u64,
+    held: Box<Held>,
+}
+
+impl Waiting {
+    fn nowhere() -> Waiting {
+        Waiting { number: 0, steps: 0, pc: NOWHERE, held: Box::new(Held::nothing()) }
+    }
+}
+
 /// Host code for a core.
 struct CoreCode {
     shared: Arc<Shared>,
@@ -245,6 +266,8 @@ struct CoreCode {
     places: HashMap<u64, Place>,
     /// The places that were last looked up, by the low bits of their addresses.
     recent: [(u64, Option<Place>); RECENT],
+    /// By the numbers of warps.
+    waiting: Vec<Waiting>,
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
@@ -284,6 +307,7 @@ impl HostCode for CoreCode {
 
     fn forget(&mut self) {
         self.recorder.forget();
+        self.waiting.clear();
         self.version = None;
     }
 }
@@ -306,6 +330,7 @@ impl CoreCode {
         }
         self.settle();
         self.adopted.clear();
+        self.waiting.clear();
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
         self.range = 0..0;
@@ -359,8 +384,20 @@ impl CoreCode {
         raw.pc = *frame.pc;
         raw.entry = entry as u64;
         let rows = &translated.rows;
-        let is_as_expected = stands(raw, translated.region.levels(entry), shape)
-            && are_rows(&frame.registers, &rows.entries[entry], shape);
+        let warp = usize::from(frame.place[0]);
+        if self.waiting.len() <= warp {
+            self.waiting.resize_with(warp + 1, Waiting::nowhere);
+        }
+        let waiting = &mut self.waiting[warp];
+        let is_untouched = waiting.steps == frame.stats.steps && waiting.pc == raw.pc;
+        if !is_untouched {
+            waiting.held.forget();
+        }
+        // At its head, a region assumes more than what holds behind the instruction before.
+        let goes_on = is_untouched && waiting.number == number && entry > 0;
+        let is_as_expected = goes_on
+            || stands(raw, translated.region.levels(entry), shape)
+                && are_rows(&frame.registers, &rows.entries[entry], shape);
         let why = if is_as_expected {
             let memory = frame.memory;
             let is_called =
@@ -371,7 +408,7 @@ impl CoreCode {
             let why = *Leave::ALL.get(raw.leave as usize)?;
             if why != Leave::Entry {
                 let left = rows.exits.get(raw.exit as usize)?;
-                raw.give_rows(&mut frame.registers, left, shape);
+                waiting.held.give(&mut frame.registers, left, &raw.scalars, shape);
             }
             why
         } else {
@@ -380,6 +417,11 @@ impl CoreCode {
         let issued = frame.budget - raw.budget;
         raw.give(frame);
         frame.budget -= issued;
+        waiting.number = number;
+        (waiting.steps, waiting.pc) = match why {
+            Leave::Foreign => (frame.stats.steps + 1, raw.next),
+            _ => (frame.stats.steps, NOWHERE),
+        };
         self.visits += 1;
         self.issued += issued;
         tally.visits += 1;
@@ -433,13 +475,13 @@ impl CoreCode {
         if regions.all.len() < before {
             regions.stats.given_up += 1;
             let head = translated.region.head;
-            let assumed = translated.rules.assumes;
+            let assumed = translated.rules.assumed;
             let place = regions.hot.entry(head.pc / PLACE_BYTES).or_default();
             place.patience += 2;
             if place.patience > MOST_PATIENCE {
                 regions.refused.insert(head);
-            } else if fails && assumed {
-                regions.plain.insert(head);
+            } else if fails {
+                regions.assumed.insert(head, assumed.less());
             }
             drop(regions);
             self.shared.version.fetch_add(1, Ordering::Release);
@@ -486,15 +528,15 @@ impl CoreCode {
 
     /// Translates the region at the warp's pc. Returns whether there is one now.
     fn translate(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> bool {
-        let assumes = {
+        let assumed = {
             let regions = self.shared.regions();
             if regions.refused.contains(&key) || regions.all.len() >= MOST_REGIONS {
                 return false;
             }
-            !regions.plain.contains(&key)
+            regions.assumed.get(&key).copied().unwrap_or(Assumed::Loads)
         };
         let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
-        let rules = Rules { shape, assumes, callee: self.callee };
+        let rules = Rules { shape, assumed, callee: self.callee };
         // With few registers the mid-end makes code slower, up to 1.5 times.
         let isa = &self.shared.isas[usize::from(self.arch.gprs() >= MANY_REGISTERS)];
         let made = Translated::new(frame, shape, rules, seen, isa);
@@ -506,6 +548,7 @@ impl CoreCode {
                 regions.stats.code_bytes += translated.function.bytes;
                 regions.stats.time += time;
                 regions.stats.longest = regions.stats.longest.max(time);
+                if std::env::var("HARP_PROF").is_ok() { for (k, e) in translated.rows.exits.iter().enumerate() { eprintln!("exit {k} {e:?}"); } for (k, e) in translated.rows.entries.iter().enumerate() { eprintln!("entry {k} {:x} {e:?}", translated.region.entries[k].pc); } } // PROF
                 regions.all.push(Arc::new(translated));
                 drop(regions);
                 self.shared.version.fetch_add(1, Ordering::Release);

@@ -1,6 +1,6 @@
 //! A translated region: its host code, and the instructions that it was made of.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -9,11 +9,13 @@ use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
-use crate::class::{Callee, Class, Level, Rules, State};
+use crate::class::{Assumed, Callee, Class, Level, Rules, State};
 use crate::code::HostFunction;
-use crate::emit::{Rows, emit};
+use crate::emit::emit;
 use crate::live::{Live, live, live_at_head};
+use crate::record::Seen;
 use crate::region::{self, Key, Region};
+use crate::rows::Rows;
 use crate::shape::Shape;
 
 /// A region with host code.
@@ -46,11 +48,17 @@ pub(crate) struct Fetcher<'a> {
     memory: MemoryWords<'a>,
     code: BTreeMap<u64, Vec<u8>>,
     known: BTreeMap<u64, Option<Inst>>,
+    loaded: Option<&'a HashMap<u64, Class>>,
 }
 
 impl<'a> Fetcher<'a> {
-    pub(crate) fn new(shape: Shape, memory: MemoryWords<'a>) -> Fetcher<'a> {
-        Fetcher { shape, memory, code: BTreeMap::new(), known: BTreeMap::new() }
+    /// `loaded` is what loads have yielded so far, by their addresses.
+    pub(crate) fn new(
+        shape: Shape,
+        memory: MemoryWords<'a>,
+        loaded: Option<&'a HashMap<u64, Class>>,
+    ) -> Fetcher<'a> {
+        Fetcher { shape, memory, code: BTreeMap::new(), known: BTreeMap::new(), loaded }
     }
 
     /// The instruction at `pc`.
@@ -61,7 +69,8 @@ impl<'a> Fetcher<'a> {
         let bytes = read(self.memory, pc, MAX_ENCODED_BYTES);
         let inst = harp_isa::decode(&bytes, self.shape.arch).ok().map(|(instruction, size)| {
             self.code.insert(pc, bytes[..size].to_vec());
-            Inst::new(pc, size, instruction, self.shape)
+            let loaded = self.loaded.and_then(|loaded| loaded.get(&pc).copied());
+            Inst { loaded, ..Inst::new(pc, size, instruction, self.shape) }
         });
         self.known.insert(pc, inst);
         inst
@@ -116,19 +125,20 @@ impl Translated {
         frame: &Frame<'_>,
         shape: Shape,
         rules: Rules,
-        seen: Option<&HashSet<Key>>,
+        seen: Option<&Seen>,
         isa: &OwnedTargetIsa,
     ) -> Option<Translated> {
         let start = Instant::now();
         let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
-        let mut fetcher = Fetcher::new(shape, frame.memory);
+        let mut fetcher = Fetcher::new(shape, frame.memory, seen.map(|seen| &seen.loaded));
+        let seen = seen.map(|seen| &seen.blocks);
         let room = room(shape);
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
         let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
         unknown.regs[link] = observed(frame, shape, 1 << link).regs[link];
         unknown.stack = levels(frame, shape);
-        let plain = Rules { assumes: false, ..rules };
+        let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let state = observed(frame, shape, live_at_head(&trial, plain));
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
@@ -210,24 +220,37 @@ fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
     }
     let link = shape.arch.gprs().saturating_sub(1);
     for r in (0..shape.arch.gprs().min(64)).filter(|r| live >> r & 1 != 0) {
-        let first = usize::from(r) * shape.lane_words;
-        let lanes: Vec<u64> = match &frame.registers {
-            RegisterWords::Four(words) => {
-                words[first..first + shape.lanes].iter().map(|&word| word.into()).collect()
-            }
-            RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
-        };
-        let stride = shape.cut(lanes[1].wrapping_sub(lanes[0]));
-        let is_row =
-            lanes.windows(2).all(|pair| shape.cut(pair[1].wrapping_sub(pair[0])) == stride);
-        state.regs[usize::from(r)] = match stride {
-            _ if !is_row => Class::Vector,
-            0 if r == link => Class::Const(lanes[0]),
-            0 => Class::Uniform,
-            stride => Class::Affine(stride),
+        state.regs[usize::from(r)] = match class_of(frame, shape, r) {
+            Class::Uniform if r == link => Class::Const(first_lane(frame, shape, r)),
+            class => class,
         };
     }
     state
+}
+
+fn first_lane(frame: &Frame<'_>, shape: Shape, r: u8) -> u64 {
+    let first = usize::from(r) * shape.lane_words;
+    match &frame.registers {
+        RegisterWords::Four(words) => words[first].into(),
+        RegisterWords::Eight(words) => words[first],
+    }
+}
+
+/// What the lanes of a register have in common now.
+pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8) -> Class {
+    let first = usize::from(r) * shape.lane_words;
+    let lanes: Vec<u64> = match &frame.registers {
+        RegisterWords::Four(words) => {
+            words[first..first + shape.lanes].iter().map(|&word| word.into()).collect()
+        }
+        RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
+    };
+    let mut strides = lanes.windows(2).map(|pair| shape.cut(pair[1].wrapping_sub(pair[0])));
+    match strides.next() {
+        Some(stride) if strides.any(|other| other != stride) => Class::Vector,
+        None | Some(0) => Class::Uniform,
+        Some(stride) => Class::Affine(stride),
+    }
 }
 
 /// The most levels of the divergence stack that are looked at.

@@ -46,7 +46,10 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 system: &mut self.system,
                 number: name(number),
             };
-            let end = fast::run(self.level, host, &self.code, share);
+            let end = match share {
+                1 if self.host_code.is_some() => fast::run_one(host, &self.code),
+                _ => fast::run(self.level, host, &self.code, share),
+            };
             let issued = self.warps[number].stats.steps - before;
             left -= issued;
             self.host_pause = self.host_pause.saturating_sub(issued);

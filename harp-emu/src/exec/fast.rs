@@ -72,6 +72,19 @@ pub(crate) fn run<W: Word, const C: usize>(
     }
 }
 
+/// Issues one instruction of a warp, as the precise path does: for what is left to the interpreter because it is
+/// seldom fast.
+pub(crate) fn run_one<W: Word, const C: usize>(
+    mut host: Host<'_, '_, W, C>,
+    codes: &Codes,
+) -> End<W> {
+    let code = codes.of(host.warp.supervisor);
+    match code.find(host.warp.pc) {
+        Some(slot) => host.exec::<Precise>().issue_one(&code.slots()[slot], None),
+        None => End::Undecoded,
+    }
+}
+
 /// Issues at most `budget` instructions of a warp on the fast path, and counts `budget` down.
 fn run_fast<W: Word, const C: usize>(
     level: Level,

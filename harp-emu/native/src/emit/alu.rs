@@ -109,31 +109,12 @@ impl Emitter<'_, '_> {
         if matches!(opcode, Opcode::Div | Opcode::Mod) {
             return self.divide_once(opcode, vals, class);
         }
+        let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
+        if let Some((kept, _)) = self.rules.kept(opcode, &classes) {
+            self.guard_kept(kept, &mut vals[0]);
+        }
         let words: Vec<Value> = vals.iter_mut().map(|val| self.scalar(val)).collect();
         let scalar = self.scalar_operation(opcode, &words);
-        Val { class, scalar: Some(scalar), vectors: None }
-    }
-
-    /// Divides lane 0, and leaves if another lane has another quotient.
-    fn divide_once(&mut self, opcode: Opcode, vals: &mut [Val], class: Class) -> Val {
-        let stride = vals[0].class.stride().unwrap_or(0);
-        let (a, b) = (self.scalar(&mut vals[0]), self.scalar(&mut vals[1]));
-        let one = self.constant(1);
-        let is_zero = self.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
-        let divisor = self.b.ins().select(is_zero, one, b);
-        let rest = self.b.ins().urem(a, divisor);
-        self.begin_leaving();
-        // rest + the last lane's distance < divisor; neither the sum nor the dividends may wrap.
-        let distance = self.constant(stride * (self.shape.lanes as u64 - 1));
-        let last = self.b.ins().iadd(rest, distance);
-        let beyond = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, last, divisor);
-        let wraps = self.b.ins().icmp(IntCC::UnsignedLessThan, last, distance);
-        let end = self.b.ins().iadd(a, distance);
-        let ends = self.b.ins().icmp(IntCC::UnsignedLessThan, end, a);
-        let bad = self.b.ins().bor(beyond, wraps);
-        let bad = self.b.ins().bor(bad, ends);
-        self.leave_if(bad, Leave::Guard);
-        let scalar = if opcode == Opcode::Mod { rest } else { self.b.ins().udiv(a, divisor) };
         Val { class, scalar: Some(scalar), vectors: None }
     }
 

@@ -23,6 +23,9 @@ impl Emitter<'_, '_> {
         self.begin_leaving();
         self.count_load(lanes);
         let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
+        if let Some(class) = self.rules.loads(address.class, access, &self.at.inst, lanes) {
+            return self.load_as_seen(address, access, class);
+        }
         match (address.class, lanes) {
             (class, Lanes::All) if class.is_uniform() => {
                 let place = self.scalar(&mut address);
@@ -37,13 +40,13 @@ impl Emitter<'_, '_> {
                 let place = self.unless(outside, place);
                 Val::uniform(self.load_at(place, 0, access))
             }
-            (Class::Affine(stride), Lanes::All) if self.is_row(stride, access) => {
+            (Class::Affine(stride), Lanes::All) if self.rules.is_row(stride, access) => {
                 let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.span(stride), false);
+                let bad = self.outside(lowest, access, self.rules.span(stride), false);
                 self.leave_if(bad, Leave::Access);
                 Val::vector(self.load_row(lowest, stride, access))
             }
-            (Class::Affine(stride), _) if self.is_row(stride, access) => {
+            (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
                 self.load_row_or_each(address, stride, access)
             }
             _ => {
@@ -62,31 +65,19 @@ impl Emitter<'_, '_> {
         self.b.ins().select(bad, zero, place)
     }
 
-    /// Whether addresses with that stride can be checked together.
-    fn is_row(&self, stride: u64, access: Access) -> bool {
-        let aligned = !access.aligned || stride.is_multiple_of(access.bytes as u64);
-        aligned && self.span(stride) < 1 << 24
-    }
-
-    /// The distance between the lowest and the highest lane's address.
-    fn span(&self, stride: u64) -> u64 {
-        let stride = self.shape.word.sign_extend(stride).unsigned_abs();
-        stride.saturating_mul(self.shape.lanes as u64 - 1)
-    }
-
     /// The lowest address of a row.
-    fn lowest(&mut self, address: &mut Val, stride: u64) -> Value {
+    pub(super) fn lowest(&mut self, address: &mut Val, stride: u64) -> Value {
         let first = self.scalar(address);
         if self.shape.word.sign_extend(stride) >= 0 {
             return first;
         }
-        let span = self.constant(self.span(stride));
+        let span = self.constant(self.rules.span(stride));
         self.b.ins().isub(first, span)
     }
 
     /// Whether an access at `place`, and others up to `span` bytes higher, are not inside of memory, or misaligned, or,
     /// for a store, not plain.
-    fn outside(&mut self, place: Value, access: Access, span: u64, store: bool) -> Value {
+    pub(super) fn outside(&mut self, place: Value, access: Access, span: u64, store: bool) -> Value {
         let needed = span + access.bytes as u64;
         let Some(last) = self.memory_bytes.checked_sub(needed) else {
             return self.b.ins().iconst(types::I8, 1);
@@ -124,7 +115,7 @@ impl Emitter<'_, '_> {
         self.b.ins().load(ty, aligned(), self.frame, at!(plain_from))
     }
 
-    fn host_address(&mut self, place: Value) -> Value {
+    pub(super) fn host_address(&mut self, place: Value) -> Value {
         let place = match self.shape.bytes() {
             4 => self.b.ins().uextend(types::I64, place),
             _ => place,
@@ -153,7 +144,7 @@ impl Emitter<'_, '_> {
         self.load_host(address, distance, access)
     }
 
-    fn load_host(&mut self, address: Value, distance: i32, access: Access) -> Value {
+    pub(super) fn load_host(&mut self, address: Value, distance: i32, access: Access) -> Value {
         let (int, narrow) = (self.shape.int(), Self::narrow(access));
         let value = self.b.ins().load(narrow, guest(), address, distance);
         match access.signed {
@@ -171,7 +162,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Where lane `lane` is, from the lowest address of a row.
-    fn distance(&self, stride: u64, lane: usize) -> i32 {
+    pub(super) fn distance(&self, stride: u64, lane: usize) -> i32 {
         let signed = self.shape.word.sign_extend(stride);
         let steps = if signed >= 0 { lane } else { self.shape.lanes - 1 - lane };
         i32::try_from(signed.unsigned_abs() * steps as u64).unwrap_or(i32::MAX)
@@ -224,7 +215,7 @@ impl Emitter<'_, '_> {
     /// Loads a row for lanes of which only some execute: all of it, if it is in memory.
     fn load_row_or_each(&mut self, mut address: Val, stride: u64, access: Access) -> Val {
         let lowest = self.lowest(&mut address, stride);
-        let bad = self.outside(lowest, access, self.span(stride), false);
+        let bad = self.outside(lowest, access, self.rules.span(stride), false);
         let values = self.choose(
             bad,
             |e| {
@@ -272,7 +263,7 @@ impl Emitter<'_, '_> {
         let first = self.lane_of(addresses, 0);
         let last = self.lane_of(addresses, self.shape.lanes - 1);
         let distance = self.b.ins().isub(last, first);
-        let span = i64::try_from(self.span(stride)).unwrap_or(i64::MAX);
+        let span = i64::try_from(self.rules.span(stride)).unwrap_or(i64::MAX);
         let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
         self.choose(
             may_be_row,
@@ -417,10 +408,10 @@ impl Emitter<'_, '_> {
                 });
             }
             (Class::Affine(stride), Lanes::All | Lanes::AllOrNone)
-                if self.is_row(stride, access) =>
+                if self.rules.is_row(stride, access) =>
             {
                 let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.span(stride), true);
+                let bad = self.outside(lowest, access, self.rules.span(stride), true);
                 let values = self.reg_vectors(value);
                 self.leave_if_executing(bad, Leave::Access);
                 self.if_executing(lanes, |e| e.store_row(&values, lowest, stride, access));
@@ -486,12 +477,12 @@ impl Emitter<'_, '_> {
 
     /// Stores in the lanes that execute, lowest first.
     fn scatter(&mut self, mut address: Val, values: &[Value], access: Access) {
-        let row = address.class.stride().filter(|&stride| self.is_row(stride, access));
+        let row = address.class.stride().filter(|&stride| self.rules.is_row(stride, access));
         let bits = self.executing_bits();
         match row {
             Some(stride) if self.is_consecutive(stride, access) => {
                 let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.span(stride), true);
+                let bad = self.outside(lowest, access, self.rules.span(stride), true);
                 let (each, row, after) =
                     (self.b.create_block(), self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(bad, each, &[], row, &[]);
@@ -513,7 +504,7 @@ impl Emitter<'_, '_> {
             }
             Some(stride) => {
                 let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.span(stride), true);
+                let bad = self.outside(lowest, access, self.rules.span(stride), true);
                 self.if_any(bad, |e| e.check_executing(&mut address, access));
             }
             None => {

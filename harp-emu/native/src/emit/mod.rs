@@ -10,11 +10,13 @@
 //! |---|---|
 //! | `values` | registers and predicates in their forms |
 //! | `alu`, `memory` | what instructions do |
+//! | `assume` | what is assumed of their results, and guarded |
 //! | `block` | a block's instructions, and what they count |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
 
 mod alu;
+mod assume;
 mod block;
 mod control;
 mod memory;
@@ -30,10 +32,11 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
-use crate::class::{Class, Rules};
+use crate::class::Rules;
 use crate::frame::at;
 use crate::live::Live;
 use crate::region::{Key, Region};
+use crate::rows::Rows;
 use crate::shape::Shape;
 use block::At;
 
@@ -73,15 +76,6 @@ struct Emitter<'a, 'b> {
     /// Where in the region it is.
     at: At,
     rows: Rows,
-}
-
-/// Registers that are no vectors at the ways in and out: Rust compares and writes their lanes.
-#[derive(Debug, Default)]
-pub(crate) struct Rows {
-    /// What each entry expects.
-    pub(crate) entries: Vec<Vec<(u8, Class)>>,
-    /// What each exit leaves, with lane 0 in the frame.
-    pub(crate) exits: Vec<Vec<(u8, Class)>>,
 }
 
 /// A function for the region, for the host `isa` and machines with that much memory.

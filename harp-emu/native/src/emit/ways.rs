@@ -4,9 +4,11 @@ use cranelift_codegen::ir::{InstBuilder, JumpTableData, Value, types};
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
+use crate::body::Body;
 use crate::class::{Bits, Class};
 use crate::frame::{Leave, at};
 use crate::region::Key;
+use crate::rows::Exit;
 
 /// Where a warp goes on.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +131,7 @@ impl Emitter<'_, '_> {
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
         let changed = self.at.local.changed & self.region.registers & needed.regs;
-        let mut rows = Vec::new();
+        let (mut rows, mut others) = (Vec::new(), 0);
         for r in bits_of(changed) {
             let class = self.reg(r).class;
             match class {
@@ -141,6 +143,7 @@ impl Emitter<'_, '_> {
                     self.b.ins().store(aligned(), scalar, self.frame, offset);
                 }
                 Class::Vector => {
+                    others |= 1 << r;
                     let vectors = self.reg_vectors(r);
                     for (k, &v) in vectors.iter().enumerate() {
                         let (registers, offset) = (self.registers, self.register_offset(r, k));
@@ -154,15 +157,23 @@ impl Emitter<'_, '_> {
             self.b.ins().store(aligned(), bits, predicates, 8 * i32::from(p));
         }
         let active = self.active_bits();
+        if let (Place::At(pc), Body::Foreign { .. }) = (place, self.at.inst.body)
+            && pc == self.at.inst.pc
+        {
+            others |= self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
+            let next = self.long(self.at.inst.next);
+            self.b.ins().store(aligned(), next, self.frame, at!(next));
+        }
         let pc = match place {
             Place::At(pc) => self.long(pc),
             Place::Value(value) => value,
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let exit = exits.iter().position(|other| *other == rows).unwrap_or(exits.len());
+        let leaves = Exit { rows, others };
+        let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
-            exits.push(rows);
+            exits.push(leaves);
         }
         let exit = self.long(exit as u64);
         let fields = [

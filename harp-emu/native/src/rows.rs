@@ -1,0 +1,176 @@
+//! Rows: registers whose lanes have a constant distance, of which host code keeps lane 0 only. Here they are compared
+//! with the machine's registers, and written there.
+
+use std::ops::{BitOr, BitXor};
+
+use harp_emu::RegisterWords;
+
+use crate::class::Class;
+use crate::shape::Shape;
+
+/// Registers that are no vectors at the ways in and out of a region.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// What each entry expects.
+    pub(crate) entries: Vec<Vec<(u8, Class)>>,
+    pub(crate) exits: Vec<Exit>,
+}
+
+/// What an exit leaves.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// Registers that are no vectors, with lane 0 in the frame.
+    pub(crate) rows: Vec<(u8, Class)>,
+    /// Registers that the code has written as vectors, or that the interpreter will write, as bits.
+    pub(crate) others: u64,
+}
+
+/// Which of a warp's registers are known to hold which rows.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The registers, as bits.
+    known: u64,
+    /// Lane 0 and the distance of lanes.
+    rows: [(u64, u64); 64],
+}
+
+impl Held {
+    pub(crate) fn nothing() -> Held {
+        Held { known: 0, rows: [(0, 0); 64] }
+    }
+
+    /// Somebody else may have written registers.
+    pub(crate) fn forget(&mut self) {
+        self.known = 0;
+    }
+
+    /// Writes what an exit leaves, of which `scalars` has lane 0, where it is not there yet.
+    pub(crate) fn give(
+        &mut self,
+        registers: &mut RegisterWords<'_>,
+        exit: &Exit,
+        scalars: &[u64; 64],
+        shape: Shape,
+    ) {
+        self.known &= !exit.others;
+        for &(r, class) in &exit.rows {
+            let row = row(class, scalars[usize::from(r)]);
+            let (bit, held) = (1 << r, &mut self.rows[usize::from(r)]);
+            if self.known & bit == 0 || *held != row {
+                write(registers, r, row, shape);
+                *held = row;
+                self.known |= bit;
+            }
+        }
+    }
+}
+
+/// A word of a lane.
+trait Lane: Copy + PartialEq + BitOr<Output = Self> + BitXor<Output = Self> {
+    const ZERO: Self;
+
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Lane for u32 {
+    const ZERO: u32 = 0;
+
+    fn plus(self, other: u32) -> u32 {
+        self.wrapping_add(other)
+    }
+}
+
+impl Lane for u64 {
+    const ZERO: u64 = 0;
+
+    fn plus(self, other: u64) -> u64 {
+        self.wrapping_add(other)
+    }
+}
+
+fn is_row<T: Lane>(words: &[T], first: T, stride: T) -> bool {
+    let (mut row, mut differ) = (first, T::ZERO);
+    for &word in words {
+        differ = differ | word ^ row;
+        row = row.plus(stride);
+    }
+    differ == T::ZERO
+}
+
+fn write_row<T: Lane>(words: &mut [T], first: T, stride: T) {
+    if stride == T::ZERO {
+        return words.fill(first);
+    }
+    let mut row = first;
+    for word in words {
+        *word = row;
+        row = row.plus(stride);
+    }
+}
+
+/// Lane 0 of a register that is no vector, whose lane 0 holds `first` if it is not known, and the distance of lanes.
+fn row(class: Class, first: u64) -> (u64, u64) {
+    let first = if let Class::Const(value) = class { value } else { first };
+    (first, class.stride().unwrap_or(0))
+}
+
+/// Whether registers that are to be no vectors are as expected.
+pub(crate) fn are_rows(
+    registers: &RegisterWords<'_>,
+    expected: &[(u8, Class)],
+    shape: Shape,
+) -> bool {
+    expected.iter().all(|&(r, class)| {
+        let start = usize::from(r) * shape.lane_words;
+        match registers {
+            RegisterWords::Four(words) => {
+                let words = &words[start..start + shape.lanes];
+                let (first, stride) = row(class, words[0].into());
+                is_row(words, first as u32, stride as u32)
+            }
+            RegisterWords::Eight(words) => {
+                let words = &words[start..start + shape.lanes];
+                let (first, stride) = row(class, words[0]);
+                is_row(words, first, stride)
+            }
+        }
+    })
+}
+
+fn write(
+    registers: &mut RegisterWords<'_>,
+    r: u8,
+    (first, stride): (u64, u64),
+    shape: Shape,
+) {
+    let start = usize::from(r) * shape.lane_words;
+    match registers {
+        RegisterWords::Four(words) => {
+            write_row(&mut words[start..start + shape.lanes], first as u32, stride as u32);
+        }
+        RegisterWords::Eight(words) => {
+            write_row(&mut words[start..start + shape.lanes], first, stride);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_any_length() {
+        for lanes in [1, 2, 7, 8, 9, 31, 32, 64] {
+            let mut words = vec![7u32; 64];
+            write_row(&mut words[..lanes], 5, u32::MAX);
+            assert!(words[lanes..].iter().all(|&word| word == 7), "{lanes} lanes");
+            for lane in 0..lanes {
+                assert_eq!(words[lane], 5u32.wrapping_sub(lane as u32), "{lanes} lanes");
+                assert!(is_row(&words[..lanes], 5, u32::MAX), "{lanes} lanes");
+                words[lane] ^= 1 << 31;
+                assert!(!is_row(&words[..lanes], 5, u32::MAX), "{lanes} lanes, {lane} differs");
+                words[lane] ^= 1 << 31;
+            }
+        }
+    }
+}
