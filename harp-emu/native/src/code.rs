@@ -75,15 +75,6 @@ impl HostFunction {
         module.define_function(id, context).ok()?;
         let bytes = context.compiled_code()?.code_buffer().len();
         module.finalize_definitions().ok()?;
-        if let Ok(dir) = std::env::var("HARP_PROF") { // PROF
-            use std::io::Write as _;
-            let start = module.get_finalized_function(id) as u64;
-            let Ok(mut f) = std::fs::File::create(format!("{dir}/jit-{start:x}.txt")) else { return None };
-            let _ = writeln!(f, "{start:x} {bytes}");
-            for loc in context.compiled_code()?.buffer.get_srclocs_sorted() {
-                let _ = writeln!(f, "{:x} {:x} {:x}", loc.start, loc.end, loc.loc.bits());
-            }
-        }
         Some((module.get_finalized_function(id), bytes))
     }
 

@@ -52,7 +52,6 @@ impl Held {
         scalars: &[u64; 64],
         shape: Shape,
     ) {
-        self.known &= !exit.others;
         for &(r, class) in &exit.rows {
             let row = row(class, scalars[usize::from(r)]);
             let (bit, held) = (1 << r, &mut self.rows[usize::from(r)]);
@@ -60,8 +59,12 @@ impl Held {
                 write(registers, r, row, shape);
                 *held = row;
                 self.known |= bit;
+            } else {
+                debug_assert!(holds(registers, r, row, shape), "register {r} does not hold {row:x?}");
             }
         }
+        // Behind the rows: what the interpreter writes may be one of them here.
+        self.known &= !exit.others;
     }
 }
 
@@ -122,19 +125,22 @@ pub(crate) fn are_rows(
 ) -> bool {
     expected.iter().all(|&(r, class)| {
         let start = usize::from(r) * shape.lane_words;
-        match registers {
-            RegisterWords::Four(words) => {
-                let words = &words[start..start + shape.lanes];
-                let (first, stride) = row(class, words[0].into());
-                is_row(words, first as u32, stride as u32)
-            }
-            RegisterWords::Eight(words) => {
-                let words = &words[start..start + shape.lanes];
-                let (first, stride) = row(class, words[0]);
-                is_row(words, first, stride)
-            }
-        }
+        let first = match registers {
+            RegisterWords::Four(words) => words[start].into(),
+            RegisterWords::Eight(words) => words[start],
+        };
+        holds(registers, r, row(class, first), shape)
     })
+}
+
+fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: Shape) -> bool {
+    let start = usize::from(r) * shape.lane_words;
+    match registers {
+        RegisterWords::Four(words) => {
+            is_row(&words[start..start + shape.lanes], first as u32, stride as u32)
+        }
+        RegisterWords::Eight(words) => is_row(&words[start..start + shape.lanes], first, stride),
+    }
 }
 
 fn write(

@@ -548,7 +548,6 @@ impl CoreCode {
                 regions.stats.code_bytes += translated.function.bytes;
                 regions.stats.time += time;
                 regions.stats.longest = regions.stats.longest.max(time);
-                if std::env::var("HARP_PROF").is_ok() { for (k, e) in translated.rows.exits.iter().enumerate() { eprintln!("exit {k} {e:?}"); } for (k, e) in translated.rows.entries.iter().enumerate() { eprintln!("entry {k} {:x} {e:?}", translated.region.entries[k].pc); } } // PROF
                 regions.all.push(Arc::new(translated));
                 drop(regions);
                 self.shared.version.fetch_add(1, Ordering::Release);

@@ -120,15 +120,6 @@ impl Emitter<'_, '_> {
         let count = insts.len();
         for (index, inst) in insts.into_iter().enumerate() {
             (self.at.inst, self.at.index) = (inst, index);
-            self.b.set_srcloc(cranelift_codegen::ir::SourceLoc::new(inst.pc as u32)); // PROF
-            if let Ok(dir) = std::env::var("HARP_PROF") {
-                use std::io::Write as _;
-                if let Ok(mut f) = std::fs::OpenOptions::new().append(true).create(true).open(format!("{dir}/insts.txt")) {
-                    let (read, written) = inst.registers();
-                    let read: Vec<_> = read.into_iter().map(|r| (r, self.at.state.regs[usize::from(r)])).collect();
-                    let _ = writeln!(f, "{:x} {} {:?} g{:?} -> {:?} R{:?}", inst.pc, if key.full {"full"} else {"part"}, inst.body, inst.guard, written, read);
-                }
-            }
             self.rules.arrive(&mut self.at.state, inst.pc, key.full);
             self.forget_executing();
             if index + 1 == count && inst.ends_block() {
