@@ -477,31 +477,10 @@ impl Emitter<'_, '_> {
 
     /// Stores in the lanes that execute, lowest first.
     fn scatter(&mut self, mut address: Val, values: &[Value], access: Access) {
+        let ty = self.shape.int();
         let row = address.class.stride().filter(|&stride| self.rules.is_row(stride, access));
         let bits = self.executing_bits();
         match row {
-            Some(stride) if self.is_consecutive(stride, access) => {
-                let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.rules.span(stride), true);
-                let (each, row, after) =
-                    (self.b.create_block(), self.b.create_block(), self.b.create_block());
-                self.b.ins().brif(bad, each, &[], row, &[]);
-                self.b.seal_block(each);
-                self.b.seal_block(row);
-                let (local, masks) = (self.at.local.clone(), self.at.masks.clone());
-                self.b.switch_to_block(row);
-                self.store_row_masked(values, lowest, bits, access);
-                self.b.ins().jump(after, &[]);
-                self.b.switch_to_block(each);
-                self.check_executing(&mut address.clone(), access);
-                self.scatter_each(Some(stride), address, values, bits, access);
-                self.b.ins().jump(after, &[]);
-                // What was made on the way is not known behind it.
-                (self.at.local, self.at.masks) = (local, masks);
-                self.b.seal_block(after);
-                self.b.switch_to_block(after);
-                return;
-            }
             Some(stride) => {
                 let lowest = self.lowest(&mut address, stride);
                 let bad = self.outside(lowest, access, self.rules.span(stride), true);
@@ -513,32 +492,6 @@ impl Emitter<'_, '_> {
                 self.put_scratch(0, &vectors);
             }
         }
-        self.scatter_each(row, address, values, bits, access);
-    }
-
-    /// Stores a consecutive row that is in memory in the lanes of `bits`, without a branch: other lanes' words go to the
-    /// frame. Nothing is stored in their places, which other cores may write meanwhile.
-    fn store_row_masked(&mut self, values: &[Value], lowest: Value, bits: Value, access: Access) {
-        let address = self.host_address(lowest);
-        let elsewhere = self.b.ins().iadd_imm_s(self.frame, i64::from(scratch(0)));
-        for lane in 0..self.shape.lanes {
-            let bit = self.b.ins().band_imm_u(bits, (1_u64 << lane).cast_signed());
-            let base = self.b.ins().select(bit, address, elsewhere);
-            let word = self.lane_of(values, lane);
-            self.store_host(word, base, (lane * access.bytes) as i32, access);
-        }
-    }
-
-    /// Stores in the lanes of `bits`, one after the other, to addresses in a row or in scratch vector 0.
-    fn scatter_each(
-        &mut self,
-        row: Option<u64>,
-        mut address: Val,
-        values: &[Value],
-        bits: Value,
-        access: Access,
-    ) {
-        let ty = self.shape.int();
         self.put_scratch(1, values);
         let first = row.map(|stride| (self.scalar(&mut address), self.constant(stride)));
         self.for_each_lane(bits, |e, lane| {
