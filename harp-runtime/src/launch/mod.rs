@@ -181,6 +181,7 @@ impl Device {
             fuel: config.fuel,
             time: config.time_limit,
             host_threads: checks.map(|_| NonZeroUsize::MIN),
+            audit_shared: config.audit_shared,
         };
         // Code that was decoded in the last launch is right only for the same image.
         let spare = bottom.spare.take().map(|(last, spare)| {

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types;
 use harp_isa::{OpcodeFlags, Permissions, Space, disassemble};
 use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapSite};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapKind, TrapSite};
 
 const MACHINES: [&str; 6] =
     ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "8b32/32/8/8", "4w8/2/1/1"];
@@ -119,4 +119,53 @@ fn images_without_the_extension_hold_base_instructions_only() {
         }
         assert!(seen > 80, "{id}: {seen}");
     }
+}
+
+/// The code of a kernel in which both sides of a split have a shared register, and one reads it after the other has
+/// written it.
+const CLOBBERED: &str = "
+    tid %r1;
+    andi %r1, %r1, #1;
+    rtop @p0, %r1;
+    ldi %s0, #7;
+    @p0 ? split;
+    @p0 ? jmpi #8;
+    addi %r2, %s0, #1;
+    jmpi #4;
+    ldi %s0, #8;
+    join;
+    jmpr %r23;
+";
+
+#[test]
+fn an_audit_finds_what_the_other_side_of_a_split_has_written() {
+    let arch: ArchId = "4w24/12/32/16+x+s8/4".parse().unwrap();
+    let mut source = KernelSource::new("clobbered", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, i) = (b.buffer::<u32>("data"), b.global_id(0));
+    // At least as much code as there is above.
+    let end = (0..20).fold(i, |x, _| b.ins().imul(x, x));
+    b.store(data, i, end);
+    b.return_();
+    b.finalize().unwrap();
+    let kernel = source.compile(&CompileOptions::default()).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let data = device.buffer_zeroed::<u32>(64).unwrap();
+    let launch = |kernel: &Kernel, config| device.launch(kernel, config, &[Arg::from(&data)]);
+    let grid = LaunchConfig::grid_1d(64);
+    launch(&kernel, grid.with_audit()).unwrap();
+
+    let mut code = harp_isa::asm::assemble(CLOBBERED, arch, &[]).unwrap().chunks[0].data.clone();
+    while code.len() < kernel.code().len() {
+        let nop = harp_isa::Instruction::new(harp_isa::Op::Nop {});
+        harp_isa::encode(&nop, arch, &mut code).unwrap();
+    }
+    let broken = kernel.with_code(0, &code).unwrap();
+    launch(&broken, grid).unwrap();
+    let error = launch(&broken, grid.with_audit()).unwrap_err();
+    let LaunchError::Trap(trap) = &error else { panic!("{error:?}") };
+    let TrapKind::SharedMismatch { number, shared, own, .. } = trap.trap.kind else {
+        panic!("{error}")
+    };
+    assert_eq!((number, shared, own), (0, 8, 7), "{error}");
 }
