@@ -33,12 +33,14 @@ use crate::abi::EntryKind;
 use crate::vcode::VCode;
 
 mod candidates;
+mod check;
 mod colour;
 mod liveness;
 mod nesting;
 mod rewrite;
 mod uniform;
 
+pub(crate) use check::check;
 use colour::Palette;
 use nesting::Nesting;
 use uniform::Uniform;

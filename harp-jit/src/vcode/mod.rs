@@ -248,10 +248,19 @@ pub(crate) struct VCode {
 }
 
 /// A shared register of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SharedReg {
     Gpr(Gpr),
     Pred(Pred),
+}
+
+impl SharedReg {
+    pub(crate) fn class(self) -> RegClass {
+        match self {
+            SharedReg::Gpr(_) => RegClass::Gpr,
+            SharedReg::Pred(_) => RegClass::Pred,
+        }
+    }
 }
 
 /// Facts about registers and functions that instructions do not show. They are passed on to the checker of
