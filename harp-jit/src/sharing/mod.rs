@@ -38,6 +38,8 @@ mod colour;
 mod liveness;
 mod nesting;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 mod uniform;
 
 pub(crate) use check::check;
