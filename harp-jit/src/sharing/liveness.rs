@@ -106,11 +106,9 @@ impl Walk<'_> {
                 live.set(reg.index(), false);
             }
         });
-        if note {
-            if let MInst::Call { .. } | MInst::TailCall { .. } = inst {
-                let over = live.ones().filter_map(|index| self.regs[index]);
-                self.live.over_calls.extend(over);
-            }
+        if note && matches!(inst, MInst::Call { .. } | MInst::TailCall { .. }) {
+            let over = live.ones().filter_map(|index| self.regs[index]);
+            self.live.over_calls.extend(over);
         }
         inst.for_each_reg(|reg, access| {
             if !access.is_def() && self.candidates[reg.index()] {
