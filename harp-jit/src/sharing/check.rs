@@ -27,7 +27,9 @@ pub(crate) enum Misplaced {
         "{inst} in {block}, where the open splits depend on the path, writes {reg}, which is shared"
     )]
     Unknown { block: BlockId, inst: String, reg: Reg },
-    #[error("{inst} in {block} accesses a row of memory, for lanes' own registers")]
+    #[error(
+        "{inst} in {block} accesses a row of memory where it should not, or does not where it should"
+    )]
     Row { block: BlockId, inst: String },
     #[error("{inst} in {block} takes {reg} from a register of the lanes' own only")]
     Operand { block: BlockId, inst: String, reg: Reg },
@@ -209,7 +211,7 @@ impl Walk<'_> {
         let refused = |reg| Err(Misplaced::Operand { block, inst: inst.to_string(), reg });
         match inst {
             MInst::Op { opcode, operands, .. } => {
-                if self.is_row(*opcode, operands) {
+                if self.is_row(*opcode, operands) != self.is_wanted_row(operands) {
                     return Err(Misplaced::Row { block, inst: inst.to_string() });
                 }
                 // One of both would be another register than the other.
@@ -236,6 +238,11 @@ impl Walk<'_> {
                 shared.map_or(Ok(()), refused)
             }
         }
+    }
+
+    /// Whether its address was computed for a row.
+    fn is_wanted_row(&self, operands: &[MOperand]) -> bool {
+        matches!(operands, [_, MOperand::Use(base), ..] if self.vcode.rows.contains(base))
     }
 
     /// Whether it is a load or store of a lane's own register at a shared address.

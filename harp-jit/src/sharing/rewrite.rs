@@ -61,7 +61,8 @@ fn load(
 /// A store of a register of the lanes has its address there as well.
 fn store(vcode: &mut VCode, operands: &mut [MOperand]) {
     let [MOperand::Use(value), MOperand::Use(base), ..] = operands else { return };
-    if vcode.shared.contains_key(base) && !vcode.shared.contains_key(value) {
+    let is_row = vcode.rows.contains(base);
+    if !is_row && vcode.shared.contains_key(base) && !vcode.shared.contains_key(value) {
         *base = copied(vcode, *base, None);
     }
 }

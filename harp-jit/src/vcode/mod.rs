@@ -245,6 +245,8 @@ pub(crate) struct VCode {
     pub(crate) promises: Promises,
     /// The registers that the lanes of a warp share, which are not left to the allocator.
     pub(crate) shared: HashMap<Reg, SharedReg>,
+    /// Shared addresses at which lanes access a row of memory.
+    pub(crate) rows: HashSet<Reg>,
 }
 
 /// A shared register of the machine.
