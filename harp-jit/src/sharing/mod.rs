@@ -9,7 +9,9 @@
 //!    which splits each block runs ([`nesting`]), and chooses among them ([`candidates`]);
 //! 2. gives as many as possible a shared register for life ([`colour`]). They interfere along what the *warp* executes
 //!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds;
-//! 3. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
+//! 3. lets accesses whose addresses follow each other from lane to lane be of rows ([`rows`]), where the address gets a
+//!    shared register;
+//! 4. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
 //!    address would access a row.
 //!
 //! # Why it is right
@@ -24,6 +26,9 @@
 //! Loads from a uniform address are a special case: what others write meanwhile makes them differ from lane to lane
 //! unless they are executed once. So a load whose result is used as uniform is always executed so, if need be through a
 //! register that is kept free for that.
+//!
+//! Positions in the grid follow each other from lane to lane in kernels that do not know of groups: launches on machines with
+//! shared registers walk by rows of the grid then, whatever groups they have.
 //!
 //! Calls change all shared registers, and arguments and results are in the lanes' own.
 
