@@ -193,6 +193,9 @@ impl KernelEntry {
 
     /// The work-item's position in the grid in the first dimension. The other positions are in the lane
     /// control block, because most grids have one dimension.
+    ///
+    /// On machines with [shared registers](ArchId::with_shared), a kernel that does not use work-groups is entered with
+    /// positions that follow each other from lane to lane, and with the same positions in the other dimensions.
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
 }
 

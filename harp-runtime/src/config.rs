@@ -97,6 +97,10 @@ pub struct LaunchConfig {
     /// What is checked; `None`: what the device says. The kernel must be compiled to
     /// [report its accesses](harp_jit::CompileOptions::report_accesses). Such a launch uses one host thread.
     pub checks: Option<Checks>,
+    /// Whether a lane that reads from a shared register what it has not written itself ends the launch, as
+    /// [`TrapKind::SharedMismatch`](crate::TrapKind::SharedMismatch). Such a launch takes longer. Without effect on machines
+    /// whose lanes share nothing.
+    pub audit_shared: bool,
     /// Bytes of memory for what each lane [prints](harp_jit::KernelBuilder::print), if the kernel does: 4 KiB
     /// unless another size is given. A line takes two words, and one or two for each value. All lanes that run
     /// get as much; one lane runs many work-items if the grid is larger than the machine. What does not fit is
@@ -128,6 +132,7 @@ impl LaunchConfig {
             time_limit: None,
             branch_profile: false,
             checks: None,
+            audit_shared: false,
             print_bytes: PRINT_BYTES,
         }
     }
@@ -156,6 +161,11 @@ impl LaunchConfig {
     /// The same grid with these checks.
     pub fn with_checks(self, checks: Checks) -> LaunchConfig {
         LaunchConfig { checks: Some(checks), ..self }
+    }
+
+    /// The same grid with an audit of shared registers.
+    pub fn with_audit(self) -> LaunchConfig {
+        LaunchConfig { audit_shared: true, ..self }
     }
 
     /// The same grid with at most `fuel` instructions a core.

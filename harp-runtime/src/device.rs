@@ -41,12 +41,13 @@ pub enum DeviceError {
     Machine(#[from] MachineError),
 }
 
-/// A launch's own limits, instead of the device's.
+/// A launch's own limits, instead of the device's, and what it checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) fuel: Option<u64>,
     pub(crate) time: Option<Duration>,
     pub(crate) host_threads: Option<NonZeroUsize>,
+    pub(crate) audit_shared: bool,
 }
 
 /// A HARP machine with its memory, on which [buffers](crate::Buffer) live and kernels run.
@@ -203,6 +204,7 @@ impl Device {
             divergent_barriers: DivergentBarriers::Trap { outer_split },
             // A kernel has no console: an access to its address traps.
             console: false,
+            audit_shared: limits.audit_shared,
             ..MachineConfig::new(own.arch)
         };
         let mut machine = match spare {

@@ -119,7 +119,7 @@ impl KernelImage {
 struct Libraries {
     arch: ArchId,
     /// By walk, then by whether it has the lock.
-    forms: [[Reaches; 2]; 2],
+    forms: [[Reaches; 2]; 3],
 }
 
 /// A form of the library.

@@ -7,7 +7,7 @@
 //! once, with its position where [`harp_isa::abi`] puts it, and that surplus lanes of the last chunk do
 //! not run it.
 //!
-//! There are two [walks](Walk) over a grid; a library holds one of them. Without work-groups, warps take
+//! There are three [walks](Walk) over a grid; a library holds one of them. Without work-groups, warps take
 //! chunks of as many work-items as they have lanes: of `w` warps in all cores, warp `i` takes chunks `i`,
 //! `i + w`, `i + 2w` and so on. With work-groups, each core has places for as many groups as its warps can
 //! run at a time; of `p` places in all cores, place `i` takes groups `i`, `i + p` and so on.
@@ -22,6 +22,7 @@ const LINE: &str = include_str!("asm/line.s");
 const LINE_WIDE: &str = include_str!("asm/line_wide.s");
 const CHUNKS: &str = include_str!("asm/chunks.s");
 const VOLUME: &str = include_str!("asm/volume.s");
+const ROWS: &str = include_str!("asm/rows.s");
 const GROUPS: &str = include_str!("asm/groups.s");
 const DIMENSION: &str = include_str!("asm/dimension.s");
 const END: &str = include_str!("asm/end.s");
@@ -40,8 +41,8 @@ pub(crate) const OUTER_SPLIT: &str = "hold_back";
 
 /// The labels behind calls of the kernel, of which each form of the library has some.
 #[cfg(feature = "native")]
-pub(crate) const RETURNS: [&str; 4] =
-    ["line_returned", "volume_returned", "remainder_end", "group_end"];
+pub(crate) const RETURNS: [&str; 5] =
+    ["line_returned", "volume_returned", "remainder_end", "row_end", "group_end"];
 
 /// The chunk of the lock that the host fills in, in libraries with the lock.
 pub(crate) const LOCK_PLACE: &str = "runtime.lock_place";
@@ -87,6 +88,9 @@ impl LockPlace {
 pub(crate) enum Walk {
     /// In chunks of a warp's lanes.
     Chunks,
+    /// The same, but all lanes of a chunk are in one row of the grid. On machines with shared registers kernels that do not
+    /// know of groups rely on it.
+    Rows,
     /// In work-groups.
     Groups,
 }
@@ -148,6 +152,9 @@ impl Descriptor {
         (Descriptor::GroupSpace, "D_GROUP_SPACE"),
     ];
 
+    /// The word with the length of a row with its surplus lanes, in a walk by rows.
+    pub(crate) const ROW: Descriptor = Descriptor::GroupWarps;
+
     /// How many words there are.
     pub(crate) const COUNT: usize = Self::ALL.len();
 }
@@ -182,6 +189,7 @@ pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let boot = with_lane(BOOT, "%fp");
     let mut text = match form.walk {
         Walk::Chunks => [&boot, line, CHUNKS, END, VOLUME, DESCRIPTOR_TEXT].concat(),
+        Walk::Rows => [&boot, line, CHUNKS, END, ROWS, DESCRIPTOR_TEXT].concat(),
         Walk::Groups => [&boot, &groups(), END, DESCRIPTOR_TEXT].concat(),
     };
     if form.locks {
@@ -265,6 +273,9 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
             (count, i64::from(ArgumentBlock::group_count(dim, word))),
         ]);
     }
+    // Walks by rows know of no groups, so the word has another meaning.
+    let row = Descriptor::ROW as i64 * i64::from(word.bytes());
+    definitions.push(("D_ROW", row));
     definitions.extend(LockPlace::definitions(word));
     definitions.extend(
         Descriptor::ALL
@@ -335,7 +346,7 @@ mod tests {
 
     /// All forms of the library.
     fn forms() -> impl Iterator<Item = (Form, Reach)> {
-        let walks = [Walk::Chunks, Walk::Groups].into_iter();
+        let walks = [Walk::Chunks, Walk::Rows, Walk::Groups].into_iter();
         let forms = walks.flat_map(|walk| [false, true].map(|locks| Form { walk, locks }));
         forms.flat_map(|form| [Reach::Near, Reach::Far].map(|reach| (form, reach)))
     }
@@ -393,9 +404,9 @@ mod tests {
         }
     }
 
-    /// One split in the library, and it comes after the lanes have been activated.
+    /// One split in the library, by rows one for lines and one for rows; it comes after the lanes have been activated.
     #[test]
-    fn the_only_split_is_reached_with_all_lanes() {
+    fn splits_are_reached_with_all_lanes() {
         for (arch, (form, reach)) in
             machines().flat_map(|arch| forms().map(move |form| (arch, form)))
         {
@@ -406,7 +417,8 @@ mod tests {
             };
             let (splits, joins) = (places(Opcode::Split), places(Opcode::Join));
             let activation = places(Opcode::Jalis);
-            assert_eq!((splits.len(), joins.len(), activation.len()), (1, 1, 1), "{arch}");
+            let count = if form.walk == Walk::Rows { 2 } else { 1 };
+            assert_eq!((splits.len(), joins.len(), activation.len()), (count, count, 1), "{arch}");
             assert!(activation[0] < splits[0]);
             let leaves_early = |op: &Op| matches!(op, Op::Jmpi { rel } if *rel > (splits[0] - activation[0]).cast_signed());
             let before = code.iter().filter(|(address, _)| *address < activation[0]);

@@ -34,6 +34,18 @@ pub const FEW: &[&str] = [
 ]
 .as_flattened();
 
+/// Machines whose lanes share registers: few shared ones and many, without shared predicates, 1 to 64 lanes, without
+/// extension X, both words and encodings.
+pub const SHARED: &[&str] = &[
+    "4w24/12/32/16+x+s8/4",
+    "4w16/8/4/2+x+s16/8",
+    "8w32/32/16/16+x+s2/1",
+    "4b16/16/16/8+x+s8",
+    "8b8/8/64/2+s24/8",
+    "4w8/8/8/4+s1",
+    "8w16/8/1/4+x+s4/4",
+];
+
 /// The machines of a list.
 pub fn parsed(list: &'static [&'static str]) -> impl Iterator<Item = ArchId> + Clone {
     list.iter().map(|id| id.parse().expect("the lists above hold machines"))

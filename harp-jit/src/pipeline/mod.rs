@@ -53,6 +53,12 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     emit::turn_branches(&mut vcode);
     if options.execution == Execution::Simt {
         sharing::share(&mut vcode, arch, unit.entry);
+        if options.verify {
+            sharing::check(&vcode).map_err(|error| CompileError::Internal {
+                stage: "sharing",
+                message: format!("`{name}`: {error}\n{vcode}"),
+            })?;
+        }
     }
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;

@@ -80,7 +80,7 @@ fn can_be_shared(vcode: &VCode, inst: &MInst, number: usize, reg: Reg, chosen: &
                 .any(|operand| matches!(operand, MOperand::Mod { old, .. } if *old == reg));
             // A partial load is into a lane's own register: with a shared address it would load from a row.
             let is_partial_load = guard.is_some() && opcode.flags().contains(OpcodeFlags::LOAD);
-            !is_old && !is_partial_load && can_be_operand(*opcode, operands, reg, chosen)
+            !is_old && !is_partial_load && can_be_operand(vcode, *opcode, operands, reg, chosen)
         }
         MInst::CondBr { split, .. } => !split,
         MInst::Jump { target, args } => {
@@ -92,7 +92,13 @@ fn can_be_shared(vcode: &VCode, inst: &MInst, number: usize, reg: Reg, chosen: &
     }
 }
 
-fn can_be_operand(opcode: Opcode, operands: &[MOperand], reg: Reg, chosen: &[bool]) -> bool {
+fn can_be_operand(
+    vcode: &VCode,
+    opcode: Opcode,
+    operands: &[MOperand],
+    reg: Reg,
+    chosen: &[bool],
+) -> bool {
     use OpcodeFlags as F;
     let flags = opcode.flags();
     if flags.intersects(F::CONTROL | F::ONCE_PER_WARP | F::CROSS_LANE | F::PRIVILEGED) {
@@ -104,7 +110,7 @@ fn can_be_operand(opcode: Opcode, operands: &[MOperand], reg: Reg, chosen: &[boo
     match *operands {
         // A store of a lane's own register at a shared address would store to a row.
         [MOperand::Use(value), MOperand::Use(base), ..] if flags.contains(F::STORE) => {
-            base != reg || chosen[value.index()]
+            base != reg || chosen[value.index()] || vcode.rows.contains(&base)
         }
         _ => true,
     }

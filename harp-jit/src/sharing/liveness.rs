@@ -106,28 +106,15 @@ impl Walk<'_> {
                 live.set(reg.index(), false);
             }
         });
-        if note {
-            if let MInst::Call { .. } | MInst::TailCall { .. } = inst {
-                let over = live.ones().filter_map(|index| self.regs[index]);
-                self.live.over_calls.extend(over);
-            }
-            self.passed(inst);
+        if note && matches!(inst, MInst::Call { .. } | MInst::TailCall { .. }) {
+            let over = live.ones().filter_map(|index| self.regs[index]);
+            self.live.over_calls.extend(over);
         }
         inst.for_each_reg(|reg, access| {
             if !access.is_def() && self.candidates[reg.index()] {
                 live.insert(reg.index());
             }
         });
-    }
-
-    /// The arguments of a jump are copied one after the other: a parameter must not overwrite another one's argument.
-    fn passed(&mut self, inst: &MInst) {
-        let MInst::Jump { target, args } = inst else { return };
-        let vcode = self.vcode;
-        let params = &vcode.blocks[target.index()].params;
-        for (&param, own) in params.iter().zip(args) {
-            args.iter().filter(|&arg| arg != own).for_each(|&arg| self.conflict(param, arg));
-        }
     }
 
     fn define(&mut self, reg: Reg, live: &FixedBitSet) {

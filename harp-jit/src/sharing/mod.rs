@@ -9,7 +9,9 @@
 //!    which splits each block runs ([`nesting`]), and chooses among them ([`candidates`]);
 //! 2. gives as many as possible a shared register for life ([`colour`]). They interfere along what the *warp* executes
 //!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds;
-//! 3. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
+//! 3. lets accesses whose addresses follow each other from lane to lane be of rows ([`rows`]), where the address gets a
+//!    shared register;
+//! 4. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
 //!    address would access a row.
 //!
 //! # Why it is right
@@ -25,31 +27,82 @@
 //! unless they are executed once. So a load whose result is used as uniform is always executed so, if need be through a
 //! register that is kept free for that.
 //!
+//! Positions in the grid follow each other from lane to lane in kernels that do not know of groups: launches on machines with
+//! shared registers walk by rows of the grid then, whatever groups they have.
+//!
 //! Calls change all shared registers, and arguments and results are in the lanes' own.
 
 use harp_isa::ArchId;
+use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
-use crate::vcode::VCode;
+use crate::vcode::{MInst, Reg, VCode};
 
 mod candidates;
+mod check;
 mod colour;
 mod liveness;
 mod nesting;
 mod rewrite;
+mod rows;
+#[cfg(test)]
+mod tests;
 mod uniform;
 
+pub(crate) use check::check;
 use colour::Palette;
 use nesting::Nesting;
 use uniform::Uniform;
+
+/// How often rows are looked for again without those that got no shared register.
+const ROW_TRIALS: usize = 4;
 
 /// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any.
 pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
     let Some(palette) = Palette::new(arch) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let uniform = Uniform::compute(vcode, &nesting, entry);
-    let candidates = candidates::choose(vcode, &nesting, &uniform, &palette);
-    let live = liveness::Live::compute(vcode, &nesting, &candidates);
-    vcode.shared = colour::colour(vcode, live, &candidates, &palette);
-    rewrite::rewrite(vcode, &uniform, &palette);
+    let by_rows = entry == EntryKind::Kernel && !vcode.insts.iter().any(may_use_groups);
+    let context = Context { entry, by_rows };
+    let uniform = Uniform::compute(vcode, &nesting, context);
+    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, by_rows };
+    let mut left_out = HashSet::new();
+    for _ in 0..ROW_TRIALS {
+        let mut tried = vcode.clone();
+        let made = rows::find(&mut tried, arch, &facts, &left_out);
+        if made.is_empty() {
+            break;
+        }
+        place(&mut tried, &nesting, context, &palette);
+        let is_lost = |(start, _): &(&Reg, &Reg)| !tried.shared.contains_key(*start);
+        let lost: Vec<Reg> = made.iter().filter(is_lost).map(|(_, &address)| address).collect();
+        if lost.is_empty() {
+            *vcode = tried;
+            return;
+        }
+        left_out.extend(lost);
+    }
+    place(vcode, &nesting, context, &palette);
+}
+
+/// What is known of the code as a whole.
+#[derive(Clone, Copy, Debug)]
+struct Context {
+    entry: EntryKind,
+    /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
+    /// same in the others: a launch sees to that for kernels that do not know of groups.
+    by_rows: bool,
+}
+
+/// Whether the instruction depends on groups, or a function that it calls may.
+fn may_use_groups(inst: &MInst) -> bool {
+    inst.uses_groups() || matches!(inst, MInst::Call { .. } | MInst::TailCall { .. })
+}
+
+/// Places registers, and mends what that breaks.
+fn place(vcode: &mut VCode, nesting: &Nesting, context: Context, palette: &Palette) {
+    let uniform = Uniform::compute(vcode, nesting, context);
+    let candidates = candidates::choose(vcode, nesting, &uniform, palette);
+    let live = liveness::Live::compute(vcode, nesting, &candidates);
+    vcode.shared = colour::colour(vcode, live, &candidates, palette);
+    rewrite::rewrite(vcode, &uniform, palette);
 }

@@ -93,6 +93,12 @@ impl Nesting {
         self.stacks[block.index()].is_some()
     }
 
+    /// The same, as if nothing joined.
+    #[cfg(test)]
+    pub(super) fn without_joins(self) -> Nesting {
+        Nesting { joins: Vec::new(), ..self }
+    }
+
     /// Each join with the block that ends in its split.
     pub(super) fn joins(&self) -> &[(BlockId, BlockId)] {
         &self.joins

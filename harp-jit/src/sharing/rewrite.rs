@@ -28,9 +28,7 @@ pub(super) fn rewrite(vcode: &mut VCode, uniform: &Uniform, palette: &Palette) {
                 }
                 MInst::Jump { target, args } => {
                     let params = vcode.blocks[target.index()].params.clone();
-                    for (&param, arg) in params.iter().zip(args) {
-                        *arg = argument(vcode, param, *arg);
-                    }
+                    pass(vcode, &params, args);
                     None
                 }
                 _ => None,
@@ -63,15 +61,33 @@ fn load(
 /// A store of a register of the lanes has its address there as well.
 fn store(vcode: &mut VCode, operands: &mut [MOperand]) {
     let [MOperand::Use(value), MOperand::Use(base), ..] = operands else { return };
-    if vcode.shared.contains_key(base) && !vcode.shared.contains_key(value) {
+    let is_row = vcode.rows.contains(base);
+    if !is_row && vcode.shared.contains_key(base) && !vcode.shared.contains_key(value) {
         *base = copied(vcode, *base, None);
     }
 }
 
-/// What is passed to `param` in place of `arg`: a register with the same place, if either is shared.
-fn argument(vcode: &mut VCode, param: Reg, arg: Reg) -> Reg {
-    let [wanted, given] = [param, arg].map(|reg| vcode.shared.get(&reg).copied());
-    if wanted == given { arg } else { copied(vcode, arg, wanted) }
+/// Copies the arguments of a jump that are not in the places of their parameters, which are `params`.
+///
+/// The copies are made one after the other, each before another one overwrites what it reads. In a cycle one of them
+/// takes a register of the lanes between.
+fn pass(vcode: &mut VCode, params: &[Reg], args: &mut [Reg]) {
+    let place = |vcode: &VCode, reg: Reg| vcode.shared.get(&reg).copied();
+    let moves = |index: &usize| place(vcode, params[*index]) != place(vcode, args[*index]);
+    let mut left: Vec<usize> = (0..args.len()).filter(moves).collect();
+    while !left.is_empty() {
+        let overwrites = |index: usize, other: usize| {
+            let wanted = place(vcode, params[index]);
+            index != other && wanted.is_some() && wanted == place(vcode, args[other])
+        };
+        let harmless = |index: &usize| !left.iter().any(|&other| overwrites(*index, other));
+        let Some(at) = left.iter().position(harmless) else {
+            args[left[0]] = copied(vcode, args[left[0]], None);
+            continue;
+        };
+        let index = left.remove(at);
+        args[index] = copied(vcode, args[index], place(vcode, params[index]));
+    }
 }
 
 /// A copy in another place, made before the next instruction.

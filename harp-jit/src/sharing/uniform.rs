@@ -3,6 +3,7 @@
 use harp_isa::abi::LaneField;
 use harp_isa::{Gpr, Opcode, OpcodeFlags};
 
+use super::Context;
 use super::nesting::Nesting;
 use crate::abi::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
@@ -17,7 +18,7 @@ pub(super) struct Uniform {
 
 impl Uniform {
     /// The largest solution: a register is uniform unless something shows otherwise.
-    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, entry: EntryKind) -> Uniform {
+    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, context: Context) -> Uniform {
         let mut blocks = vec![None; vcode.num_regs];
         for (id, block) in vcode.blocks() {
             let mut define = |reg: Reg| blocks[reg.index()] = Some(id);
@@ -31,7 +32,7 @@ impl Uniform {
             }
         }
         let mut uniform = Uniform { blocks, uniform: vec![true; vcode.num_regs] };
-        while uniform.round(vcode, nesting, entry) {}
+        while uniform.round(vcode, nesting, context) {}
         uniform
     }
 
@@ -47,11 +48,16 @@ impl Uniform {
 
     /// Whether the register is uniform among lanes in `block`.
     pub(super) fn is_uniform_in(&self, reg: Reg, block: BlockId, nesting: &Nesting) -> bool {
-        self.is_uniform(reg) && self.block(reg).is_some_and(|def| nesting.encloses(def, block))
+        self.is_uniform(reg) && self.is_defined_around(reg, block, nesting)
+    }
+
+    /// Whether lanes in `block` have not left the splits around the definition of `reg` since.
+    pub(super) fn is_defined_around(&self, reg: Reg, block: BlockId, nesting: &Nesting) -> bool {
+        self.block(reg).is_some_and(|def| nesting.encloses(def, block))
     }
 
     /// Applies all rules once; whether something turned out not to be uniform.
-    fn round(&mut self, vcode: &VCode, nesting: &Nesting, entry: EntryKind) -> bool {
+    fn round(&mut self, vcode: &VCode, nesting: &Nesting, context: Context) -> bool {
         let mut changed = false;
         for (id, block) in vcode.blocks() {
             let known = nesting.is_known(id);
@@ -64,7 +70,8 @@ impl Uniform {
                 inst.for_each_reg(|reg, access| {
                     if access.is_def() {
                         let promised = vcode.promises.uniform.contains(&reg);
-                        let same = promised || self.is_result(vcode, inst, reg, id, nesting, entry);
+                        let same =
+                            promised || self.is_result(vcode, inst, reg, id, nesting, context);
                         changed |= self.lower(reg, known && same);
                     }
                 });
@@ -102,17 +109,21 @@ impl Uniform {
         reg: Reg,
         block: BlockId,
         nesting: &Nesting,
-        entry: EntryKind,
+        context: Context,
     ) -> bool {
         match inst {
             MInst::Op { opcode, guard, operands } => match guard {
+                None if is_row(vcode, operands) => false,
                 None => is_vote(*opcode) || self.is_op(*opcode, operands, block, nesting),
                 Some(_) => false,
             },
             MInst::Args { defs } => defs.iter().any(|&(def, place)| {
-                let of_kernel = entry == EntryKind::Kernel && place == Gpr::new(0);
+                let of_kernel = context.entry == EntryKind::Kernel && place == Gpr::new(0);
                 def == reg && (of_kernel || vcode.promises.own.arguments.contains(&place))
             }),
+            MInst::LaneWord { field: LaneField::GlobalIdY | LaneField::GlobalIdZ, .. } => {
+                context.by_rows
+            }
             MInst::LaneWord { field, .. } => is_of_warp(*field),
             MInst::Const { .. }
             | MInst::Address { .. }
@@ -142,6 +153,11 @@ impl Uniform {
                 MOperand::Mod { .. } | MOperand::StackSlots => false,
             })
     }
+}
+
+/// Whether an instruction accesses a row of memory.
+fn is_row(vcode: &VCode, operands: &[MOperand]) -> bool {
+    matches!(operands, [_, MOperand::Use(base), ..] if vcode.rows.contains(base))
 }
 
 /// Whether all lanes that execute the instruction get the same result in any case.

@@ -247,13 +247,24 @@ pub(crate) struct VCode {
     pub(crate) promises: Promises,
     /// The registers that the lanes of a warp share, which are not left to the allocator.
     pub(crate) shared: HashMap<Reg, SharedReg>,
+    /// Shared addresses at which lanes access a row of memory.
+    pub(crate) rows: HashSet<Reg>,
 }
 
 /// A shared register of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SharedReg {
     Gpr(Gpr),
     Pred(Pred),
+}
+
+impl SharedReg {
+    pub(crate) fn class(self) -> RegClass {
+        match self {
+            SharedReg::Gpr(_) => RegClass::Gpr,
+            SharedReg::Pred(_) => RegClass::Pred,
+        }
+    }
 }
 
 /// Facts about registers and functions that instructions do not show. They are passed on to the checker of

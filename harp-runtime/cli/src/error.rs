@@ -59,6 +59,8 @@ pub(super) enum CliError {
     NoFileTests { folder: Input },
     #[error(transparent)]
     Harpbench(#[from] HarpbenchError),
+    #[error("a program was not measured")]
+    Scalar { source: harp_bench::scalar::ScalarError },
     #[error("{file} does not hold results of `harp bench best`")]
     Best { file: Input, source: BestError },
     #[error("{file} is not a profile")]

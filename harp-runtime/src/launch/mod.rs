@@ -120,7 +120,7 @@ impl Device {
     pub fn image(&self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        let walk = if parts.uses_groups { Walk::Groups } else { Walk::Chunks };
+        let walk = plan::walk(self.arch(), parts.uses_groups, parts.uses_groups);
         Ok(self.linked(&mut self.bottom().images, parts, walk)?.image().clone())
     }
 
@@ -141,7 +141,8 @@ impl Device {
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
-        let plan = Plan::new(config, self.arch(), self.config().cores)?;
+        let walk = plan::walk(self.arch(), kernel.uses_groups, config.group.is_some());
+        let plan = Plan::new(config, self.arch(), self.config().cores, walk)?;
         if checks.is_some()
             && plan.is_some()
             && let Some((given, limit)) = too_many_items(config.grid, config.group)
@@ -181,6 +182,7 @@ impl Device {
             fuel: config.fuel,
             time: config.time_limit,
             host_threads: checks.map(|_| NonZeroUsize::MIN),
+            audit_shared: config.audit_shared,
         };
         // Code that was decoded in the last launch is right only for the same image.
         let spare = bottom.spare.take().map(|(last, spare)| {

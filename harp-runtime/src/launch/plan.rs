@@ -24,6 +24,9 @@ pub(super) struct Plan {
     lanes: u64,
     lanes_with_work: u64,
     groups: Option<Groups>,
+    walk: Walk,
+    /// The length of a row, with its surplus lanes in a walk by rows.
+    row: u64,
 }
 
 /// The work-groups of a grid.
@@ -64,6 +67,16 @@ pub(super) struct GroupSpace {
     pub(super) bytes: u64,
 }
 
+/// The walk for a kernel that uses groups or does not, in a launch that has them or has not. On machines with shared
+/// registers, kernels that do not know of groups run by rows, whatever the launch has.
+pub(super) fn walk(arch: ArchId, uses_groups: bool, has_groups: bool) -> Walk {
+    match has_groups && (uses_groups || !arch.has_shared()) {
+        true => Walk::Groups,
+        false if arch.has_shared() => Walk::Rows,
+        false => Walk::Chunks,
+    }
+}
+
 impl Plan {
     /// A plan for a launch on `cores` cores of `arch`; `None` if the grid is empty.
     ///
@@ -76,6 +89,7 @@ impl Plan {
         config: LaunchConfig,
         arch: ArchId,
         cores: u16,
+        walk: Walk,
     ) -> Result<Option<Plan>, LaunchError> {
         let lanes = u64::from(arch.lanes());
         let cores = u64::from(cores);
@@ -88,12 +102,27 @@ impl Plan {
             return Ok(None);
         }
         let limit = (arch.word().mask() >> 1) - cores * core - lanes;
-        let Some(items) = volume(grid).filter(|&items| items <= limit) else {
+        let is_line = grid[1..] == [1, 1];
+        let row = match walk {
+            Walk::Rows if !is_line => grid[0].checked_next_multiple_of(lanes),
+            _ => Some(grid[0]),
+        };
+        let items = row.and_then(|row| volume([row, grid[1], grid[2]]));
+        let Some((row, items)) = row.zip(items.filter(|&items| items <= limit)) else {
             return Err(LaunchError::GridTooLarge { given: grid, limit });
         };
-        let mut plan =
-            Plan { warps: 0, grid, items, stride: 0, lanes, lanes_with_work: 0, groups: None };
-        match config.group {
+        let mut plan = Plan {
+            warps: 0,
+            grid,
+            items,
+            stride: 0,
+            lanes,
+            lanes_with_work: 0,
+            groups: None,
+            walk,
+            row,
+        };
+        match config.group.filter(|_| walk == Walk::Groups) {
             None => plan.deal_chunks(arch, cores),
             Some(group) => plan.deal_groups(group, arch, cores),
         }
@@ -123,7 +152,7 @@ impl Plan {
 
     /// The walk over the grid.
     pub(super) fn walk(&self) -> Walk {
-        if self.groups.is_some() { Walk::Groups } else { Walk::Chunks }
+        self.walk
     }
 
     /// Lanes that run work-items, hence stacks.
@@ -189,6 +218,9 @@ impl Plan {
         set(Descriptor::Kernel, places.kernel);
         match self.groups.zip(space) {
             None => {
+                if self.walk == Walk::Rows {
+                    set(Descriptor::ROW, self.row);
+                }
                 set(Descriptor::Full, self.items / self.lanes * self.lanes);
                 set(Descriptor::Rounded, self.rounded());
             }
@@ -233,26 +265,34 @@ mod tests {
         id.parse().unwrap()
     }
 
+    fn planned(
+        config: LaunchConfig,
+        arch: ArchId,
+        cores: u16,
+    ) -> Result<Option<Plan>, LaunchError> {
+        Plan::new(config, arch, cores, walk(arch, true, config.group.is_some()))
+    }
+
     fn config(grid: [u64; 3]) -> LaunchConfig {
         LaunchConfig { grid, ..LaunchConfig::grid_1d(0) }
     }
 
     fn grouped(grid: [u64; 3], group: [u64; 3], arch: ArchId, cores: u16) -> Plan {
         let config = LaunchConfig { group: Some(group), ..config(grid) };
-        Plan::new(config, arch, cores).unwrap().unwrap()
+        planned(config, arch, cores).unwrap().unwrap()
     }
 
     #[test]
     fn an_extent_of_zero_is_an_empty_grid_whatever_the_others() {
         for grid in [[0, 1, 1], [u64::MAX, 0, u64::MAX], [1, u64::MAX, 0]] {
-            assert_eq!(Plan::new(config(grid), ArchId::HARP32, 1).unwrap(), None);
+            assert_eq!(planned(config(grid), ArchId::HARP32, 1).unwrap(), None);
         }
     }
 
     #[test]
     fn small_grids_start_no_more_warps_than_they_have_chunks() {
         let warps = |items, cores| {
-            Plan::new(config([items, 1, 1]), arch("4w8/8/16/16"), cores).unwrap().unwrap().warps
+            planned(config([items, 1, 1]), arch("4w8/8/16/16"), cores).unwrap().unwrap().warps
         };
         assert_eq!((warps(1, 1), warps(16, 1), warps(17, 1), warps(1 << 20, 1)), (1, 1, 2, 16));
         assert_eq!((warps(33, 2), warps(1, 4), warps(16 * 5, 4)), (2, 1, 2));
@@ -262,9 +302,9 @@ mod tests {
     fn grids_are_limited_by_the_signed_word() {
         let arch = arch("4w8/8/16/16");
         let limit = (1 << 31) - 1 - 2 * 16 * 16 - 16;
-        assert!(Plan::new(config([limit, 1, 1]), arch, 2).is_ok());
+        assert!(planned(config([limit, 1, 1]), arch, 2).is_ok());
         for grid in [[limit + 1, 1, 1], [1 << 16, 1 << 16, 1], [u64::MAX, u64::MAX, 2]] {
-            let error = Plan::new(config(grid), arch, 2).unwrap_err();
+            let error = planned(config(grid), arch, 2).unwrap_err();
             assert!(
                 matches!(error, LaunchError::GridTooLarge { given, limit: l } if given == grid && l == limit),
                 "{error:?}"
@@ -298,7 +338,7 @@ mod tests {
     fn groups_have_work_items_and_fit_a_core() {
         let new = |group| {
             let config = LaunchConfig { group: Some(group), ..config([0, 1, 1]) };
-            Plan::new(config, arch("4w8/8/16/16"), 8)
+            planned(config, arch("4w8/8/16/16"), 8)
         };
         assert_eq!(new([256, 1, 1]), Ok(None));
         for given in [[0, 1, 1], [5, u64::MAX, 0]] {
@@ -307,5 +347,19 @@ mod tests {
         for given in [[257, 1, 1], [16, 17, 1], [u64::MAX, u64::MAX, 2]] {
             assert_eq!(new(given), Err(LaunchError::GroupTooLarge { given, limit: 256 }));
         }
+    }
+
+    #[test]
+    fn rows_are_padded_to_chunks() {
+        let arch = arch("4w24/8/16/16+s8");
+        let by_rows = |grid| {
+            let config = LaunchConfig { group: Some([2, 2, 1]), ..config(grid) };
+            Plan::new(config, arch, 1, walk(arch, false, true)).unwrap().unwrap()
+        };
+        let figures = |plan: Plan| (plan.walk, plan.items, plan.row);
+        assert_eq!(figures(by_rows([20, 3, 2])), (Walk::Rows, 32 * 6, 32));
+        assert_eq!(figures(by_rows([16, 3, 1])), (Walk::Rows, 48, 16));
+        // A line has surplus lanes at its end only.
+        assert_eq!(figures(by_rows([20, 1, 1])), (Walk::Rows, 20, 20));
     }
 }

@@ -14,7 +14,9 @@ use crate::heap::OutOfMemory;
 const STACK_BYTES: u32 = 256;
 
 /// Machines of every word size and encoding: few registers and many, few lanes and many.
-const MACHINES: [&str; 16] = [
+const MACHINES: [&str; 18] = [
+    "4w24/12/32/16+x+s8/4",
+    "8b8/8/8/4+s2",
     "4w8/8/16/16",
     "8w32/32/16/16",
     "4w32/16/32/16+x",
@@ -162,7 +164,10 @@ fn check_positions(id: &str, cores: u16, [x, y, z]: [usize; 3]) {
         let place = format!("{id}, {cores} cores, {x} x {y} x {z}, work-item {item}");
         assert_eq!(record[..4], expected, "{place}");
         let (lane, warp, core) = (record[4], record[5], record[6]);
-        assert_eq!(lane, item as u64 % lanes, "{place}");
+        let (column, is_line) = (item % x, (y, z) == (1, 1));
+        // By rows, each row begins a chunk.
+        let numbered = if arch.has_shared() && !is_line { column } else { item };
+        assert_eq!(lane, numbered as u64 % lanes, "{place}");
         assert!(warp < arch.warps().into() && core < cores.into(), "{place}: {warp} {core}");
         if lane == 0 {
             warp_of_chunk = Some((warp, core));

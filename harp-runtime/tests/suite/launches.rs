@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types;
 use harp_isa::{OpcodeFlags, Permissions, Space, disassemble};
 use harp_jit::{ArchId, CompileOptions, Kernel, KernelBuilder, KernelSource, ParamType};
-use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapSite};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError, TrapKind, TrapSite};
 
 const MACHINES: [&str; 6] =
     ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "8b32/32/8/8", "4w8/2/1/1"];
@@ -119,4 +119,122 @@ fn images_without_the_extension_hold_base_instructions_only() {
         }
         assert!(seen > 80, "{id}: {seen}");
     }
+}
+
+/// The code of a kernel in which both sides of a split have a shared register, and one reads it after the other has
+/// written it.
+const CLOBBERED: &str = "
+    tid %r1;
+    andi %r1, %r1, #1;
+    rtop @p0, %r1;
+    ldi %s0, #7;
+    @p0 ? split;
+    @p0 ? jmpi #8;
+    addi %r2, %s0, #1;
+    jmpi #4;
+    ldi %s0, #8;
+    join;
+    jmpr %r23;
+";
+
+#[test]
+fn an_audit_finds_what_the_other_side_of_a_split_has_written() {
+    let arch: ArchId = "4w24/12/32/16+x+s8/4".parse().unwrap();
+    let mut source = KernelSource::new("clobbered", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, i) = (b.buffer::<u32>("data"), b.global_id(0));
+    // At least as much code as there is above.
+    let end = (0..20).fold(i, |x, _| b.ins().imul(x, x));
+    b.store(data, i, end);
+    b.return_();
+    b.finalize().unwrap();
+    let kernel = source.compile(&CompileOptions::default()).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let data = device.buffer_zeroed::<u32>(64).unwrap();
+    let launch = |kernel: &Kernel, config| device.launch(kernel, config, &[Arg::from(&data)]);
+    let grid = LaunchConfig::grid_1d(64);
+    launch(&kernel, grid.with_audit()).unwrap();
+
+    let mut code = harp_isa::asm::assemble(CLOBBERED, arch, &[]).unwrap().chunks[0].data.clone();
+    while code.len() < kernel.code().len() {
+        let nop = harp_isa::Instruction::new(harp_isa::Op::Nop {});
+        harp_isa::encode(&nop, arch, &mut code).unwrap();
+    }
+    let broken = kernel.with_code(0, &code).unwrap();
+    launch(&broken, grid).unwrap();
+    let error = launch(&broken, grid.with_audit()).unwrap_err();
+    let LaunchError::Trap(trap) = &error else { panic!("{error:?}") };
+    let TrapKind::SharedMismatch { number, shared, own, .. } = trap.trap.kind else {
+        panic!("{error}")
+    };
+    assert_eq!((number, shared, own), (0, 8, 7), "{error}");
+}
+
+/// Each work-item adds to its cell of a picture what it is next to, and its position.
+fn next_to(arch: ArchId) -> Kernel {
+    let mut source = KernelSource::new("next_to", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (from, to) = (b.buffer::<u32>("from"), b.buffer::<u32>("to"));
+    let width = b.scalar::<usize>("width");
+    let (x, y) = (b.global_id(0), b.global_id(1));
+    let row = b.ins().imul(y, width);
+    let at = b.ins().iadd(row, x);
+    let next = b.ins().iadd_imm_s(at, 1);
+    let [own, right, old] = [b.load(from, at), b.load(from, next), b.load(to, at)];
+    let place = match arch.word() {
+        harp_isa::WordSize::Four => at,
+        harp_isa::WordSize::Eight => b.ins().ireduce(types::I32, at),
+    };
+    let odd = b.ins().band_imm_u(own, 1);
+    let sum = [right, old, place].into_iter().fold(own, |sum, part| b.ins().iadd(sum, part));
+    b.store(to, at, sum);
+    // Some lanes access a row, too.
+    b.if_then(odd, |b| {
+        let again = b.load(to, at);
+        let twice = b.ins().iadd(again, again);
+        b.store(to, at, twice);
+    });
+    b.return_();
+    b.finalize().unwrap();
+    source.compile(&CompileOptions::default()).unwrap()
+}
+
+#[test]
+fn rows_of_memory_are_those_of_the_grid() {
+    let machines = [
+        "4w24/12/32/16+x+s8/4",
+        "4w24/12/1/4+x+s8/4",
+        "8b8/8/64/2+s24/8",
+        "4b16/16/16/8+x+s8",
+        "4w8/8/8/4+s1",
+        "8w32/32/4/4+x+s16/4",
+    ];
+    let mut with_rows = 0;
+    for id in machines {
+        let arch: ArchId = id.parse().unwrap();
+        let (kernel, device) = (next_to(arch), Device::new(DeviceConfig::new(arch)).unwrap());
+        let code = harp_isa::disassemble(kernel.code(), 0, arch);
+        let is_row = |op: harp_isa::Op| op.sharing(arch) == harp_isa::Sharing::Row;
+        with_rows += u32::from(code.filter_map(|(_, inst)| inst.ok()).any(|inst| is_row(inst.op)));
+        for (width, height) in [(1, 1), (7, 3), (33, 2), (64, 3), (65, 1), (3, 50)] {
+            for groups in [None, Some([2, 2, 1])] {
+                let from: Vec<u32> = (0..width * height + 1).map(|n| (n * n) as u32 % 91).collect();
+                let to: Vec<u32> = (0..width * height).map(|n| n as u32 / 3).collect();
+                let args = [device.buffer_from_slice(&from), device.buffer_from_slice(&to)];
+                let [from_buffer, to_buffer] = args.map(Result::unwrap);
+                let args = [Arg::from(&from_buffer), Arg::from(&to_buffer), Arg::from(width)];
+                let grid = LaunchConfig::grid_2d(width, height).with_audit();
+                let grid = groups.map_or(grid, |groups| grid.with_groups(groups));
+                device.launch(&kernel, grid, &args).unwrap();
+                let cell = |n: usize| {
+                    let sum = from[n] + from[n + 1] + to[n] + n as u32;
+                    if from[n] % 2 == 1 { 2 * sum } else { sum }
+                };
+                let expected: Vec<u32> = (0..width * height).map(cell).collect();
+                let place = format!("{id}, {width} x {height}, groups {groups:?}");
+                assert_eq!(device.read(&to_buffer).unwrap(), expected, "{place}");
+            }
+        }
+    }
+    assert!(with_rows >= 3, "{with_rows}");
 }

@@ -27,6 +27,18 @@ pub struct Convergence {
     pub at_best: u64,
 }
 
+impl Convergence {
+    /// Adds what another run has come to.
+    pub(crate) fn add(&mut self, other: &Convergence) {
+        self.issued += other.issued;
+        self.together += other.together;
+        self.at_best += other.at_best;
+        for (&proof, issued) in &other.proved {
+            *self.proved.entry(proof).or_default() += issued;
+        }
+    }
+}
+
 /// The shares of a run's warp instructions in blocks that are proved convergent: by the structure of control flow
 /// alone; also with uniform branches; also if lanes that have exited early are ignored. Next is the share that all
 /// lanes executed together that had not exited, which is the most that could be proved for this input. The last bar is what
@@ -76,7 +88,7 @@ struct Stretch {
 }
 
 /// An observer that counts convergence.
-struct Watch {
+pub(crate) struct Watch {
     blocks: Vec<BlockConvergence>,
     found: Convergence,
     /// The `split` at the end of each block that has one, by the block's start.
@@ -86,13 +98,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(kernel: &Kernel) -> Watch {
+    pub(crate) fn new(kernel: &Kernel) -> Watch {
         let blocks = kernel.entry().convergence().to_vec();
         let (splits, calls) = Default::default();
         Watch { blocks, found: Convergence::default(), splits, calls }
     }
 
-    fn finish(mut self) -> Convergence {
+    pub(crate) fn finish(mut self) -> Convergence {
         for call in std::mem::take(&mut self.calls).into_values() {
             self.end(&call);
         }

@@ -25,6 +25,24 @@ pub enum FigureKind {
     Lanes,
     /// The same with instructions of warps.
     Warps,
+    /// Figure 5a of Lee et al. 2013.
+    StaticInstructions,
+    /// Figure 5b of Lee et al. 2013.
+    WarpRegisters,
+    /// Figure 6a of Lee et al. 2013, all instructions.
+    Issued,
+    /// Figure 6a of Lee et al. 2013, by what is known of the lanes.
+    IssuedByKind,
+    /// Figure 6b of Lee et al. 2013.
+    Operations,
+    /// Figure 6c of Lee et al. 2013.
+    Reads,
+    /// Figure 6d of Lee et al. 2013.
+    Writes,
+    /// Figure 6e of Lee et al. 2013.
+    Addresses,
+    /// Figure 6f of Lee et al. 2013.
+    Data,
 }
 
 /// A figure's numbers: groups of bars.
@@ -48,6 +66,15 @@ impl FigureKind {
             FigureKind::Divergence => "figure-21",
             FigureKind::Lanes => "figure-22-lanes",
             FigureKind::Warps => "figure-22-warps",
+            FigureKind::StaticInstructions => "lee-figure-5a",
+            FigureKind::WarpRegisters => "lee-figure-5b",
+            FigureKind::Issued => "lee-figure-6a",
+            FigureKind::IssuedByKind => "lee-figure-6a-kinds",
+            FigureKind::Operations => "lee-figure-6b",
+            FigureKind::Reads => "lee-figure-6c",
+            FigureKind::Writes => "lee-figure-6d",
+            FigureKind::Addresses => "lee-figure-6e",
+            FigureKind::Data => "lee-figure-6f",
         }
     }
 
@@ -62,6 +89,19 @@ impl FigureKind {
             FigureKind::Divergence => "Share of branch executions on which lanes disagree",
             FigureKind::Lanes => "Lane instructions, split-join = 1",
             FigureKind::Warps => "Warp instructions, split-join = 1",
+            FigureKind::StaticInstructions => {
+                "Instructions of the code, without shared registers = 1"
+            }
+            FigureKind::WarpRegisters => "Registers of a warp, without shared ones = 1",
+            FigureKind::Issued => "Instructions issued, without shared registers = 1",
+            FigureKind::IssuedByKind => {
+                "Instructions issued by kind, all without shared registers = 1"
+            }
+            FigureKind::Operations => "Operations, without shared registers = 1",
+            FigureKind::Reads => "Operands read, without shared registers = 1",
+            FigureKind::Writes => "Operands written, without shared registers = 1",
+            FigureKind::Addresses => "Addresses of memory, without shared registers = 1",
+            FigureKind::Data => "Data of memory, without shared registers = 1",
         }
     }
 }

@@ -39,6 +39,7 @@ mod oracle;
 mod parts;
 pub mod peers;
 mod prefix_sum;
+pub mod scalar;
 mod scan;
 mod scan_par;
 mod summary;

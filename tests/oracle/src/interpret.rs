@@ -17,6 +17,8 @@ use cranelift_interpreter::interpreter::InterpreterState;
 use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 
+use harp_isa::ArchId;
+
 use super::case::canonical;
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
@@ -46,16 +48,49 @@ enum Order {
     Alone,
 }
 
+/// How the lanes of warps take work-items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// Lanes of a warp.
+    pub count: u8,
+    /// Whether each row of a grid with several dimensions begins at a warp's first lane; otherwise each warp takes the
+    /// work-items that follow those of the one before.
+    pub by_rows: bool,
+}
+
+/// Not by rows.
+impl From<u8> for Lanes {
+    fn from(count: u8) -> Lanes {
+        Lanes { count, by_rows: false }
+    }
+}
+
+/// As a launch on one core does, of kernels that do not know of groups.
+impl From<ArchId> for Lanes {
+    fn from(arch: ArchId) -> Lanes {
+        Lanes { count: arch.lanes(), by_rows: arch.has_shared() }
+    }
+}
+
+impl Lanes {
+    /// The lane that takes a work-item of a grid.
+    pub(crate) fn of_item(self, item: u64, [width, height, depth]: [u64; 3]) -> u64 {
+        let is_line = (height, depth) == (1, 1);
+        let number = if self.by_rows && !is_line { item % width } else { item };
+        number % u64::from(self.count)
+    }
+}
+
 impl Case {
-    /// The expected effect and the trace on a machine with this number of lanes: each warp takes as many work-items in
-    /// a row. Fails if the case holds something that the oracle does not know, or does not end.
-    pub fn expected(&self, lanes: u8) -> Result<(Effect, Trace), OracleError> {
-        self.interpret(lanes, 0xd5, Order::Forward)
+    /// The expected effect and the trace on a machine with these lanes. Fails if the case holds something that the oracle does not know, or does not end.
+    pub fn expected(&self, lanes: impl Into<Lanes>) -> Result<(Effect, Trace), OracleError> {
+        self.interpret(lanes.into(), 0xd5, Order::Forward)
     }
 
     /// Whether the effect is the same whatever stack slots hold before they are written, in whatever order work-items
     /// run, and whatever they see of each other.
-    pub fn is_determined(&self, lanes: u8) -> bool {
+    pub fn is_determined(&self, lanes: impl Into<Lanes>) -> bool {
+        let lanes = lanes.into();
         let effect =
             |fill, order| self.interpret(lanes, fill, order).ok().map(|(effect, _)| effect);
         let one = effect(0xd5, Order::Forward);
@@ -64,11 +99,16 @@ impl Case {
     }
 
     /// Stacks hold bytes of the value `fill` at first.
-    fn interpret(&self, lanes: u8, fill: u8, order: Order) -> Result<(Effect, Trace), OracleError> {
+    fn interpret(
+        &self,
+        lanes: Lanes,
+        fill: u8,
+        order: Order,
+    ) -> Result<(Effect, Trace), OracleError> {
         match &self.start {
             Start::Call(args) => self.interpret_call(args, fill),
             Start::Launch { extents, args } => {
-                self.interpret_items(*extents, args, (lanes.into(), fill, order))
+                self.interpret_items(*extents, args, (lanes, fill, order))
             }
         }
     }
@@ -90,7 +130,7 @@ impl Case {
         &self,
         extents: [u64; 3],
         args: &[Argument],
-        (lanes, fill, order): (u64, u8, Order),
+        (lanes, fill, order): (Lanes, u8, Order),
     ) -> Result<(Effect, Trace), OracleError> {
         let mut run = Run::new(self, ITEM_STACK, fill);
         // The grid's extents, six words about groups, which no case uses, then the arguments.
@@ -119,7 +159,7 @@ impl Case {
                 run.memory.clone_from(before);
             }
             run.id = [item % width, item / width % height, item / (width * height)];
-            run.lane = Some(item % lanes);
+            run.lane = Some(lanes.of_item(item, extents));
             run.memory.contents(run.stack_end).fill(fill);
             if let Err(stop) = run.run(vec![block.clone()])? {
                 traps.push(ItemTrap { item, stop });

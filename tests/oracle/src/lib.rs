@@ -30,7 +30,7 @@ mod memory;
 mod run;
 
 pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
-pub use interpret::Trace;
+pub use interpret::{Lanes, Trace};
 pub use run::{CaseError, Code, Compiled, Observed, Trapped, options};
 
 use functions::word_type;

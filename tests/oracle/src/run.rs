@@ -17,7 +17,7 @@ use harp_runtime::{
 use thiserror::Error;
 
 use super::case::{are_same, canonical, list};
-use super::{Address, Argument, Case, Effect, Elements, Ending, ItemTrap, Start, Stop};
+use super::{Address, Argument, Case, Effect, Elements, Ending, ItemTrap, Lanes, Start, Stop};
 use crate::functions::{name, words_of};
 
 /// Instructions that a launch may take, and a call: far more than any case here needs, also where many warps wait for
@@ -297,9 +297,20 @@ impl Case {
         Ok(Observed { ending: Ok(Vec::new()), memory, issued, report: Some(Box::new(report)) })
     }
 
-    /// The difference between the expected and the observed effect on one core with this number of lanes; none if
-    /// there is none.
-    pub fn difference(&self, expected: &Effect, observed: &Observed, lanes: u8) -> Option<String> {
+    /// The difference between the expected and the observed effect on one core with these lanes; none if there is
+    /// none.
+    pub fn difference(
+        &self,
+        expected: &Effect,
+        observed: &Observed,
+        lanes: impl Into<Lanes>,
+    ) -> Option<String> {
+        let extents = match self.start {
+            Start::Call(_) => [1; 3],
+            Start::Launch { extents, .. } => extents,
+        };
+        let lanes = lanes.into();
+        let lane = |item| lanes.of_item(item, extents);
         match (&expected.ending, &observed.ending) {
             (Ending::Values(wanted), Ok(given)) if !are_same(wanted, given) => {
                 let [wanted, given] = [wanted, given].map(|values| list(values));
@@ -309,7 +320,7 @@ impl Case {
             (Ending::Traps(traps), Ok(_)) => {
                 Some(format!("it did not trap: {:?} was expected", traps[0]))
             }
-            (Ending::Traps(traps), Err(trap)) if !trap.is_one_of(traps, lanes) => {
+            (Ending::Traps(traps), Err(trap)) if !trap.is_one_of(traps, lane) => {
                 Some(format!("it trapped otherwise: {}; expected one of {traps:?}", trap.message))
             }
             _ => self.different_memory(&expected.memory, &observed.memory),
@@ -353,9 +364,9 @@ impl Trapped {
     }
 
     /// Whether it is one of those that were expected, and all its lanes are among theirs.
-    fn is_one_of(&self, traps: &[ItemTrap], lanes: u8) -> bool {
+    fn is_one_of(&self, traps: &[ItemTrap], lane: impl Fn(u64) -> u64) -> bool {
         let fitting = traps.iter().filter(|expected| Some(expected.stop) == self.stop);
-        let allowed = fitting.fold(0_u64, |set, one| set | 1 << (one.item % u64::from(lanes)));
+        let allowed = fitting.fold(0_u64, |set, one| set | 1 << lane(one.item));
         allowed != 0 && self.lanes != 0 && self.lanes & !allowed == 0
     }
 }

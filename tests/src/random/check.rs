@@ -10,7 +10,7 @@ use harp_runtime::{Checks, Device, LaunchConfig, Tier};
 use super::{Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
 use crate::machines::{Machines, Setup};
-use crate::oracle::{self, Case, Compiled, Effect, Observed};
+use crate::oracle::{self, Case, Compiled, Effect, Lanes, Observed};
 use crate::spirv::{self, RoundTripError};
 
 /// A case that did not do what it should.
@@ -46,16 +46,16 @@ pub fn check_generated(
         Box::new(Failure { target, message, case: Box::new(case.clone()), code })
     };
     let expected = |target: Target| {
-        let expected = caught("the oracle", || case.expected(target.arch.lanes()));
+        let expected = caught("the oracle", || case.expected(target.arch));
         expected.map_err(|message| fail(target, message, None))
     };
     let (mut known, trace) = expected(targets[0])?;
-    let mut lanes = targets[0].arch.lanes();
+    let mut lanes = Lanes::from(targets[0].arch);
     let mut reached = Reached::of(generated, &known, &trace);
     for &target in targets {
-        if generated.asks_for_lane && target.arch.lanes() != lanes {
+        if generated.asks_for_lane && Lanes::from(target.arch) != lanes {
             (known, _) = expected(target)?;
-            lanes = target.arch.lanes();
+            lanes = target.arch.into();
         }
         let from_spirv = target.spirv.then(|| spirv::expected(&known));
         let run = Run { case, expected: from_spirv.as_ref().unwrap_or(&known), target };
@@ -136,6 +136,8 @@ impl Run<'_> {
         }
         let observed = self.observed(&compiled, machines, |config| {
             let config = if counts { config.with_branch_profile() } else { config };
+            // What lanes have in common counts as right only if each of them has computed it.
+            let config = if self.target.arch.has_shared() { config.with_audit() } else { config };
             if watched { config.with_checks(checks()) } else { config }
         })?;
         reached += Reached::agreed(self.target, &compiled, &observed);
@@ -241,7 +243,7 @@ impl Run<'_> {
         let run = || machines.run(self.case, compiled, self.setup(tier), config);
         let wrong = |message: String| Left::Wrong(message, Some(compiled.disassembly()));
         let observed = caught("the machine", run).map_err(wrong)?;
-        match self.case.difference(self.expected, &observed, self.target.arch.lanes()) {
+        match self.case.difference(self.expected, &observed, self.target.arch) {
             None => Ok(observed),
             Some(difference) => Err(wrong(difference)),
         }

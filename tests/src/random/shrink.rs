@@ -24,7 +24,7 @@ pub fn shrink(kind: Kind, bytes: &[u8], failure: Box<Failure>, attempts: usize) 
         fails(&case, &smallest, &mut machines).map(|smaller| smallest = smaller).is_some()
     });
     let case = (*smallest.case).clone();
-    let astray = |case: &Case| match case.expected(arch.lanes()) {
+    let astray = |case: &Case| match case.expected(arch) {
         Ok((effect, _)) => match effect.ending {
             Ending::Traps(traps) => traps.iter().any(|trap| trap.stop == Stop::BadAddress),
             Ending::Values(_) => false,
@@ -47,8 +47,7 @@ fn fails(case: &Case, like: &Failure, machines: &mut Machines) -> Option<Box<Fai
     let generated = Generated { asks_for_lane: true, ..case.clone().into() };
     let failure = check_generated(&generated, &[like.target], machines).err()?;
     let same = kind(&failure.message) == kind(&like.message);
-    let lanes = like.target.arch.lanes();
-    (same && (failure.code.is_none() || case.is_determined(lanes))).then_some(failure)
+    (same && (failure.code.is_none() || case.is_determined(like.target.arch))).then_some(failure)
 }
 
 /// What stands before the details of a message.

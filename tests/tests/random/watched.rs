@@ -81,7 +81,7 @@ fn what_is_planted_is_found() {
 /// A block of the kernel to which a work-item comes, or two for a race; if there is another one than the entry block,
 /// mostly such a one. None if there is none, or the oracle does not know the case.
 fn place_of(case: &Case, target: Target, fault: Fault, seed: u64) -> Option<Place> {
-    let (_, trace) = case.expected(target.arch.lanes()).ok()?;
+    let (_, trace) = case.expected(target.arch).ok()?;
     let func = &case.functions[0];
     let entry = func.layout.entry_block()?;
     let items = |block| {

@@ -10,6 +10,7 @@ mod hostile;
 mod integers;
 mod peers;
 mod programs;
+mod scalar;
 mod shaders;
 mod structures;
 mod support;

@@ -21,6 +21,7 @@ use harp_bench::{
 mod kernel;
 mod peers;
 mod plot;
+mod scalar;
 mod table;
 
 /// Benchmark the strategies of divergence management, and kernels that OpenCL has, too
@@ -36,6 +37,7 @@ enum What {
     Best(Search),
     Peers(peers::Peers),
     Kernel(Box<kernel::Kernel>),
+    Scalar(scalar::Scalar),
 }
 
 /// Run harpbench's programs under every strategy and count instructions
@@ -151,6 +153,7 @@ impl Bench {
             What::Best(search) => search.run(),
             What::Peers(peers) => peers.run(),
             What::Kernel(kernel) => kernel.run(),
+            What::Scalar(scalar) => scalar.run(),
         }
     }
 }

@@ -81,6 +81,9 @@ pub(super) struct Launch {
     /// Check what the kernel does with memory: bounds, uninitialized memory, races, types of elements
     #[arg(long)]
     check: bool,
+    /// Trap where a lane reads from a shared register what it has not written itself
+    #[arg(long)]
+    audit_shared: bool,
     /// The number of cores, which share the memory
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     cores: u16,
@@ -242,6 +245,7 @@ impl Launch {
         let mut config = LaunchConfig::grid_1d(1);
         config.grid = grid;
         config.group = group;
+        config.audit_shared = self.audit_shared;
         config.checks = self.check.then(|| {
             let mut checks = Checks::all();
             // Compilers move vectors and structures in pieces of any type.
