@@ -147,7 +147,14 @@ impl Inst {
     pub(crate) fn new(pc: u64, size: usize, instruction: Instruction, shape: Shape) -> Inst {
         let next = shape.cut(pc.wrapping_add(size as u64));
         let guard = instruction.guard.map(Pred::index);
-        Inst { pc, next, guard, body: body(instruction.op, next, shape), decides: false, loaded: None }
+        Inst {
+            pc,
+            next,
+            guard,
+            body: body(instruction.op, next, shape),
+            decides: false,
+            loaded: None,
+        }
     }
 
     /// Whether other instructions than the next may follow, or other lanes execute.

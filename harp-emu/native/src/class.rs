@@ -292,7 +292,9 @@ impl Rules {
             return None;
         }
         match opcode {
-            Opcode::Srl | Opcode::Sra if count < bits && u64::from(signed.trailing_zeros()) >= count => {
+            Opcode::Srl | Opcode::Sra
+                if count < bits && u64::from(signed.trailing_zeros()) >= count =>
+            {
                 let kept = Kept::NoWrap { signed: opcode == Opcode::Sra };
                 Some((kept, shape.cut((signed >> count).cast_unsigned())))
             }
@@ -456,7 +458,10 @@ impl Rules {
         let stride = self.shape.word.sign_extend(stride).unsigned_abs();
         let distance = stride.saturating_mul(self.shape.lanes as u64);
         let is_short = distance < 1 << (self.shape.word.bits() - 1);
-        self.assumed >= Assumed::Operations && inst.decides && is_short && state.source(b) == Class::Const(0)
+        self.assumed >= Assumed::Operations
+            && inst.decides
+            && is_short
+            && state.source(b) == Class::Const(0)
     }
 
     /// Whether a predicate that gets a uniform value in these lanes is uniform afterwards, if it was as `old` says.

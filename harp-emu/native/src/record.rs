@@ -112,7 +112,9 @@ impl Recorder {
     pub(crate) fn step(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> Step {
         let warp = frame.place[0];
         self.look_at_loaded(warp, key, shape, frame);
-        if let Some((_, _, left)) = self.rest.filter(|&(other, pc, _)| (other, pc) == (warp, key.pc)) {
+        if let Some((_, _, left)) =
+            self.rest.filter(|&(other, pc, _)| (other, pc) == (warp, key.pc))
+        {
             return Step::Wait(self.look(key, left, shape, frame));
         }
         self.seen.blocks.insert(key);

@@ -60,7 +60,10 @@ impl Held {
                 *held = row;
                 self.known |= bit;
             } else {
-                debug_assert!(holds(registers, r, row, shape), "register {r} does not hold {row:x?}");
+                debug_assert!(
+                    holds(registers, r, row, shape),
+                    "register {r} does not hold {row:x?}"
+                );
             }
         }
         // Behind the rows: what the interpreter writes may be one of them here.
@@ -143,12 +146,7 @@ fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shap
     }
 }
 
-fn write(
-    registers: &mut RegisterWords<'_>,
-    r: u8,
-    (first, stride): (u64, u64),
-    shape: Shape,
-) {
+fn write(registers: &mut RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: Shape) {
     let start = usize::from(r) * shape.lane_words;
     match registers {
         RegisterWords::Four(words) => {

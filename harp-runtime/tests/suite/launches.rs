@@ -213,7 +213,7 @@ fn rows_of_memory_are_those_of_the_grid() {
     for id in machines {
         let arch: ArchId = id.parse().unwrap();
         let (kernel, device) = (next_to(arch), Device::new(DeviceConfig::new(arch)).unwrap());
-        let code = harp_isa::disassemble(kernel.code(), 0, arch);
+        let code = disassemble(kernel.code(), 0, arch);
         let is_row = |op: harp_isa::Op| op.sharing(arch) == harp_isa::Sharing::Row;
         with_rows += u32::from(code.filter_map(|(_, inst)| inst.ok()).any(|inst| is_row(inst.op)));
         for (width, height) in [(1, 1), (7, 3), (33, 2), (64, 3), (65, 1), (3, 50)] {

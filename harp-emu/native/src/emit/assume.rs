@@ -1,7 +1,7 @@
 //! What is assumed of results, and the guards that leave if it does not hold.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
 use harp_isa::Opcode;
 
 use super::Emitter;

@@ -77,7 +77,13 @@ impl Emitter<'_, '_> {
 
     /// Whether an access at `place`, and others up to `span` bytes higher, are not inside of memory, or misaligned, or,
     /// for a store, not plain.
-    pub(super) fn outside(&mut self, place: Value, access: Access, span: u64, store: bool) -> Value {
+    pub(super) fn outside(
+        &mut self,
+        place: Value,
+        access: Access,
+        span: u64,
+        store: bool,
+    ) -> Value {
         let needed = span + access.bytes as u64;
         let Some(last) = self.memory_bytes.checked_sub(needed) else {
             return self.b.ins().iconst(types::I8, 1);
