@@ -6,11 +6,21 @@ use harp_isa::{Opcode, RegClass};
 use super::{Lower, rules};
 use crate::vcode::{MInst, MOperand, Reg};
 
+/// Machines with fewer registers look a barrier up where it is: kept from the function's entry on, what it needs would
+/// be spilled, or other values in its place.
+const REGISTERS_FOR_BARRIERS: u8 = 16;
+
 impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
         let vcode = &mut self.vcode;
         let words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
-        let [id, warps] = *self.barrier_words.get_or_insert_with(words);
+        let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_BARRIERS {
+            let [id, warps] = words();
+            self.inst_code.push(MInst::BarrierWords { id, warps });
+            [id, warps]
+        } else {
+            *self.barrier_words.get_or_insert_with(words)
+        };
         self.inst_code.push(MInst::Barrier { id, warps });
     }
 
