@@ -48,15 +48,16 @@ impl fmt::Debug for HostFunction {
 
 impl HostFunction {
     /// Compiles a function that takes a pointer to a [`RawFrame`] and returns nothing, for machines of that shape with
-    /// that much memory. `None` if Cranelift cannot, or the host has no memory left.
+    /// that much memory, and behind it in the same module the functions that it calls. `None` if Cranelift cannot, or the host has no memory left.
     pub(crate) fn compile(
         isa: OwnedTargetIsa,
+        mut helpers: Vec<Context>,
         mut context: Context,
         shape: Shape,
         memory_bytes: u64,
     ) -> Option<HostFunction> {
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let made = Self::define(&mut module, &mut context);
+        let made = Self::define(&mut module, &mut helpers, &mut context);
         let Some((enter, bytes)) = made else {
             // SAFETY: no function of the module has been called or will be.
             unsafe { module.free_memory() };
@@ -69,13 +70,22 @@ impl HostFunction {
         Some(HostFunction { enter, module: Mutex::new(Some(module)), shape, memory_bytes, bytes })
     }
 
-    fn define(module: &mut JITModule, context: &mut Context) -> Option<(*const u8, usize)> {
-        let signature = &context.func.signature;
-        let id = module.declare_function("region", Linkage::Local, signature).ok()?;
-        module.define_function(id, context).ok()?;
-        let bytes = context.compiled_code()?.code_buffer().len();
+    fn define(
+        module: &mut JITModule,
+        helpers: &mut [Context],
+        region: &mut Context,
+    ) -> Option<(*const u8, usize)> {
+        let mut bytes = 0;
+        let mut last = None;
+        for (number, context) in helpers.iter_mut().chain([region]).enumerate() {
+            let (name, signature) = (format!("f{number}"), &context.func.signature);
+            let id = module.declare_function(&name, Linkage::Local, signature).ok()?;
+            module.define_function(id, context).ok()?;
+            bytes += context.compiled_code()?.code_buffer().len();
+            last = Some(id);
+        }
         module.finalize_definitions().ok()?;
-        Some((module.get_finalized_function(id), bytes))
+        Some((module.get_finalized_function(last?), bytes))
     }
 
     /// Calls it. Returns whether registers and memory are those that it was made for; otherwise nothing happens.

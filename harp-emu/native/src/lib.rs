@@ -61,7 +61,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
-//! | `class`, `region`, `live` | what is known of registers; blocks and edges; what is live |
+//! | `class`, `rules`, `region`, `live` | what is known of registers; blocks and edges; what is live |
 //! | `rows` | registers of which host code keeps lane 0 only |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
@@ -77,6 +77,7 @@ mod live;
 mod record;
 mod region;
 mod rows;
+mod rules;
 mod shape;
 mod tier;
 mod translated;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::body::{Body, Inst};
-use crate::class::{Bits, Lanes, Rules, State, lanes};
 use crate::region::{Key, Region};
+use crate::rules::{Bits, Lanes, Rules, State, lanes};
 
 /// What is live before each instruction of a region's blocks.
 pub(crate) type Live = BTreeMap<Key, Vec<Bits>>;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
-use crate::class::{Assumed, Bits, Class, Lanes, Level, Rules, State, lanes};
+use crate::class::Class;
+use crate::rules::{Assumed, Bits, Lanes, Level, Rules, State, lanes};
 
 /// A block: its first address, and whether all lanes of the machine are known to be active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

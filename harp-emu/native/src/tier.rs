@@ -11,11 +11,11 @@ use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
-use crate::class::{Assumed, Callee, Level, RETURNS, Rules};
 use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
 use crate::rows::{Held, are_rows};
+use crate::rules::{Assumed, Callee, Level, RETURNS, Rules};
 use crate::shape::Shape;
 use crate::translated::{Tally, Translated};
 

@@ -9,13 +9,14 @@ use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
-use crate::class::{Assumed, Callee, Class, Level, Rules, State};
+use crate::class::Class;
 use crate::code::HostFunction;
-use crate::emit::emit;
+use crate::emit::{Emitted, emit};
 use crate::live::{Live, live, live_at_head};
 use crate::record::Seen;
 use crate::region::{self, Key, Region};
 use crate::rows::Rows;
+use crate::rules::{Assumed, Callee, Level, Rules, State};
 use crate::shape::Shape;
 
 /// A region with host code.
@@ -144,8 +145,9 @@ impl Translated {
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &region, plain);
         let bytes = memory_bytes(frame.memory);
-        let (context, rows) = emit(&region, &live, rules, bytes, &**isa);
-        let function = HostFunction::compile(isa.clone(), context, shape, bytes)?;
+        let emitted = emit(&region, &live, rules, bytes, &**isa);
+        let Emitted { helpers, region: context, rows } = emitted;
+        let function = HostFunction::compile(isa.clone(), helpers, context, shape, bytes)?;
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
         let code = runs(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect());
         Some(Translated {

@@ -13,7 +13,7 @@ const REGISTERS_FOR_BARRIERS: u8 = 16;
 impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
         let vcode = &mut self.vcode;
-        let words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
+        let mut words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
         let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_BARRIERS {
             let [id, warps] = words();
             self.inst_code.push(MInst::BarrierWords { id, warps });

@@ -41,9 +41,9 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-emu/native/src",
         &[
-            &["shape"],
-            &["body"],
-            &["class"],
+            &["class", "shape"],
+            &["body", "rows"],
+            &["rules"],
             &["frame", "region"],
             &["code", "live"],
             &["emit"],

@@ -7,9 +7,10 @@ use harp_isa::Opcode;
 use super::values::{PredVal, Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Compare, Logic, Src};
-use crate::class::{Class, Lanes};
+use crate::class::Class;
 use crate::code;
 use crate::frame::{Leave, at, scratch};
+use crate::rules::Lanes;
 
 /// Whether the host does the operation on words, though not on vectors.
 fn is_scalar(opcode: Opcode) -> bool {
@@ -449,7 +450,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn scratch_vectors(&mut self, number: usize) -> Vec<Value> {
+    pub(super) fn scratch_vectors(&mut self, number: usize) -> Vec<Value> {
         let ty = self.shape.int_vector();
         let place = |k: usize| scratch(number) + 16 * k as i32;
         (0..self.shape.vectors())

@@ -7,8 +7,9 @@ use harp_isa::Opcode;
 use super::Emitter;
 use super::values::Val;
 use crate::body::Access;
-use crate::class::{Class, Kept};
+use crate::class::Class;
 use crate::frame::Leave;
+use crate::rules::Kept;
 
 impl Emitter<'_, '_> {
     /// Divides lane 0, and leaves if another lane has another quotient.

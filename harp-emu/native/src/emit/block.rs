@@ -6,9 +6,10 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use super::values::{PredVal, Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Body, Inst};
-use crate::class::{Bits, Class, Lanes, State, lanes};
+use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::{Key, Region};
+use crate::rules::{Bits, Lanes, State, lanes};
 
 /// Registers and predicates as values.
 #[derive(Clone, Debug)]

@@ -7,9 +7,10 @@ use super::values::Val;
 use super::ways::{Place, bits_of};
 use super::{Emitter, aligned};
 use crate::body::Body;
-use crate::class::{Bits, Class, Lanes, State, lanes};
+use crate::class::Class;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
+use crate::rules::{Bits, Lanes, State, lanes};
 
 /// Bytes of an entry of the divergence stack.
 const ENTRY_BYTES: i32 = size_of::<RawEntry>() as i32;

@@ -4,17 +4,19 @@
 //! code leaves.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
+use super::helper::{load, narrow};
 use super::values::{Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Access, Src};
-use crate::class::{Class, Lanes};
+use crate::class::Class;
 use crate::frame::{Leave, at, scratch};
+use crate::rules::Lanes;
 use harp_isa::Opcode;
 
 /// Accesses of guest memory.
-fn guest() -> MemFlagsData {
+pub(super) fn guest() -> MemFlagsData {
     MemFlagsData::new().with_notrap()
 }
 
@@ -130,15 +132,6 @@ impl Emitter<'_, '_> {
         self.b.ins().iadd(memory, place)
     }
 
-    fn narrow(access: Access) -> Type {
-        match access.bytes {
-            1 => types::I8,
-            2 => types::I16,
-            4 => types::I32,
-            _ => types::I64,
-        }
-    }
-
     /// Loads from a guest address that has been checked.
     fn load_at(&mut self, place: Value, distance: i32, access: Access) -> Value {
         let near = self.known(place).and_then(|place| i32::try_from(place).ok());
@@ -151,17 +144,12 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn load_host(&mut self, address: Value, distance: i32, access: Access) -> Value {
-        let (int, narrow) = (self.shape.int(), Self::narrow(access));
-        let value = self.b.ins().load(narrow, guest(), address, distance);
-        match access.signed {
-            _ if narrow == int => value,
-            true => self.b.ins().sextend(int, value),
-            false => self.b.ins().uextend(int, value),
-        }
+        let int = self.shape.int();
+        load(&mut self.b, int, (address, distance), access)
     }
 
     fn store_host(&mut self, value: Value, address: Value, distance: i32, access: Access) {
-        let narrow = Self::narrow(access);
+        let narrow = narrow(access);
         let value =
             if narrow == self.shape.int() { value } else { self.b.ins().ireduce(narrow, value) };
         self.b.ins().store(guest(), value, address, distance);
@@ -316,13 +304,6 @@ impl Emitter<'_, '_> {
         self.b.block_params(after).to_vec()
     }
 
-    fn gather_each(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
-        self.assemble(|e, lane| {
-            let place = e.lane_of(addresses, lane);
-            e.load_at(place, 0, access)
-        })
-    }
-
     /// Whether any address, of those in the mask, is not usable.
     fn any_outside(
         &mut self,
@@ -473,12 +454,7 @@ impl Emitter<'_, '_> {
     fn scatter_all(&mut self, addresses: &[Value], values: &[Value], access: Access) {
         let bad = self.any_outside(addresses, None, access, true);
         self.leave_if(bad, Leave::Access);
-        for lane in 0..self.shape.lanes {
-            let place = self.lane_of(addresses, lane);
-            let word = self.lane_of(values, lane);
-            let address = self.host_address(place);
-            self.store_host(word, address, 0, access);
-        }
+        self.scatter_each(addresses, values, access);
     }
 
     /// Stores in the lanes that execute, lowest first.

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `values` | registers and predicates in their forms |
 //! | `alu`, `memory` | what instructions do |
+//! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `block` | a block's instructions, and what they count |
 //! | `control` | jumps, splits, joins; edges between blocks |
@@ -19,6 +20,7 @@ mod alu;
 mod assume;
 mod block;
 mod control;
+mod helper;
 mod memory;
 mod values;
 mod ways;
@@ -27,18 +29,20 @@ use std::collections::BTreeMap;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, InstBuilder, MemFlagsData, Signature, UserFuncName, Value, types,
+    self, AbiParam, Block, FuncRef, InstBuilder, MemFlagsData, Signature, UserFuncName, Value,
+    types,
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
-use crate::class::Rules;
 use crate::frame::at;
 use crate::live::Live;
 use crate::region::{Key, Region};
 use crate::rows::Rows;
+use crate::rules::Rules;
 use crate::shape::Shape;
 use block::At;
+use helper::Helper;
 
 /// Accesses of the frame, registers and predicates.
 fn aligned() -> MemFlagsData {
@@ -76,6 +80,15 @@ struct Emitter<'a, 'b> {
     /// Where in the region it is.
     at: At,
     rows: Rows,
+    helpers: Vec<(Helper, FuncRef)>,
+}
+
+/// Host code that is not compiled yet.
+pub(crate) struct Emitted {
+    /// What the region calls: [function](UserExternalName) number `n` is at place `n`.
+    pub(crate) helpers: Vec<Context>,
+    pub(crate) region: Context,
+    pub(crate) rows: Rows,
 }
 
 /// A function for the region, for the host `isa` and machines with that much memory.
@@ -85,7 +98,7 @@ pub(crate) fn emit(
     rules: Rules,
     memory_bytes: u64,
     isa: &dyn TargetIsa,
-) -> (Context, Rows) {
+) -> Emitted {
     let mut context = Context::new();
     let call_conv = isa.default_call_conv();
     let mut signature = Signature::new(call_conv);
@@ -134,15 +147,18 @@ pub(crate) fn emit(
         predicates,
         at,
         rows: Rows::default(),
+        helpers: Vec::new(),
     };
     emitter.ways_in();
     for &key in region.blocks.keys() {
         emitter.block(key);
     }
     emitter.b.seal_all_blocks();
-    let Emitter { b, rows, .. } = emitter;
+    let Emitter { b, rows, helpers, .. } = emitter;
     b.finalize(isa.frontend_config());
-    (context, rows)
+    let helpers =
+        helpers.iter().map(|(helper, _)| helper.function(shape, isa.frontend_config())).collect();
+    Emitted { helpers, region: context, rows }
 }
 
 /// The predicates that a region reads or writes, and those that it writes, as bits.

@@ -5,10 +5,11 @@ use cranelift_codegen::ir::{InstBuilder, JumpTableData, Value, types};
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
 use crate::body::Body;
-use crate::class::{Bits, Class};
+use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::Key;
 use crate::rows::Exit;
+use crate::rules::Bits;
 
 /// Where a warp goes on.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,432 @@
+//! What is known of registers and predicates before an instruction, without running it: how each instruction changes
+//! it.
+
+use harp_emu::compute;
+use harp_isa::Opcode;
+use harp_isa::abi::RegisterRoles;
+
+use crate::body::{Access, Body, Compare, Inst, Logic, Src};
+use crate::class::Class;
+use crate::shape::Shape;
+
+/// A `split` whose entries of the divergence stack are known to lie there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// The address behind the `split`.
+    pub(crate) behind: u64,
+    /// Whether all lanes of the machine were active before it, if that is known.
+    pub(crate) was_full: Option<bool>,
+}
+
+impl Level {
+    /// What holds if either holds; `None` if the splits differ.
+    fn join(self, other: Level) -> Option<Level> {
+        let was_full = self.was_full.filter(|_| self.was_full == other.was_full);
+        (self.behind == other.behind).then_some(Level { was_full, ..self })
+    }
+}
+
+/// Registers and predicates, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bits {
+    pub(crate) regs: u64,
+    pub(crate) preds: u64,
+}
+
+impl Bits {
+    pub(crate) const ALL: Bits = Bits { regs: u64::MAX, preds: u64::MAX };
+
+    pub(crate) fn or(self, other: Bits) -> Bits {
+        Bits { regs: self.regs | other.regs, preds: self.preds | other.preds }
+    }
+
+    pub(crate) fn and(self, other: Bits) -> Bits {
+        Bits { regs: self.regs & other.regs, preds: self.preds & other.preds }
+    }
+
+    pub(crate) fn without(self, other: Bits) -> Bits {
+        Bits { regs: self.regs & !other.regs, preds: self.preds & !other.preds }
+    }
+}
+
+/// A function that keeps the calling convention of [`harp_isa::abi`] and returns nothing, and the addresses behind its
+/// calls, or the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Callee {
+    pub(crate) start: u64,
+    /// How many registers hold arguments.
+    pub(crate) arguments: u8,
+    pub(crate) returns: [Option<u64>; RETURNS],
+}
+
+/// The most calls of a [`Callee`] that are known.
+pub(crate) const RETURNS: usize = 4;
+
+/// What is known before an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) regs: [Class; 64],
+    /// The predicates that have the same value in all lanes, as bits.
+    pub(crate) uniform_preds: u64,
+    /// The topmost entries of the divergence stack, by their splits; the last is the topmost.
+    pub(crate) stack: Vec<Level>,
+    /// What nobody reads before it is written, by the calling convention.
+    pub(crate) garbage: Bits,
+}
+
+impl State {
+    /// Nothing is known.
+    pub(crate) fn unknown(shape: Shape) -> State {
+        let (reg, preds) =
+            if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
+        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new(), garbage: Bits::default() }
+    }
+
+    /// What holds if either holds.
+    pub(crate) fn join(&self, other: &State) -> State {
+        let regs = std::array::from_fn(|r| self.regs[r].join(other.regs[r]));
+        let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
+        let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
+        stack.reverse();
+        State {
+            regs,
+            uniform_preds: self.uniform_preds & other.uniform_preds,
+            stack,
+            garbage: self.garbage.and(other.garbage),
+        }
+    }
+
+    /// Whether the divergence stack is as `expected` says.
+    pub(crate) fn has_stack(&self, expected: &[Level]) -> bool {
+        let pairs = self.stack.iter().rev().zip(expected.iter().rev());
+        self.stack.len() >= expected.len()
+            && pairs.into_iter().all(|(known, level)| known.join(*level) == Some(*level))
+    }
+
+    pub(crate) fn source(&self, src: Src) -> Class {
+        match src {
+            Src::Reg(r) => self.regs[usize::from(r)],
+            Src::Imm(value) => Class::Const(value),
+        }
+    }
+
+    pub(crate) fn is_uniform_pred(&self, pred: u8) -> bool {
+        self.uniform_preds >> pred & 1 != 0
+    }
+
+    fn set_pred(&mut self, pred: u8, is_uniform: bool) {
+        self.uniform_preds &= !(1 << pred);
+        self.uniform_preds |= u64::from(is_uniform) << pred;
+    }
+}
+
+/// Which lanes execute an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// All of the machine.
+    All,
+    /// All of the machine or none, by its guard.
+    AllOrNone,
+    /// Any.
+    Some,
+}
+
+/// Which lanes execute `inst` if the active lanes are all (`full`) or any.
+pub(crate) fn lanes(state: &State, inst: &Inst, full: bool) -> Lanes {
+    match inst.guard {
+        None if full => Lanes::All,
+        Some(guard) if full && state.is_uniform_pred(guard) => Lanes::AllOrNone,
+        _ => Lanes::Some,
+    }
+}
+
+/// What is assumed because it usually holds, and guarded. Each includes those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Assumed {
+    Nothing,
+    /// That operations on affine values have results of a known stride, and that the head's registers stay as they were.
+    Operations,
+    /// That loads go on to yield such values, where they were seen to.
+    Loads,
+}
+
+impl Assumed {
+    /// The next smaller assumption.
+    pub(crate) fn less(self) -> Assumed {
+        match self {
+            Assumed::Loads => Assumed::Operations,
+            Assumed::Operations | Assumed::Nothing => Assumed::Nothing,
+        }
+    }
+}
+
+/// How an operation on an affine value keeps it affine, under a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// If the lanes agree on all bits from this one on.
+    SameAbove(u64),
+    /// If no lane's value wraps, as a signed number or not.
+    NoWrap { signed: bool },
+}
+
+/// The rules of a translation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) shape: Shape,
+    pub(crate) assumed: Assumed,
+    /// If it is known, registers that are dead need not be exact.
+    pub(crate) callee: Option<Callee>,
+}
+
+impl Rules {
+    /// What an operation makes of these sources.
+    pub(crate) fn mapped(self, opcode: Opcode, sources: &[Class]) -> Class {
+        let shape = self.shape;
+        let constants = |k: usize| match sources.get(k) {
+            Some(Class::Const(value)) => Some(*value),
+            Some(_) => None,
+            None => Some(0),
+        };
+        let is_integer = matches!(
+            opcode,
+            Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Shl
+                | Opcode::Srl
+                | Opcode::Sra
+                | Opcode::Neg
+                | Opcode::Not
+        );
+        if let (true, Some(a), Some(b)) = (is_integer, constants(0), constants(1)) {
+            return compute(opcode, shape.word, [a, b, 0]).map_or(Class::Uniform, Class::Const);
+        }
+        if sources.iter().all(|class| class.is_uniform()) || shape.lanes == 1 {
+            return match self.copied(opcode, sources) {
+                Some(source) => sources[source],
+                None => Class::Uniform,
+            };
+        }
+        if let Some(source) = self.copied(opcode, sources) {
+            return sources[source];
+        }
+        let stride = |k: usize| sources.get(k).and_then(|class| class.stride());
+        let cut = |stride: u64| shape.cut(stride);
+        let both = stride(0).zip(stride(1));
+        Class::of_stride(match opcode {
+            Opcode::Add => both.map(|(a, b)| cut(a.wrapping_add(b))),
+            Opcode::Sub => both.map(|(a, b)| cut(a.wrapping_sub(b))),
+            Opcode::Neg => stride(0).map(|a| cut(a.wrapping_neg())),
+            Opcode::Mul => match (sources[0], sources[1]) {
+                (Class::Affine(a), Class::Const(k)) | (Class::Const(k), Class::Affine(a)) => {
+                    Some(cut(a.wrapping_mul(k)))
+                }
+                _ => None,
+            },
+            Opcode::Shl => match (sources[0], sources[1]) {
+                (Class::Affine(a), Class::Const(k)) if k < shape.word.bits().into() => {
+                    Some(cut(a << k))
+                }
+                _ => None,
+            },
+            Opcode::Div if self.divides_once(sources) => Some(0),
+            Opcode::Mod if self.divides_once(sources) => stride(0),
+            _ => self.kept(opcode, sources).map(|(_, stride)| stride),
+        })
+    }
+
+    /// How a shift or a mask of an affine value is assumed to stay affine, and the stride then.
+    pub(crate) fn kept(self, opcode: Opcode, sources: &[Class]) -> Option<(Kept, u64)> {
+        let shape = self.shape;
+        let &[Class::Affine(stride), Class::Const(count), ..] = sources else { return None };
+        let signed = shape.word.sign_extend(stride);
+        let span = signed.unsigned_abs().saturating_mul(shape.lanes as u64 - 1);
+        let bits = u64::from(shape.word.bits());
+        if self.assumed < Assumed::Operations || span >> (bits - 1) != 0 {
+            return None;
+        }
+        match opcode {
+            Opcode::Srl | Opcode::Sra
+                if count < bits && u64::from(signed.trailing_zeros()) >= count =>
+            {
+                let kept = Kept::NoWrap { signed: opcode == Opcode::Sra };
+                Some((kept, shape.cut((signed >> count).cast_unsigned())))
+            }
+            Opcode::Srl | Opcode::Sra if count < bits && span >> count == 0 => {
+                Some((Kept::SameAbove(count), 0))
+            }
+            Opcode::And if count & count.wrapping_add(1) == 0 && span <= count => {
+                let above = u64::from(count.trailing_ones());
+                (above < bits).then_some((Kept::SameAbove(above), stride))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether one quotient for all lanes is assumed.
+    pub(crate) fn divides_once(self, sources: &[Class]) -> bool {
+        let Class::Affine(stride) = sources[0] else { return false };
+        self.assumed >= Assumed::Operations
+            && sources[1].is_uniform()
+            && stride.saturating_mul(self.shape.lanes as u64) < 1 << 20
+    }
+
+    /// The source that the operation copies, if it does that.
+    pub(crate) fn copied(self, opcode: Opcode, sources: &[Class]) -> Option<usize> {
+        let is_neutral = |k: usize| sources.get(k) == Some(&Class::Const(0));
+        match opcode {
+            Opcode::Add | Opcode::Or | Opcode::Xor if is_neutral(1) => Some(0),
+            Opcode::Add | Opcode::Or | Opcode::Xor if is_neutral(0) => Some(1),
+            Opcode::Sub | Opcode::Shl | Opcode::Srl | Opcode::Sra if is_neutral(1) => Some(0),
+            _ => None,
+        }
+    }
+
+    /// What the instruction writes to its general register, where it executes.
+    fn result(self, state: &State, inst: &Inst, lanes: Lanes) -> Class {
+        let shape = self.shape;
+        let uniform_if = |is: bool| {
+            if is || shape.lanes == 1 { Class::Uniform } else { Class::Vector }
+        };
+        match inst.body {
+            Body::Map { opcode, sources, count, .. } => {
+                let sources = sources.map(|src| state.source(src));
+                self.mapped(opcode, &sources[..count])
+            }
+            Body::Load { base, access, .. } => {
+                let base = state.regs[usize::from(base)];
+                match self.loads(base, access, inst, lanes) {
+                    Some(class) => class,
+                    None => uniform_if(base.is_uniform() && lanes != Lanes::Some),
+                }
+            }
+            Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
+            Body::Csr { index: 0, .. } => Class::Affine(1),
+            Body::Csr { index: 3, .. } => Class::Const(shape.lanes as u64),
+            Body::Csr { index: 4, .. } => Class::Const(shape.arch.warps().into()),
+            Body::Csr { .. } | Body::Ballot { .. } => Class::Uniform,
+            Body::FromPred { src, .. } => uniform_if(state.is_uniform_pred(src)),
+            Body::Jump { .. } | Body::JumpTo { .. } => Class::Const(inst.next),
+            _ => uniform_if(false),
+        }
+    }
+
+    /// What a load from rows of words that are no neighbours is assumed to yield: such words are the lanes' own, and
+    /// often the same for all, or their numbers.
+    pub(crate) fn loads(
+        self,
+        base: Class,
+        access: Access,
+        inst: &Inst,
+        lanes: Lanes,
+    ) -> Option<Class> {
+        let Class::Affine(stride) = base else { return None };
+        let distance = self.shape.word.sign_extend(stride).unsigned_abs();
+        let is_own = distance > self.shape.bytes() as u64 && self.is_row(stride, access);
+        let assumes = self.assumed >= Assumed::Loads && is_own && lanes == Lanes::All;
+        inst.loaded.filter(|class| assumes && class.stride().is_some())
+    }
+
+    /// Whether addresses with that stride can be checked together.
+    pub(crate) fn is_row(self, stride: u64, access: Access) -> bool {
+        let aligned = !access.aligned || stride.is_multiple_of(access.bytes as u64);
+        aligned && self.span(stride) < 1 << 24
+    }
+
+    /// The distance between the lowest and the highest lane's address.
+    pub(crate) fn span(self, stride: u64) -> u64 {
+        let stride = self.shape.word.sign_extend(stride).unsigned_abs();
+        stride.saturating_mul(self.shape.lanes as u64 - 1)
+    }
+
+    /// Adds what is garbage at an address, however control has come there. Lanes that are not active have not called:
+    /// nothing is known of theirs.
+    pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
+        let Some(callee) = self.callee.filter(|_| full) else { return };
+        let roles = RegisterRoles::new(self.shape.arch);
+        let saved = roles.caller_saved().fold(0, |bits, r| bits | 1u64 << r.index());
+        if callee.start == pc {
+            let arguments = (1u64 << callee.arguments) - 1;
+            state.garbage = state.garbage.or(Bits { regs: saved & !arguments, preds: u64::MAX });
+        } else if callee.returns.contains(&Some(pc)) {
+            state.garbage = state.garbage.or(Bits { regs: saved, preds: u64::MAX });
+        }
+    }
+
+    /// Changes the state to that after the instruction, apart from the divergence stack.
+    pub(crate) fn step(self, state: &mut State, inst: &Inst, full: bool) {
+        self.arrive(state, inst.pc, full);
+        let lanes = lanes(state, inst, full);
+        let alone = self.shape.lanes == 1;
+        match inst.body {
+            Body::Unknown => {
+                let stack = std::mem::take(&mut state.stack);
+                *state = State { stack, ..State::unknown(self.shape) };
+            }
+            Body::Test { dst, a, b, .. } => {
+                let same = state.source(a).is_uniform() && state.source(b).is_uniform()
+                    || self.agrees(state, inst);
+                self.set_pred(state, dst, same, lanes);
+            }
+            Body::Logic { logic, dst, a, b } => {
+                let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
+                let same =
+                    sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
+                self.set_pred(state, dst, same, lanes);
+            }
+            _ => {
+                let (_, Some(dst)) = inst.registers() else { return };
+                let old = state.regs[usize::from(dst)];
+                let new = self.result(state, inst, lanes);
+                let bit = 1u64 << dst;
+                let was_garbage = state.garbage.regs & bit != 0;
+                state.garbage.regs &= !bit;
+                let reg = &mut state.regs[usize::from(dst)];
+                *reg = match lanes {
+                    _ if was_garbage => new,
+                    Lanes::All => new,
+                    Lanes::AllOrNone => old.join(new),
+                    Lanes::Some if matches!(new, Class::Const(_)) && old == new => new,
+                    Lanes::Some => Class::Vector,
+                };
+                if alone && *reg == Class::Vector {
+                    *reg = Class::Uniform;
+                }
+            }
+        }
+    }
+
+    /// A predicate is written in these lanes, by the same value in all if `same`.
+    fn set_pred(self, state: &mut State, dst: u8, same: bool, lanes: Lanes) {
+        let was_garbage = state.garbage.preds >> dst & 1 != 0;
+        state.garbage.preds &= !(1 << dst);
+        let keeps = was_garbage || self.keeps(state.is_uniform_pred(dst), lanes);
+        state.set_pred(dst, self.shape.lanes == 1 || same && keeps);
+    }
+
+    /// Whether it is assumed that all lanes agree on a comparison with 0, which decides a jump, of a value whose lanes
+    /// differ.
+    pub(crate) fn agrees(self, state: &State, inst: &Inst) -> bool {
+        let Body::Test { compare: Compare::Less, a, b, .. } = inst.body else { return false };
+        let Class::Affine(stride) = state.source(a) else { return false };
+        let stride = self.shape.word.sign_extend(stride).unsigned_abs();
+        let distance = stride.saturating_mul(self.shape.lanes as u64);
+        let is_short = distance < 1 << (self.shape.word.bits() - 1);
+        self.assumed >= Assumed::Operations
+            && inst.decides
+            && is_short
+            && state.source(b) == Class::Const(0)
+    }
+
+    /// Whether a predicate that gets a uniform value in these lanes is uniform afterwards, if it was as `old` says.
+    fn keeps(self, old: bool, lanes: Lanes) -> bool {
+        match lanes {
+            Lanes::All => true,
+            Lanes::AllOrNone => old,
+            Lanes::Some => false,
+        }
+    }
+}
