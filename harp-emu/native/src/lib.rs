@@ -65,7 +65,8 @@
 //! | `rows` | registers of which host code keeps lane 0 only |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
-//! | `translated`, `record`, `tier` | regions with host code; what is seen where warps are for long; when they are made, entered, given up |
+//! | `observe`, `record` | what is seen of a machine, and where warps are for long |
+//! | `translated`, `tier` | regions with host code; when they are made, entered, given up |
 #![deny(unsafe_code)]
 
 mod body;
@@ -74,6 +75,7 @@ mod code;
 mod emit;
 mod frame;
 mod live;
+mod observe;
 mod record;
 mod region;
 mod rows;

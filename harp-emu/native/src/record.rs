@@ -6,9 +6,9 @@ use harp_emu::Frame;
 
 use crate::body::Body;
 use crate::class::Class;
+use crate::observe::{Fetcher, class_of};
 use crate::region::Key;
 use crate::shape::Shape;
-use crate::translated::{Fetcher, class_of};
 
 /// Blocks that are looked at in one recording.
 const STEPS: u32 = 2048;
