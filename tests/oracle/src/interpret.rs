@@ -17,13 +17,11 @@ use cranelift_interpreter::interpreter::InterpreterState;
 use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 
-use harp_isa::ArchId;
-
 use super::case::canonical;
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
-    Address, Argument, Case, Effect, Ended, Ending, FUEL, FlatMemory, Item, ItemTrap, OracleError,
-    Start, int, signed,
+    Address, Argument, Case, Effect, Ended, Ending, FUEL, FlatMemory, Item, ItemTrap, Lanes,
+    OracleError, Start, int, signed,
 };
 use crate::functions::{name, word_type};
 
@@ -48,41 +46,9 @@ enum Order {
     Alone,
 }
 
-/// How the lanes of warps take work-items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes {
-    /// Lanes of a warp.
-    pub count: u8,
-    /// Whether each row of a grid with several dimensions begins at a warp's first lane; otherwise each warp takes the
-    /// work-items that follow those of the one before.
-    pub by_rows: bool,
-}
-
-/// Not by rows.
-impl From<u8> for Lanes {
-    fn from(count: u8) -> Lanes {
-        Lanes { count, by_rows: false }
-    }
-}
-
-/// As a launch on one core does, of kernels that do not know of groups.
-impl From<ArchId> for Lanes {
-    fn from(arch: ArchId) -> Lanes {
-        Lanes { count: arch.lanes(), by_rows: arch.has_shared() }
-    }
-}
-
-impl Lanes {
-    /// The lane that takes a work-item of a grid.
-    pub(crate) fn of_item(self, item: u64, [width, height, depth]: [u64; 3]) -> u64 {
-        let is_line = (height, depth) == (1, 1);
-        let number = if self.by_rows && !is_line { item % width } else { item };
-        number % u64::from(self.count)
-    }
-}
-
 impl Case {
-    /// The expected effect and the trace on a machine with these lanes. Fails if the case holds something that the oracle does not know, or does not end.
+    /// The expected effect and the trace on a machine with these lanes. Fails if the case holds something that
+    /// the oracle does not know, or does not end.
     pub fn expected(&self, lanes: impl Into<Lanes>) -> Result<(Effect, Trace), OracleError> {
         self.interpret(lanes.into(), 0xd5, Order::Forward)
     }

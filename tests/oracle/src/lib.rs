@@ -26,11 +26,13 @@ mod atomic;
 mod case;
 pub mod functions;
 mod interpret;
+mod lanes;
 mod memory;
 mod run;
 
 pub use case::{Address, Argument, Case, Datum, Effect, Elements, Ending, Start};
-pub use interpret::{Lanes, Trace};
+pub use interpret::Trace;
+pub use lanes::Lanes;
 pub use run::{CaseError, Code, Compiled, Observed, Trapped, options};
 
 use functions::word_type;

@@ -126,7 +126,7 @@ const CRATES: [(&str, Floors); 9] = [
     ),
     (
         "tests/oracle/src",
-        &[&["functions", "memory"], &["atomic", "case"], &["run"], &["interpret"]],
+        &[&["functions", "lanes", "memory"], &["atomic", "case"], &["run"], &["interpret"]],
     ),
     (
         "tests/src",

@@ -1,0 +1,137 @@
+//! What is seen of a machine when a region is formed: instructions in memory, registers, the divergence stack.
+
+use std::collections::{BTreeMap, HashMap};
+
+use harp_emu::{Frame, MemoryWords, RegisterWords};
+use harp_isa::MAX_ENCODED_BYTES;
+
+use crate::body::Inst;
+use crate::class::Class;
+use crate::rules::{Level, State};
+use crate::shape::Shape;
+
+/// Instructions in memory.
+pub(crate) struct Fetcher<'a> {
+    shape: Shape,
+    memory: MemoryWords<'a>,
+    /// The bytes of those that were fetched, by their addresses.
+    pub(crate) code: BTreeMap<u64, Vec<u8>>,
+    known: BTreeMap<u64, Option<Inst>>,
+    loaded: Option<&'a HashMap<u64, Class>>,
+}
+
+impl<'a> Fetcher<'a> {
+    /// `loaded` is what loads have yielded so far, by their addresses.
+    pub(crate) fn new(
+        shape: Shape,
+        memory: MemoryWords<'a>,
+        loaded: Option<&'a HashMap<u64, Class>>,
+    ) -> Fetcher<'a> {
+        Fetcher { shape, memory, code: BTreeMap::new(), known: BTreeMap::new(), loaded }
+    }
+
+    /// The instruction at `pc`.
+    pub(crate) fn fetch(&mut self, pc: u64) -> Option<Inst> {
+        if let Some(known) = self.known.get(&pc) {
+            return *known;
+        }
+        let bytes = read(self.memory, pc, MAX_ENCODED_BYTES);
+        let inst = harp_isa::decode(&bytes, self.shape.arch).ok().map(|(instruction, size)| {
+            self.code.insert(pc, bytes[..size].to_vec());
+            let loaded = self.loaded.and_then(|loaded| loaded.get(&pc).copied());
+            Inst { loaded, ..Inst::new(pc, size, instruction, self.shape) }
+        });
+        self.known.insert(pc, inst);
+        inst
+    }
+}
+
+/// At most `count` bytes of memory from `address` on.
+pub(crate) fn read(memory: MemoryWords<'_>, address: u64, count: usize) -> Vec<u8> {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (width, size) = match memory {
+        MemoryWords::Four(words) => (4, size_of_val(words)),
+        MemoryWords::Eight(words) => (8, size_of_val(words)),
+    };
+    let Ok(start) = usize::try_from(address) else { return Vec::new() };
+    let byte = |at: usize| {
+        let word = match memory {
+            MemoryWords::Four(words) => words[at / width].load(Relaxed).into(),
+            MemoryWords::Eight(words) => words[at / width].load(Relaxed),
+        };
+        (word >> (8 * (at % width))) as u8
+    };
+    (start..start.saturating_add(count).min(size)).map(byte).collect()
+}
+
+/// Bytes of memory.
+pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
+    match memory {
+        MemoryWords::Four(words) => size_of_val(words) as u64,
+        MemoryWords::Eight(words) => size_of_val(words) as u64,
+    }
+}
+
+/// What is seen in a warp's registers, of those that are live, and on its divergence stack.
+pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
+    let mut state = State::unknown(shape);
+    state.stack = levels(frame, shape);
+    if shape.lanes == 1 {
+        return state;
+    }
+    let link = shape.arch.gprs().saturating_sub(1);
+    for r in (0..shape.arch.gprs().min(64)).filter(|r| live >> r & 1 != 0) {
+        state.regs[usize::from(r)] = match class_of(frame, shape, r) {
+            Class::Uniform if r == link => Class::Const(first_lane(frame, shape, r)),
+            class => class,
+        };
+    }
+    state
+}
+
+fn first_lane(frame: &Frame<'_>, shape: Shape, r: u8) -> u64 {
+    let first = usize::from(r) * shape.lane_words;
+    match &frame.registers {
+        RegisterWords::Four(words) => words[first].into(),
+        RegisterWords::Eight(words) => words[first],
+    }
+}
+
+/// What the lanes of a register have in common now.
+pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8) -> Class {
+    let first = usize::from(r) * shape.lane_words;
+    let lanes: Vec<u64> = match &frame.registers {
+        RegisterWords::Four(words) => {
+            words[first..first + shape.lanes].iter().map(|&word| word.into()).collect()
+        }
+        RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
+    };
+    let mut strides = lanes.windows(2).map(|pair| shape.cut(pair[1].wrapping_sub(pair[0])));
+    match strides.next() {
+        Some(stride) if strides.any(|other| other != stride) => Class::Vector,
+        None | Some(0) => Class::Uniform,
+        Some(stride) => Class::Affine(stride),
+    }
+}
+
+/// The most levels of the divergence stack that are looked at.
+const LEVELS: usize = 4;
+
+/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost.
+pub(crate) fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
+    let entries = (0..frame.stack.len()).rev().filter_map(|index| frame.stack.get(index));
+    let mut entries = entries.peekable();
+    let mut levels = Vec::new();
+    while let Some(top) = entries.next().filter(|_| levels.len() < LEVELS) {
+        let lowest = match top.resume {
+            None => Some(top),
+            Some(_) => {
+                entries.next_if(|entry| entry.behind == top.behind && entry.resume.is_none())
+            }
+        };
+        let Some(lowest) = lowest else { break };
+        levels.push(Level { behind: top.behind, was_full: Some(lowest.mask == shape.full()) });
+    }
+    levels.reverse();
+    levels
+}
