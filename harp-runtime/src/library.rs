@@ -8,7 +8,8 @@
 //! not run it.
 //!
 //! There are three [walks](Walk) over a grid; a library holds one of them. Without work-groups, warps take
-//! chunks of as many work-items as they have lanes: of `w` warps in all cores, warp `i` takes chunks `i`,
+//! chunks of as many work-items as they have lanes. Each of the warps of all cores takes a run of chunks that follow
+//! each other, which differ by one chunk at most; on machines with few registers warp `i` of `w` takes chunks `i`,
 //! `i + w`, `i + 2w` and so on. With work-groups, each core has places for as many groups as its warps can
 //! run at a time; of `p` places in all cores, place `i` takes groups `i`, `i + p` and so on.
 //!
@@ -20,6 +21,7 @@ use harp_isa::{ArchId, Object, WordSize};
 const BOOT: &str = include_str!("asm/boot.s");
 const LINE: &str = include_str!("asm/line.s");
 const LINE_WIDE: &str = include_str!("asm/line_wide.s");
+const RUNS: &str = include_str!("asm/runs.s");
 const CHUNKS: &str = include_str!("asm/chunks.s");
 const VOLUME: &str = include_str!("asm/volume.s");
 const ROWS: &str = include_str!("asm/rows.s");
@@ -107,7 +109,7 @@ pub(crate) enum Descriptor {
     Full,
     /// Work-items plus the surplus lanes of the last chunk; with work-groups, lanes that have work.
     Rounded,
-    /// The distance in work-items from a warp's chunk to its next, or in work-groups from a place's group to
+    /// The distance in work-items from a warp's chunk to its next on machines with few registers, or in work-groups from a place's group to
     /// its next.
     Stride,
     /// The base-2 logarithm of the size of a lane's stack.
@@ -152,8 +154,17 @@ impl Descriptor {
         (Descriptor::GroupSpace, "D_GROUP_SPACE"),
     ];
 
+    // Walks without groups use their words otherwise.
+
     /// The word with the length of a row with its surplus lanes, in a walk by rows.
     pub(crate) const ROW: Descriptor = Descriptor::GroupWarps;
+    /// The word with the work-items of each warp's run, or those but a chunk.
+    pub(crate) const RUN: Descriptor = Descriptor::CoreGroups;
+    /// The word with the number of lanes, in all warps, that have a chunk more.
+    pub(crate) const LONGER: Descriptor = Descriptor::GroupBytes;
+
+    const WITHOUT_GROUPS: [(Descriptor, &'static str); 3] =
+        [(Self::ROW, "D_ROW"), (Self::RUN, "D_RUN"), (Self::LONGER, "D_LONGER")];
 
     /// How many words there are.
     pub(crate) const COUNT: usize = Self::ALL.len();
@@ -182,16 +193,27 @@ const CALL: &str = "        jali %ra, runtime.kernel\n";
 const FAR_CALL: &str =
     "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
 
+/// `%item` := the next work-item of a lane, `%r2` := its distance from the end.
+const NEXT: &str = "\
+        ldi %r3, descriptor
+        ld %r2, %r3, D_STRIDE
+        add %item, %item, %r2
+        ld %r2, %r3, D_ROUNDED
+        sub %r2, %item, %r2
+";
+/// The same in a run.
+const NEXT_WIDE: &str = "        add %item, %item, %stride\n        sub %r2, %item, %end\n";
+
 /// Assembles a form of the runtime library for `arch`, for a kernel at a distance of `reach`.
 pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
-    let line = if registers.wide { LINE_WIDE } else { LINE };
     let boot = with_lane(BOOT, "%fp");
-    let mut text = match form.walk {
-        Walk::Chunks => [&boot, line, CHUNKS, END, VOLUME, DESCRIPTOR_TEXT].concat(),
-        Walk::Rows => [&boot, line, CHUNKS, END, ROWS, DESCRIPTOR_TEXT].concat(),
-        Walk::Groups => [&boot, &groups(), END, DESCRIPTOR_TEXT].concat(),
+    let walk = match form.walk {
+        Walk::Chunks => chunks(registers.wide, VOLUME),
+        Walk::Rows => chunks(registers.wide, ROWS),
+        Walk::Groups => [&groups(), END].concat(),
     };
+    let mut text = [&boot, &walk, DESCRIPTOR_TEXT].concat();
     if form.locks {
         text.push_str(LOCK);
     }
@@ -222,6 +244,16 @@ pub(crate) fn lane_definitions(word: WordSize) -> [(&'static str, i64); 9] {
         ("L_LANES", LaneField::Lanes),
     ]
     .map(|(name, field)| (name, i64::from(field.offset(word))))
+}
+
+/// A walk in chunks, with this walk over grids of several dimensions.
+fn chunks(wide: bool, volume: &str) -> String {
+    let (lines, next) = match wide {
+        true => ([RUNS, LINE_WIDE], NEXT_WIDE),
+        false => (["", LINE], NEXT),
+    };
+    let volume = volume.replace("NEXT\n", next);
+    [&lines.concat(), CHUNKS, END, &volume].concat()
 }
 
 /// The walk over work-groups, with one text instantiated for each of three dimensions. The kernel gets its
@@ -273,13 +305,9 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
             (count, i64::from(ArgumentBlock::group_count(dim, word))),
         ]);
     }
-    // Walks by rows know of no groups, so the word has another meaning.
-    let row = Descriptor::ROW as i64 * i64::from(word.bytes());
-    definitions.push(("D_ROW", row));
     definitions.extend(LockPlace::definitions(word));
     definitions.extend(
-        Descriptor::ALL
-            .iter()
+        (Descriptor::ALL.iter().chain(&Descriptor::WITHOUT_GROUPS))
             .map(|&(descriptor, name)| (name, descriptor as i64 * i64::from(word.bytes()))),
     );
     definitions
@@ -287,7 +315,7 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
 
 /// The registers beyond `%r0` to `%r3`, `%fp`, `%sp` and `%ra` that the text names.
 struct Registers {
-    /// The callee-saved register below `%fp`; the next two below it are `%stride` and `%full`.
+    /// The callee-saved register below `%fp`; the next two below it are `%stride` and `%end`.
     item: u8,
     /// Whether these two are callee-saved as well.
     wide: bool,
@@ -305,7 +333,7 @@ impl Registers {
             return text;
         }
         text.replace("%stride", &format!("%r{}", self.item - 1))
-            .replace("%full", &format!("%r{}", self.item - 2))
+            .replace("%end", &format!("%r{}", self.item - 2))
     }
 }
 

@@ -4,7 +4,7 @@
 
    When a warp starts, %r0 holds (lanes << half a word) | core. The host replaces some register names
    in the text: %item, the callee-saved register that holds a lane's work-item, and, if the machine has
-   enough registers, %stride and %full. Until kernels run every register is free.
+   enough registers, %stride and %end. Until kernels run every register is free.
 
    Not all lanes are active between here and the walker, so there must be no split. */
 

@@ -1,8 +1,7 @@
 /* The end of a walk over a grid.
 
-   A line comes here after the last full chunk. %r3: descriptor. The last chunk may have surplus
-   lanes; it belongs to this warp if its next work-items are below the rounded end. */
-        ld %r2, %r3, D_ROUNDED
+   A line comes here after the last full chunk. %r3: descriptor, %r2: the end of what this warp may have to do, the
+   last chunk included, which may have surplus lanes. It belongs to this warp if its next work-items are below. */
         sub %r2, %item, %r2
         isneg @p0, %r2
         notp @p0, @p0

@@ -1,5 +1,5 @@
-/* The walk over a grid of one dimension on machines with few registers: stride and end are loaded anew
-   for each chunk. All lanes; %r3: descriptor, %fp: lane control block, %item: first work-item.
+/* The walk over a grid of one dimension on machines with few registers: a warp takes every so many chunks, as
+   stride and end are the same for all then and can be loaded anew for each chunk. All lanes; %r3: descriptor, %fp: lane control block, %item: first work-item.
 
    The starts of chunks are multiples of the number of lanes, and so are D_FULL, the end of the last
    chunk without surplus lanes, and D_ROUNDED, the end of the last chunk. So the lanes agree on each
@@ -22,3 +22,4 @@ line_test:
         sub %r2, %item, %r2
         isneg @p0, %r2
   @p0 ? jmpi line_next
+        ld %r2, %r3, D_ROUNDED

@@ -20,11 +20,7 @@ volume:
   @p0 ? jmpi remainder
         jali %ra, runtime.kernel
 volume_returned:
-        ldi %r3, descriptor
-        ld %r2, %r3, D_STRIDE
-        add %item, %item, %r2
-        ld %r2, %r3, D_ROUNDED
-        sub %r2, %item, %r2
+NEXT
         isneg @p0, %r2
   @p0 ? jmpi volume
         jmpi finish

@@ -18,7 +18,7 @@ pub(super) struct Plan {
     grid: [u64; 3],
     /// Work-items, or work-groups, of the grid.
     items: u64,
-    /// The distance from a warp's chunk to its next, in work-items, or from a place's group to its next.
+    /// The lanes of all warps, or the distance from a place's group to its next.
     stride: u64,
     /// Lanes of a warp, and lanes of all warps that have work.
     lanes: u64,
@@ -221,6 +221,9 @@ impl Plan {
                 if self.walk == Walk::Rows {
                     set(Descriptor::ROW, self.row);
                 }
+                let (chunks, warps) = (self.rounded() / self.lanes, self.stride / self.lanes);
+                set(Descriptor::RUN, chunks / warps * self.lanes);
+                set(Descriptor::LONGER, chunks % warps * self.lanes);
                 set(Descriptor::Full, self.items / self.lanes * self.lanes);
                 set(Descriptor::Rounded, self.rounded());
             }
