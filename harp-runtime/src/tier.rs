@@ -12,13 +12,13 @@ use crate::image::KernelImage;
 #[non_exhaustive]
 pub enum Tier {
     /// All instructions are interpreted.
-    #[default]
     Interpreter,
     /// Instructions are translated to the host's when they are first reached: slow to begin, for tests. Where there is
     /// no code generator for the host, or the feature `native` is off, they are interpreted.
     Native,
-    /// Instructions are interpreted, and translated where that goes on for long. Kernels with few barriers and atomic
-    /// operations gain; translating takes milliseconds for each hot loop, once a device.
+    /// Instructions are interpreted, and translated where that goes on for long. A thread of its own translates, some
+    /// milliseconds for each hot loop, once a device.
+    #[default]
     Tiered,
 }
 

@@ -92,10 +92,16 @@ fn launch(device: &Device, queue: &Queue, kernels: &[Arc<Kernel>; 2], numbers: &
     assert_eq!(device.read(&data).unwrap(), expected);
 }
 
+/// Pages by which the allocator may do otherwise from one moment to the next.
+const SLACK: u64 = 400;
+
 /// The process has about as many pages as before.
 fn assert_is_flat(early: u64, what: &str) {
     let late = resident_pages().unwrap_or(0);
-    assert!(late <= early + early / 20, "{early} pages after some {what}, {late} at the end");
+    assert!(
+        late <= early + early / 20 + SLACK,
+        "{early} pages after some {what}, {late} at the end"
+    );
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn devices_with_host_code_leave_nothing_behind() {
     use harp_runtime::Tier;
 
     let _alone = ALONE.lock();
-    let devices = env::var("HARP_DEVICES").map_or(60, |text| text.parse().unwrap());
+    let devices = env::var("HARP_DEVICES").map_or(200, |text| text.parse().unwrap());
     let kernel = kernel(false);
     let mut early = 0;
     for number in 0..devices {

@@ -75,6 +75,8 @@ pub(crate) struct RawFrame {
     pub(crate) next: u64,
     /// A [`Leave`].
     pub(crate) leave: u64,
+    /// The number of the place at which it is left in any case, if [`Rules::leaves`](crate::rules::Rules) says so.
+    pub(crate) leaving: u64,
     /// The number of the entry.
     pub(crate) entry: u64,
     /// The number of the list of registers that are no vectors where it was left.
@@ -94,8 +96,10 @@ pub(crate) struct RawFrame {
     pub(crate) scratch: [[u64; 64]; 4],
     /// Lane 0 of registers that are no vectors where it was left.
     pub(crate) scalars: [u64; 64],
-    /// The lanes that execute, for [`slow`](RawFrame::slow).
+    /// The lanes that execute, for [`slow`](RawFrame::slow) and accesses of any addresses.
     pub(crate) executing: u64,
+    /// Whether such an access found an address that is not usable.
+    pub(crate) outside: u64,
     /// Entries of the real stack below those here.
     below: usize,
 }
@@ -130,6 +134,7 @@ impl RawFrame {
             pc: 0,
             next: NOWHERE,
             leave: 0,
+            leaving: NOWHERE,
             entry: 0,
             exit: 0,
             activated: 0,
@@ -143,6 +148,7 @@ impl RawFrame {
             scratch: [[0; 64]; 4],
             scalars: [0; 64],
             executing: 0,
+            outside: 0,
             below: 0,
         }
     }

@@ -66,7 +66,8 @@
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `observe`, `record` | what is seen of a machine, and where warps are for long |
-//! | `translated`, `tier` | regions with host code; when they are made, entered, given up |
+//! | `translated`, `shared` | regions with host code; what a tier has of them, and the thread that translates |
+//! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
 #![deny(unsafe_code)]
 
 mod body;
@@ -81,7 +82,9 @@ mod region;
 mod rows;
 mod rules;
 mod shape;
+mod shared;
 mod tier;
 mod translated;
 
-pub use tier::{Calls, LeaveCounts, Native, TierStats, USUAL, When};
+pub use shared::{LeaveCounts, TierStats, USUAL, When};
+pub use tier::{Calls, Native};

@@ -176,6 +176,8 @@ pub(crate) struct Rules {
     pub(crate) assumed: Assumed,
     /// If it is known, registers that are dead need not be exact.
     pub(crate) callee: Option<Callee>,
+    /// Whether the frame says where to leave in any case.
+    pub(crate) leaves: bool,
 }
 
 impl Rules {

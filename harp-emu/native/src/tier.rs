@@ -1,13 +1,10 @@
 //! The tier: which regions are translated, when, and how warps get there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_codegen::settings::{self, Configurable};
 use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
@@ -17,61 +14,8 @@ use crate::region::Key;
 use crate::rows::{Held, are_rows};
 use crate::rules::{Assumed, Callee, Level, RETURNS, Rules};
 use crate::shape::Shape;
-use crate::translated::{Tally, Translated};
-
-/// When regions are translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum When {
-    /// When a warp first gets there.
-    AtOnce,
-    /// When the interpreter has issued about this many instructions there.
-    After(u64),
-}
-
-/// The instructions after which a region is worth its translation, as a rule.
-pub const USUAL: When = When::After(1 << 17);
-
-/// What a [`Native`] tier has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TierStats {
-    /// Regions that were translated.
-    pub regions: usize,
-    /// Bytes of their host code.
-    pub code_bytes: usize,
-    /// The time that it took to translate them.
-    pub time: Duration,
-    /// The longest that one took.
-    pub longest: Duration,
-    /// Regions that were given up, because they were left too soon or what they assume does not hold.
-    pub given_up: usize,
-    /// How often warps entered.
-    pub visits: u64,
-    /// Instructions that were issued in host code.
-    pub issued: u64,
-    /// How often warps left, by reason.
-    pub left: LeaveCounts,
-}
-
-/// Why and how often warps left host code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeaveCounts {
-    /// The budget did not suffice for another block.
-    pub budget: u64,
-    /// The next instruction is one that the interpreter does.
-    pub foreign: u64,
-    /// An access outside of plain memory, or a misaligned one.
-    pub access: u64,
-    /// A division by zero, a divergent branch, a full or empty divergence stack.
-    pub trap: u64,
-    /// What was assumed did not hold.
-    pub guard: u64,
-    /// Control left the region.
-    pub end: u64,
-    /// The registers were not as the entry expects.
-    pub entry: u64,
-}
+use crate::shared::{LeaveCounts, MOST_REGIONS, PLACE_BYTES, Shared, TierStats, When};
+use crate::translated::{Formed, Tally, Translated};
 
 /// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
 ///
@@ -94,54 +38,10 @@ pub struct Calls {
     pub returns: Vec<u64>,
 }
 
-struct Shared {
-    when: When,
-    /// For machines with few registers, and for others.
-    isas: [OwnedTargetIsa; 2],
-    /// The number of changes to the regions.
-    version: AtomicU64,
-    state: Mutex<Regions>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("when", &self.when).finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug, Default)]
-struct Regions {
-    all: Vec<Arc<Translated>>,
-    /// Instructions that the interpreter has issued, by the addresses where it was seen then.
-    hot: HashMap<u64, Hot>,
-    /// Heads that were given up, and how often they had been translated.
-    refused: HashSet<Key>,
-    /// What is still assumed in regions of heads where more did not hold.
-    assumed: HashMap<Key, Assumed>,
-    stats: TierStats,
-}
-
-/// How much the interpreter does at a place.
-#[derive(Clone, Copy, Debug, Default)]
-struct Hot {
-    issued: u64,
-    /// The binary logarithm of how much longer than usual it must go on.
-    patience: u32,
-}
-
-/// Addresses that count as one place when the interpreter is seen there, in bytes.
-const PLACE_BYTES: u64 = 256;
-/// Machines with this many registers or more seldom keep values in memory.
-const MANY_REGISTERS: u8 = 16;
-/// The most regions.
-const MOST_REGIONS: usize = 256;
-
 impl Native {
     /// A tier without regions. `None` if it has no code for this host.
     pub fn new(when: When) -> Option<Native> {
-        let isas = [host("none")?, host("speed")?];
-        let (version, state) = (AtomicU64::new(0), Mutex::default());
-        Some(Native { shared: Arc::new(Shared { when, isas, version, state }), callee: None })
+        Some(Native { shared: Arc::new(Shared::new(when)?), callee: None })
     }
 
     /// The same tier for programs that promise this. It then keeps registers and predicates exact only as far as the
@@ -156,32 +56,10 @@ impl Native {
         Native { shared: self.shared.clone(), callee }
     }
 
-    /// What it has done so far; what running machines do is counted when they end.
+    /// What it has done so far, what is being translated included; what running machines do is counted when they end.
     pub fn stats(&self) -> TierStats {
-        self.shared.regions().stats.clone()
+        self.shared.stats()
     }
-}
-
-/// The host, if host code may be made for it: with the vector instructions that all of x86-64's descendants of the
-/// last fifteen years have. On others nobody has compared the results yet.
-fn host(opt_level: &str) -> Option<OwnedTargetIsa> {
-    if !cfg!(all(target_arch = "x86_64", target_endian = "little", target_pointer_width = "64")) {
-        return None;
-    }
-    let mut flags = settings::builder();
-    for (name, value) in [
-        ("use_colocated_libcalls", "false"),
-        ("is_pic", "false"),
-        ("opt_level", opt_level),
-        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-    ] {
-        flags.set(name, value).ok()?;
-    }
-    let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
-    let has = |name: &str| {
-        isa.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true))
-    };
-    (has("has_sse41") && has("has_sse42") && has("has_popcnt")).then_some(isa)
 }
 
 impl HostTier for Native {
@@ -203,12 +81,6 @@ impl HostTier for Native {
             visits: 0,
             issued: 0,
         })
-    }
-}
-
-impl Shared {
-    fn regions(&self) -> MutexGuard<'_, Regions> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -383,6 +255,7 @@ impl CoreCode {
         raw.plain_from = raw.plain_from.max(code_end);
         raw.pc = *frame.pc;
         raw.entry = entry as u64;
+        raw.leaving = self.visits % (translated.places + 1);
         let rows = &translated.rows;
         let warp = usize::from(frame.place[0]);
         if self.waiting.len() <= warp {
@@ -460,7 +333,7 @@ impl CoreCode {
         let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
         let Tally { visits, issued: total, failed: failures } =
             translated.add(std::mem::take(tally));
-        if self.shared.when == When::AtOnce {
+        if self.shared.when.is_at_once() {
             return;
         }
         let translated = translated.clone();
@@ -492,7 +365,9 @@ impl CoreCode {
     fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
         let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let When::After(limit) = self.shared.when else {
-            return if self.translate(key, shape, frame) { None } else { Some(1) };
+            let formed = self.form(key, shape, frame);
+            let is_there = formed.is_some_and(|formed| self.shared.translate(formed));
+            return if is_there { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
             if !self.is_hot(key, limit) {
@@ -502,62 +377,51 @@ impl CoreCode {
             }
             self.recorder.start();
         }
-        match self.recorder.step(key, shape, frame) {
-            Step::Wait(pause) => Some(pause),
-            Step::Found if self.translate(key, shape, frame) => None,
-            Step::Found | Step::Nothing => {
-                let mut regions = self.shared.regions();
-                let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
-                place.patience = (place.patience + 2).min(20);
-                Some(self.pause)
-            }
+        let step = self.recorder.step(key, shape, frame);
+        if let Step::Wait(pause) = step {
+            return Some(pause);
         }
+        let is_found = matches!(step, Step::Found);
+        if let Some(formed) = is_found.then(|| self.form(key, shape, frame)).flatten() {
+            self.shared.translate_later(formed);
+        } else {
+            let mut regions = self.shared.regions();
+            let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+            place.patience = (place.patience + 2).min(20);
+        }
+        Some(self.pause)
     }
 
     /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
     fn is_hot(&mut self, key: Key, limit: u64) -> bool {
         let mut regions = self.shared.regions();
+        let is_busy = regions.is_busy;
         let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
         place.issued += self.pause;
-        let is_hot = place.issued >= limit << place.patience;
+        let is_hot = place.issued >= limit << place.patience && !is_busy;
         if is_hot {
             place.issued = 0;
         }
         is_hot
     }
 
-    /// Translates the region at the warp's pc. Returns whether there is one now.
-    fn translate(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> bool {
+    /// Forms a region at the warp's pc, if one is wanted there.
+    fn form(&self, key: Key, shape: Shape, frame: &Frame<'_>) -> Option<Formed> {
         let assumed = {
             let regions = self.shared.regions();
             if regions.refused.contains(&key) || regions.all.len() >= MOST_REGIONS {
-                return false;
+                return None;
             }
             regions.assumed.get(&key).copied().unwrap_or(Assumed::Loads)
         };
-        let seen = (self.shared.when != When::AtOnce).then(|| self.recorder.seen());
-        let rules = Rules { shape, assumed, callee: self.callee };
-        // With few registers the mid-end makes code slower, up to 1.5 times.
-        let isa = &self.shared.isas[usize::from(self.arch.gprs() >= MANY_REGISTERS)];
-        let made = Translated::new(frame, shape, rules, seen, isa);
-        let mut regions = self.shared.regions();
-        match made {
-            Some(translated) => {
-                let time = Duration::from_nanos(translated.nanoseconds);
-                regions.stats.regions += 1;
-                regions.stats.code_bytes += translated.function.bytes;
-                regions.stats.time += time;
-                regions.stats.longest = regions.stats.longest.max(time);
-                regions.all.push(Arc::new(translated));
-                drop(regions);
-                self.shared.version.fetch_add(1, Ordering::Release);
-                true
-            }
-            None => {
-                regions.refused.insert(key);
-                false
-            }
+        let when = self.shared.when;
+        let seen = (!when.is_at_once()).then(|| self.recorder.seen());
+        let rules = Rules { shape, assumed, callee: self.callee, leaves: when == When::Leaving };
+        let formed = Formed::new(frame, shape, rules, seen);
+        if formed.is_none() {
+            self.shared.regions().refused.insert(key);
         }
+        formed
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cranelift_codegen::isa::OwnedTargetIsa;
 use harp_emu::{Frame, MemoryWords};
@@ -23,11 +23,13 @@ pub(crate) struct Translated {
     pub(crate) region: Region,
     pub(crate) function: HostFunction,
     pub(crate) rows: Rows,
+    /// Places at which it may be left in any case.
+    pub(crate) places: u64,
     pub(crate) rules: Rules,
     /// The bytes of its instructions by address, in runs without gaps.
     code: BTreeMap<u64, Vec<u8>>,
-    /// The time that it took to make, in nanoseconds.
-    pub(crate) nanoseconds: u64,
+    /// The processor time that it took to make, if nothing else ran.
+    pub(crate) time: Duration,
     tally: Mutex<Tally>,
 }
 
@@ -57,15 +59,28 @@ fn runs(code: BTreeMap<u64, Vec<u8>>) -> BTreeMap<u64, Vec<u8>> {
     runs
 }
 
-impl Translated {
-    /// Translates the region of the warp at its pc, of the blocks that were `seen` if only those are wanted. `None` if that is not possible or not worth it.
+/// A region that is not translated yet.
+#[derive(Debug)]
+pub(crate) struct Formed {
+    pub(crate) region: Region,
+    rules: Rules,
+    /// What must be exact where it is left.
+    live: Live,
+    code: BTreeMap<u64, Vec<u8>>,
+    /// Bytes of the machine's memory.
+    memory_bytes: u64,
+    time: Duration,
+}
+
+impl Formed {
+    /// The region of the warp at its pc, of the blocks that were `seen` if only those are wanted. `None` if there is none
+    /// that is worth it.
     pub(crate) fn new(
         frame: &Frame<'_>,
         shape: Shape,
         rules: Rules,
         seen: Option<&Seen>,
-        isa: &OwnedTargetIsa,
-    ) -> Option<Translated> {
+    ) -> Option<Formed> {
         let start = Instant::now();
         let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let mut fetcher = Fetcher::new(shape, frame.memory, seen.map(|seen| &seen.loaded));
@@ -81,23 +96,31 @@ impl Translated {
         let state = observed(frame, shape, live_at_head(&trial, plain));
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &region, plain);
-        let bytes = memory_bytes(frame.memory);
-        let emitted = emit(&region, &live, rules, bytes, &**isa);
-        let Emitted { helpers, region: context, rows } = emitted;
-        let function = HostFunction::compile(isa.clone(), helpers, context, shape, bytes)?;
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
         let code = runs(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect());
-        Some(Translated {
-            region,
-            function,
-            rows,
-            rules,
-            code,
-            nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            tally: Mutex::default(),
-        })
+        let memory_bytes = memory_bytes(frame.memory);
+        Some(Formed { region, rules, live, code, memory_bytes, time: start.elapsed() })
     }
 
+    pub(crate) fn shape(&self) -> Shape {
+        self.rules.shape
+    }
+
+    /// Translates it. `None` if the host cannot.
+    pub(crate) fn translate(self, isa: &OwnedTargetIsa) -> Option<Translated> {
+        let start = Instant::now();
+        let Formed { region, rules, live, code, memory_bytes, time } = self;
+        let emitted = emit(&region, &live, rules, memory_bytes, &**isa);
+        let Emitted { helpers, region: context, rows, places } = emitted;
+        let function =
+            HostFunction::compile(isa.clone(), helpers, context, rules.shape, memory_bytes)?;
+        let time = time + start.elapsed();
+        let tally = Mutex::default();
+        Some(Translated { region, function, rows, places, rules, code, time, tally })
+    }
+}
+
+impl Translated {
     /// Adds what was seen of it, and returns what was seen in all.
     pub(crate) fn add(&self, more: Tally) -> Tally {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);

@@ -53,11 +53,11 @@ impl CodeOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum TierOption {
     /// By the interpreter
-    #[default]
     Interpreter,
     /// Translated to the host's instructions when they are first reached
     Native,
     /// By the interpreter, and translated where that goes on for long
+    #[default]
     Tiered,
 }
 

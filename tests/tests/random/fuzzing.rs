@@ -82,10 +82,15 @@ const PROGRAMS: [(&str, u64); 7] = [
     ("interrupts", 20),
 ];
 
+/// How many programs for machines the environment's `HARP_PROGRAMS` asks for.
+fn programs(usual: u64) -> u64 {
+    env::var("HARP_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 #[test]
 fn machine() {
     let least = [&PROGRAMS[..], &[("changed code", 5)]].concat();
-    let reached = smoke(250, |_| 1500, machine::check, &least);
+    let reached = smoke(programs(2000), |_| 1500, machine::check, &least);
     if harp_native::Native::new(harp_native::When::AtOnce).is_some() {
         for (what, least) in [
             ("host code regions", 200),
@@ -94,6 +99,7 @@ fn machine() {
             ("host code left for foreign", 2000),
             ("host code left for access", 500),
             ("host code left for trap", 300),
+            ("host code left for guard", 100),
             ("host code left for end", 10),
             ("host code left for entry", 200),
         ] {
@@ -110,7 +116,7 @@ fn machine() {
 /// a shared destination, source and guard, as far as it has operands.
 #[test]
 fn machine_with_shared_registers() {
-    let programs = env::var("HARP_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(250);
+    let programs = programs(250);
     let audits = [("mismatches", 20), ("audits without a mismatch", 80)];
     let least = [&PROGRAMS[..], &audits].concat();
     let reached = smoke(programs, |_| 1500, machine::check_shared, &least);

@@ -481,15 +481,32 @@ impl Emitter<'_, '_> {
 
     /// Leaves if `bad`.
     pub(super) fn leave_if(&mut self, bad: Value, why: Leave) {
-        let Some(stub) = self.at.stubs.last().map(|stub| stub.block) else { return };
         if self.known(bad) == Some(0) {
             return;
         }
+        let bad = self.or_in_any_case(bad);
+        self.leave_only_if(bad, why);
+    }
+
+    /// Leaves if `bad`, never in any other case.
+    pub(super) fn leave_only_if(&mut self, bad: Value, why: Leave) {
+        let Some(stub) = self.at.stubs.last().map(|stub| stub.block) else { return };
         let why = self.long(why as u64);
         let go_on = self.b.create_block();
         self.b.ins().brif(bad, stub, &[why.into()], go_on, &[]);
         self.b.seal_block(go_on);
         self.b.switch_to_block(go_on);
+    }
+
+    /// `bad`, or whether the frame says that it is to be left here.
+    pub(super) fn or_in_any_case(&mut self, bad: Value) -> Value {
+        if !self.rules.leaves {
+            return bad;
+        }
+        let leaving = self.b.ins().load(types::I64, aligned(), self.frame, at!(leaving));
+        let is_here = self.b.ins().icmp_imm_s(IntCC::Equal, leaving, self.places);
+        self.places += 1;
+        self.b.ins().bor(bad, is_here)
     }
 
     /// Leaves if `bad` and any lane executes.

@@ -272,6 +272,7 @@ impl Emitter<'_, '_> {
         let needed = self.live.get(&key).and_then(|bits| bits.first()).copied();
         let needed = needed.unwrap_or(Bits::ALL);
         if let Some(bad) = self.unmet(&block.state, state, needed) {
+            let bad = self.or_in_any_case(bad);
             let [out, on] = self.branch(bad);
             self.in_block(out, |e| e.exit(Place::At(key.pc), Leave::Guard, not_garbage));
             self.b.switch_to_block(on);

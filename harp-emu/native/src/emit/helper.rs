@@ -1,44 +1,60 @@
-//! Functions that regions call for accesses to addresses that may lie anywhere: done where they are, such an access takes
-//! some hundred bytes of host code for 32 lanes, and a region has many. The functions keep all registers of the host, so
+//! Functions that regions call for accesses to addresses that may lie anywhere: done where they are, such an access takes a
+//! thousand bytes of host code for 32 lanes, and a region has many. The functions keep all registers of the host, so
 //! that a region loses nothing by a call but the way of addresses and values through the frame.
 
 use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self, AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, Type, UserExternalName,
-    UserFuncName, Value, types,
+    self, AbiParam, Block, ExtFuncData, ExternalName, InstBuilder, Signature, Type,
+    UserExternalName, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::memory::guest;
+use super::values::{expand, vector_constant};
 use super::{Emitter, aligned};
 use crate::body::Access;
-use crate::frame::{at, scratch};
+use crate::frame::{Leave, at, scratch};
+use crate::rules::Lanes;
 use crate::shape::Shape;
 
-/// What such a function does, in all lanes, lowest first, with the addresses in scratch vector 0, which have been
-/// checked.
+/// What such a function does, with the addresses in scratch vector 0. Where one of them is not usable it does nothing but
+/// say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Helper {
-    /// Loads into scratch vector 3.
-    Gather(Access),
-    /// Stores the words in scratch vector 1.
-    Scatter(Access),
+pub(super) struct Helper {
+    access: Access,
+    /// Whether it stores the words in scratch vector 1, lowest lane first. Otherwise it loads into scratch vector 3, and
+    /// lanes that do not execute get any word.
+    is_store: bool,
+    /// Whether all lanes execute. Otherwise the frame says which.
+    all: bool,
 }
 
 impl Emitter<'_, '_> {
-    /// Loads from addresses that have been checked.
-    pub(super) fn gather_each(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
+    /// Loads from any addresses; leaves if one is not usable.
+    pub(super) fn gather(
+        &mut self,
+        addresses: &[Value],
+        access: Access,
+        lanes: Lanes,
+    ) -> Vec<Value> {
         self.put_scratch(0, addresses);
-        self.call_helper(Helper::Gather(access));
+        self.call_helper(Helper { access, is_store: false, all: lanes == Lanes::All });
         self.scratch_vectors(3)
     }
 
-    /// Stores to addresses that have been checked.
-    pub(super) fn scatter_each(&mut self, addresses: &[Value], values: &[Value], access: Access) {
+    /// Stores to any addresses; leaves if one is not usable.
+    pub(super) fn scatter(
+        &mut self,
+        addresses: &[Value],
+        values: &[Value],
+        access: Access,
+        lanes: Lanes,
+    ) {
         self.put_scratch(0, addresses);
         self.put_scratch(1, values);
-        self.call_helper(Helper::Scatter(access));
+        self.call_helper(Helper { access, is_store: true, all: lanes == Lanes::All });
     }
 
     fn call_helper(&mut self, helper: Helper) {
@@ -54,7 +70,20 @@ impl Emitter<'_, '_> {
             function
         });
         let frame = self.frame;
+        if !helper.all {
+            let executing = self.executing_bits();
+            self.b.ins().store(aligned(), executing, frame, at!(executing));
+        }
+        if self.rules.leaves {
+            // Behind it, something may have been stored.
+            let never = self.b.ins().iconst(types::I8, 0);
+            let here = self.or_in_any_case(never);
+            self.leave_only_if(here, Leave::Access);
+        }
         self.b.ins().call(function, &[frame]);
+        let outside = self.b.ins().load(types::I64, aligned(), frame, at!(outside));
+        let is_outside = self.b.ins().icmp_imm_s(IntCC::NotEqual, outside, 0);
+        self.leave_only_if(is_outside, Leave::Access);
     }
 }
 
@@ -66,75 +95,340 @@ fn signature() -> Signature {
 }
 
 impl Helper {
-    pub(super) fn function(self, shape: Shape, config: TargetFrontendConfig) -> Context {
+    /// The function, for machines with that much memory.
+    pub(super) fn function(
+        self,
+        shape: Shape,
+        memory_bytes: u64,
+        config: TargetFrontendConfig,
+    ) -> Context {
         let mut context = Context::new();
         context.func = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature());
         let mut builder = FunctionBuilderContext::new();
         let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
-        let block = b.create_block();
-        b.append_block_params_for_function_params(block);
-        b.switch_to_block(block);
-        b.seal_block(block);
-        let frame = b.block_params(block)[0];
+        let start = b.create_block();
+        b.append_block_params_for_function_params(start);
+        b.switch_to_block(start);
+        let frame = b.block_params(start)[0];
         let memory = b.ins().load(types::I64, aligned(), frame, at!(memory));
-        match self {
-            Helper::Gather(access) => gather(&mut b, shape, [frame, memory], access),
-            Helper::Scatter(access) => scatter(&mut b, shape, [frame, memory], access),
+        let last = memory_bytes.checked_sub(self.access.bytes as u64);
+        let (usable, outside) = (b.create_block(), b.create_block());
+        let Helper { access, is_store, .. } = self;
+        let mut code =
+            Code { b, shape, access, is_store, last: last.unwrap_or(0), frame, memory, outside };
+        match last {
+            None => {
+                code.b.ins().jump(outside, &[]);
+            }
+            Some(_) if self.all => code.all_lanes(usable),
+            Some(_) => code.some_lanes(usable),
         }
-        b.ins().return_(&[]);
-        b.finalize(config);
+        for (block, is_outside) in [(usable, 0), (outside, 1)] {
+            code.b.switch_to_block(block);
+            let flag = code.b.ins().iconst(types::I64, is_outside);
+            code.b.ins().store(aligned(), flag, frame, at!(outside));
+            code.b.ins().return_(&[]);
+        }
+        code.b.seal_all_blocks();
+        code.b.finalize(config);
         context
     }
 }
 
-fn gather(b: &mut FunctionBuilder<'_>, shape: Shape, pointers: [Value; 2], access: Access) {
-    let [frame, _] = pointers;
-    for k in 0..shape.vectors() {
-        let first = k * shape.per_vector();
-        let mut vector = None;
-        for lane in first..shape.lanes.min(first + shape.per_vector()) {
-            let address = address(b, shape, pointers, lane);
-            let word = load(b, shape.int(), (address, 0), access);
-            vector = Some(match vector {
-                None => b.ins().scalar_to_vector(shape.int_vector(), word),
-                Some(vector) => b.ins().insertlane(vector, word, (lane - first) as u8),
-            });
-        }
-        if let Some(vector) = vector {
-            b.ins().store(aligned(), vector, frame, scratch(3) + 16 * k as i32);
-        }
-    }
-}
+/// With as many lanes it is faster to load in all than one after the other.
+const MANY_LANES: i64 = 8;
 
-fn scatter(b: &mut FunctionBuilder<'_>, shape: Shape, pointers: [Value; 2], access: Access) {
-    let [frame, _] = pointers;
-    for lane in 0..shape.lanes {
-        let address = address(b, shape, pointers, lane);
-        let word = b.ins().load(shape.int(), aligned(), frame, place(shape, 1, lane));
-        let narrow = narrow(access);
-        let word = if narrow == shape.int() { word } else { b.ins().ireduce(narrow, word) };
-        b.ins().store(guest(), word, address, 0);
-    }
-}
-
-/// The address of the host at which lane number `lane` accesses guest memory.
-fn address(
-    b: &mut FunctionBuilder<'_>,
+/// A helper while it is emitted.
+struct Code<'b> {
+    b: FunctionBuilder<'b>,
     shape: Shape,
-    [frame, memory]: [Value; 2],
-    lane: usize,
-) -> Value {
-    let place = place(shape, 0, lane);
-    let address = match shape.bytes() {
-        4 => b.ins().uload32(aligned(), frame, place),
-        _ => b.ins().load(types::I64, aligned(), frame, place),
-    };
-    b.ins().iadd(memory, address)
+    access: Access,
+    is_store: bool,
+    /// The last usable address.
+    last: u64,
+    frame: Value,
+    memory: Value,
+    /// Where control goes if an address is not usable.
+    outside: Block,
 }
 
-/// Where a lane's word of a scratch vector is.
-fn place(shape: Shape, number: usize, lane: usize) -> i32 {
-    scratch(number) + (lane * shape.bytes()) as i32
+impl Code<'_> {
+    /// The access in all lanes of the machine. Then control goes to `done`.
+    fn all_lanes(&mut self, done: Block) {
+        if self.shape.is_whole() {
+            self.usable(None);
+        } else {
+            self.each_lane(|e, _, address| e.check(address));
+        }
+        self.in_all_lanes();
+        self.b.ins().jump(done, &[]);
+    }
+
+    /// The access in the lanes that execute. Then control goes to `done`.
+    fn some_lanes(&mut self, done: Block) {
+        let bits = self.b.ins().load(types::I64, aligned(), self.frame, at!(executing));
+        if !self.shape.is_whole() {
+            self.for_each_lane(bits, |e, _, address| e.check(address));
+        } else {
+            let addresses = self.usable(Some(bits));
+            if !self.is_store {
+                if self.access.bytes == self.shape.bytes() {
+                    self.row(bits, &addresses, done);
+                }
+                let count = self.b.ins().popcnt(bits);
+                let are_many =
+                    self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
+                let [many, few] = self.branch(are_many);
+                self.b.switch_to_block(many);
+                for (k, &vector) in addresses.iter().enumerate() {
+                    let place = scratch(0) + 16 * k as i32;
+                    self.b.ins().store(aligned(), vector, self.frame, place);
+                }
+                self.in_all_lanes();
+                self.b.ins().jump(done, &[]);
+                self.b.switch_to_block(few);
+            }
+        }
+        self.for_each_lane(bits, Self::access_lane);
+        self.b.ins().jump(done, &[]);
+    }
+
+    /// The addresses, which have been checked; if only the lanes of `bits` execute, others have one that is usable.
+    fn usable(&mut self, bits: Option<Value>) -> Vec<Value> {
+        let ty = self.shape.int_vector();
+        let from = self.is_store.then(|| {
+            let from = self.plain_from();
+            let word = match self.shape.bytes() {
+                4 => self.b.ins().ireduce(types::I32, from),
+                _ => from,
+            };
+            self.b.ins().splat(ty, word)
+        });
+        let masks = bits.map(|bits| expand(&mut self.b, self.shape, bits));
+        let addresses: Vec<Value> = (0..self.shape.vectors())
+            .map(|k| {
+                let place = scratch(0) + 16 * k as i32;
+                let address = self.b.ins().load(ty, aligned(), self.frame, place);
+                match (masks.as_ref().map(|masks| masks[k]), from) {
+                    (Some(mask), Some(from)) => self.b.ins().bitselect(mask, address, from),
+                    (Some(mask), None) => self.b.ins().band(address, mask),
+                    (None, _) => address,
+                }
+            })
+            .collect();
+        let bad = self.any_outside(&addresses, from);
+        let go_on = self.b.create_block();
+        self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
+        addresses
+    }
+
+    /// If all lanes load consecutive words, loads them at once and goes to `done`.
+    fn row(&mut self, bits: Value, addresses: &[Value], done: Block) {
+        let (per, lanes, bytes) = (self.shape.per_vector(), self.shape.lanes, self.shape.bytes());
+        let first = self.b.ins().extractlane(addresses[0], 0);
+        let last = self.b.ins().extractlane(addresses[addresses.len() - 1], per as u8 - 1);
+        // The first and the last lane tell most others from rows.
+        let distance = self.b.ins().isub(last, first);
+        let span = (bytes * (lanes - 1)) as i64;
+        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
+        let full = self.shape.full().cast_signed();
+        let is_full = self.b.ins().icmp_imm_s(IntCC::Equal, bits, full);
+        let may_be_row = self.b.ins().band(may_be_row, is_full);
+        let [looks, each] = self.branch(may_be_row);
+        self.b.switch_to_block(looks);
+        let ty = self.shape.int_vector();
+        let base = self.b.ins().splat(ty, first);
+        let differ: Vec<Value> = (addresses.iter().enumerate())
+            .map(|(k, &address)| {
+                let distance = self.vector(|i| (bytes * (k * per + i)) as u64);
+                let wanted = self.b.ins().iadd(base, distance);
+                self.b.ins().bxor(address, wanted)
+            })
+            .collect();
+        let differ = self.fold(&differ, |b, x, y| b.ins().bor(x, y));
+        let differs = self.b.ins().vany_true(differ);
+        let row = self.b.create_block();
+        self.b.ins().brif(differs, each, &[], row, &[]);
+        self.b.switch_to_block(row);
+        let first = self.address(0);
+        let base = self.b.ins().iadd(self.memory, first);
+        for k in 0..self.shape.vectors() {
+            let words = self.b.ins().load(ty, guest(), base, 16 * k as i32);
+            self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
+        }
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(each);
+    }
+
+    /// The access in all lanes, at addresses that have been checked.
+    fn in_all_lanes(&mut self) {
+        let (per, lanes) = (self.shape.per_vector(), self.shape.lanes);
+        if self.is_store {
+            return self.each_lane(Self::access_lane);
+        }
+        // Words that are stored one by one would be slow to read as a vector.
+        for k in 0..self.shape.vectors() {
+            let word = self.word(k * per);
+            let mut words = self.b.ins().scalar_to_vector(self.shape.int_vector(), word);
+            for i in 1..per.min(lanes - k * per) {
+                let word = self.word(k * per + i);
+                words = self.b.ins().insertlane(words, word, i as u8);
+            }
+            self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
+        }
+    }
+
+    /// `f` for all lanes, lowest first: it gets the frame moved to the lane, and its address.
+    fn each_lane(&mut self, f: impl Fn(&mut Self, Value, Value)) {
+        for lane in 0..self.shape.lanes {
+            let distance = (lane * self.shape.bytes()) as i64;
+            let here = self.b.ins().iadd_imm_s(self.frame, distance);
+            let address = self.address(lane);
+            f(self, here, address);
+        }
+    }
+
+    /// What a lane loads.
+    fn word(&mut self, lane: usize) -> Value {
+        let address = self.address(lane);
+        let host = self.b.ins().iadd(self.memory, address);
+        load(&mut self.b, self.shape.int(), (host, 0), self.access)
+    }
+
+    /// The address of a lane, in 8 bytes.
+    fn address(&mut self, lane: usize) -> Value {
+        let frame = self.frame;
+        self.address_at(frame, (lane * self.shape.bytes()) as i32)
+    }
+
+    fn address_at(&mut self, place: Value, distance: i32) -> Value {
+        match self.shape.bytes() {
+            4 => self.b.ins().uload32(aligned(), place, scratch(0) + distance),
+            _ => self.b.ins().load(types::I64, aligned(), place, scratch(0) + distance),
+        }
+    }
+
+    /// The access of a lane whose words of the scratch vectors are in the frame moved to `here`.
+    fn access_lane(&mut self, here: Value, address: Value) {
+        let (int, access) = (self.shape.int(), self.access);
+        let host = self.b.ins().iadd(self.memory, address);
+        if self.is_store {
+            let word = self.b.ins().load(int, aligned(), here, scratch(1));
+            let narrow = narrow(access);
+            let word = if narrow == int { word } else { self.b.ins().ireduce(narrow, word) };
+            self.b.ins().store(guest(), word, host, 0);
+        } else {
+            let word = load(&mut self.b, int, (host, 0), access);
+            self.b.ins().store(aligned(), word, here, scratch(3));
+        }
+    }
+
+    /// A loop over the lanes whose bits are set, lowest first: `f` gets the frame moved to the lane, and its address.
+    fn for_each_lane(&mut self, bits: Value, f: impl FnOnce(&mut Self, Value, Value)) {
+        let (head, body, after) =
+            (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let left = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[bits.into()]);
+        self.b.switch_to_block(head);
+        self.b.ins().brif(left, body, &[], after, &[]);
+        self.b.switch_to_block(body);
+        let lane = self.b.ins().ctz(left);
+        let distance = self.b.ins().imul_imm_s(lane, self.shape.bytes() as i64);
+        let here = self.b.ins().iadd(self.frame, distance);
+        let address = self.address_at(here, 0);
+        f(self, here, address);
+        let less = self.b.ins().iadd_imm_s(left, -1);
+        let rest = self.b.ins().band(left, less);
+        self.b.ins().jump(head, &[rest.into()]);
+        self.b.switch_to_block(after);
+    }
+
+    /// Goes outside if an address is not usable.
+    fn check(&mut self, address: Value) {
+        let last = self.b.ins().iconst(types::I64, self.last.cast_signed());
+        let mut bad = self.b.ins().icmp(IntCC::UnsignedGreaterThan, address, last);
+        if self.access.aligned && self.access.bytes > 1 {
+            let low = self.b.ins().band_imm_u(address, self.access.bytes as i64 - 1);
+            let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+            bad = self.b.ins().bor(bad, odd);
+        }
+        if self.is_store {
+            let from = self.plain_from();
+            let low = self.b.ins().icmp(IntCC::UnsignedLessThan, address, from);
+            bad = self.b.ins().bor(bad, low);
+        }
+        let go_on = self.b.create_block();
+        self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// The first address of plain stores.
+    fn plain_from(&mut self) -> Value {
+        self.b.ins().load(types::I64, aligned(), self.frame, at!(plain_from))
+    }
+
+    /// Whether any address is not usable; a store's are to be from `from` on.
+    fn any_outside(&mut self, addresses: &[Value], from: Option<Value>) -> Value {
+        let (last, bytes) = (self.last, self.access.bytes as u64);
+        let last = self.vector(|_| last);
+        let mut bad = self.beyond(addresses, last, from);
+        if self.access.aligned && bytes > 1 {
+            let all = self.fold(addresses, |b, x, y| b.ins().bor(x, y));
+            let low = self.vector(|_| bytes - 1);
+            let odd = self.b.ins().band(all, low);
+            bad = self.b.ins().bor(bad, odd);
+        }
+        self.b.ins().vany_true(bad)
+    }
+
+    /// A vector that is not zero if any address is above `last`, or below `from`, as unsigned words.
+    fn beyond(&mut self, addresses: &[Value], last: Value, from: Option<Value>) -> Value {
+        if self.shape.bytes() == 4 {
+            let highest = self.fold(addresses, |b, x, y| b.ins().umax(x, y));
+            let highest = self.b.ins().umax(highest, last);
+            let bad = self.b.ins().bxor(highest, last);
+            let Some(from) = from else { return bad };
+            let lowest = self.fold(addresses, |b, x, y| b.ins().umin(x, y));
+            let lowest = self.b.ins().umin(lowest, from);
+            let below = self.b.ins().bxor(lowest, from);
+            return self.b.ins().bor(bad, below);
+        }
+        // Memory takes at most the lower half of the addresses, so each of these differences has the top bit if and only
+        // if the address is bad.
+        let bad: Vec<Value> = addresses
+            .iter()
+            .map(|&address| {
+                let behind = self.b.ins().isub(last, address);
+                let bad = self.b.ins().bor(address, behind);
+                let Some(from) = from else { return bad };
+                let below = self.b.ins().isub(address, from);
+                self.b.ins().bor(bad, below)
+            })
+            .collect();
+        let all = self.fold(&bad, |b, x, y| b.ins().bor(x, y));
+        let top = self.vector(|_| 1 << 63);
+        self.b.ins().band(all, top)
+    }
+
+    fn fold(
+        &mut self,
+        vectors: &[Value],
+        f: impl Fn(&mut FunctionBuilder<'_>, Value, Value) -> Value,
+    ) -> Value {
+        vectors[1..].iter().fold(vectors[0], |a, &b| f(&mut self.b, a, b))
+    }
+
+    fn vector(&mut self, word: impl Fn(usize) -> u64) -> Value {
+        vector_constant(&mut self.b, self.shape.int_vector(), word)
+    }
+
+    /// Blocks for whether it holds or not.
+    fn branch(&mut self, condition: Value) -> [Block; 2] {
+        let blocks @ [holds, fails] = [self.b.create_block(), self.b.create_block()];
+        self.b.ins().brif(condition, holds, &[], fails, &[]);
+        blocks
+    }
 }
 
 /// A word that is loaded from an address of the host and a distance from there.

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
 use super::helper::{load, narrow};
-use super::values::{Val, Vectors};
+use super::values::Val;
 use super::{Emitter, aligned};
 use crate::body::{Access, Src};
 use crate::class::Class;
@@ -53,7 +53,7 @@ impl Emitter<'_, '_> {
             }
             _ => {
                 let vectors = self.vectors(&mut address);
-                Val::vector(self.gather(&vectors, access, lanes))
+                Val::vector(self.gather_or_row(&vectors, access, lanes))
             }
         }
     }
@@ -214,62 +214,41 @@ impl Emitter<'_, '_> {
             bad,
             |e| {
                 let vectors = e.vectors(&mut address);
-                let chosen = e.checked(&vectors, access);
-                e.gather_each(&chosen, access)
+                e.gather(&vectors, access, Lanes::Some)
             },
             |e| e.load_row(lowest, stride, access),
         );
         Val::vector(values)
     }
 
-    fn gather(&mut self, addresses: &Vectors, access: Access, lanes: Lanes) -> Vec<Value> {
-        if lanes == Lanes::All {
-            let bad = self.any_outside(addresses, None, access, false);
-            self.leave_if(bad, Leave::Access);
-            return self.gather_checked(addresses, access);
-        }
-        let bits = self.executing_bits();
-        let zero = self.vector_constant(self.shape.int_vector(), |_| 0);
-        let nothing = vec![zero; addresses.len()];
-        let masked = |e: &mut Self| {
-            let chosen = e.checked(addresses, access);
-            e.gather_checked(&chosen, access)
-        };
-        self.choose(bits, masked, |_| nothing)
-    }
-
-    /// The addresses in lanes that execute, 0 in others; leaves if it cannot be loaded from all.
-    fn checked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
-        let mask = self.executing_vectors();
-        let chosen = self.zip(addresses, &mask, |e, a, m| e.b.ins().band(a, m));
-        let bad = self.any_outside(&chosen, None, access, false);
-        self.leave_if(bad, Leave::Access);
-        chosen
-    }
-
-    /// Loads from addresses that have been checked: a row at once, if they lie in a row.
-    fn gather_checked(&mut self, addresses: &[Value], access: Access) -> Vec<Value> {
+    /// Loads from any addresses: a row at once, if all lanes load one.
+    fn gather_or_row(&mut self, addresses: &[Value], access: Access, lanes: Lanes) -> Vec<Value> {
         let stride = self.shape.bytes() as u64;
-        if !self.is_consecutive(stride, access) || self.shape.vectors() < 2 {
-            return self.gather_each(addresses, access);
+        let is_wide = self.is_consecutive(stride, access) && self.shape.vectors() > 1;
+        if lanes != Lanes::All || !is_wide {
+            return self.gather(addresses, access, lanes);
         }
         // The first and the last lane tell most others from rows.
         let first = self.lane_of(addresses, 0);
         let last = self.lane_of(addresses, self.shape.lanes - 1);
         let distance = self.b.ins().isub(last, first);
-        let span = i64::try_from(self.rules.span(stride)).unwrap_or(i64::MAX);
-        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
+        let span = self.rules.span(stride);
+        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span.cast_signed());
         self.choose(
             may_be_row,
             |e| {
                 let differs = e.differ_from(addresses, Class::Affine(stride));
                 e.choose(
                     differs,
-                    |e| e.gather_each(addresses, access),
-                    |e| e.load_row(first, stride, access),
+                    |e| e.gather(addresses, access, lanes),
+                    |e| {
+                        let bad = e.outside(first, access, span, false);
+                        e.leave_if(bad, Leave::Access);
+                        e.load_row(first, stride, access)
+                    },
                 )
             },
-            |e| e.gather_each(addresses, access),
+            |e| e.gather(addresses, access, lanes),
         )
     }
 
@@ -304,82 +283,6 @@ impl Emitter<'_, '_> {
         self.b.block_params(after).to_vec()
     }
 
-    /// Whether any address, of those in the mask, is not usable.
-    fn any_outside(
-        &mut self,
-        addresses: &[Value],
-        mask: Option<&[Value]>,
-        access: Access,
-        store: bool,
-    ) -> Value {
-        let Some(last) = self.memory_bytes.checked_sub(access.bytes as u64) else {
-            return self.b.ins().iconst(types::I8, 1);
-        };
-        let ty = self.shape.int_vector();
-        let from = if store { self.plain_from() } else { self.constant(0) };
-        let from = self.splat(from);
-        let chosen: Vec<Value> = (addresses.iter().enumerate())
-            .map(|(k, &address)| match self.concerned(k, mask) {
-                Some(mask) if store => self.b.ins().bitselect(mask, address, from),
-                Some(mask) => self.b.ins().band(address, mask),
-                None => address,
-            })
-            .collect();
-        let last = self.vector_constant(ty, |_| last);
-        let mut bad = self.beyond(&chosen, last, store.then_some(from));
-        if access.aligned && access.bytes > 1 {
-            let all = chosen.into_iter().reduce(|a, b| self.b.ins().bor(a, b)).unwrap_or(last);
-            let low = self.vector_constant(ty, |_| access.bytes as u64 - 1);
-            let odd = self.b.ins().band(all, low);
-            bad = self.b.ins().bor(bad, odd);
-        }
-        self.b.ins().vany_true(bad)
-    }
-
-    /// The lanes of vector number `k` that matter, if not all do.
-    fn concerned(&mut self, k: usize, mask: Option<&[Value]>) -> Option<Value> {
-        let mask = mask.map(|mask| mask[k]);
-        if self.shape.is_whole() || k + 1 < self.shape.vectors() {
-            return mask;
-        }
-        let (per, lanes) = (self.shape.per_vector(), self.shape.lanes);
-        let ty = self.shape.int_vector();
-        let real = self.vector_constant(ty, |i| if k * per + i < lanes { u64::MAX } else { 0 });
-        Some(mask.map_or(real, |mask| self.b.ins().band(mask, real)))
-    }
-
-    /// A vector that is not zero if any address is above `last`, or below `from`, as unsigned words.
-    fn beyond(&mut self, addresses: &[Value], last: Value, from: Option<Value>) -> Value {
-        let fold = |e: &mut Self, f: fn(&mut Self, Value, Value) -> Value| {
-            addresses.iter().copied().reduce(|a, b| f(e, a, b)).unwrap_or(last)
-        };
-        if self.shape.bytes() == 4 {
-            let highest = fold(self, |e, a, b| e.b.ins().umax(a, b));
-            let highest = self.b.ins().umax(highest, last);
-            let bad = self.b.ins().bxor(highest, last);
-            let Some(from) = from else { return bad };
-            let lowest = fold(self, |e, a, b| e.b.ins().umin(a, b));
-            let lowest = self.b.ins().umin(lowest, from);
-            let below = self.b.ins().bxor(lowest, from);
-            return self.b.ins().bor(bad, below);
-        }
-        // Memory takes at most the lower half of the addresses, so each of these differences has the top bit if and only
-        // if the address is bad.
-        let mut all: Option<Value> = None;
-        for &address in addresses {
-            let behind = self.b.ins().isub(last, address);
-            let mut bad = self.b.ins().bor(address, behind);
-            if let Some(from) = from {
-                let below = self.b.ins().isub(address, from);
-                bad = self.b.ins().bor(bad, below);
-            }
-            all = Some(self.either(all, bad));
-        }
-        let top = self.vector_constant(self.shape.int_vector(), |_| 1 << 63);
-        let all = all.unwrap_or(last);
-        self.b.ins().band(all, top)
-    }
-
     pub(super) fn store(&mut self, value: u8, base: u8, offset: u64, access: Access, lanes: Lanes) {
         self.begin_leaving();
         let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
@@ -403,15 +306,14 @@ impl Emitter<'_, '_> {
                 self.leave_if_executing(bad, Leave::Access);
                 self.if_executing(lanes, |e| e.store_row(&values, lowest, stride, access));
             }
-            _ if lanes == Lanes::All => {
-                let vectors = self.vectors(&mut address);
-                let values = self.reg_vectors(value);
-                self.scatter_all(&vectors, &values, access);
-            }
-            _ => {
+            (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
                 let values = self.reg_vectors(value);
                 let bits = self.executing_bits();
-                self.if_any(bits, |e| e.scatter(address, &values, access));
+                self.if_any(bits, |e| e.store_row_masked(address, stride, &values, access));
+            }
+            _ => {
+                let (vectors, values) = (self.vectors(&mut address), self.reg_vectors(value));
+                self.scatter(&vectors, &values, access, lanes);
             }
         }
         self.count_store(lanes);
@@ -450,56 +352,47 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Stores in all lanes, lowest first.
-    fn scatter_all(&mut self, addresses: &[Value], values: &[Value], access: Access) {
-        let bad = self.any_outside(addresses, None, access, true);
-        self.leave_if(bad, Leave::Access);
-        self.scatter_each(addresses, values, access);
-    }
-
-    /// Stores in the lanes that execute, lowest first.
-    fn scatter(&mut self, mut address: Val, values: &[Value], access: Access) {
-        let ty = self.shape.int();
-        let row = address.class.stride().filter(|&stride| self.rules.is_row(stride, access));
-        let bits = self.executing_bits();
-        match row {
-            Some(stride) => {
-                let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.rules.span(stride), true);
-                self.if_any(bad, |e| e.check_executing(&mut address, access));
-            }
-            None => {
-                self.check_executing(&mut address, access);
-                let vectors = self.vectors(&mut address);
-                self.put_scratch(0, &vectors);
-            }
-        }
+    /// Stores to a row in the lanes that execute, of which there are some, lowest first.
+    fn store_row_masked(
+        &mut self,
+        mut address: Val,
+        stride: u64,
+        values: &[Value],
+        access: Access,
+    ) {
+        let lowest = self.lowest(&mut address, stride);
+        let bad = self.outside(lowest, access, self.rules.span(stride), true);
+        let (bits, first) = (self.executing_bits(), self.scalar(&mut address));
+        let (row, any, after) =
+            (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(bad, any, &[], row, &[]);
+        self.b.seal_block(any);
+        self.b.seal_block(row);
+        let (local, masks) = (self.at.local.clone(), self.at.masks.clone());
+        self.b.switch_to_block(any);
+        // Those that execute may be inside.
+        let vectors = self.vectors(&mut address);
+        self.scatter(&vectors, values, access, Lanes::Some);
+        self.b.ins().jump(after, &[]);
+        // What was made on the way is not known elsewhere.
+        (self.at.local, self.at.masks) = (local, masks);
+        self.b.switch_to_block(row);
         self.put_scratch(1, values);
-        let first = row.map(|stride| (self.scalar(&mut address), self.constant(stride)));
+        let ty = self.shape.int();
+        let stride = self.constant(stride);
         self.for_each_lane(bits, |e, lane| {
             let distance = e.b.ins().imul_imm_s(lane, e.shape.bytes() as i64);
-            let frame = e.frame;
-            let here = e.b.ins().iadd(frame, distance);
-            let place = match first {
-                Some((first, stride)) => {
-                    let lane = if ty == types::I32 { e.b.ins().ireduce(ty, lane) } else { lane };
-                    let distance = e.b.ins().imul(lane, stride);
-                    e.b.ins().iadd(first, distance)
-                }
-                None => e.b.ins().load(ty, aligned(), here, scratch(0)),
-            };
+            let here = e.b.ins().iadd(e.frame, distance);
             let word = e.b.ins().load(ty, aligned(), here, scratch(1));
+            let lane = if ty == types::I32 { e.b.ins().ireduce(ty, lane) } else { lane };
+            let distance = e.b.ins().imul(lane, stride);
+            let place = e.b.ins().iadd(first, distance);
             let address = e.host_address(place);
             e.store_host(word, address, 0, access);
         });
-    }
-
-    /// Leaves if a lane that executes may not store to its address.
-    fn check_executing(&mut self, address: &mut Val, access: Access) {
-        let vectors = self.vectors(address);
-        let mask = self.executing_vectors();
-        let bad = self.any_outside(&vectors, Some(&mask), access, true);
-        self.leave_if(bad, Leave::Access);
+        self.b.ins().jump(after, &[]);
+        self.b.seal_block(after);
+        self.b.switch_to_block(after);
     }
 
     /// A loop over the lanes whose bits are set, lowest first.

@@ -43,6 +43,7 @@ use crate::rules::Rules;
 use crate::shape::Shape;
 use block::At;
 use helper::Helper;
+use ways::WayOut;
 
 /// Accesses of the frame, registers and predicates.
 fn aligned() -> MemFlagsData {
@@ -81,6 +82,9 @@ struct Emitter<'a, 'b> {
     at: At,
     rows: Rows,
     helpers: Vec<(Helper, FuncRef)>,
+    ways_out: Vec<(WayOut, Block)>,
+    /// Places so far at which it may be left in any case.
+    places: i64,
 }
 
 /// Host code that is not compiled yet.
@@ -89,6 +93,8 @@ pub(crate) struct Emitted {
     pub(crate) helpers: Vec<Context>,
     pub(crate) region: Context,
     pub(crate) rows: Rows,
+    /// Places at which it may be left in any case.
+    pub(crate) places: u64,
 }
 
 /// A function for the region, for the host `isa` and machines with that much memory.
@@ -148,17 +154,22 @@ pub(crate) fn emit(
         at,
         rows: Rows::default(),
         helpers: Vec::new(),
+        ways_out: Vec::new(),
+        places: 0,
     };
     emitter.ways_in();
     for &key in region.blocks.keys() {
         emitter.block(key);
     }
+    emitter.ways_out();
     emitter.b.seal_all_blocks();
-    let Emitter { b, rows, helpers, .. } = emitter;
+    let Emitter { b, rows, helpers, places, .. } = emitter;
     b.finalize(isa.frontend_config());
-    let helpers =
-        helpers.iter().map(|(helper, _)| helper.function(shape, isa.frontend_config())).collect();
-    Emitted { helpers, region: context, rows }
+    let helpers = helpers
+        .iter()
+        .map(|(helper, _)| helper.function(shape, memory_bytes, isa.frontend_config()))
+        .collect();
+    Emitted { helpers, region: context, rows, places: places.cast_unsigned() }
 }
 
 /// The predicates that a region reads or writes, and those that it writes, as bits.

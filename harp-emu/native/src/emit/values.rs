@@ -6,10 +6,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Type, Value, types,
 };
+use cranelift_frontend::FunctionBuilder;
 
 use super::Emitter;
 use crate::class::Class;
-use crate::shape::VECTOR_BYTES;
+use crate::shape::{Shape, VECTOR_BYTES};
 
 /// Vectors that hold all lanes.
 pub(super) type Vectors = Rc<[Value]>;
@@ -71,12 +72,7 @@ impl Emitter<'_, '_> {
 
     /// A vector constant whose words are `word(i)`.
     pub(super) fn vector_constant(&mut self, ty: Type, word: impl Fn(usize) -> u64) -> Value {
-        let bytes = VECTOR_BYTES / ty.lane_count() as usize;
-        let words =
-            (0..ty.lane_count() as usize).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
-        let data = ConstantData::from(words.collect::<Vec<u8>>());
-        let constant = self.b.func.dfg.constants.insert(data);
-        self.b.ins().vconst(ty, constant)
+        vector_constant(&mut self.b, ty, word)
     }
 
     /// Vectors whose lane i is `word(i)`.
@@ -272,26 +268,7 @@ impl Emitter<'_, '_> {
 
     /// All ones in the lanes whose bit is set, else zero.
     pub(super) fn expand(&mut self, bits: Value) -> Vectors {
-        let (ty, per) = (self.shape.int_vector(), self.shape.per_vector());
-        let width = usize::from(self.shape.word.bits());
-        let mut vectors = Vec::new();
-        let mut word = None;
-        for k in 0..self.shape.vectors() {
-            let first = k * per;
-            if first.is_multiple_of(width) {
-                let shifted = self.b.ins().ushr_imm_u(bits, first as i64);
-                let scalar = match self.shape.bytes() {
-                    4 => self.b.ins().ireduce(types::I32, shifted),
-                    _ => shifted,
-                };
-                word = Some(self.splat(scalar));
-            }
-            let Some(word) = word else { continue };
-            let bit = self.vector_constant(ty, |i| 1 << ((first + i) % width));
-            let masked = self.b.ins().band(word, bit);
-            vectors.push(self.b.ins().icmp(IntCC::Equal, masked, bit));
-        }
-        vectors.into()
+        expand(&mut self.b, self.shape, bits).into()
     }
 
     /// A bit for each lane that is all ones, of lanes that are that or zero.
@@ -378,4 +355,41 @@ impl Emitter<'_, '_> {
 /// The order of bytes when vectors are read as others.
 fn little() -> MemFlagsData {
     MemFlagsData::new().with_endianness(ir::Endianness::Little)
+}
+
+pub(super) fn vector_constant(
+    b: &mut FunctionBuilder<'_>,
+    ty: Type,
+    word: impl Fn(usize) -> u64,
+) -> Value {
+    let lanes = ty.lane_count() as usize;
+    let bytes = VECTOR_BYTES / lanes;
+    let words = (0..lanes).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
+    let data = ConstantData::from(words.collect::<Vec<u8>>());
+    let constant = b.func.dfg.constants.insert(data);
+    b.ins().vconst(ty, constant)
+}
+
+/// All ones or zero for each lane, by its bit.
+pub(super) fn expand(b: &mut FunctionBuilder<'_>, shape: Shape, bits: Value) -> Vec<Value> {
+    let (ty, per) = (shape.int_vector(), shape.per_vector());
+    let width = usize::from(shape.word.bits());
+    let mut vectors = Vec::new();
+    let mut word = None;
+    for k in 0..shape.vectors() {
+        let first = k * per;
+        if first.is_multiple_of(width) {
+            let shifted = b.ins().ushr_imm_u(bits, first as i64);
+            let scalar = match shape.bytes() {
+                4 => b.ins().ireduce(types::I32, shifted),
+                _ => shifted,
+            };
+            word = Some(b.ins().splat(ty, scalar));
+        }
+        let Some(word) = word else { continue };
+        let bit = vector_constant(b, ty, |i| 1 << ((first + i) % width));
+        let masked = b.ins().band(word, bit);
+        vectors.push(b.ins().icmp(IntCC::Equal, masked, bit));
+    }
+    vectors
 }

@@ -1,6 +1,6 @@
 //! Ways into a region and out of it.
 
-use cranelift_codegen::ir::{InstBuilder, JumpTableData, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, JumpTableData, Value, types};
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
@@ -47,7 +47,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Reads the state for the block `key`; refuses if it is not as expected.
-    fn way_in(&mut self, key: Key, refused: cranelift_codegen::ir::Block) {
+    fn way_in(&mut self, key: Key, refused: Block) {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
         let mut expected = Vec::new();
@@ -131,33 +131,31 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let changed = self.at.local.changed & self.region.registers & needed.regs;
         let (mut rows, mut others) = (Vec::new(), 0);
-        for r in bits_of(changed) {
-            let class = self.reg(r).class;
+        let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
+        for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
+            let (class, index) = (self.reg(r).class, usize::from(r));
             match class {
                 Class::Const(_) => rows.push((r, class)),
                 Class::Uniform | Class::Affine(_) => {
                     rows.push((r, class));
+                    way.scalars |= 1 << r;
                     let scalar = self.reg_scalar(r);
-                    let offset = at!(scalars) + 8 * i32::from(r);
-                    self.b.ins().store(aligned(), scalar, self.frame, offset);
+                    self.b.def_var(self.variables.scalars[index], scalar);
                 }
                 Class::Vector => {
                     others |= 1 << r;
-                    let vectors = self.reg_vectors(r);
-                    for (k, &v) in vectors.iter().enumerate() {
-                        let (registers, offset) = (self.registers, self.register_offset(r, k));
-                        self.b.ins().store(aligned(), v, registers, offset);
+                    way.vectors |= 1 << r;
+                    for (k, &v) in self.reg_vectors(r).iter().enumerate() {
+                        self.b.def_var(self.variables.vectors[index][k], v);
                     }
                 }
             }
         }
-        for p in bits_of(self.preds[1] & needed.preds) {
-            let (bits, predicates) = (self.pred_bits(p), self.predicates);
-            self.b.ins().store(aligned(), bits, predicates, 8 * i32::from(p));
+        for p in bits_of(way.preds) {
+            let bits = self.pred_bits(p);
+            self.b.def_var(self.variables.preds[usize::from(p)], bits);
         }
-        let active = self.active_bits();
         if let (Place::At(pc), Body::Foreign { .. }) = (place, self.at.inst.body)
             && pc == self.at.inst.pc
         {
@@ -165,6 +163,7 @@ impl Emitter<'_, '_> {
             let next = self.long(self.at.inst.next);
             self.b.ins().store(aligned(), next, self.frame, at!(next));
         }
+        let active = self.active_bits();
         let pc = match place {
             Place::At(pc) => self.long(pc),
             Place::Value(value) => value,
@@ -177,18 +176,67 @@ impl Emitter<'_, '_> {
             exits.push(leaves);
         }
         let exit = self.long(exit as u64);
-        let fields = [
-            (active, at!(active)),
-            (pc, at!(pc)),
-            (left, at!(budget)),
-            (why, at!(leave)),
-            (exit, at!(exit)),
-        ];
-        for (value, offset) in fields {
-            self.b.ins().store(aligned(), value, self.frame, offset);
-        }
-        self.b.ins().return_(&[]);
+        let out = self.way_out(way);
+        self.b.ins().jump(out, &[active, pc, left, why, exit].map(Into::into));
     }
+
+    /// The block that leaves so. It gets values of [`fields`].
+    fn way_out(&mut self, way: WayOut) -> Block {
+        if let Some((_, block)) = self.ways_out.iter().find(|(other, _)| *other == way) {
+            return *block;
+        }
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        for _ in fields() {
+            self.b.append_block_param(block, types::I64);
+        }
+        self.ways_out.push((way, block));
+        block
+    }
+
+    /// Emits the blocks that leave: each writes what its variables hold and returns.
+    pub(super) fn ways_out(&mut self) {
+        for (way, block) in std::mem::take(&mut self.ways_out) {
+            self.b.switch_to_block(block);
+            for r in bits_of(way.scalars) {
+                let scalar = self.b.use_var(self.variables.scalars[usize::from(r)]);
+                let offset = at!(scalars) + 8 * i32::from(r);
+                self.b.ins().store(aligned(), scalar, self.frame, offset);
+            }
+            for r in bits_of(way.vectors) {
+                for k in 0..self.shape.vectors() {
+                    let v = self.b.use_var(self.variables.vectors[usize::from(r)][k]);
+                    let (registers, offset) = (self.registers, self.register_offset(r, k));
+                    self.b.ins().store(aligned(), v, registers, offset);
+                }
+            }
+            for p in bits_of(way.preds) {
+                let bits = self.b.use_var(self.variables.preds[usize::from(p)]);
+                self.b.ins().store(aligned(), bits, self.predicates, 8 * i32::from(p));
+            }
+            for (index, offset) in fields().into_iter().enumerate() {
+                let value = self.b.block_params(block)[index];
+                self.b.ins().store(aligned(), value, self.frame, offset);
+            }
+            self.b.ins().return_(&[]);
+        }
+    }
+}
+
+/// What a way out writes, as bits. It is shared by all places where the same is needed: written anew at each, it was two
+/// thirds of the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WayOut {
+    /// Registers of which lane 0 goes to the frame.
+    scalars: u64,
+    /// Registers of which all lanes go to the machine's.
+    vectors: u64,
+    preds: u64,
+}
+
+/// The fields of the frame that a way out gets as parameters.
+fn fields() -> [i32; 5] {
+    [at!(active), at!(pc), at!(budget), at!(leave), at!(exit)]
 }
 
 /// The numbers of the bits that are set, lowest first.

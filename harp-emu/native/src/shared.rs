@@ -1,0 +1,214 @@
+//! What the cores of a tier have in common: the regions, and what is known of places without one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+
+use crate::region::Key;
+use crate::rules::Assumed;
+use crate::translated::{Formed, Translated};
+
+/// When regions are translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// When a warp first gets there.
+    AtOnce,
+    /// When a warp first gets there, and each visit ends at another one of the places at which host code looks whether
+    /// it must leave, if control comes there: for tests that what it leaves is right.
+    Leaving,
+    /// When the interpreter has issued about this many instructions there. Another thread translates, one region after
+    /// the other, and the interpreter goes on meanwhile.
+    After(u64),
+}
+
+impl When {
+    pub(crate) fn is_at_once(self) -> bool {
+        matches!(self, When::AtOnce | When::Leaving)
+    }
+}
+
+/// The instructions after which a region is worth its translation, as a rule.
+pub const USUAL: When = When::After(1 << 17);
+
+/// What a [`Native`] tier has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TierStats {
+    /// Regions that were translated.
+    pub regions: usize,
+    /// Bytes of their host code.
+    pub code_bytes: usize,
+    /// The time that it took to translate them.
+    pub time: Duration,
+    /// The longest that one took.
+    pub longest: Duration,
+    /// Regions that were given up, because they were left too soon or what they assume does not hold.
+    pub given_up: usize,
+    /// How often warps entered.
+    pub visits: u64,
+    /// Instructions that were issued in host code.
+    pub issued: u64,
+    /// How often warps left, by reason.
+    pub left: LeaveCounts,
+}
+
+/// Why and how often warps left host code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaveCounts {
+    /// The budget did not suffice for another block.
+    pub budget: u64,
+    /// The next instruction is one that the interpreter does.
+    pub foreign: u64,
+    /// An access outside of plain memory, or a misaligned one.
+    pub access: u64,
+    /// A division by zero, a divergent branch, a full or empty divergence stack.
+    pub trap: u64,
+    /// What was assumed did not hold.
+    pub guard: u64,
+    /// Control left the region.
+    pub end: u64,
+    /// The registers were not as the entry expects.
+    pub entry: u64,
+}
+
+/// The host, for machines with few registers and for others.
+type Isas = [OwnedTargetIsa; 2];
+
+/// What a tier's clones and cores share.
+pub(crate) struct Shared {
+    pub(crate) when: When,
+    isas: &'static Isas,
+    /// The number of changes to the regions.
+    pub(crate) version: AtomicU64,
+    pub(crate) state: Mutex<Regions>,
+    /// The other thread is done.
+    pub(crate) done: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("when", &self.when).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    pub(crate) all: Vec<Arc<Translated>>,
+    /// Instructions that the interpreter has issued, by the addresses where it was seen then.
+    pub(crate) hot: HashMap<u64, Hot>,
+    /// Heads that were given up, and how often they had been translated.
+    pub(crate) refused: HashSet<Key>,
+    /// What is still assumed in regions of heads where more did not hold.
+    pub(crate) assumed: HashMap<Key, Assumed>,
+    /// Whether another thread is translating.
+    pub(crate) is_busy: bool,
+    pub(crate) stats: TierStats,
+}
+
+/// How much the interpreter does at a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hot {
+    pub(crate) issued: u64,
+    /// The binary logarithm of how much longer than usual it must go on.
+    pub(crate) patience: u32,
+}
+
+/// Addresses that count as one place when the interpreter is seen there, in bytes.
+pub(crate) const PLACE_BYTES: u64 = 256;
+/// Machines with this many registers or more seldom keep values in memory.
+const MANY_REGISTERS: u8 = 16;
+/// The most regions.
+pub(crate) const MOST_REGIONS: usize = 256;
+
+impl Shared {
+    /// Without regions. `None` if there is no code for this host.
+    pub(crate) fn new(when: When) -> Option<Shared> {
+        static ISAS: LazyLock<Option<Isas>> =
+            LazyLock::new(|| Some([host("none")?, host("speed")?]));
+        let isas = ISAS.as_ref()?;
+        let (version, state, done) = Default::default();
+        Some(Shared { when, isas, version, state, done })
+    }
+
+    /// What it has done so far, what is being translated included.
+    pub(crate) fn stats(&self) -> TierStats {
+        let regions = self.done.wait_while(self.regions(), |regions| regions.is_busy);
+        regions.unwrap_or_else(PoisonError::into_inner).stats.clone()
+    }
+
+    pub(crate) fn regions(&self) -> MutexGuard<'_, Regions> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Translates a region. Returns whether that was possible.
+    pub(crate) fn translate(&self, formed: Formed) -> bool {
+        let (head, gprs) = (formed.region.head, formed.shape().arch.gprs());
+        // With few registers the mid-end makes code slower, up to 1.5 times.
+        let isa = &self.isas[usize::from(gprs >= MANY_REGISTERS)];
+        let made = formed.translate(isa);
+        let mut regions = self.regions();
+        let Some(translated) = made else {
+            regions.refused.insert(head);
+            return false;
+        };
+        regions.stats.regions += 1;
+        regions.stats.code_bytes += translated.function.bytes;
+        regions.stats.time += translated.time;
+        regions.stats.longest = regions.stats.longest.max(translated.time);
+        regions.all.push(Arc::new(translated));
+        drop(regions);
+        self.version.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Has another thread translate a region, unless one is at work. Where no thread can be started, the place gets
+    /// hot again.
+    pub(crate) fn translate_later(self: &Arc<Shared>, formed: Formed) {
+        if std::mem::replace(&mut self.regions().is_busy, true) {
+            return;
+        }
+        let busy = Busy(self.clone());
+        let work = move || {
+            busy.0.translate(formed);
+        };
+        // What a thread that cannot be started owns is dropped.
+        drop(std::thread::Builder::new().name("harp-native".to_owned()).spawn(work));
+    }
+}
+
+/// As long as it lives, another thread is at work for the tier.
+struct Busy(Arc<Shared>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.regions().is_busy = false;
+        self.0.done.notify_all();
+    }
+}
+
+/// The host, if host code may be made for it: with the vector instructions that all of x86-64's descendants of the
+/// last fifteen years have. On others nobody has compared the results yet.
+fn host(opt_level: &str) -> Option<OwnedTargetIsa> {
+    if !cfg!(all(target_arch = "x86_64", target_endian = "little", target_pointer_width = "64")) {
+        return None;
+    }
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("opt_level", opt_level),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+    ] {
+        flags.set(name, value).ok()?;
+    }
+    let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
+    let has = |name: &str| {
+        isa.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true))
+    };
+    (has("has_sse41") && has("has_sse42") && has("has_popcnt")).then_some(isa)
+}
