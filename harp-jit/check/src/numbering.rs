@@ -261,9 +261,6 @@ impl<'a> Numbering<'a> {
             Opcode::Iszero => (Opcode::Rtop, true),
             opcode => (opcode, false),
         };
-        if opcode == Opcode::Eqp {
-            sources.sort_unstable();
-        }
         match self.terms.operation(opcode, sources) {
             Origin::Unknown => None,
             value => Some(ValueNumber { value, inverted }),

@@ -137,29 +137,6 @@ impl<'a> State<'a> {
         self.active.disjoint(self.value(place).undefined & among)
     }
 
-    /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
-    pub(crate) fn refine_zero(&mut self, place: Place, (predicate, inverted): (Place, bool)) {
-        let (value, truth) = (self.value(place), self.value(predicate));
-        // Where it was computed from an undefined value, the predicate says nothing.
-        let vain = truth.undefined & !value.undefined;
-        if !value.has_others()
-            || value.form != Form::Unknown
-            || !truth.is_truth()
-            || !self.active.disjoint(vain)
-        {
-            return;
-        }
-        let yes = self.not_zero(predicate);
-        let other = if inverted { !yes } else { yes };
-        let told = value.distinguished().filter(|&number| number != Number::Other);
-        let mut each: Vec<_> = told.map(|number| (number, self.holds(place, number))).collect();
-        each.push((Number::Other, self.holds(place, Number::Other) & other));
-        let not_zero = each.iter().fold(Set::NONE, |all, &(_, lanes)| all | lanes);
-        each.push((Number::ZERO, !not_zero));
-        let new = New { value: value.clone(), numbers: Valuation::Each(each) };
-        self.assign_kept(place, new);
-    }
-
     /// All other places that hold what a place does because it was copied, with the lanes in which they do.
     pub(crate) fn copies(&self, place: Place) -> SmallVec<[(Place, Set<'a>); 4]> {
         let copy = |(&(one, other), &lanes): (&(Place, Place), &Set<'a>)| match () {
@@ -321,16 +298,7 @@ impl<'a> State<'a> {
             let among = if dead { Set::ALL } else { guarded };
             self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
-        let others = self.copies(place).into_iter().chain(self.copies(source));
-        // Where the predicate is not meant, it may have been taken to be what it is not.
-        let known = !self.value(guard).undefined;
-        let copy = |other: Place| {
-            let equal = guarded.ite(self.equal(source, other), self.equal(place, other));
-            (other, known & equal)
-        };
-        let copies: SmallVec<[_; 8]> =
-            others.map(|(other, _)| other).chain([source]).map(copy).collect();
-        self.part(place, copies);
+        self.part(place, []);
         self.assign_kept(place, new);
     }
 
@@ -492,17 +460,11 @@ impl<'a> State<'a> {
         });
         self.pairs = simple(self.pairs);
         self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
-        for (index, value) in self.values.iter_mut().enumerate() {
+        for value in &mut self.values {
             value.undefined = match active.disjoint(value.undefined) {
                 true => Set::NONE,
                 false => value.undefined.restrict(active),
             };
-            if value.undefined == Set::ALL {
-                let place = Place::from_index(index);
-                let kept = self.provenance.iter_mut();
-                kept.filter(|kept| kept.only(place) != Origin::Nothing)
-                    .for_each(|kept| kept.derive(place, Origin::Nothing));
-            }
             value.names.sort_unstable();
             value.differs = simple(value.differs);
         }
