@@ -1,0 +1,255 @@
+//! What is proved, and that nothing is which is a little different: what is computed alike, by whichever way, is known
+//! to be the same, as long as nothing changes that it is computed from.
+
+use std::time::{Duration, Instant};
+
+use harp_check::{Regs, Role};
+use harp_isa::{Gpr, Instruction, Op};
+use smallvec::smallvec;
+
+use crate::{Function, JOIN, RETURN, jump, p, r, skip, sp, split, test};
+
+fn op(op: Op) -> Instruction {
+    Instruction::new(op)
+}
+
+/// Adds a number to a register.
+fn add(dst: u8, src: u8, imm: i64) -> Instruction {
+    op(Op::Addi { dst: r(dst), src: r(src), imm })
+}
+
+fn sum(dst: u8, a: u8, b: u8) -> Instruction {
+    op(Op::Add { dst: r(dst), a: r(a), b: r(b) })
+}
+
+fn difference(dst: u8, a: u8, b: u8) -> Instruction {
+    op(Op::Sub { dst: r(dst), a: r(a), b: r(b) })
+}
+
+/// Tests whether a register is zero.
+fn is_zero(dst: u8, src: u8) -> Instruction {
+    op(Op::Iszero { dst: p(dst), src: r(src) })
+}
+
+/// Where all lanes must agree on a predicate.
+fn agree(guard: u8) -> Instruction {
+    skip(guard, 0)
+}
+
+/// A store to a word of the frame, and a load from it.
+fn store(value: u8, base: Gpr, offset: i64) -> Instruction {
+    op(Op::St { value: r(value), base, offset })
+}
+
+fn load(dst: u8, base: Gpr, offset: i64) -> Instruction {
+    op(Op::Ld { dst: r(dst), base, offset })
+}
+
+/// All but the last of these functions are proved, and that is not; the third register and the fourth have arguments,
+/// too, of which the last is the same in all lanes.
+fn all_but_last(why: &str, functions: &[&[Instruction]]) {
+    for (number, code) in functions.iter().enumerate() {
+        let code = [code, &[RETURN][..]].concat();
+        let arguments = vec![r(0), r(1), r(2), r(3)];
+        let function = Function { arguments, uniform: vec![r(3)], ..Function::new(&code) };
+        let found = function.check();
+        assert_eq!(found.is_ok(), number + 1 < functions.len(), "{why}, {number}: {found:?}");
+    }
+}
+
+/// Of lanes with the one predicate false, all have the other one true if it is the opposite.
+fn apart(tests: &[Instruction], other: u8) -> Vec<Instruction> {
+    [tests, &[split(0), skip(0, 1), agree(other), JOIN]].concat()
+}
+
+#[test]
+fn conditions_are_found_again_in_other_words() {
+    let sum = difference(2, 0, 1);
+    all_but_last(
+        "within a block",
+        &[
+            &apart(&[test(0, 0), test(1, 0)], 1),
+            &apart(&[test(0, 0), is_zero(1, 0)], 1),
+            &apart(&[sum, test(0, 2), sum, is_zero(1, 2)], 1),
+            &apart(&[test(0, 0), add(0, 0, 1), test(1, 0)], 1),
+        ],
+    );
+    all_but_last("of other registers", &[&apart(&[test(0, 0), test(1, 1)], 1)]);
+    // What is written where one is true, or the opposite of it, is read where the other is.
+    let written = |guard, second| {
+        let opposite = op(Op::Notp { dst: p(2), src: p(0) });
+        let value = op(Op::Ldi { dst: r(4), imm: 1 }).guarded_by(p(guard));
+        let read = op(Op::St { value: r(4), base: r(1), offset: 0 }).guarded_by(p(1));
+        [test(0, 0), second, opposite, value, read]
+    };
+    for (same, opposite) in [(test(1, 0), is_zero(1, 0)), (is_zero(1, 0), test(1, 0))] {
+        let guard = if same == test(1, 0) { 0 } else { 2 };
+        all_but_last("in lanes", &[&written(guard, same), &written(guard, opposite)]);
+    }
+}
+
+#[test]
+fn conditions_of_selections_are_found_again() {
+    let selected = |dst, other| {
+        let copied = op(Op::Ori { dst: r(2), src: r(other), imm: 0 });
+        [copied, add(2, 1, 1).guarded_by(p(2)), test(dst, 2)]
+    };
+    let both = |other| [&[test(2, 0)][..], &selected(0, 1), &selected(1, other)].concat();
+    all_but_last("selected alike", &[&apart(&both(1), 1), &apart(&both(0), 1)]);
+}
+
+#[test]
+fn what_is_used_often_is_looked_at_once() {
+    let begun = Instant::now();
+    let computed = [&[difference(2, 0, 1)][..], &[sum(2, 2, 2); 40]].concat();
+    let twice = [&computed[..], &[test(0, 2)], &computed, &[is_zero(1, 2)]].concat();
+    all_but_last("the steps are many", &[&apart(&twice, 1), &[test(0, 2), agree(0)]]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "they are, and not the ways through them");
+}
+
+/// What lanes write where a condition is false is meant where it is found false again.
+#[test]
+fn conditions_are_found_again_in_other_blocks() {
+    let written = |first, between: &[Instruction], second| {
+        let value = op(Op::Ldi { dst: r(4), imm: 1 });
+        let only = |tested, inside| [tested, split(0), skip(0, 1), inside, JOIN];
+        let read = op(Op::St { value: r(4), base: r(1), offset: 0 });
+        [&only(first, value)[..], between, &only(second, read)].concat()
+    };
+    let again = |between: &[Instruction]| written(test(0, 0), between, test(0, 0));
+    all_but_last(
+        "nothing changes",
+        &[&again(&[add(1, 1, 4)]), &again(&[add(2, 0, 1)]), &again(&[add(0, 0, 1)])],
+    );
+    // The value is spilled, and loaded again each time.
+    let spilled = |between: &[Instruction]| {
+        let loaded = load(0, sp(), -64);
+        let code = written(test(0, 0), &[between, &[loaded]].concat(), test(0, 0));
+        [&[store(0, sp(), -64), test(2, 3), agree(2)][..], &code].concat()
+    };
+    all_but_last(
+        "in the frame",
+        &[&spilled(&[add(0, 0, 1)]), &spilled(&[add(0, 0, 1), store(0, sp(), -64)])],
+    );
+}
+
+/// Both sides of a split come through `code`, one after the other, or execute their own. The lanes must agree about
+/// what they leave in the third register.
+fn on_both_sides(before: &[Instruction], sides: [&[Instruction]; 2]) -> Vec<Instruction> {
+    let [passed, taken] = sides;
+    let to_join = jump(taken.len() as i64);
+    let parted = [test(0, 0), split(0), skip(0, passed.len() as i64 + 1)];
+    let met = [JOIN, test(1, 2), agree(1)];
+    [before, &parted, passed, &[to_join], taken, &met].concat()
+}
+
+#[test]
+fn what_both_sides_compute_alike_is_the_same() {
+    let alike = |passed: &[Instruction], taken: &[Instruction]| on_both_sides(&[], [passed, taken]);
+    all_but_last(
+        "the same of the same",
+        &[
+            &alike(&[add(2, 3, 1)], &[add(2, 3, 1)]),
+            &alike(&[add(4, 3, 1), sum(2, 4, 3)], &[add(5, 3, 1), sum(2, 5, 3)]),
+            &alike(&[add(2, 3, 1)], &[add(2, 3, 2)]),
+        ],
+    );
+    all_but_last("of what varies", &[&alike(&[add(2, 1, 1)], &[add(2, 1, 1)])]);
+    all_but_last("other operations", &[&alike(&[sum(2, 3, 3)], &[difference(2, 3, 3)])]);
+    all_but_last("one side does nothing", &[&alike(&[add(2, 3, 0)], &[])]);
+    let moved = |to, from| op(Op::Ori { dst: r(to), src: r(from), imm: 0 });
+    all_but_last(
+        "moved by other ways",
+        &[&alike(&[moved(2, 3)], &[moved(4, 3), moved(2, 4)]), &alike(&[moved(2, 3)], &[])],
+    );
+}
+
+/// What both sides of a split go through, one after the other, behind what only the first one does.
+fn through(
+    before: &[Instruction],
+    first: &[Instruction],
+    both: &[Instruction],
+) -> Vec<Instruction> {
+    let parted = [test(0, 0), split(0), skip(0, first.len() as i64)];
+    [before, &parted, first, both, &[JOIN, test(1, 2), agree(1)]].concat()
+}
+
+#[test]
+fn what_decides_about_the_way_is_depended_on() {
+    // A branch on which the lanes of a side agree, and what they do on either side of it.
+    let nothing = add(5, 3, 0);
+    let decided = [skip(2, 2), add(2, 3, 1), jump(1), add(2, 3, 2), nothing];
+    let other = op(Op::Notp { dst: p(2), src: p(2) });
+    all_but_last(
+        "both sides decide by the same",
+        &[
+            &through(&[test(2, 3)], &[nothing], &decided),
+            &through(&[test(2, 3)], &[other], &decided),
+        ],
+    );
+}
+
+#[test]
+fn rounds_depend_on_what_they_begin_with() {
+    // Until the number of rounds is there.
+    let rounds = [add(2, 2, 1), difference(4, 2, 3), test(2, 4), skip(2, -4)];
+    let begin = |imm| op(Op::Ldi { dst: r(2), imm });
+    let nothing = add(5, 3, 0);
+    all_but_last(
+        "both sides go round the same loop",
+        &[
+            &through(&[begin(0)], &[nothing], &rounds),
+            &through(&[], &[nothing], &[&[begin(0)][..], &rounds].concat()),
+            &through(&[begin(0)], &[begin(5)], &rounds),
+        ],
+    );
+    let varying = [add(2, 2, 1), test(2, 2), skip(2, -3)];
+    all_but_last("from where lanes differ", &[&through(&[], &[nothing], &varying)]);
+}
+
+#[test]
+fn words_of_large_frames_are_found() {
+    let begin =
+        [op(Op::Addi { dst: sp(), src: sp(), imm: -512 }), op(Op::Ldi { dst: r(1), imm: 256 })];
+    let address = op(Op::Add { dst: r(1), a: r(1), b: sp() });
+    let loaded = |offset| {
+        let back = op(Op::Addi { dst: sp(), src: sp(), imm: 512 });
+        let rest = [store(3, r(1), 192), back, load(2, sp(), offset), test(1, 2), agree(1)];
+        [&begin[..], &[address], &rest].concat()
+    };
+    all_but_last("by another register", &[&loaded(-64), &loaded(-68)]);
+}
+
+#[test]
+fn heights_of_the_stack_go_round() {
+    let called = || Role::Call {
+        hands: smallvec![],
+        asks: smallvec![],
+        returns: smallvec![],
+        popped: i64::MIN,
+        depends: vec![],
+    };
+    let call = op(Op::Jalr { link: r(7), target: r(3) });
+    let code = [call, store(3, sp(), -64), call, store(3, sp(), -64), RETURN];
+    let mut function = Function { uniform: vec![r(3)], ..Function::new(&code) };
+    function.roles[0] = called();
+    function.roles[2] = called();
+    // Whatever it says of it.
+    _ = function.check();
+}
+
+#[test]
+fn promises_hold_if_what_they_need_does() {
+    let leave = |result| Role::Leave {
+        hands: smallvec![r(0)],
+        asks: smallvec![],
+        depends: vec![(r(result), smallvec![r(result)])],
+    };
+    for (needs, holds) in [(&[0, 1][..], true), (&[0], false), (&[1], false), (&[], false)] {
+        let needs: Regs = needs.iter().map(|&reg| r(reg)).collect();
+        let mut function = Function::new(&[sum(0, 0, 1), RETURN]);
+        function.roles[1] = leave(0);
+        function.promises = vec![(r(0), needs)];
+        assert_eq!(function.check().is_ok(), holds, "{:?}", function.promises);
+    }
+}
