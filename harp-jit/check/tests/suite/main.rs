@@ -58,6 +58,8 @@ struct Function {
     /// Those that are equal in all lanes.
     uniform: Vec<Gpr>,
     private: Range<i64>,
+    /// Words of the frame that stores through pointers may change.
+    exposed: Range<i64>,
     promises: Vec<(Gpr, Regs)>,
 }
 
@@ -69,6 +71,7 @@ impl Function {
             arguments: vec![r(0), r(1)],
             uniform: Vec::new(),
             private: -64..-60,
+            exposed: 0..0,
             promises: Vec::new(),
         }
     }
@@ -79,6 +82,7 @@ impl Function {
             arguments: self.arguments.clone(),
             uniform: self.uniform.clone(),
             private: vec![self.private.clone()],
+            scratch: self.exposed.clone(),
             ..Entry::default()
         };
         let promises = self.promises.clone();
