@@ -137,6 +137,29 @@ impl<'a> State<'a> {
         self.active.disjoint(self.value(place).undefined & among)
     }
 
+    /// Lanes are told apart by whether a place holds 0, which a predicate says of it.
+    pub(crate) fn refine_zero(&mut self, place: Place, (predicate, inverted): (Place, bool)) {
+        let (value, truth) = (self.value(place), self.value(predicate));
+        // Where it was computed from an undefined value, the predicate says nothing.
+        let vain = truth.undefined & !value.undefined;
+        if !value.has_others()
+            || value.form != Form::Unknown
+            || !truth.is_truth()
+            || !self.active.disjoint(vain)
+        {
+            return;
+        }
+        let yes = self.not_zero(predicate);
+        let other = if inverted { !yes } else { yes };
+        let told = value.distinguished().filter(|&number| number != Number::Other);
+        let mut each: Vec<_> = told.map(|number| (number, self.holds(place, number))).collect();
+        each.push((Number::Other, self.holds(place, Number::Other) & other));
+        let not_zero = each.iter().fold(Set::NONE, |all, &(_, lanes)| all | lanes);
+        each.push((Number::ZERO, !not_zero));
+        let new = New { value: value.clone(), numbers: Valuation::Each(each) };
+        self.assign_kept(place, new);
+    }
+
     /// All other places that hold what a place does because it was copied, with the lanes in which they do.
     pub(crate) fn copies(&self, place: Place) -> SmallVec<[(Place, Set<'a>); 4]> {
         let copy = |(&(one, other), &lanes): (&(Place, Place), &Set<'a>)| match () {

@@ -339,6 +339,12 @@ impl<'a> Transfer<'a> {
                 state.equate(target, (place, inverted));
             }
         }
+        if let (Op::Rtop { src, .. } | Op::Iszero { src, .. }, None) = (op, step.guard)
+            && self.precision >= Precision::Fine
+        {
+            let inverted = matches!(op, Op::Iszero { .. });
+            state.refine_zero(Places::gpr(src), (target, inverted));
+        }
         for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {
                 true => state.copy_opposite(place, target),
