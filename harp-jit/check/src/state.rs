@@ -483,11 +483,16 @@ impl<'a> State<'a> {
         });
         self.pairs = simple(self.pairs);
         self.provenance.iter_mut().for_each(|kept| kept.normalize(active));
-        for value in &mut self.values {
+        for (index, value) in self.values.iter_mut().enumerate() {
             value.undefined = match active.disjoint(value.undefined) {
                 true => Set::NONE,
                 false => value.undefined.restrict(active),
             };
+            if value.undefined == Set::ALL {
+                // Where it comes from proves nothing, and would only be more to follow.
+                let place = Place::from_index(index);
+                self.provenance.iter_mut().for_each(|kept| kept.derive(place, Origin::Nothing));
+            }
             value.names.sort_unstable();
             value.differs = simple(value.differs);
         }
