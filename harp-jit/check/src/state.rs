@@ -321,7 +321,16 @@ impl<'a> State<'a> {
             let among = if dead { Set::ALL } else { guarded };
             self.provenance.iter_mut().for_each(|kept| kept.choose(place, (among, source)));
         }
-        self.part(place, []);
+        let others = self.copies(place).into_iter().chain(self.copies(source));
+        // Where the predicate is not meant, it may have been taken to be what it is not.
+        let known = !self.value(guard).undefined;
+        let copy = |other: Place| {
+            let equal = guarded.ite(self.equal(source, other), self.equal(place, other));
+            (other, known & equal)
+        };
+        let copies: SmallVec<[_; 8]> =
+            others.map(|(other, _)| other).chain([source]).map(copy).collect();
+        self.part(place, copies);
         self.assign_kept(place, new);
     }
 
