@@ -30,24 +30,3 @@ impl Assumption {
         all
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use smallvec::smallvec;
-
-    use super::*;
-    use crate::record::Entry;
-    use crate::testing::r;
-
-    #[test]
-    fn promises_that_need_the_same_are_proved_at_once() {
-        let entry = Entry { uniform: vec![r(2)], ..Entry::default() };
-        let promises =
-            vec![(r(0), smallvec![r(0), r(2)]), (r(1), smallvec![r(2)]), (r(2), smallvec![r(0)])];
-        let all = [
-            Assumption { uniform: vec![r(2)], results: vec![r(1)] },
-            Assumption { uniform: vec![r(2), r(0)], results: vec![r(0), r(2)] },
-        ];
-        assert_eq!(Assumption::all(&Record { entry, promises, ..Record::default() }), all);
-    }
-}

@@ -24,6 +24,9 @@ type Index = u32;
 const NONE: Index = 0;
 const ALL: Index = 1;
 
+/// In the place of a conjunction of variables: all that there are.
+const EVERY: Index = 2;
+
 /// Where a variable decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Node {
@@ -45,10 +48,6 @@ enum Operation {
     Rename(Renaming),
     /// As simple as it can be said where this is known.
     Restrict(Index),
-    /// Whether nothing is in both: all then.
-    Disjoint(Index),
-    /// Whether some of these variables decide: all then.
-    DependsOn(Index),
 }
 
 /// Names of variables that are exchanged for others, all at once: an index.
@@ -99,7 +98,7 @@ impl Manager {
         let leaf = |set| Node { variable: LEAF, low: set, high: set };
         Manager(RefCell::new(Tables {
             limits,
-            nodes: vec![leaf(NONE), leaf(ALL)],
+            nodes: [NONE, ALL, EVERY].map(leaf).into(),
             free: Vec::new(),
             unique: HashMap::new(),
             known: HashMap::new(),
@@ -166,10 +165,7 @@ impl<'a> Set<'a> {
 
     /// Whether nothing is in both.
     pub(crate) fn disjoint(self, other: Set<'a>) -> bool {
-        match self.manager {
-            Some(manager) => manager.0.borrow_mut().disjoint(self.node, other.node),
-            None => self == Set::NONE || other == Set::NONE,
-        }
+        self.and_exists(other, Set { node: EVERY, manager: None }) == Set::NONE
     }
 
     /// Without what it says of the variables whose conjunction is `cube`: where there is a way to assign them.
@@ -189,10 +185,7 @@ impl<'a> Set<'a> {
 
     /// Whether it says something of one of the variables whose conjunction is `cube`.
     pub(crate) fn depends_on(self, cube: Set<'a>) -> bool {
-        let depends = |sets: &mut Tables| {
-            if sets.depends_on(self.node, cube.node) { ALL } else { NONE }
-        };
-        !self.is_constant() && !cube.is_constant() && self.with(depends) == Set::ALL
+        self.exists(cube) != self
     }
 
     /// A set that is the same among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
@@ -228,7 +221,7 @@ impl<'a> Set<'a> {
 impl Tables {
     fn collect_garbage(&mut self, mut todo: Vec<Index>) {
         let mut kept = vec![false; self.nodes.len()];
-        kept[..2].fill(true);
+        kept[..=EVERY as usize].fill(true);
         while let Some(set) = todo.pop() {
             if !std::mem::replace(&mut kept[set as usize], true) {
                 let Node { low, high, .. } = self.at(set);
@@ -299,13 +292,16 @@ impl Tables {
     fn ite(&mut self, set: Index, yes: Index, no: Index) -> Index {
         let yes = if yes == set { ALL } else { yes };
         let no = if no == set { NONE } else { no };
-        match (set, yes, no) {
+        let (set, yes, no) = match (set, yes, no) {
             (ALL, ..) => return yes,
             (NONE, ..) => return no,
             (_, ALL, NONE) => return set,
             _ if yes == no => return yes,
-            _ => {}
-        }
+            // Of both orders of what is in both, or in one of them, one is looked up.
+            (a, b, NONE) => (a.min(b), a.max(b), NONE),
+            (a, ALL, b) => (a.min(b), ALL, a.max(b)),
+            all => all,
+        };
         self.cached(set, Operation::Ite(yes, no), |sets| {
             let variable = sets.first(&[set, yes, no]);
             let [[s0, s1], [y0, y1], [n0, n1]] =
@@ -316,67 +312,29 @@ impl Tables {
         })
     }
 
-    fn and(&mut self, a: Index, b: Index) -> Index {
-        // Of both orders, one is looked up.
-        self.ite(a.min(b), a.max(b), NONE)
-    }
-
-    fn or(&mut self, a: Index, b: Index) -> Index {
-        self.ite(a.min(b), ALL, a.max(b))
-    }
-
-    fn disjoint(&mut self, a: Index, b: Index) -> bool {
-        let (a, b) = (a.min(b), a.max(b));
-        match (a, b) {
-            (NONE, _) => return true,
-            (ALL, _) => return false,
-            _ if a == b => return false,
-            _ => {}
-        }
-        let result = self.cached(a, Operation::Disjoint(b), |sets| {
-            let variable = sets.first(&[a, b]);
-            let [[a0, a1], [b0, b1]] = [a, b].map(|set| sets.split(set, variable));
-            if sets.disjoint(a0, b0) && sets.disjoint(a1, b1) { ALL } else { NONE }
-        });
-        result == ALL
-    }
-
     fn and_exists(&mut self, a: Index, b: Index, mut cube: Index) -> Index {
-        let (a, b) = if a == b { (ALL, b) } else { (a.min(b), a.max(b)) };
+        let (a, b) = (a.min(b), a.max(b));
         if a == NONE || b == ALL {
             return a;
         }
+        let a = if a == b { ALL } else { a };
         let variable = self.first(&[a, b]);
         while self.at(cube).variable < variable {
             cube = self.at(cube).high;
         }
         if cube == ALL {
-            return self.and(a, b);
+            return self.ite(a, b, NONE);
         }
         self.cached(a, Operation::AndExists(b, cube), |sets| {
             let [[a0, a1], [b0, b1]] = [a, b].map(|set| sets.split(set, variable));
-            let is_hidden = sets.at(cube).variable == variable;
+            let is_hidden = cube == EVERY || sets.at(cube).variable == variable;
             let low = sets.and_exists(a0, b0, cube);
             if is_hidden && low == ALL {
                 return ALL;
             }
             let high = sets.and_exists(a1, b1, cube);
-            if is_hidden { sets.or(low, high) } else { sets.node(variable, low, high) }
+            if is_hidden { sets.ite(low, ALL, high) } else { sets.node(variable, low, high) }
         })
-    }
-
-    fn depends_on(&mut self, set: Index, mut cube: Index) -> bool {
-        let Node { variable, low, high } = self.at(set);
-        while self.at(cube).variable < variable {
-            cube = self.at(cube).high;
-        }
-        if variable == LEAF || cube == ALL || self.at(cube).variable == variable {
-            return variable != LEAF && cube != ALL;
-        }
-        let result = self.cached(set, Operation::DependsOn(cube), |sets| {
-            if sets.depends_on(low, cube) || sets.depends_on(high, cube) { ALL } else { NONE }
-        });
-        result != NONE
     }
 
     fn rename(&mut self, set: Index, renaming: Renaming) -> Index {
@@ -411,7 +369,7 @@ impl Tables {
             let first = sets.at(care).variable;
             let [no, yes] = sets.split(care, first.min(variable));
             if first < variable {
-                let care = sets.or(no, yes);
+                let care = sets.ite(no, ALL, yes);
                 sets.restrict(set, care)
             } else if no == NONE {
                 sets.restrict(high, yes)
@@ -430,10 +388,7 @@ impl<'a> BitAnd for Set<'a> {
     type Output = Set<'a>;
 
     fn bitand(self, other: Set<'a>) -> Set<'a> {
-        if self.is_constant() {
-            return self.ite(other, Set::NONE);
-        }
-        self.with(|sets| sets.and(self.node, other.node))
+        self.ite(other, Set::NONE)
     }
 }
 
@@ -441,10 +396,7 @@ impl<'a> BitOr for Set<'a> {
     type Output = Set<'a>;
 
     fn bitor(self, other: Set<'a>) -> Set<'a> {
-        if self.is_constant() {
-            return self.ite(Set::ALL, other);
-        }
-        self.with(|sets| sets.or(self.node, other.node))
+        self.ite(Set::ALL, other)
     }
 }
 

@@ -149,30 +149,3 @@ impl Known {
         compute(op, &numbers, self.word).map_or(Form::Unknown, Form::Constant)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{r, with_ops};
-
-    #[test]
-    fn words_of_large_frames_are_found() {
-        let sp = RegisterRoles::new("4w8/8/16/16+x".parse().unwrap()).stack_pointer();
-        let store = |base, offset| Op::St { value: r(0), base, offset };
-        let ops = [
-            Op::Addi { dst: sp, src: sp, imm: -512 },
-            Op::Ldi { dst: r(1), imm: 256 },
-            Op::Add { dst: r(1), a: r(1), b: sp },
-            store(r(1), 8),
-            store(sp, 4),
-            store(r(2), 0),
-        ];
-        with_ops(&ops, |frame, _| {
-            assert_eq!(frame.accesses[3..6], [Some(-248), Some(-508), None]);
-            // Addresses go round.
-            let mut known = Known::new(frame.code, Some(i64::MIN));
-            frame.code.insts.iter().for_each(|inst| known.step(inst.instruction));
-            assert_eq!(known.height(), Some(i64::MIN.wrapping_sub(512)));
-        });
-    }
-}

@@ -35,8 +35,6 @@ pub(crate) struct Lanes {
     variables: RefCell<HashMap<Condition, u32>>,
     /// Whether it is followed in which lanes places hold the same.
     pub(crate) follows_copies: bool,
-    /// Whether it is computed what comes of numbers in several places.
-    pub(crate) combines_numbers: bool,
 }
 
 impl PartialEq for Lanes {
@@ -58,7 +56,6 @@ impl Lanes {
             sets: Manager::new(limits),
             variables: RefCell::default(),
             follows_copies: precision.names_ways(),
-            combines_numbers: precision == Precision::Thorough,
         }
     }
 

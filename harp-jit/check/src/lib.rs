@@ -215,8 +215,6 @@ mod solve;
 mod state;
 mod structure;
 mod term;
-#[cfg(test)]
-mod testing;
 mod transfer;
 mod value;
 

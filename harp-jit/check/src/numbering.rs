@@ -261,9 +261,6 @@ impl<'a> Numbering<'a> {
             Opcode::Iszero => (Opcode::Rtop, true),
             opcode => (opcode, false),
         };
-        if opcode == Opcode::Eqp {
-            sources.sort_unstable();
-        }
         match self.terms.operation(opcode, sources) {
             Origin::Unknown => None,
             value => Some(ValueNumber { value, inverted }),
@@ -276,39 +273,4 @@ fn is_test(op: Op) -> bool {
     let operands = operands(op);
     let is_pred = |operand: &Operand| matches!(operand, Operand::Pred(_));
     operands.first().is_some_and(is_pred) && !operands[1..].iter().any(is_pred)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{p, r, with_ops};
-
-    #[test]
-    fn what_is_computed_alike_in_other_blocks_has_the_same_number() {
-        let difference = Op::Sub { dst: r(3), a: r(1), b: r(2) };
-        let twice = Op::Add { dst: r(3), a: r(3), b: r(3) };
-        let test = Op::Rtop { dst: p(0), src: r(3) };
-        let changed = Op::Addi { dst: r(1), src: r(1), imm: 1 };
-        let both = [r(1), r(2)].map(Places::gpr);
-        for (ops, from) in [
-            ([difference, test].to_vec(), Some(&both[..])),
-            // Values are looked at once however often they are used.
-            ([&[difference][..], &[twice; 40], &[test]].concat(), Some(&both)),
-            // What it is computed from is not there any more.
-            (vec![difference, changed, test], None),
-        ] {
-            with_ops(&ops, |frame, _| {
-                let mut numbering = Numbering::new(frame.places);
-                let mut block = || {
-                    numbering.begin(&Copies::new());
-                    let steps = (0..ops.len()).map(|at| numbering.step(frame, at));
-                    let number = steps.last().flatten().expect("it is a test");
-                    (number, numbering.computed_from(number.value))
-                };
-                let (first, places) = block();
-                assert_eq!(places.as_deref(), from);
-                assert_eq!(block().0, first);
-            });
-        }
-    }
 }

@@ -186,7 +186,8 @@ impl<'a> Solver<'a> {
     fn next(&self, todo: &mut BTreeSet<usize>) -> Option<usize> {
         if todo.is_empty() && self.decide_ways() {
             // That is relied on at joins, and where values get names.
-            let meet = |&number: &usize| self.structure.blocks[number].edges.len() > 1;
+            let meet = |block: &Block| block.edges.len() > 1 || block.joins.is_some();
+            let meet = |&number: &usize| meet(&self.structure.blocks[number]);
             let seen = |&number: &usize| self.ends[number].is_some();
             todo.extend((0..self.ends.len()).filter(meet).filter(seen));
         }

@@ -498,10 +498,9 @@ impl<'a> State<'a> {
                 false => value.undefined.restrict(active),
             };
             if value.undefined == Set::ALL {
+                // Where it comes from proves nothing, and would only be more to follow.
                 let place = Place::from_index(index);
-                let kept = self.provenance.iter_mut();
-                kept.filter(|kept| kept.only(place) != Origin::Nothing)
-                    .for_each(|kept| kept.derive(place, Origin::Nothing));
+                self.provenance.iter_mut().for_each(|kept| kept.derive(place, Origin::Nothing));
             }
             value.names.sort_unstable();
             value.differs = simple(value.differs);

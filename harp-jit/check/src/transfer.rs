@@ -339,18 +339,11 @@ impl<'a> Transfer<'a> {
                 state.equate(target, (place, inverted));
             }
         }
-        // What a predicate says of a register that is tested is true of its copies, too.
         if let (Op::Rtop { src, .. } | Op::Iszero { src, .. }, None) = (op, step.guard)
             && self.precision >= Precision::Fine
         {
             let inverted = matches!(op, Op::Iszero { .. });
-            let source = Places::gpr(src);
-            let whole = |&(_, lanes): &(Place, Set<'_>)| state.active.disjoint(!lanes);
-            let copies: SmallVec<[Place; 4]> =
-                state.copies(source).iter().filter(|copy| whole(copy)).map(|copy| copy.0).collect();
-            for copy in copies.into_iter().chain([source]) {
-                state.refine_zero(copy, (target, inverted));
-            }
+            state.refine_zero(Places::gpr(src), (target, inverted));
         }
         for &Known { place, inverted } in &step.repeated.remembered {
             match inverted {

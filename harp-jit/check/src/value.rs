@@ -184,17 +184,6 @@ fn decided<'a>(state: &State<'a>, op: Op) -> Option<Set<'a>> {
 /// The numbers that a result is in which lanes, if the operands are of few numbers each.
 fn of_numbers<'a>(state: &State<'a>, op: Op, word: WordSize) -> Option<Vec<(Number, Set<'a>)>> {
     let sources = sources(op)?;
-    // Of numbers that come from several places, mostly only truth is followed: what lanes compute from numbers
-    // rarely says where they go.
-    let varying = |place: &&Place| !matches!(state.value(**place).form, Form::Constant(_));
-    let mut varying = sources.iter().filter(varying);
-    if let (Some(one), Some(other)) = (varying.next(), varying.next())
-        && !state.lanes.combines_numbers
-        && one != other
-        && !(state.value(*one).is_truth() && state.value(*other).is_truth())
-    {
-        return None;
-    }
     let mut combined: Vec<(SmallVec<[Number; 2]>, Set<'a>)> = vec![(SmallVec::new(), Set::ALL)];
     for &place in &sources {
         let numbers = state.value(place).numbers.as_deref()?;

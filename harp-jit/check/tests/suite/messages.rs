@@ -1,65 +1,19 @@
 //! What the checker says of code in which something is wrong: which instruction, what, which lanes, which path.
 
-use harp_check::{Bytes, Entry, Note, Record, Role, Selected, check};
-use harp_isa::{ArchId, Gpr, Instruction, Op, Opcode, Pred};
-use smallvec::{SmallVec, smallvec};
+use harp_check::{Claims, Role, Selected};
+use harp_isa::{Instruction, Op, Opcode};
+use smallvec::smallvec;
 
-fn r(index: u8) -> Gpr {
-    Gpr::new(index)
-}
-
-fn p(index: u8) -> Pred {
-    Pred::new(index)
-}
-
-/// Tests a register.
-fn test(dst: u8, src: u8) -> Instruction {
-    Instruction::new(Op::Rtop { dst: p(dst), src: r(src) })
-}
-
-fn split(guard: u8) -> Instruction {
-    Instruction::new(Op::Split {}).guarded_by(p(guard))
-}
-
-/// Goes on behind so many more instructions.
-fn skip(guard: u8, count: i64) -> Instruction {
-    Instruction::new(Op::Jmpi { rel: 4 * count }).guarded_by(p(guard))
-}
-
-const JOIN: Instruction = Instruction { guard: None, op: Op::Join {} };
-
-/// Back to the caller.
-const RETURN: Instruction = Instruction { guard: None, op: Op::Jmpr { target: Gpr::new(7) } };
+use crate::{Function, JOIN, PART, RETURN, p, r, skip, split, test};
 
 fn plain() -> Instruction {
     Instruction::new(Op::Ldi { dst: r(2), imm: 1 })
 }
 
-/// What the checker says of a function with arguments in the first two registers and a private word in its frame. Each instruction, of four bytes, is
-/// a block of its own.
+/// What the checker says of it.
 fn message(code: &[Instruction], role: &Role) -> String {
-    let arch: ArchId = "4w8/8/16/16+x".parse().expect("a machine");
-    let private = std::iter::once(-64..-60).collect();
-    let entry = Entry { arguments: vec![r(0), r(1)], private, ..Entry::default() };
-    let mut record = Record { entry, ..Record::default() };
-    let mut bytes = Vec::new();
-    for (block, instruction) in (0..).zip(code) {
-        harp_isa::encode(instruction, arch, &mut bytes).expect("the machine has room for it");
-        let target = |rel: i64| block + 1 + (rel / 4) as u32;
-        let successors: SmallVec<[u32; 2]> = match (instruction.op, instruction.guard) {
-            (Op::Jmpi { rel }, None) => smallvec![target(rel)],
-            (Op::Jmpi { rel }, Some(_)) => smallvec![target(rel), block + 1],
-            (Op::Jmpr { .. }, _) => smallvec![],
-            _ => smallvec![block + 1],
-        };
-        record.successors.push(successors);
-        let role = role.clone();
-        record.notes.push((4 * block, Note { block, position: 0, undefined: smallvec![], role }));
-    }
-    record.passes = vec![smallvec![]; code.len()];
-    record.undefined = vec![smallvec![]; code.len()];
-    let bytes = Bytes { arch, bytes: &bytes, literals: &[], linked: &[] };
-    check(bytes, &record).expect_err("something is wrong").to_string()
+    let function = Function { roles: vec![role.clone(); code.len()], ..Function::new(code) };
+    function.check().expect_err("something is wrong").to_string()
 }
 
 #[test]
@@ -124,7 +78,7 @@ fn what_is_wrong_is_said_with_lanes_and_path() {
             "it branches for the split in front of it, but a path leads here that passes the split by",
         ),
     ] {
-        let message = message(code, &Role::Part { guard: None, defines: None });
+        let message = message(code, &PART);
         assert!(message.ends_with(text), "{message}");
     }
 }
@@ -135,7 +89,7 @@ fn other_instructions_than_selected_are_named() {
         opcode: Opcode::Sub,
         guard: None,
         predicates: smallvec![],
-        claims: Default::default(),
+        claims: Claims::default(),
         steers: false,
     };
     assert_eq!(
