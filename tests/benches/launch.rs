@@ -1,11 +1,11 @@
 //! Launches: an empty kernel over one work-item (what a launch costs at least), over one for each lane of a large
-//! core (what starting warps costs), over many (what walking the grid costs), and saxpy; and workloads with checks and
-//! without.
+//! core (what starting warps costs), over many (what walking the grid costs), and saxpy; and workloads in each tier, and
+//! with checks and without.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Kernel, KernelBuilder, KernelSource};
-use harp_runtime::{Arg, Checks, Device, DeviceConfig, LaunchConfig};
+use harp_runtime::{Arg, Checks, Device, DeviceConfig, LaunchConfig, Tier};
 use harp_tests::harpbench::peers::WORKLOADS;
 use harp_tests::saxpy;
 
@@ -64,7 +64,24 @@ fn saxpy_launches(c: &mut Criterion) {
     group.finish();
 }
 
-/// What checks cost: each workload as it is, and checked.
+/// What host code brings: each workload interpreted, and as devices run it.
+fn tiers(c: &mut Criterion) {
+    let arch: ArchId = "4w32/16/32/16+x".parse().expect("a good id");
+    for workload in WORKLOADS {
+        let mut group = c.benchmark_group(format!("launch/tier/{}", workload.name));
+        group.sample_size(10);
+        let source = (workload.source)(arch).expect("a good kernel");
+        let kernel = source.compile(&CompileOptions::default()).expect("a supported kernel");
+        for (name, tier) in [("interpreter", Tier::Interpreter), ("tiered", Tier::Tiered)] {
+            let config = DeviceConfig { tier, ..DeviceConfig::new(arch) };
+            let device = Device::new(config).expect("enough memory");
+            group.bench_function(name, |b| b.iter(|| workload.run(&device, &kernel, 3)));
+        }
+        group.finish();
+    }
+}
+
+/// What checks cost: each workload interpreted, and checked.
 fn checked_launches(c: &mut Criterion) {
     let arch: ArchId = "4w32/16/32/16+x".parse().expect("a good id");
     for workload in WORKLOADS {
@@ -75,7 +92,8 @@ fn checked_launches(c: &mut Criterion) {
             let options = CompileOptions { report_accesses, ..CompileOptions::default() };
             let source = (workload.source)(arch).expect("a good kernel");
             let kernel = source.compile(&options).expect("a supported kernel");
-            let config = DeviceConfig { checks, ..DeviceConfig::new(arch) };
+            let tier = Tier::Interpreter;
+            let config = DeviceConfig { checks, tier, ..DeviceConfig::new(arch) };
             let device = Device::new(config).expect("enough memory");
             group.bench_function(name, |b| b.iter(|| workload.run(&device, &kernel, 3)));
         }
@@ -83,5 +101,5 @@ fn checked_launches(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, launches, saxpy_launches, checked_launches);
+criterion_group!(benches, launches, saxpy_launches, tiers, checked_launches);
 criterion_main!(benches);

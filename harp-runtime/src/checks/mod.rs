@@ -18,7 +18,7 @@ pub(crate) use races::Races;
 pub(crate) use regions::{Argument, GroupPlaces, Regions};
 
 /// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch
-/// itself goes on to its end. It takes up to seven times as long.
+/// itself goes on to its end. It is interpreted, and takes up to seven times as long as interpreting without.
 ///
 /// # Limits
 ///
